@@ -1,0 +1,2 @@
+//! varid: the program.
+fn main() {}

@@ -1,0 +1,2 @@
+//! artvm: the dex VM of the tests.
+fn main() {}
