@@ -1,0 +1,121 @@
+//! What a recording holds: the records that flow from the daemon to the disk and back.
+
+use std::path::PathBuf;
+
+/// Where the shim's own addresses start: methods without bytecode of their own and
+/// markers live in this range of every profiled process, backed by `symbols/remap.elf`.
+pub const REMAP_BASE: u64 = 0x6000_0000_0000;
+
+/// Bytes of address space behind [`REMAP_BASE`].
+pub const REMAP_SIZE: u64 = 0x1000_0000;
+
+/// Where the sampled instruction ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CpuMode {
+    /// In the kernel: the leaf is the first of the kernel's callchain.
+    Kernel,
+    /// In the process: the leaf is the first of the user's callchain.
+    User,
+}
+
+/// One attributed sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    pub time: u64,
+    /// Process id as the initial pid namespace sees it.
+    pub pid: u32,
+    /// Thread id as the initial pid namespace sees it.
+    pub tid: u32,
+    /// The CPU it was taken on.
+    pub cpu: u32,
+    /// Event counts since the last sample (nanoseconds for cpu-clock).
+    pub period: u64,
+    /// The instruction pointer that the PMU saw, before any remapping.
+    pub original_ip: u64,
+    /// Kernel or user.
+    pub mode: CpuMode,
+    /// Kernel addresses, leaf first; callers are return addresses.
+    pub kernel: Vec<u64>,
+    /// User addresses, leaf first: native addresses, dex addresses (callers: the
+    /// invoke's address + 1) and addresses of the remap range.
+    pub user: Vec<u64>,
+}
+
+/// A range of a process's addresses that a file stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    pub time: u64,
+    /// The process.
+    pub pid: u32,
+    /// The thread that mapped it.
+    pub tid: u32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Offset of `start` in the file.
+    pub pgoff: u64,
+    /// The kernel's own mapping (`[kernel.kallsyms]_text` and modules).
+    pub kernel: bool,
+    /// The file whose symbols serve this range: an ELF file, or a substitute in the session.
+    pub path: PathBuf,
+    /// The file's GNU build-id, at most 20 bytes; empty if unknown.
+    pub build_id: Vec<u8>,
+}
+
+/// A record of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// A mapping appeared.
+    Mapping(Mapping),
+    /// A thread took a name.
+    Comm {
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time: u64,
+        /// Process.
+        pid: u32,
+        /// Thread.
+        tid: u32,
+        /// The name came with an exec: the process's mappings are gone.
+        exec: bool,
+        /// The name.
+        name: String,
+    },
+    /// A process or thread was forked.
+    Fork {
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time: u64,
+        /// New process.
+        pid: u32,
+        /// Its parent process.
+        ppid: u32,
+        /// New thread.
+        tid: u32,
+        /// Its parent thread.
+        ptid: u32,
+    },
+    /// A process or thread ended.
+    Exit {
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time: u64,
+        /// Process.
+        pid: u32,
+        /// Its parent process.
+        ppid: u32,
+        /// Thread.
+        tid: u32,
+        /// Its parent thread.
+        ptid: u32,
+    },
+    /// The kernel had no room for this many records.
+    Lost {
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time: u64,
+        /// Records lost.
+        count: u64,
+    },
+    /// A sample.
+    Sample(Sample),
+}
