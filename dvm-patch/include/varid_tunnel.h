@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0 */
+/*
+ * The tunnel's ABI: how a VM describes itself to varid.
+ *
+ * The VM maps a sealed memfd named "varid-tunnel", MAP_SHARED, and fills it in.
+ * varid finds the mapping in the process's memory map, whenever it comes, and
+ * copies from it; it never maps it. The structures here are the whole contract:
+ * little endian, no padding that is not named, offsets in bytes from the start of
+ * the structure they belong to. The Rust mirror is checked against this file by a
+ * test. What changes with every call (a shadow stack) is private memory of the
+ * process, so that a forked child has its own at the fork.
+ */
+#ifndef VARID_TUNNEL_H
+#define VARID_TUNNEL_H
+
+#ifndef __KERNEL__
+#ifndef __bpf__
+#include <stdint.h>
+typedef uint8_t varid_u8;
+typedef uint16_t varid_u16;
+typedef int16_t varid_s16;
+typedef uint32_t varid_u32;
+typedef uint64_t varid_u64;
+typedef int64_t varid_s64;
+#else
+typedef unsigned char varid_u8;
+typedef unsigned short varid_u16;
+typedef short varid_s16;
+typedef unsigned int varid_u32;
+typedef unsigned long long varid_u64;
+typedef long long varid_s64;
+#endif
+#else
+#include <linux/types.h>
+typedef u8 varid_u8;
+typedef u16 varid_u16;
+typedef s16 varid_s16;
+typedef u32 varid_u32;
+typedef u64 varid_u64;
+typedef s64 varid_s64;
+#endif
+
+#define VARID_TUNNEL_NAME "varid-tunnel"
+#define VARID_TUNNEL_MAGIC "VARIDTUN" /* eight bytes, no terminator */
+#define VARID_TUNNEL_VERSION 1
+
+/* Absent: a field of a layout that this VM does not have. */
+#define VARID_NO_FIELD 0xffff
+#define VARID_NO_REG 0xff
+
+enum varid_vm {
+	VARID_VM_DALVIK = 1,
+	VARID_VM_ART = 2,
+	VARID_VM_HOTSPOT = 3,
+	VARID_VM_OTHER = 4,
+};
+
+/* How frames are linked. */
+enum varid_layout_kind {
+	VARID_LAYOUT_LIST = 1,   /* fragments of linked frames off a per-thread base */
+	VARID_LAYOUT_SHADOW = 2, /* struct varid_shadow is the per-thread base */
+};
+
+/* Frames (a shadow record's sp) are addresses on the thread's native stack. */
+#define VARID_LAYOUT_ON_NATIVE_STACK 1u
+
+/*
+ * How to walk this VM's frames, as data.
+ *
+ * thread base := word at (thread pointer + tls_offset)
+ *
+ * LIST: the thread holds its innermost fragment at thread_fragment; a fragment is
+ * { quick frame, link to the next outer fragment, top frame } at fragment_*; a frame
+ * is { link to the caller, method, exported bytecode pc, first instruction, bytecode
+ * index } at frame_*. The bytecode pc is frame_pc if not zero, else frame_insns +
+ * 2 * frame_index, else (frame_insns zero: pushed and not yet entered) unknown.
+ */
+struct varid_layout {
+	varid_u32 kind;
+	varid_u32 flags;
+	varid_u16 machine;        /* ELF e_machine of the VM */
+	varid_u8 word;            /* bytes of a pointer, 4 or 8 */
+	varid_u8 reference;       /* bytes of a reference between heap objects */
+	varid_u8 reg_pc;          /* DWARF number: absolute bytecode pc, in the loop's body */
+	varid_u8 reg_frame;       /* DWARF number: leads to the frame, in the loop's body */
+	varid_s16 reg_frame_bias; /* frame = reg_frame + bias */
+	varid_s64 tls_offset;
+
+	varid_u16 thread_tid; /* 32 bits: the tid that owns this base */
+	varid_u16 thread_fragment;
+	varid_u16 fragment_quick;
+	varid_u16 fragment_link;
+	varid_u16 fragment_top;
+	varid_u16 frame_link;
+	varid_u16 frame_method;
+	varid_u16 frame_pc;
+	varid_u16 frame_insns;
+	varid_u16 frame_index; /* 32 bits, in 16-bit code units */
+
+	/* From a method to its place in a dex file. */
+	varid_u16 method_class;       /* reference */
+	varid_u16 method_code;        /* 32 bits: code item's offset in the dex file, 0: none */
+	varid_u16 method_index;       /* 32 bits: index in the dex file's method_ids */
+	varid_u16 class_dex_cache;    /* reference */
+	varid_u16 dex_cache_dex_file; /* pointer */
+	varid_u16 dex_file_begin;     /* pointer */
+};
+
+/* What the code of a range does. */
+enum varid_range_kind {
+	VARID_RANGE_BODY = 1,        /* interpreter loop: reg_pc and reg_frame are valid */
+	VARID_RANGE_INTERPRETER = 2, /* interpreter loop, registers not valid (prologue, epilogue, switch) */
+	VARID_RANGE_BRIDGE = 3,      /* machinery of a call: never worth a row below another frame */
+	VARID_RANGE_VM = 4,          /* other code of the VM */
+};
+
+struct varid_range {
+	varid_u64 start; /* address in the process */
+	varid_u64 end;
+	varid_u32 kind;
+	varid_u32 reserved;
+};
+
+enum varid_code_kind {
+	VARID_CODE_DEX = 1, /* a dex file as the VM executes it */
+};
+
+#define VARID_CODE_BOOT 1u /* boot class path: the framework's, not the app's */
+
+#define VARID_CODE_LOCATION 216
+
+struct varid_code {
+	varid_u64 start; /* address in the process */
+	varid_u64 size;
+	varid_u64 time;  /* CLOCK_MONOTONIC ns when it was published */
+	varid_u32 kind;
+	varid_u32 flags;
+	varid_u8 location[VARID_CODE_LOCATION]; /* the VM's name for it, zero-terminated */
+};
+
+struct varid_thread {
+	varid_u64 base; /* what tls_offset leads to */
+	varid_u32 tid;  /* 0: the slot is free */
+	varid_u32 reserved;
+};
+
+/* A table in the tunnel: count of capacity entries are valid. */
+struct varid_part {
+	varid_u32 offset;
+	varid_u32 entry_size;
+	varid_u32 capacity;
+	varid_u32 count;
+};
+
+/*
+ * The start of the tunnel. A writer makes generation odd, changes what it wants,
+ * and makes it even again; a reader that saw two different generations, or an odd
+ * one, reads again.
+ */
+struct varid_tunnel {
+	varid_u8 magic[8];
+	varid_u32 version;
+	varid_u32 header_size; /* sizeof(struct varid_tunnel) */
+	varid_u64 size;        /* of the memfd */
+	varid_u64 time;        /* CLOCK_MONOTONIC ns when it was made */
+	varid_u32 vm;
+	varid_u32 pid;         /* owner, in its own pid namespace; another's is an inherited mapping */
+	varid_u32 generation;
+	varid_u32 reserved;
+	struct varid_layout layout;
+	struct varid_part ranges;
+	struct varid_part codes;
+	struct varid_part threads;
+};
+
+/*
+ * SHADOW: one per thread, in private memory. To call: write records[depth], then
+ * depth + 1. To return or unwind: write depth. Only the owning thread writes.
+ */
+struct varid_shadow_record {
+	varid_u64 method; /* address of the method's first instruction in a mapped dex file */
+	varid_u64 sp;     /* native stack pointer at entry */
+};
+
+struct varid_shadow {
+	varid_u32 tid;
+	varid_u32 capacity; /* of records; deeper calls are counted in depth and not recorded */
+	varid_u64 depth;
+	struct varid_shadow_record records[];
+};
+
+#endif
