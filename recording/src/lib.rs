@@ -1,1 +1,68 @@
-//! varid-recording.
+//! The session folder: the one writer and the one reader of a recording.
+//!
+//! A session is a folder of three things: `perf.data`, Linux perf's own file format with
+//! attributed samples; `symbols/`, the substitute ELF files that give those samples names;
+//! `session.json`, the [`Manifest`]. The daemon writes one with [`SessionWriter`]; reports
+//! and exports read it with [`SessionReader`], while it grows, after a kill, or complete.
+//!
+//! | question | file |
+//! |---|---|
+//! | what flows | [`record`] |
+//! | what is known about a session | [`manifest`] |
+//! | what do the addresses of the remap range mean | [`remap`] |
+//! | where was it recorded | [`host`] |
+//! | how is it written, what survives a kill or a full disk | [`writer`] |
+//! | how is it read | [`reader`] |
+//!
+//! # Non-goals
+//!
+//! Only recordings that varid wrote are read: one layout of attributes and samples. For any
+//! other perf.data use the `linux-perf-data` crate. That crate reads what is written here
+//! (a test holds it to that); it is not used for reading because it allocates what a file
+//! claims and reports errors without offsets, and a recording is not trusted.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod decode;
+mod encode;
+pub mod error;
+mod features;
+mod format;
+pub mod host;
+pub mod manifest;
+pub mod reader;
+pub mod record;
+pub mod remap;
+pub mod writer;
+
+pub use error::{Error, Result};
+pub use host::Host;
+pub use manifest::{
+    Counts, EventDesc, Image, ImageKind, Layer, Manifest, Rate, Source, Stack, State, Tactic,
+    Target, TargetKind,
+};
+pub use reader::{Records, SessionReader};
+pub use record::{CpuMode, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample};
+pub use remap::{Marker, Reason};
+pub use writer::SessionWriter;
+
+/// Name of the samples' file inside a session folder.
+pub const PERF_DATA: &str = "perf.data";
+
+/// Name of the manifest inside a session folder.
+pub const SESSION_JSON: &str = "session.json";
+
+/// Name of the folder of substitute ELF files inside a session folder.
+pub const SYMBOLS: &str = "symbols";
+
+/// Path of the ELF file behind the remap range, relative to the session folder.
+pub const REMAP_ELF: &str = "symbols/remap.elf";

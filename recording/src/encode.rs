@@ -1,0 +1,216 @@
+//! How does a record become bytes of perf.data?
+
+use std::os::unix::ffi::OsStrExt;
+
+use crate::{
+    format::{
+        CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, MAX_COMM, MAX_FRAMES,
+        MAX_PATH, RECORD_HEADER_SIZE, kind, misc,
+    },
+    record::{CpuMode, Mapping, Record, Sample},
+    remap::{Marker, Reason},
+};
+
+/// Who and when: what `sample_id_all` appends to a record.
+struct Id {
+    pid: u32,
+    tid: u32,
+    time: u64,
+}
+
+/// Appends one whole record; its size is a multiple of eight.
+pub fn record(out: &mut Vec<u8>, record: &Record) {
+    match record {
+        Record::Mapping(mapping) => self::mapping(out, mapping),
+        Record::Comm {
+            time,
+            pid,
+            tid,
+            exec,
+            name,
+        } => {
+            let flags = if *exec { misc::COMM_EXEC } else { 0 };
+            framed(out, kind::COMM, flags, |out| {
+                pair(out, *pid, *tid);
+                string(out, name.as_bytes(), MAX_COMM);
+                sample_id(out, &id(*pid, *tid, *time));
+            });
+        }
+        Record::Fork {
+            time,
+            pid,
+            ppid,
+            tid,
+            ptid,
+        } => task(out, kind::FORK, (*pid, *ppid), (*tid, *ptid), *time),
+        Record::Exit {
+            time,
+            pid,
+            ppid,
+            tid,
+            ptid,
+        } => task(out, kind::EXIT, (*pid, *ppid), (*tid, *ptid), *time),
+        Record::Lost { time, count } => framed(out, kind::LOST, 0, |out| {
+            word(out, FIRST_ID);
+            word(out, *count);
+            sample_id(out, &id(0, 0, *time));
+        }),
+        Record::Sample(sample) => self::sample(out, sample),
+    }
+}
+
+/// Appends the record that says: nothing before the last one of these comes any more.
+pub fn finished_round(out: &mut Vec<u8>) {
+    framed(out, kind::FINISHED_ROUND, 0, |_| {});
+}
+
+/// Appends a record of the BUILD_ID feature (`struct perf_record_header_build_id`).
+pub fn build_id(out: &mut Vec<u8>, mode: u16, pid: u32, build_id: &[u8], path: &[u8]) {
+    framed(out, 0, mode | misc::BUILD_ID_SIZE, |out| {
+        out.extend(pid.to_le_bytes());
+        let (bytes, len) = padded_build_id(build_id);
+        out.extend(bytes);
+        out.extend([len, 0, 0, 0]);
+        string(out, path, MAX_PATH);
+        // The fixed part is 28 bytes.
+        out.resize(out.len().next_multiple_of(8), 0);
+    });
+}
+
+const fn id(pid: u32, tid: u32, time: u64) -> Id {
+    Id { pid, tid, time }
+}
+
+/// Appends a record around what `body` appends.
+fn framed(out: &mut Vec<u8>, kind: u32, misc: u16, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend([0; RECORD_HEADER_SIZE]);
+    body(out);
+    // Strings, build-ids and frames are bounded by format's limits: the size always fits.
+    let size = u16::try_from(out.len().saturating_sub(start)).unwrap_or(u16::MAX);
+    let header = out
+        .get_mut(start..)
+        .and_then(|record| record.first_chunk_mut::<RECORD_HEADER_SIZE>());
+    if let Some(header) = header {
+        let [k0, k1, k2, k3] = kind.to_le_bytes();
+        let [m0, m1] = misc.to_le_bytes();
+        let [s0, s1] = size.to_le_bytes();
+        *header = [k0, k1, k2, k3, m0, m1, s0, s1];
+    }
+}
+
+fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
+    const PROT_READ_EXEC: u32 = 1 | 4;
+    const MAP_PRIVATE: u32 = 2;
+    let mode = if mapping.kernel {
+        misc::KERNEL
+    } else {
+        misc::USER
+    };
+    let has_build_id = !mapping.build_id.is_empty();
+    let flags = if has_build_id { misc::MMAP_BUILD_ID } else { 0 };
+    framed(out, kind::MMAP2, mode | flags, |out| {
+        pair(out, mapping.pid, mapping.tid);
+        word(out, mapping.start);
+        word(out, mapping.len);
+        word(out, mapping.pgoff);
+        // Either the build-id or device, inode and generation, which nobody needs here.
+        let (bytes, len) = padded_build_id(&mapping.build_id);
+        out.extend([len, 0, 0, 0]);
+        out.extend(bytes);
+        pair(out, PROT_READ_EXEC, MAP_PRIVATE);
+        string(out, mapping.path.as_os_str().as_bytes(), MAX_PATH);
+        sample_id(out, &id(mapping.pid, mapping.tid, mapping.time));
+    });
+}
+
+fn task(out: &mut Vec<u8>, kind: u32, (pid, ppid): (u32, u32), (tid, ptid): (u32, u32), time: u64) {
+    framed(out, kind, 0, |out| {
+        pair(out, pid, ppid);
+        pair(out, tid, ptid);
+        word(out, time);
+        sample_id(out, &id(pid, tid, time));
+    });
+}
+
+fn sample(out: &mut Vec<u8>, sample: &Sample) {
+    let (mode, leaf) = match sample.mode {
+        CpuMode::Kernel => (misc::KERNEL, sample.kernel.first()),
+        CpuMode::User => (misc::USER, sample.user.first()),
+    };
+    framed(out, kind::SAMPLE, mode, |out| {
+        word(out, FIRST_ID);
+        word(out, leaf.copied().map_or(sample.original_ip, address));
+        pair(out, sample.pid, sample.tid);
+        word(out, sample.time);
+        word(out, sample.original_ip);
+        pair(out, sample.cpu, 0);
+        word(out, sample.period);
+        callchain(out, &sample.kernel, &sample.user);
+    });
+}
+
+/// The chain with its contexts; frames beyond [`MAX_FRAMES`] are replaced by a marker.
+fn callchain(out: &mut Vec<u8>, kernel: &[u64], user: &[u64]) {
+    let kernel = kernel.get(..MAX_FRAMES).unwrap_or(kernel);
+    let room = MAX_FRAMES.saturating_sub(kernel.len());
+    let (user, cut) = if user.len() > room {
+        (user.get(..room.saturating_sub(1)).unwrap_or(&[]), true)
+    } else {
+        (user, false)
+    };
+    let truncated = cut.then(|| Marker::Reason(Reason::Truncated).address());
+    let user_len = user.len().saturating_add(usize::from(cut));
+    let with_context = |len: usize| if len == 0 { 0 } else { len.saturating_add(1) };
+    let len = with_context(kernel.len()).saturating_add(with_context(user_len));
+    word(out, len as u64);
+    if !kernel.is_empty() {
+        word(out, CONTEXT_KERNEL);
+        kernel.iter().for_each(|&ip| word(out, address(ip)));
+    }
+    if user_len > 0 {
+        word(out, CONTEXT_USER);
+        let frames = user.iter().copied().map(address).chain(truncated);
+        frames.for_each(|ip| word(out, ip));
+    }
+}
+
+/// An address that no reader takes for a context: no code lies in the last page.
+fn address(ip: u64) -> u64 {
+    ip.min(CONTEXT_MAX.saturating_sub(1))
+}
+
+fn sample_id(out: &mut Vec<u8>, id: &Id) {
+    pair(out, id.pid, id.tid);
+    word(out, id.time);
+    pair(out, 0, 0); // cpu
+    word(out, FIRST_ID);
+}
+
+fn word(out: &mut Vec<u8>, value: u64) {
+    out.extend(value.to_le_bytes());
+}
+
+fn pair(out: &mut Vec<u8>, first: u32, second: u32) {
+    out.extend(first.to_le_bytes());
+    out.extend(second.to_le_bytes());
+}
+
+/// A string up to its first NUL, ended by one and padded to eight bytes, of at most `max` bytes.
+fn string(out: &mut Vec<u8>, bytes: &[u8], max: usize) {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or(&[]);
+    let text = text.get(..max.saturating_sub(1)).unwrap_or(text);
+    out.extend(text);
+    let padded = text.len().saturating_add(1).next_multiple_of(8);
+    out.extend(std::iter::repeat_n(0, padded.saturating_sub(text.len())));
+}
+
+/// A build-id at full length with zeros behind, and the length it had.
+fn padded_build_id(build_id: &[u8]) -> ([u8; MAX_BUILD_ID], u8) {
+    let mut bytes = [0; MAX_BUILD_ID];
+    for (to, from) in bytes.iter_mut().zip(build_id) {
+        *to = *from;
+    }
+    let len = u8::try_from(build_id.len().min(MAX_BUILD_ID)).unwrap_or(0);
+    (bytes, len)
+}

@@ -1,0 +1,100 @@
+//! What can go wrong with a session folder.
+
+use std::{io, path::PathBuf};
+
+/// The result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a session could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    Io {
+        /// What was being done, as a verb ("create", "read").
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The folder holds something that is not a session; nothing in it was touched.
+    #[error("{path} is not empty and not a varid session (it holds {found:?}): choose another folder with -o", path = .path.display())]
+    NotASession {
+        /// The folder.
+        path: PathBuf,
+        /// One of the entries that do not belong to a session.
+        found: String,
+    },
+    /// Another process records into the folder.
+    #[error("{path} is being recorded by another process: stop that session or choose another folder", path = .path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A batch of records could not be appended; the file is readable up to the last flush,
+    /// and the records are kept for the next one.
+    #[error("cannot append {pending} bytes to {path}: {source}; they are kept and written at the next flush that succeeds", path = .path.display())]
+    Append {
+        /// The perf.data file.
+        path: PathBuf,
+        /// Bytes of records waiting in memory.
+        pending: usize,
+        /// The system's reason (no space left on device, most often).
+        source: io::Error,
+    },
+    /// There is no session here.
+    #[error("{path} is not a session folder: it has no session.json", path = .path.display())]
+    NoSession {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// session.json does not say what a manifest says.
+    #[error("{path}, line {line}, column {column}: {reason}", path = .path.display())]
+    Manifest {
+        /// The session.json file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The session was written by a later version.
+    #[error("{path} has version {found}, this varid reads up to {known}: use the varid that recorded it", path = .path.display())]
+    Version {
+        /// The session.json file.
+        path: PathBuf,
+        /// The manifest's version.
+        found: u32,
+        /// The latest version that is understood.
+        known: u32,
+    },
+    /// perf.data is not what varid writes, or damaged.
+    #[error("{path}, offset {offset:#x}: {reason}", path = .path.display())]
+    Data {
+        /// The perf.data file.
+        path: PathBuf,
+        /// Where in the file.
+        offset: u64,
+        /// What is wrong there.
+        reason: &'static str,
+    },
+}
+
+impl Error {
+    /// Makes a function that turns an [`io::Error`] into this crate's.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

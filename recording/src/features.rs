@@ -1,0 +1,139 @@
+//! What does a complete perf.data say behind its records?
+//!
+//! perf calls these features: a table of sections straight behind the data, one per set bit
+//! of the header, lowest bit first. None is needed to read the samples.
+
+use crate::{
+    encode,
+    format::{self, FEATURE_BYTES, FIRST_ID, misc},
+    host,
+    manifest::Manifest,
+};
+
+/// `enum` of `tools/perf/util/header.h`.
+mod bit {
+    pub const BUILD_ID: u32 = 2;
+    pub const HOSTNAME: u32 = 3;
+    pub const OSRELEASE: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const ARCH: u32 = 6;
+    pub const NRCPUS: u32 = 7;
+    pub const CMDLINE: u32 = 11;
+    pub const EVENT_DESC: u32 = 12;
+    pub const SAMPLE_TIME: u32 = 21;
+}
+
+/// What the features need and the manifest does not know.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// The kernel's build-id; empty if unknown.
+    pub kernel_build_id: Vec<u8>,
+    /// Times of the first and the last sample, if there is one.
+    pub sample_times: Option<(u64, u64)>,
+}
+
+/// The bytes that go to file offset `at`, and the header's feature bits.
+pub fn sections(manifest: &Manifest, facts: &Facts, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
+    let sections = contents(manifest, facts);
+    let mut bits = [0u64; 4];
+    let mut table = Vec::new();
+    let mut bodies = Vec::new();
+    let table_len = (sections.len() as u64).saturating_mul(16);
+    for (bit, body) in sections {
+        if let Some(bits) = bits.first_mut() {
+            *bits |= 1u64.checked_shl(bit).unwrap_or(0);
+        }
+        let offset = at
+            .saturating_add(table_len)
+            .saturating_add(bodies.len() as u64);
+        table.extend(offset.to_le_bytes());
+        table.extend((body.len() as u64).to_le_bytes());
+        bodies.extend(body);
+    }
+    table.extend(bodies);
+    let mut flags = [0; FEATURE_BYTES];
+    for (to, from) in flags
+        .iter_mut()
+        .zip(bits.iter().flat_map(|bits| bits.to_le_bytes()))
+    {
+        *to = from;
+    }
+    (table, flags)
+}
+
+/// The sections by their bit, lowest first.
+fn contents(manifest: &Manifest, facts: &Facts) -> Vec<(u32, Vec<u8>)> {
+    let host = &manifest.host;
+    let mut sections = Vec::new();
+    if !facts.kernel_build_id.is_empty() {
+        let mut body = Vec::new();
+        let path = b"[kernel.kallsyms]";
+        encode::build_id(
+            &mut body,
+            misc::KERNEL,
+            u32::MAX,
+            &facts.kernel_build_id,
+            path,
+        );
+        sections.push((bit::BUILD_ID, body));
+    }
+    sections.extend([
+        (bit::HOSTNAME, string(&host::hostname())),
+        (bit::OSRELEASE, string(&host.kernel)),
+        (
+            bit::VERSION,
+            string(&format!("varid {}", env!("CARGO_PKG_VERSION"))),
+        ),
+        (bit::ARCH, string(&host.arch)),
+        (
+            bit::NRCPUS,
+            [host.cpus, host.cpus]
+                .iter()
+                .flat_map(|n| n.to_le_bytes())
+                .collect(),
+        ),
+        (bit::CMDLINE, command_line()),
+        (bit::EVENT_DESC, event_desc(manifest)),
+    ]);
+    if let Some((first, last)) = facts.sample_times {
+        let body = [first, last].iter().flat_map(|t| t.to_le_bytes()).collect();
+        sections.push((bit::SAMPLE_TIME, body));
+    }
+    sections
+}
+
+/// `struct perf_header_string`: the length with its padding, then the NUL-ended text.
+fn string(text: &str) -> Vec<u8> {
+    let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
+    let padded = text.len().saturating_add(1).next_multiple_of(64);
+    let mut bytes = u32::try_from(padded).unwrap_or(0).to_le_bytes().to_vec();
+    bytes.extend(&text);
+    bytes.extend(std::iter::repeat_n(0, padded.saturating_sub(text.len())));
+    bytes
+}
+
+/// `struct perf_header_string_list` of this process's arguments.
+fn command_line() -> Vec<u8> {
+    let args: Vec<Vec<u8>> = std::env::args_os()
+        .map(|arg| string(&arg.to_string_lossy()))
+        .collect();
+    let mut bytes = u32::try_from(args.len())
+        .unwrap_or(0)
+        .to_le_bytes()
+        .to_vec();
+    bytes.extend(args.into_iter().flatten());
+    bytes
+}
+
+fn event_desc(manifest: &Manifest) -> Vec<u8> {
+    let attr = format::attr(&manifest.event);
+    let mut bytes = Vec::new();
+    for count in [1, u32::try_from(attr.len()).unwrap_or(0)] {
+        bytes.extend(count.to_le_bytes());
+    }
+    bytes.extend(attr);
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(string(&manifest.event.name));
+    bytes.extend(FIRST_ID.to_le_bytes());
+    bytes
+}

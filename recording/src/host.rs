@@ -1,0 +1,108 @@
+//! Where was it recorded?
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// The machine of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// The kernel's release, as `uname -r` prints it.
+    pub kernel: String,
+    /// The machine's architecture, as `uname -m` prints it.
+    pub arch: String,
+    /// CPUs that were online.
+    pub cpus: u32,
+}
+
+impl Host {
+    /// Asks this machine. What it does not tell stays empty.
+    #[must_use]
+    pub fn this_machine() -> Self {
+        Self {
+            kernel: first_line("/proc/sys/kernel/osrelease"),
+            arch: uname_machine(),
+            cpus: std::thread::available_parallelism()
+                .ok()
+                .and_then(|cpus| u32::try_from(cpus.get()).ok())
+                .unwrap_or(0),
+        }
+    }
+}
+
+/// The running kernel's GNU build-id; empty if it does not tell.
+#[must_use]
+pub fn kernel_build_id() -> Vec<u8> {
+    fs::read("/sys/kernel/notes")
+        .ok()
+        .and_then(|notes| build_id_in_notes(&notes))
+        .unwrap_or_default()
+}
+
+/// This machine's name; empty if it does not tell.
+pub(crate) fn hostname() -> String {
+    first_line("/proc/sys/kernel/hostname")
+}
+
+fn first_line(path: &str) -> String {
+    fs::read_to_string(path)
+        .ok()
+        .and_then(|text| text.lines().next().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// `uname -m`: the kernel's own answer where there is one (6.1 and later), else that of the
+/// architecture this program was built for.
+fn uname_machine() -> String {
+    let told = first_line("/proc/sys/kernel/arch");
+    if told.is_empty() {
+        match std::env::consts::ARCH {
+            "arm" => "armv7l".to_owned(),
+            "x86" => "i686".to_owned(),
+            arch => arch.to_owned(),
+        }
+    } else {
+        told
+    }
+}
+
+/// Finds the NT_GNU_BUILD_ID note (elf.h) in a sequence of ELF notes.
+fn build_id_in_notes(notes: &[u8]) -> Option<Vec<u8>> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    let mut rest = notes;
+    loop {
+        let (name_len, after) = rest.split_first_chunk::<4>()?;
+        let (desc_len, after) = after.split_first_chunk::<4>()?;
+        let (kind, after) = after.split_first_chunk::<4>()?;
+        let name_len = usize::try_from(u32::from_le_bytes(*name_len)).ok()?;
+        let desc_len = usize::try_from(u32::from_le_bytes(*desc_len)).ok()?;
+        let name = after.get(..name_len)?;
+        let after = after.get(name_len.checked_next_multiple_of(4)?..)?;
+        let desc = after.get(..desc_len)?;
+        if name == b"GNU\0" && u32::from_le_bytes(*kind) == NT_GNU_BUILD_ID && desc_len <= 20 {
+            return Some(desc.to_vec());
+        }
+        rest = after.get(desc_len.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_id_is_found_behind_another_note_and_absent_from_cut_ones() {
+        let mut notes = Vec::new();
+        notes.extend([6, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0]);
+        notes.extend(b"Linux\0\0\0");
+        notes.extend([0; 4]);
+        notes.extend([4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0]);
+        notes.extend(b"GNU\0");
+        notes.extend([0xab, 0xcd, 0xef, 0]);
+        assert_eq!(build_id_in_notes(&notes), Some(vec![0xab, 0xcd, 0xef]));
+        for len in 0..notes.len() - 1 {
+            assert_eq!(build_id_in_notes(&notes[..len]), None, "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! What is known about a session beside its records: `session.json`.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{Error, Result},
+    host::Host,
+};
+
+/// The manifest's version that this crate writes, and the latest one it reads.
+pub const VERSION: u32 = 1;
+
+/// More than any manifest needs; a larger file is refused before it is read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// `session.json`. Unknown keys are ignored, missing ones have the default of their type, so
+/// that recordings stay readable in both directions within one version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The version of varid that wrote it.
+    #[serde(default)]
+    pub varid: String,
+    /// How far the recording got.
+    pub state: State,
+    /// When it started, in nanoseconds of CLOCK_MONOTONIC.
+    #[serde(default)]
+    pub start_time_ns: u64,
+    /// When it started, in RFC 3339.
+    #[serde(default)]
+    pub wall_start: String,
+    /// How long it took, in nanoseconds; as of the last save while it is live.
+    #[serde(default)]
+    pub duration_ns: u64,
+    /// The sampled event.
+    pub event: EventDesc,
+    /// What delivered the samples.
+    pub source: Source,
+    /// How much of the stack was asked for.
+    #[serde(default)]
+    pub stack: Stack,
+    /// How managed frames were found.
+    #[serde(default)]
+    pub tactic: Tactic,
+    /// What was profiled.
+    pub target: Target,
+    /// Where.
+    #[serde(default)]
+    pub host: Host,
+    /// What became of the samples.
+    #[serde(default)]
+    pub counts: Counts,
+    /// The files that are not simply native code.
+    #[serde(default)]
+    pub images: Vec<Image>,
+}
+
+impl Manifest {
+    /// A manifest of a recording that starts on this machine, by the wall clock now.
+    ///
+    /// `start_time_ns` is CLOCK_MONOTONIC at the start.
+    #[must_use]
+    pub fn new(event: EventDesc, source: Source, target: Target, start_time_ns: u64) -> Self {
+        Self {
+            version: VERSION,
+            varid: env!("CARGO_PKG_VERSION").to_owned(),
+            state: State::Recording,
+            start_time_ns,
+            wall_start: rfc3339(SystemTime::now()),
+            duration_ns: 0,
+            event,
+            source,
+            stack: Stack::default(),
+            tactic: Tactic::default(),
+            target,
+            host: Host::this_machine(),
+            counts: Counts::default(),
+            images: Vec::new(),
+        }
+    }
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is not a manifest, or is of a later version.
+    pub fn read(path: &Path) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct OnlyVersion {
+            version: u32,
+        }
+        let io = |source| Error::Io {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        };
+        let bytes = read_bounded(path).map_err(io)?;
+        let wrong = |error: serde_json::Error| Error::Manifest {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            reason: error.to_string(),
+        };
+        let OnlyVersion { version } = serde_json::from_slice(&bytes).map_err(wrong)?;
+        if version > VERSION {
+            return Err(Error::Version {
+                path: path.to_owned(),
+                found: version,
+                known: VERSION,
+            });
+        }
+        serde_json::from_slice(&bytes).map_err(wrong)
+    }
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(MAX_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// How far a recording got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Live, or its daemon was killed.
+    Recording,
+    /// Stopped in order.
+    Complete,
+    /// Given up; what was recorded until then is readable.
+    Failed,
+}
+
+/// The sampled event, as perf_event_open(2) takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventDesc {
+    /// As the user wrote it or perf names it (`cycles:u`, `cpu-clock`).
+    pub name: String,
+    /// How often it is sampled: the key `frequency` or `period`.
+    #[serde(flatten)]
+    pub rate: Rate,
+    /// `perf_event_attr.type`.
+    #[serde(rename = "type")]
+    pub kind: u32,
+    /// `perf_event_attr.config`.
+    pub config: u64,
+}
+
+/// How often an event is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rate {
+    /// Samples per second that the kernel steers for.
+    Frequency(u64),
+    /// Event counts between two samples.
+    Period(u64),
+}
+
+/// What delivered the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A BPF program on the perf event.
+    Bpf,
+    /// The kernel module.
+    Module,
+    /// perf's ring buffer with user registers and a stack copy.
+    Perf,
+}
+
+impl Source {
+    /// The name that manifests and reports use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bpf => "bpf",
+            Self::Module => "module",
+            Self::Perf => "perf",
+        }
+    }
+}
+
+/// How much of the stack was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stack {
+    /// Managed frames, and native ones down to the first of them.
+    #[default]
+    Vertical,
+    /// Every frame.
+    Full,
+    /// Only the leaf.
+    None,
+}
+
+/// How managed frames were found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tactic {
+    /// Nothing happens at run time: frames are walked at the sample.
+    #[default]
+    LoadFromDex,
+    /// An event at every invoke.
+    MethodInvoke,
+}
+
+/// What was profiled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Which kind of thing.
+    pub kind: TargetKind,
+    /// Package, process ids, or command line; empty for everything.
+    #[serde(default)]
+    pub value: String,
+}
+
+/// Which kind of thing was profiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetKind {
+    /// An app by its package.
+    App,
+    /// A process by its id.
+    Pid,
+    /// The whole system.
+    All,
+    /// A command that was launched.
+    Command,
+}
+
+/// What became of the samples. [`SessionWriter`](crate::SessionWriter) keeps `samples`,
+/// `attributed`, `unattributed` and `lost` from the records that pass through it; `throttled`
+/// and `transitions` are the caller's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Samples written.
+    pub samples: u64,
+    /// Those among them without a reason's marker.
+    pub attributed: u64,
+    /// The others, by the name of the reason.
+    pub unattributed: BTreeMap<String, u64>,
+    /// Records that the kernel had no room for, and samples that the disk had none for.
+    pub lost: u64,
+    /// Times the kernel paused the event because it fired too often.
+    pub throttled: u64,
+    /// Samples in a transition window (a frame pushed and not yet entered, an interpreter's
+    /// prologue or epilogue) that were recognised and resolved.
+    pub transitions: u64,
+}
+
+/// A file of a profiled process that is more than native code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Absolute path of the dex file or library when it was recorded (not UTF-8: lossy).
+    pub path: String,
+    /// Its build-id in hexadecimal; for a dex file its SHA-1.
+    #[serde(default)]
+    pub build_id: String,
+    /// What it is.
+    pub kind: ImageKind,
+    /// The layer that its samples count for.
+    pub layer: Layer,
+    /// The substitute ELF file, relative to the session folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub substitute: Option<String>,
+    /// The name to show, where the path says less (`classes2.dex` of an apk).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+}
+
+/// What an image is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageKind {
+    /// A dex file.
+    Dex,
+    /// The remap range.
+    Remap,
+    /// An ELF file.
+    Elf,
+}
+
+/// The layers of a vertical profile, from the user's own code down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// Managed code outside the VM's boot class path.
+    App,
+    /// Managed code of the VM's boot class path.
+    Framework,
+    /// The VM's own libraries.
+    Vm,
+    /// Other user code.
+    Native,
+    /// The kernel and its modules.
+    Kernel,
+}
+
+impl Layer {
+    /// Every layer, from the user's own code down.
+    pub const ALL: [Self; 5] = [
+        Self::App,
+        Self::Framework,
+        Self::Vm,
+        Self::Native,
+        Self::Kernel,
+    ];
+
+    /// The name that manifests and reports use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Framework => "framework",
+            Self::Vm => "vm",
+            Self::Native => "native",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// A time in RFC 3339 with seconds, in UTC; times before 1970 are 1970.
+#[must_use]
+pub fn rfc3339(time: SystemTime) -> String {
+    let seconds = time
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from the days since 1970, in eras of 400 years that start in March.
+    let shifted = day.saturating_add(719_468);
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = day_of_era
+        .saturating_sub(day_of_era / 1_460)
+        .saturating_add(day_of_era / 36_524)
+        .saturating_sub(day_of_era / 146_096)
+        / 365;
+    let day_of_year = day_of_era.saturating_sub(
+        year_of_era
+            .saturating_mul(365)
+            .saturating_add(year_of_era / 4)
+            .saturating_sub(year_of_era / 100),
+    );
+    let from_march = day_of_year.saturating_mul(5).saturating_add(2) / 153;
+    let day_of_month = day_of_year
+        .saturating_sub(from_march.saturating_mul(153).saturating_add(2) / 5)
+        .saturating_add(1);
+    let (month, next_year) = if from_march < 10 {
+        (from_march.saturating_add(3), 0)
+    } else {
+        (from_march.saturating_sub(9), 1)
+    };
+    let year = era
+        .saturating_mul(400)
+        .saturating_add(year_of_era)
+        .saturating_add(next_year);
+    format!(
+        "{year:04}-{month:02}-{day_of_month:02}T{:02}:{:02}:{:02}Z",
+        second / 3_600,
+        second % 3_600 / 60,
+        second % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_around_leap_days_and_centuries() {
+        // Expected values from `date -u -d @SECONDS +%FT%TZ`.
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_164_800, "2024-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn manifest_keeps_its_json_shape_and_ignores_what_it_does_not_know() {
+        let json = r#"{"version":1,"varid":"0.1.0","state":"recording","start_time_ns":5,
+            "wall_start":"2024-02-29T00:00:00Z","duration_ns":0,
+            "event":{"name":"cycles:u","frequency":997,"type":0,"config":0},
+            "source":"bpf","stack":"vertical","tactic":"load-from-dex",
+            "target":{"kind":"app","value":"org.example.math"},
+            "host":{"kernel":"6.1","arch":"aarch64","cpus":4},
+            "counts":{"samples":3,"attributed":2,"unattributed":{"torn-frames":1},"lost":0,"throttled":0,"transitions":0},
+            "images":[{"path":"/a.dex","build_id":"00","kind":"dex","layer":"app","substitute":"symbols/00.elf"}]}"#;
+        let manifest: Manifest = serde_json::from_str(json).unwrap();
+        assert_eq!(manifest.event.rate, Rate::Frequency(997));
+        let (mut ours, theirs): (serde_json::Value, serde_json::Value) = (
+            serde_json::to_value(&manifest).unwrap(),
+            serde_json::from_str(json).unwrap(),
+        );
+        assert_eq!(ours, theirs);
+        ours["later"] = 1.into();
+        ours["event"]["later"] = 1.into();
+        assert_eq!(serde_json::from_value::<Manifest>(ours).unwrap(), manifest);
+    }
+}

@@ -1,0 +1,275 @@
+//! How is a session read, live, killed or complete?
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{BufReader, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    PERF_DATA, SESSION_JSON, SYMBOLS, decode,
+    error::{Error, Result},
+    format::{
+        ATTR_SIZE, HEADER_SIZE, MAGIC, RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
+    },
+    manifest::Manifest,
+    record::Record,
+};
+
+/// A session folder, opened for reading. Nothing in it is trusted.
+#[derive(Debug)]
+pub struct SessionReader {
+    dir: PathBuf,
+    manifest: Manifest,
+}
+
+impl SessionReader {
+    /// Opens a session folder.
+    ///
+    /// # Errors
+    ///
+    /// It is not a session, or its manifest cannot be read.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
+        let dir = dir.into();
+        let path = dir.join(SESSION_JSON);
+        if matches!(path.try_exists(), Ok(false)) {
+            return Err(Error::NoSession { path: dir });
+        }
+        let manifest = Manifest::read(&path)?;
+        Ok(Self { dir, manifest })
+    }
+
+    /// The session folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The folder of substitute ELF files.
+    #[must_use]
+    pub fn symbols(&self) -> PathBuf {
+        self.dir.join(SYMBOLS)
+    }
+
+    /// The manifest, as it was when the session was opened. The counts of a killed session
+    /// are those of the last save; the records are the truth.
+    #[must_use]
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The records that the file holds now, in order of time.
+    ///
+    /// # Errors
+    ///
+    /// perf.data cannot be opened, or its head is not one that varid writes.
+    pub fn records(&self) -> Result<Records> {
+        Records::open(self.dir.join(PERF_DATA))
+    }
+}
+
+/// The records of a session in order of time; after an error it ends.
+///
+/// Holds back what may still be overtaken: the records of two flushes.
+#[derive(Debug)]
+pub struct Records {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Where the next record starts in the file.
+    offset: u64,
+    /// Where the records end.
+    end: u64,
+    /// The body of the current record.
+    body: Vec<u8>,
+    /// Records in order of time that nothing can overtake any more.
+    ready: VecDeque<Record>,
+    /// The others, in the order of the file.
+    waiting: Vec<(u64, Record)>,
+    /// The latest time of the rounds before the current one.
+    previous_round: u64,
+    /// The latest time so far.
+    latest: u64,
+}
+
+impl Records {
+    fn open(path: PathBuf) -> Result<Self> {
+        let mut file = File::open(&path)
+            .map(BufReader::new)
+            .map_err(Error::io("open", path.clone()))?;
+        let len = file
+            .get_ref()
+            .metadata()
+            .map_err(Error::io("read", path.clone()))?
+            .len();
+        let (offset, size) = data_section(&mut file, &path, len)?;
+        file.seek(SeekFrom::Start(offset))
+            .map_err(Error::io("read", path.clone()))?;
+        Ok(Self {
+            path,
+            file,
+            offset,
+            end: offset.saturating_add(size),
+            body: Vec::new(),
+            ready: VecDeque::new(),
+            waiting: Vec::new(),
+            previous_round: 0,
+            latest: 0,
+        })
+    }
+
+    /// Reads on until a record is ready or the records end.
+    fn fill(&mut self) -> Result<()> {
+        while self.ready.is_empty() && self.offset < self.end {
+            let header_at = self.offset;
+            let (kind, misc) = self.read_record()?;
+            match kind {
+                kind::FINISHED_ROUND => {
+                    self.release(self.previous_round);
+                    self.previous_round = self.latest;
+                }
+                kind::COMPRESSED | kind::COMPRESSED2 => {
+                    return Err(self.wrong(header_at, "compressed records, which are not read yet"));
+                }
+                _ => match decode::record(kind, misc, &self.body) {
+                    Ok(None) => {}
+                    Ok(Some((time, record))) => {
+                        self.latest = self.latest.max(time);
+                        self.waiting.push((time, record));
+                    }
+                    Err(decode::Wrong { at, reason }) => {
+                        let at = header_at
+                            .saturating_add(RECORD_HEADER_SIZE as u64)
+                            .saturating_add(at as u64);
+                        return Err(self.wrong(at, reason));
+                    }
+                },
+            }
+        }
+        if self.ready.is_empty() {
+            self.release(u64::MAX);
+        }
+        Ok(())
+    }
+
+    /// Reads one record's body; returns its kind and misc.
+    fn read_record(&mut self) -> Result<(u32, u16)> {
+        let mut header = [0; RECORD_HEADER_SIZE];
+        let left = self.end.saturating_sub(self.offset);
+        if left < RECORD_HEADER_SIZE as u64 {
+            return Err(self.wrong(self.offset, "the data ends within a record's header"));
+        }
+        self.read(&mut header)?;
+        let [k0, k1, k2, k3, m0, m1, s0, s1] = header;
+        let size = u16::from_le_bytes([s0, s1]);
+        if u64::from(size) > left {
+            return Err(self.wrong(self.offset, "the data ends within a record"));
+        }
+        let Some(len) = usize::from(size).checked_sub(RECORD_HEADER_SIZE) else {
+            return Err(self.wrong(self.offset, "a record smaller than its header"));
+        };
+        let mut body = std::mem::take(&mut self.body);
+        body.resize(len, 0);
+        let read = self.read(&mut body);
+        self.body = body;
+        read?;
+        self.offset = self.offset.saturating_add(u64::from(size));
+        Ok((
+            u32::from_le_bytes([k0, k1, k2, k3]),
+            u16::from_le_bytes([m0, m1]),
+        ))
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact(bytes)
+            .map_err(Error::io("read", self.path.clone()))
+    }
+
+    /// Makes ready what waits and is not later than `time`, in order of time; records of the
+    /// same time stay in the order of the file.
+    fn release(&mut self, time: u64) {
+        let (mut ready, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(at, _)| *at <= time);
+        self.waiting = waiting;
+        ready.sort_by_key(|(at, _)| *at);
+        self.ready
+            .extend(ready.into_iter().map(|(_, record)| record));
+    }
+
+    fn wrong(&self, offset: u64, reason: &'static str) -> Error {
+        Error::Data {
+            path: self.path.clone(),
+            offset,
+            reason,
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty()
+            && let Err(error) = self.fill()
+        {
+            self.offset = self.end;
+            self.waiting.clear();
+            return Some(Err(error));
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+/// Checks the head of perf.data; offset and size of its records.
+fn data_section(file: &mut BufReader<File>, path: &Path, len: u64) -> Result<(u64, u64)> {
+    let wrong = |offset, reason| Error::Data {
+        path: path.to_owned(),
+        offset,
+        reason,
+    };
+    let mut read = |bytes: &mut [u8], at: u64| {
+        file.seek(SeekFrom::Start(at))
+            .and_then(|_| file.read_exact(bytes))
+            .map_err(Error::io("read", path))
+    };
+    if len < HEADER_SIZE {
+        return Err(wrong(len, "the file ends within perf.data's header"));
+    }
+    let mut words = [[0; 8]; 8];
+    read(words.as_flattened_mut(), 0)?;
+    let [magic, words @ ..] = words;
+    if magic != MAGIC {
+        return Err(wrong(0, "not a perf.data file (no PERFILE2)"));
+    }
+    let [_, file_attr, attrs, attrs_size, data, data_size, _] = words.map(u64::from_le_bytes);
+    if attrs_size != file_attr {
+        return Err(wrong(32, "not exactly one event"));
+    }
+    let mut attr = [0; ATTR_SIZE as usize];
+    if attrs
+        .checked_add(ATTR_SIZE)
+        .is_none_or(|attrs_end| attrs_end > len)
+    {
+        return Err(wrong(24, "the event's attributes lie outside the file"));
+    }
+    read(&mut attr, attrs)?;
+    let sample_type = attr
+        .get(SAMPLE_TYPE_AT..)
+        .and_then(|rest| rest.first_chunk::<8>());
+    if sample_type.copied().map(u64::from_le_bytes) != Some(SAMPLE_TYPE) {
+        let at = attrs.saturating_add(SAMPLE_TYPE_AT as u64);
+        return Err(wrong(
+            at,
+            "not a recording of varid: it samples other fields",
+        ));
+    }
+    if data
+        .checked_add(data_size)
+        .is_none_or(|data_end| data_end > len)
+    {
+        return Err(wrong(40, "the records lie outside the file"));
+    }
+    Ok((data, data_size))
+}
