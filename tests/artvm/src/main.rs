@@ -1,2 +1,166 @@
-//! artvm: the dex VM of the tests.
-fn main() {}
+//! artvm: the dex VM of the tests. Debian's ART, started on a boot class path of the project's own.
+
+mod app;
+mod error;
+mod libart;
+mod native_library;
+mod options;
+mod process_name;
+mod uncaught;
+mod vm;
+
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use app::{Call, Outcome};
+use error::Error;
+use libart::Libart;
+use options::Options;
+use process_name::ProcessName;
+use vm::Vm;
+
+/// Names varid's agent where it is not beside artvm.
+const AGENT_VARIABLE: &str = "VARID_ART_AGENT";
+
+/// libart's log level, as on Android: `*:v` says everything.
+const LOG_VARIABLE: &str = "ANDROID_LOG_TAGS";
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "artvm: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Starts the VM and does what the options say.
+fn run(options: &Options) -> Result<ExitCode, Error> {
+    let executable = std::env::current_exe().map_err(|source| Error::File {
+        path: "/proc/self/exe".into(),
+        source,
+        hint: "",
+    })?;
+    let beside = executable.parent().unwrap_or(Path::new("/"));
+    let vm_options = vm_options(options, beside)?;
+    quiet_log();
+    let process = ProcessName::claim()?;
+    let libart = Libart::load(options.libart.as_deref(), beside)?;
+    let vm = Vm::boot(&libart, &vm_options)?;
+    uncaught::register(vm.env())?;
+    for library in &options.libs {
+        native_library::load(&libart, vm.env(), library)?;
+    }
+    if let Some(name) = &options.name {
+        process.set(name)?;
+    }
+    let (Some(class), Some(method)) = (&options.class, &options.method) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let call = Call {
+        class: class.clone(),
+        method: method.clone(),
+        n: options.n,
+    };
+    let code = match call.run(vm.env())? {
+        Outcome::Returned(result) => {
+            let _ = writeln!(std::io::stdout(), "{result}");
+            ExitCode::SUCCESS
+        }
+        Outcome::Threw(description) => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "{}",
+                uncaught::uncaught("main", &description)
+            );
+            ExitCode::FAILURE
+        }
+    };
+    vm.destroy();
+    Ok(code)
+}
+
+/// Lets libart's log speak of fatal errors only, unless ANDROID_LOG_TAGS says otherwise: at every start without a
+/// compiled image it warns of just that.
+fn quiet_log() {
+    if std::env::var_os(LOG_VARIABLE).is_none() {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var(LOG_VARIABLE, "*:f") };
+    }
+}
+
+/// The VM's options: class path, interpreter only, varid's agent, and those of the command line.
+fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
+    let boot = options
+        .boot
+        .clone()
+        .unwrap_or_else(|| beside.join("boot.dex"));
+    check_dex(
+        &boot,
+        "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
+    )?;
+    let mut class_path = format!("-Xbootclasspath:{}", boot.display());
+    for dex in &options.dex {
+        check_dex(dex, "")?;
+        class_path.push(':');
+        class_path.push_str(&dex.to_string_lossy());
+    }
+    let mut all = vec![class_path];
+    // There is no compiled image, and no compiler to make one.
+    all.extend(
+        [
+            "-Xint",
+            "-Ximage:/nonexistent/boot.art",
+            "-Xnoimage-dex2oat",
+        ]
+        .map(str::to_owned),
+    );
+    if options.zygote {
+        all.push("-Xzygote".to_owned());
+    }
+    if !options.no_dim {
+        all.push(format!("-agentpath:{}", agent(beside)?.display()));
+    }
+    all.extend(options.vm_options.iter().cloned());
+    Ok(all)
+}
+
+/// varid's agent for ART.
+fn agent(beside: &Path) -> Result<PathBuf, Error> {
+    let path = std::env::var_os(AGENT_VARIABLE)
+        .map_or_else(|| beside.join("libvarid_art.so"), PathBuf::from);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let hint = "; it is varid's agent: name it in VARID_ART_AGENT, put it beside artvm, or run with --no-dim";
+    Err(Error::File {
+        path,
+        source: ErrorKind::NotFound.into(),
+        hint,
+    })
+}
+
+/// Refuses what libart would abort over.
+fn check_dex(path: &Path, hint: &'static str) -> Result<(), Error> {
+    let unreadable = |source| Error::File {
+        path: path.to_owned(),
+        source,
+        hint,
+    };
+    let mut magic = [0; 4];
+    std::fs::File::open(path)
+        .and_then(|mut file| file.read_exact(&mut magic))
+        .map_err(unreadable)?;
+    if path.to_string_lossy().contains(':') {
+        return Err(Error::Colon(path.to_owned()));
+    }
+    if &magic != b"dex\n" && &magic != b"PK\x03\x04" {
+        return Err(Error::NotDex(path.to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! What is run? A static method of a class, and what became of it.
+
+use jni_sys::jvalue;
+
+use crate::error::Error;
+use crate::uncaught;
+use crate::vm::Env;
+
+/// The method that is called: `static long method(int)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The class, with dots.
+    pub class: String,
+    /// The method's name.
+    pub method: String,
+    /// Its argument.
+    pub n: i32,
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It returned this.
+    Returned(i64),
+    /// Nobody caught this exception: class, message, stack.
+    Threw(String),
+}
+
+impl Call {
+    /// Calls the method on this thread.
+    pub fn run(&self, env: Env) -> Result<Outcome, Error> {
+        let class = env.find_class(&self.class)?;
+        let method = env.static_method(class, &self.method, c"(I)J")?;
+        // SAFETY: the method was looked up in this class, with this signature.
+        let result = unsafe { env.call_static_long(class, method, &[jvalue { i: self.n }]) };
+        Ok(match env.take_exception() {
+            Some(thrown) => Outcome::Threw(uncaught::describe(env, thrown)),
+            None => Outcome::Returned(result),
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! What may be asked of artvm? Its command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Runs dex code in Debian's ART (android-libart 11), without Android.
+///
+/// Starts the VM on a boot class path of its own, calls `static long METHOD(int N)` of CLASS and prints the result.
+/// An exception that nobody catches is printed, and the exit code is 1.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    override_usage = "artvm --dex FILE... --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --dex FILE... --zygote [OPTIONS]"
+)]
+pub struct Options {
+    /// Dex files (or archives of them) with the program; the list ends at the next option, or at `--`
+    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    pub dex: Vec<PathBuf>,
+    /// The process's command line and comm: the app's package, as Zygote sets it
+    #[arg(long, value_name = "PACKAGE", required_unless_present = "zygote")]
+    pub name: Option<String>,
+    /// Do not load varid's agent into the VM
+    #[arg(long)]
+    pub no_dim: bool,
+    /// A JNI library: its JNI_OnLoad is called, its Java_... functions are the program's natives
+    #[arg(long = "lib", value_name = "FILE.so")]
+    pub libs: Vec<PathBuf>,
+    /// An option for the VM, such as -Xmethod-trace; after artvm's own, so that it wins
+    #[arg(long = "vm-option", value_name = "OPTION", allow_hyphen_values = true)]
+    pub vm_options: Vec<String>,
+    /// The boot class path [default: boot.dex beside artvm]
+    #[arg(long, value_name = "FILE")]
+    pub boot: Option<PathBuf>,
+    /// The runtime [default: Debian's libart.so.0]
+    #[arg(long, value_name = "FILE")]
+    pub libart: Option<PathBuf>,
+    /// Boot once, then fork a child for each line `PACKAGE CLASS METHOD [N]` of standard input; `PACKAGE PID RESULT` is printed as each ends
+    #[arg(long, conflicts_with_all = ["class", "method", "n"])]
+    pub zygote: bool,
+    /// The class, with dots
+    #[arg(required_unless_present = "zygote")]
+    pub class: Option<String>,
+    /// The method: `static long METHOD(int)`
+    #[arg(required_unless_present = "zygote")]
+    pub method: Option<String>,
+    /// Its argument
+    #[arg(default_value_t = 1, allow_negative_numbers = true)]
+    pub n: i32,
+}

@@ -1,0 +1,311 @@
+//! How is the VM talked to? JNI, as far as artvm needs it.
+
+use std::ffi::{CStr, CString, c_void};
+use std::ptr;
+
+use jni_sys::{
+    JNI_OK, JNI_VERSION_1_6, JNIEnv, JavaVM, JavaVMInitArgs, JavaVMOption, jclass, jint, jlong,
+    jmethodID, jobject, jstring, jvalue,
+};
+
+use crate::error::Error;
+use crate::libart::Libart;
+
+/// Calls a function of the JNI table: `jni!(env, FindClass, name)`.
+macro_rules! jni {
+    ($env:expr, $function:ident $(, $argument:expr)* $(,)?) => {
+        ((**$env.0).v1_6.$function)($env.0 $(, $argument)*)
+    };
+}
+
+/// The JNI environment of one attached thread, valid on that thread only.
+#[derive(Debug, Clone, Copy)]
+pub struct Env(*mut JNIEnv);
+
+/// The VM of this process: there is at most one.
+#[derive(Debug)]
+pub struct Vm {
+    vm: *mut JavaVM,
+    env: Env,
+}
+
+/// A native method to be registered.
+pub struct Native {
+    /// The method's name.
+    pub name: &'static CStr,
+    /// Its signature.
+    pub signature: &'static CStr,
+    /// The function: `extern "system" fn(*mut JNIEnv, jobject, ...)` with the signature's arguments.
+    pub function: *mut c_void,
+}
+
+type CreateJavaVm =
+    unsafe extern "C" fn(*mut *mut JavaVM, *mut *mut JNIEnv, *mut JavaVMInitArgs) -> jint;
+
+impl Vm {
+    /// Starts the VM with options as `dalvikvm` takes them; this thread becomes its main thread.
+    pub fn boot(libart: &Libart, options: &[String]) -> Result<Self, Error> {
+        let options = options
+            .iter()
+            .map(|option| c_string(option))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut raw: Vec<_> = options
+            .iter()
+            .map(|option| JavaVMOption {
+                optionString: option.as_ptr().cast_mut(),
+                extraInfo: ptr::null_mut(),
+            })
+            .collect();
+        let mut arguments = JavaVMInitArgs {
+            version: JNI_VERSION_1_6,
+            nOptions: jint::try_from(raw.len()).unwrap_or(jint::MAX),
+            options: raw.as_mut_ptr(),
+            ignoreUnrecognized: false,
+        };
+        let (mut vm, mut env) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the symbol is libart's function of this type; options and their strings outlive the call,
+        // which writes both pointers when it returns JNI_OK.
+        let status = unsafe {
+            let create: CreateJavaVm = std::mem::transmute(libart.symbol(c"JNI_CreateJavaVM")?);
+            create(&mut vm, &mut env, &mut arguments)
+        };
+        if status != JNI_OK {
+            return Err(Error::CreateVm(status));
+        }
+        Ok(Self { vm, env: Env(env) })
+    }
+
+    /// The main thread's environment.
+    pub fn env(&self) -> Env {
+        self.env
+    }
+
+    /// Waits for the threads that are not daemons, then ends the VM (a method trace is written now).
+    pub fn destroy(self) {
+        // SAFETY: the VM is alive, and self is consumed.
+        unsafe { ((**self.vm).v1_1.DestroyJavaVM)(self.vm) };
+    }
+}
+
+impl Env {
+    /// The environment that the VM passed to a native method.
+    ///
+    /// # Safety
+    /// `env` is the argument of a native method that is still running, on its thread.
+    pub unsafe fn of_native(env: *mut JNIEnv) -> Self {
+        Self(env)
+    }
+
+    /// The raw pointer, for C++ functions of libart.
+    pub fn raw(self) -> *mut JNIEnv {
+        self.0
+    }
+
+    /// Looks a class up, by a name with dots or slashes.
+    pub fn find_class(self, name: &str) -> Result<jclass, Error> {
+        let path = c_string(&name.replace('.', "/"))?;
+        // SAFETY: this thread's environment, a string ending in NUL.
+        let class = unsafe { jni!(self, FindClass, path.as_ptr()) };
+        if class.is_null() {
+            Err(self.missing(format!("class {name}")))
+        } else {
+            Ok(class)
+        }
+    }
+
+    /// Looks a static method up.
+    pub fn static_method(
+        self,
+        class: jclass,
+        name: &str,
+        signature: &CStr,
+    ) -> Result<jmethodID, Error> {
+        let c_name = c_string(name)?;
+        // SAFETY: this thread's environment, a class reference, strings ending in NUL.
+        let method = unsafe {
+            jni!(
+                self,
+                GetStaticMethodID,
+                class,
+                c_name.as_ptr(),
+                signature.as_ptr()
+            )
+        };
+        if method.is_null() {
+            return Err(self.missing(format!(
+                "method static {name}{}",
+                signature.to_string_lossy()
+            )));
+        }
+        Ok(method)
+    }
+
+    /// Calls `static long method(...)`; an exception is left pending.
+    ///
+    /// # Safety
+    /// The method is of this class, returns a long, and takes these arguments.
+    pub unsafe fn call_static_long(
+        self,
+        class: jclass,
+        method: jmethodID,
+        arguments: &[jvalue],
+    ) -> jlong {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            jni!(
+                self,
+                CallStaticLongMethodA,
+                class,
+                method,
+                arguments.as_ptr()
+            )
+        }
+    }
+
+    /// Calls `static void method(...)`; an exception is left pending.
+    ///
+    /// # Safety
+    /// The method is of this class, returns nothing, and takes these arguments.
+    pub unsafe fn call_static_void(self, class: jclass, method: jmethodID, arguments: &[jvalue]) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            jni!(
+                self,
+                CallStaticVoidMethodA,
+                class,
+                method,
+                arguments.as_ptr()
+            )
+        }
+    }
+
+    /// Takes the pending exception, if there is one.
+    pub fn take_exception(self) -> Option<jobject> {
+        // SAFETY: both may be called with an exception pending.
+        unsafe {
+            let thrown = jni!(self, ExceptionOccurred);
+            jni!(self, ExceptionClear);
+            if thrown.is_null() { None } else { Some(thrown) }
+        }
+    }
+
+    /// Calls an object's method without arguments that returns an object: null if it threw or is not there.
+    pub fn call_object(self, object: jobject, name: &CStr, signature: &CStr) -> jobject {
+        // SAFETY: a live reference; the signature (checked by the lookup) returns an object and takes nothing.
+        unsafe {
+            let class = jni!(self, GetObjectClass, object);
+            let method = jni!(self, GetMethodID, class, name.as_ptr(), signature.as_ptr());
+            if method.is_null() {
+                self.take_exception();
+                return ptr::null_mut();
+            }
+            let result = jni!(self, CallObjectMethodA, object, method, ptr::null());
+            if self.take_exception().is_some() {
+                ptr::null_mut()
+            } else {
+                result
+            }
+        }
+    }
+
+    /// An object's reference field: null if there is no such field.
+    pub fn object_field(self, object: jobject, name: &CStr, signature: &CStr) -> jobject {
+        // SAFETY: a live reference; the field was looked up with the type of a reference.
+        unsafe {
+            let class = jni!(self, GetObjectClass, object);
+            let field = jni!(self, GetFieldID, class, name.as_ptr(), signature.as_ptr());
+            if field.is_null() {
+                self.take_exception();
+                return ptr::null_mut();
+            }
+            jni!(self, GetObjectField, object, field)
+        }
+    }
+
+    /// An object's int field: zero if there is no such field.
+    pub fn int_field(self, object: jobject, name: &CStr) -> jint {
+        // SAFETY: a live reference; the field was looked up as an int.
+        unsafe {
+            let class = jni!(self, GetObjectClass, object);
+            let field = jni!(self, GetFieldID, class, name.as_ptr(), c"I".as_ptr());
+            if field.is_null() {
+                self.take_exception();
+                return 0;
+            }
+            jni!(self, GetIntField, object, field)
+        }
+    }
+
+    /// The elements of an array of objects.
+    pub fn elements(self, array: jobject) -> Vec<jobject> {
+        if array.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: a live reference to an array; the indices are below its length.
+        unsafe {
+            let length = jni!(self, GetArrayLength, array);
+            (0..length)
+                .map(|index| jni!(self, GetObjectArrayElement, array, index))
+                .collect()
+        }
+    }
+
+    /// A string's characters; None for null.
+    pub fn string(self, string: jstring) -> Option<String> {
+        if string.is_null() {
+            return None;
+        }
+        // SAFETY: a live reference to a string; the characters are released after they were copied.
+        unsafe {
+            let characters = jni!(self, GetStringUTFChars, string, ptr::null_mut());
+            if characters.is_null() {
+                self.take_exception();
+                return None;
+            }
+            let text = CStr::from_ptr(characters).to_string_lossy().into_owned();
+            jni!(self, ReleaseStringUTFChars, string, characters);
+            Some(text)
+        }
+    }
+
+    /// A new string; null if memory is out.
+    pub fn new_string(self, text: &str) -> Result<jstring, Error> {
+        let text = c_string(text)?;
+        // SAFETY: this thread's environment, a string ending in NUL.
+        Ok(unsafe { jni!(self, NewStringUTF, text.as_ptr()) })
+    }
+
+    /// Binds native methods of a class.
+    pub fn register(self, class: &str, natives: &[Native]) -> Result<(), Error> {
+        let found = self.find_class(class)?;
+        let raw: Vec<_> = natives
+            .iter()
+            .map(|native| jni_sys::JNINativeMethod {
+                name: native.name.as_ptr().cast_mut(),
+                signature: native.signature.as_ptr().cast_mut(),
+                fnPtr: native.function,
+            })
+            .collect();
+        let count = jint::try_from(raw.len()).unwrap_or(jint::MAX);
+        // SAFETY: the table and its static strings outlive the call.
+        let status = unsafe { jni!(self, RegisterNatives, found, raw.as_ptr(), count) };
+        if status == JNI_OK {
+            Ok(())
+        } else {
+            Err(self.missing(format!("native methods of {class}")))
+        }
+    }
+
+    /// The error for something that a lookup did not find, with the exception that it threw.
+    fn missing(self, what: String) -> Error {
+        let thrown = self.take_exception().map_or_else(String::new, |thrown| {
+            crate::uncaught::describe(self, thrown)
+        });
+        Error::Missing { what, thrown }
+    }
+}
+
+/// A Rust string as C's.
+pub fn c_string(text: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::Nul(text.to_owned()))
+}

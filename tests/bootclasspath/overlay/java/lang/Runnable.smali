@@ -1,0 +1,2 @@
+.method public abstract run()V
+.end method

@@ -1,0 +1,4 @@
+.method public static broadcast(I)V
+    .locals 0
+    return-void
+.end method
