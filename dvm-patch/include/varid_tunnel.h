@@ -73,7 +73,8 @@ enum varid_layout_kind {
  * { quick frame, link to the next outer fragment, top frame } at fragment_*; a frame
  * is { link to the caller, method, exported bytecode pc, first instruction, bytecode
  * index } at frame_*. The bytecode pc is frame_pc if not zero, else frame_insns +
- * 2 * frame_index, else (frame_insns zero: pushed and not yet entered) unknown.
+ * 2 * frame_index; where frame_insns is zero (pushed and not yet entered, or run by
+ * the switch interpreter), the method's own first instruction takes its place.
  */
 struct varid_layout {
 	varid_u32 kind;

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which ART builds are known, and how the frames of each are laid out.
+ *
+ * Ranges are the bounds that .eh_frame gives a function: the nearest dynamic symbol
+ * names a static function wrongly. The loop's body is where its pc and frame registers
+ * both hold: from behind the prologue's last assignment to the pop that restores the
+ * first of them.
+ */
+#include "builds.h"
+
+/* Less code than this between two ranges is padding. */
+#define PADDING 16
+
+/* Debian 12, android-libart 11.0.0+r48-5, amd64. */
+static const struct varid_build_range debian_11_amd64[] = {
+	{ 0x166330, 0x17f258, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, false> */
+	{ 0x17f260, 0x1a1143, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true, false> */
+	{ 0x1dad60, 0x1dafcb, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
+	{ 0x3594b0, 0x359eb3, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x359ec0, 0x35a5c7, VARID_RANGE_BRIDGE }, /* Execute */
+	{ 0x35a5d0, 0x362083, VARID_RANGE_BRIDGE }, /* InterpreterJni */
+	{ 0x362090, 0x3625d5, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
+	{ 0x3625e0, 0x3626c5, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
+	{ 0x3626d0, 0x362a44, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x362cc0, 0x362cee, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeExact */
+	{ 0x362cf0, 0x362d18, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvoke */
+	{ 0x363490, 0x3638b6, VARID_RANGE_BRIDGE }, /* ArtInterpreterToCompiledCodeBridge */
+	{ 0x363950, 0x363bc4, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeCommon */
+	{ 0x363bd0, 0x363da9, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeCommon */
+	{ 0x3640d0, 0x3643f2, VARID_RANGE_BRIDGE }, /* DoInvokeCustom */
+	{ 0x3670e0, 0x3676cf, VARID_RANGE_BRIDGE }, /* DoCall<false, false> */
+	{ 0x3676d0, 0x3683fb, VARID_RANGE_BRIDGE }, /* DoCall<false, true> */
+	{ 0x368400, 0x3689c3, VARID_RANGE_BRIDGE }, /* DoCall<true, false> */
+	{ 0x3689d0, 0x369688, VARID_RANGE_BRIDGE }, /* DoCall<true, true> */
+	{ 0x369690, 0x369d1a, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<false> */
+	{ 0x369d20, 0x36a3aa, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<true> */
+	{ 0x379000, 0x392ef8, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, true> */
+	{ 0x393ac0, 0x3b75fe, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true, true> */
+	{ 0x504d30, 0x504dbe, VARID_RANGE_BRIDGE }, /* MethodHandleInvoke */
+	{ 0x504dc0, 0x50591f, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeInternal */
+	{ 0x505920, 0x5061a7, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeInternal */
+	{ 0x5061b0, 0x5062b6, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExact */
+	{ 0x5062c0, 0x506464, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x509870, 0x509cb3, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x509cc0, 0x50a50c, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x629850, 0x629c26, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<ArtMethod*> */
+	{ 0x629f00, 0x629f4c, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<_jmethodID*> */
+	{ 0x629f50, 0x62a326, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<ArtMethod*> */
+	{ 0x62a440, 0x62a48c, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<_jmethodID*> */
+	{ 0x62a490, 0x62a874, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<ArtMethod*> */
+	{ 0x62a880, 0x62a8cc, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<_jmethodID*> */
+	{ 0x62a8d0, 0x62acb4, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
+	{ 0x62acc0, 0x62ad0c, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
+	{ 0x62ad10, 0x62b978, VARID_RANGE_BRIDGE }, /* InvokeMethod */
+	{ 0x62c3b0, 0x62c89e, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
+	{ 0x7177e0, 0x718161, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
+	{ 0x75e770, 0x75f233, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
+	{ 0x75f660, 0x7602b3, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */
+	{ 0x761700, 0x763075, VARID_RANGE_BRIDGE }, /* artQuickResolutionTrampoline */
+	{ 0x764580, 0x764a17, VARID_RANGE_BRIDGE }, /* artQuickGenericJniTrampoline */
+	{ 0x764a20, 0x764a41, VARID_RANGE_BRIDGE }, /* artQuickGenericJniEndTrampoline */
+	{ 0x76fbc0, 0x7707db, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtual */
+	{ 0x7707e0, 0x7718ca, VARID_RANGE_BRIDGE }, /* MterpInvokeSuper */
+	{ 0x7718d0, 0x7729a6, VARID_RANGE_BRIDGE }, /* MterpInvokeInterface */
+	{ 0x7729b0, 0x7734a6, VARID_RANGE_BRIDGE }, /* MterpInvokeDirect */
+	{ 0x7734b0, 0x773f1a, VARID_RANGE_BRIDGE }, /* MterpInvokeStatic */
+	{ 0x773f20, 0x773fde, VARID_RANGE_BRIDGE }, /* MterpInvokeCustom */
+	{ 0x773fe0, 0x773ff2, VARID_RANGE_BRIDGE }, /* MterpInvokePolymorphic */
+	{ 0x774000, 0x774ab7, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualRange */
+	{ 0x774ac0, 0x775aaf, VARID_RANGE_BRIDGE }, /* MterpInvokeSuperRange */
+	{ 0x775ab0, 0x776a35, VARID_RANGE_BRIDGE }, /* MterpInvokeInterfaceRange */
+	{ 0x776a40, 0x7773f1, VARID_RANGE_BRIDGE }, /* MterpInvokeDirectRange */
+	{ 0x777400, 0x777d1b, VARID_RANGE_BRIDGE }, /* MterpInvokeStaticRange */
+	{ 0x777d20, 0x777d83, VARID_RANGE_BRIDGE }, /* MterpInvokeCustomRange */
+	{ 0x777d90, 0x777da2, VARID_RANGE_BRIDGE }, /* MterpInvokePolymorphicRange */
+	{ 0x777db0, 0x778826, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualQuick */
+	{ 0x778830, 0x779185, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualQuickRange */
+	{ 0x7a4cf0, 0x7a4e3e, VARID_RANGE_BRIDGE }, /* art_quick_invoke_interface_trampoline_with_access_check */
+	{ 0x7a4e50, 0x7a4f9e, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_trampoline_with_access_check */
+	{ 0x7a4fb0, 0x7a50fe, VARID_RANGE_BRIDGE }, /* art_quick_invoke_direct_trampoline_with_access_check */
+	{ 0x7a5110, 0x7a525e, VARID_RANGE_BRIDGE }, /* art_quick_invoke_super_trampoline_with_access_check */
+	{ 0x7a5270, 0x7a53be, VARID_RANGE_BRIDGE }, /* art_quick_invoke_virtual_trampoline_with_access_check */
+	{ 0x7a53d0, 0x7a56f2, VARID_RANGE_BRIDGE }, /* art_quick_invoke_stub */
+	{ 0x7a5700, 0x7a5a54, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_stub */
+	{ 0x7b04d0, 0x7b0617, VARID_RANGE_BRIDGE }, /* art_quick_proxy_invoke_handler */
+	{ 0x7b0620, 0x7b089b, VARID_RANGE_BRIDGE }, /* art_quick_imt_conflict_trampoline */
+	{ 0x7b08a0, 0x7b09f0, VARID_RANGE_BRIDGE }, /* art_quick_resolution_trampoline */
+	{ 0x7b0a00, 0x7b0bc9, VARID_RANGE_BRIDGE }, /* art_quick_generic_jni_trampoline */
+	{ 0x7b0bd0, 0x7b0d25, VARID_RANGE_BRIDGE }, /* art_quick_to_interpreter_bridge */
+	{ 0x7b0d90, 0x7b0f4e, VARID_RANGE_BRIDGE }, /* art_quick_instrumentation_entry */
+	{ 0x7b0f60, 0x7b116f, VARID_RANGE_BRIDGE }, /* art_quick_instrumentation_exit */
+	{ 0x7b28b0, 0x7b2a08, VARID_RANGE_BRIDGE }, /* art_quick_invoke_polymorphic */
+	{ 0x7b2a10, 0x7b2b65, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
+	{ 0x7b2b70, 0x7b2b78, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
+	{ 0x7b2d80, 0x7b2da9, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
+	{ 0x7b2da9, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
+	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
+};
+
+static const struct varid_build builds[] = {
+	{
+		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
+			      0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64 },
+		.name = "ART 11.0.0+r48 (Debian 12, amd64)",
+		.layout = {
+			.kind = VARID_LAYOUT_LIST,
+			.flags = VARID_LAYOUT_ON_NATIVE_STACK,
+			.machine = 62, /* EM_X86_64 */
+			.word = 8,
+			.reference = 4,
+			.reg_pc = 12,    /* r12 */
+			.reg_frame = 13, /* r13: the frame's registers */
+			.reg_frame_bias = -64,
+			.thread_tid = 0x10,
+			.thread_fragment = 0xb8,
+			.fragment_quick = 0,
+			.fragment_link = 8,
+			.fragment_top = 16,
+			.frame_link = 0,
+			.frame_method = 8,
+			.frame_pc = 24,
+			.frame_insns = 32,
+			.frame_index = 52,
+			.method_class = 0,
+			.method_code = 8,
+			.method_index = 12,
+			.class_dex_cache = 16,
+			.dex_cache_dex_file = 16,
+			.dex_file_begin = 8,
+		},
+		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
+		.text_start = 0x157900,
+		.text_end = 0x7c9f96,
+		.ranges = debian_11_amd64,
+		.range_count = sizeof(debian_11_amd64) / sizeof(debian_11_amd64[0]),
+	},
+};
+
+const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 size)
+{
+	varid_u32 i, k;
+
+	if (size != VARID_BUILD_ID_SIZE)
+		return 0;
+	for (i = 0; i < sizeof(builds) / sizeof(builds[0]); i++) {
+		for (k = 0; k < size && builds[i].build_id[k] == build_id[k]; k++)
+			;
+		if (k == size)
+			return &builds[i];
+	}
+	return 0;
+}
+
+/* Appends base + [start, end) if there is room; returns the new count. */
+static varid_u32 add(struct varid_range *out, varid_u32 count, varid_u32 capacity, varid_u64 base,
+		     varid_u32 start, varid_u32 end, varid_u32 kind)
+{
+	if (count >= capacity)
+		return count;
+	out[count].start = base + start;
+	out[count].end = base + end;
+	out[count].kind = kind;
+	out[count].reserved = 0;
+	return count + 1;
+}
+
+varid_u32 varid_build_ranges(const struct varid_build *build, varid_u64 base,
+			     struct varid_range *out, varid_u32 capacity)
+{
+	varid_u32 at = build->text_start;
+	varid_u32 count = 0, i;
+
+	for (i = 0; i < build->range_count; i++) {
+		const struct varid_build_range *range = &build->ranges[i];
+
+		if (range->start >= at + PADDING)
+			count = add(out, count, capacity, base, at, range->start, VARID_RANGE_VM);
+		count = add(out, count, capacity, base, range->start, range->end, range->kind);
+		at = range->end;
+	}
+	if (build->text_end >= at + PADDING)
+		count = add(out, count, capacity, base, at, build->text_end, VARID_RANGE_VM);
+	return count;
+}

@@ -1,0 +1,15 @@
+//! How the table of VM builds, which is C, gets into this crate.
+
+fn main() {
+    for input in ["art/builds.c", "art/builds.h", "include/varid_tunnel.h"] {
+        println!("cargo::rerun-if-changed={input}");
+    }
+    cc::Build::new()
+        .std("c99")
+        .include("include")
+        .include("art")
+        .file("art/builds.c")
+        .warnings(true)
+        .extra_warnings(true)
+        .compile("varid_art_builds");
+}

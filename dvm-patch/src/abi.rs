@@ -1,0 +1,215 @@
+//! What the tunnel's bytes are: the Rust mirror of `include/varid_tunnel.h`.
+//!
+//! `tests/abi.rs` compiles the header and compares every size and offset with these.
+
+/// First eight bytes of a tunnel.
+pub const MAGIC: [u8; 8] = *b"VARIDTUN";
+/// Version of the ABI that this crate reads.
+pub const VERSION: u32 = 1;
+/// Name of the memfd, as it appears in a process's memory map.
+pub const NAME: &str = "varid-tunnel";
+/// A field of a [`Layout`] that the VM does not have.
+pub const NO_FIELD: u16 = 0xffff;
+/// A register of a [`Layout`] that the VM does not have.
+pub const NO_REG: u8 = 0xff;
+
+/// [`Tunnel::vm`]: Dalvik.
+pub const VM_DALVIK: u32 = 1;
+/// [`Tunnel::vm`]: ART.
+pub const VM_ART: u32 = 2;
+/// [`Tunnel::vm`]: HotSpot.
+pub const VM_HOTSPOT: u32 = 3;
+/// [`Tunnel::vm`]: a VM of some other kind.
+pub const VM_OTHER: u32 = 4;
+
+/// [`Layout::kind`]: fragments of linked frames off a per-thread base.
+pub const LAYOUT_LIST: u32 = 1;
+/// [`Layout::kind`]: a [`Shadow`] is the per-thread base.
+pub const LAYOUT_SHADOW: u32 = 2;
+/// [`Layout::flags`]: frames (a shadow record's sp) are addresses on the native stack.
+pub const LAYOUT_ON_NATIVE_STACK: u32 = 1;
+
+/// [`Range::kind`]: interpreter loop, [`Layout::reg_pc`] and [`Layout::reg_frame`] valid.
+pub const RANGE_BODY: u32 = 1;
+/// [`Range::kind`]: interpreter loop, registers not valid.
+pub const RANGE_INTERPRETER: u32 = 2;
+/// [`Range::kind`]: machinery of a call, never worth a row below another frame.
+pub const RANGE_BRIDGE: u32 = 3;
+/// [`Range::kind`]: other code of the VM.
+pub const RANGE_VM: u32 = 4;
+
+/// [`Code::kind`]: a dex file as the VM executes it.
+pub const CODE_DEX: u32 = 1;
+/// [`Code::flags`]: of the boot class path.
+pub const CODE_BOOT: u32 = 1;
+/// Bytes of [`Code::location`].
+pub const CODE_LOCATION: usize = 216;
+
+/// How to walk a VM's frames, as data. Offsets are in bytes; the header says how they
+/// are used.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// `LAYOUT_*`: how frames are linked.
+    pub kind: u32,
+    /// `LAYOUT_*` flags.
+    pub flags: u32,
+    /// ELF `e_machine` of the VM.
+    pub machine: u16,
+    /// Bytes of a pointer, 4 or 8.
+    pub word: u8,
+    /// Bytes of a reference between heap objects.
+    pub reference: u8,
+    /// DWARF number: the absolute bytecode pc, in the loop's body.
+    pub reg_pc: u8,
+    /// DWARF number: leads to the frame, in the loop's body.
+    pub reg_frame: u8,
+    /// frame = `reg_frame` + bias.
+    pub reg_frame_bias: i16,
+    /// The thread's base is the word at thread pointer + this.
+    pub tls_offset: i64,
+    /// In the thread: 32 bits, the tid that owns this base.
+    pub thread_tid: u16,
+    /// In the thread: its innermost fragment.
+    pub thread_fragment: u16,
+    /// In a fragment: quick frame.
+    pub fragment_quick: u16,
+    /// In a fragment: the next outer one.
+    pub fragment_link: u16,
+    /// In a fragment: top frame.
+    pub fragment_top: u16,
+    /// In a frame: the caller's.
+    pub frame_link: u16,
+    /// In a frame: method.
+    pub frame_method: u16,
+    /// In a frame: exported bytecode pc.
+    pub frame_pc: u16,
+    /// In a frame: the method's first instruction.
+    pub frame_insns: u16,
+    /// In a frame: 32 bits, bytecode index in 16-bit code units.
+    pub frame_index: u16,
+    /// In a method: reference to its class.
+    pub method_class: u16,
+    /// In a method: 32 bits, the code item's offset in the dex file, 0 if none.
+    pub method_code: u16,
+    /// In a method: 32 bits, its index in the dex file's `method_ids`.
+    pub method_index: u16,
+    /// In a class: reference to its dex cache.
+    pub class_dex_cache: u16,
+    /// In a dex cache: pointer to the VM's dex file object.
+    pub dex_cache_dex_file: u16,
+    /// In a dex file object: pointer to the dex file's first byte.
+    pub dex_file_begin: u16,
+}
+
+/// What the code at some addresses does.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// First address, in the process.
+    pub start: u64,
+    /// Behind the last address.
+    pub end: u64,
+    /// `RANGE_*`.
+    pub kind: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Code that the VM executes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// First address, in the process.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// `CLOCK_MONOTONIC` nanoseconds when it was published.
+    pub time: u64,
+    /// `CODE_*`: what it is.
+    pub kind: u32,
+    /// `CODE_*` flags.
+    pub flags: u32,
+    /// The VM's name for it, zero-terminated.
+    pub location: [u8; CODE_LOCATION],
+}
+
+/// A thread whose base cannot be found from its thread pointer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// What [`Layout::tls_offset`] would lead to.
+    pub base: u64,
+    /// Its tid, 0 for a free slot.
+    pub tid: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// A table in the tunnel: `count` of `capacity` entries are valid.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes from the tunnel's start.
+    pub offset: u32,
+    /// Bytes of an entry.
+    pub entry_size: u32,
+    /// Entries there is room for.
+    pub capacity: u32,
+    /// Entries in use.
+    pub count: u32,
+}
+
+/// The start of the tunnel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tunnel {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Bytes of this structure.
+    pub header_size: u32,
+    /// Bytes of the memfd.
+    pub size: u64,
+    /// `CLOCK_MONOTONIC` nanoseconds when it was made.
+    pub time: u64,
+    /// `VM_*`.
+    pub vm: u32,
+    /// Owner, in its own pid namespace; another's is an inherited mapping.
+    pub pid: u32,
+    /// Odd while the writer changes something.
+    pub generation: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// How to walk the VM's frames.
+    pub layout: Layout,
+    /// Table of [`Range`].
+    pub ranges: Part,
+    /// Table of [`Code`].
+    pub codes: Part,
+    /// Table of [`Thread`].
+    pub threads: Part,
+}
+
+/// One call in a shadow stack.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShadowRecord {
+    /// Address of the method's first instruction in a mapped dex file.
+    pub method: u64,
+    /// Native stack pointer at entry.
+    pub sp: u64,
+}
+
+/// The head of a thread's shadow stack; `capacity` [`ShadowRecord`]s follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shadow {
+    /// The thread that owns it.
+    pub tid: u32,
+    /// Records there is room for; deeper calls are counted and not recorded.
+    pub capacity: u32,
+    /// Calls at the moment.
+    pub depth: u64,
+}

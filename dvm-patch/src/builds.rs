@@ -1,0 +1,158 @@
+//! Which VM builds are known without a tunnel: the table in `art/builds.c`.
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+use crate::Error;
+use crate::abi::{Layout, Range};
+
+const BUILD_ID_SIZE: usize = 20;
+const MAX_RANGES: usize = 256;
+/// No library has more initial thread-local storage than this; a word beyond is something else.
+const MAX_TLS: u64 = 1 << 20;
+
+/// A build of a VM. Mirrors `struct varid_build`.
+#[repr(C)]
+pub struct Build {
+    build_id: [u8; BUILD_ID_SIZE],
+    name: *const c_char,
+    layout: Layout,
+    tls_word: u64,
+    text_start: u32,
+    text_end: u32,
+    ranges: *const BuildRange,
+    range_count: u32,
+}
+
+/// Mirrors `struct varid_build_range`, which only C reads.
+#[repr(C)]
+struct BuildRange {
+    start: u32,
+    end: u32,
+    kind: u32,
+}
+
+// SAFETY: a Build is only ever seen as a shared reference into a constant C table.
+unsafe impl Sync for Build {}
+
+unsafe extern "C" {
+    fn varid_build_find(build_id: *const u8, size: u32) -> *const Build;
+    fn varid_build_ranges(build: *const Build, base: u64, out: *mut Range, capacity: u32) -> u32;
+}
+
+/// The build with this build-id (of the VM's library), if its layout is known.
+pub fn lookup(build_id: &[u8]) -> Option<&'static Build> {
+    let size = u32::try_from(build_id.len()).ok()?;
+    // SAFETY: build_id is readable for its length; the result is null or points into a
+    // constant table, which lives for ever.
+    unsafe { varid_build_find(build_id.as_ptr(), size).as_ref() }
+}
+
+impl Build {
+    /// What the build is called in messages.
+    pub fn name(&self) -> &'static str {
+        // SAFETY: the table names every build with a string literal.
+        unsafe { CStr::from_ptr(self.name) }.to_str().unwrap_or("?")
+    }
+
+    /// The build-id of the VM's library.
+    pub fn build_id(&self) -> &[u8] {
+        &self.build_id
+    }
+
+    /// The layout in a process that loaded the library at `load_base`. `read_word` reads
+    /// eight bytes of the process (four on a 32-bit machine, zero-extended): the thread
+    /// pointer's offset is where the dynamic linker put it.
+    pub fn layout(
+        &self,
+        load_base: u64,
+        read_word: impl FnOnce(u64) -> Option<u64>,
+    ) -> Result<Layout, Error> {
+        let address = load_base.wrapping_add(self.tls_word);
+        let value = read_word(address).ok_or_else(|| Error::Read {
+            address,
+            len: usize::from(self.layout.word),
+            reason: "the VM's library is not there".into(),
+        })?;
+        let tls_offset = match self.layout.word {
+            4 => i64::from(value as u32 as i32),
+            _ => value as i64,
+        };
+        if tls_offset == 0 || tls_offset.unsigned_abs() > MAX_TLS {
+            return Err(Error::TlsWord { address, value });
+        }
+        Ok(Layout {
+            tls_offset,
+            ..self.layout
+        })
+    }
+
+    /// What the library's code does, by address in a process that loaded it at
+    /// `load_base`; sorted, disjoint.
+    pub fn ranges(&self, load_base: u64) -> Vec<Range> {
+        let mut ranges = vec![Range::default(); MAX_RANGES];
+        // SAFETY: self points into the C table; ranges has room for the capacity given.
+        let count =
+            unsafe { varid_build_ranges(self, load_base, ranges.as_mut_ptr(), MAX_RANGES as u32) };
+        ranges.truncate(count as usize);
+        ranges
+    }
+}
+
+impl fmt::Debug for Build {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Build")
+            .field("name", &self.name())
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::{RANGE_BODY, RANGE_VM};
+
+    const AMD64: [u8; 20] = [
+        0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66,
+        0x90, 0x82, 0xcc, 0xac, 0x64,
+    ];
+
+    #[test]
+    fn only_a_whole_and_exact_build_id_is_known() {
+        assert!(lookup(&AMD64).is_some());
+        assert!(lookup(&AMD64[..19]).is_none());
+        assert!(lookup(&[0; 20]).is_none());
+        assert!(lookup(&[]).is_none());
+    }
+
+    #[test]
+    fn ranges_are_sorted_disjoint_and_reach_over_the_text() {
+        let build = lookup(&AMD64).unwrap();
+        let base = 0x7f00_0000_0000;
+        let ranges = build.ranges(base);
+        assert!(ranges.len() < MAX_RANGES);
+        for pair in ranges.windows(2) {
+            assert!(pair[0].start < pair[0].end && pair[0].end <= pair[1].start);
+        }
+        let bodies: Vec<_> = ranges.iter().filter(|r| r.kind == RANGE_BODY).collect();
+        assert_eq!(bodies.len(), 1);
+        assert_eq!(bodies[0].end, base + 0x7bb01e);
+        assert_eq!(ranges[0].kind, RANGE_VM);
+        assert_eq!(ranges[ranges.len() - 1].end, base + 0x7c9f96);
+    }
+
+    #[test]
+    fn the_tls_offset_comes_from_the_process_and_is_doubted() {
+        let build = lookup(&AMD64).unwrap();
+        let layout = build
+            .layout(0x1000, |at| {
+                (at == 0x1000 + 0x8abf08).then_some((-8i64) as u64)
+            })
+            .unwrap();
+        assert_eq!(layout.tls_offset, -8);
+        assert!(build.layout(0x1000, |_| None).is_err());
+        assert!(build.layout(0x1000, |_| Some(0)).is_err());
+        assert!(build.layout(0x1000, |_| Some(0x8abf08)).is_err());
+    }
+}
