@@ -1,1 +1,34 @@
-//! varid-symbolizer.
+//! Turns addresses into names, and writes the ELF files that let other tools do so.
+//!
+//! | question | look in |
+//! |---|---|
+//! | which method is at this offset of a dex file, what is method 17 called | [`dex`] |
+//! | which function is at this address of a library | [`elf`] |
+//! | which function is at this address of the kernel | [`kernel`] |
+//! | how do perf, gdb and addr2line learn a method's name | [`substitute`] |
+//!
+//! Everything here is a pure function of bytes, except the functions that take a
+//! path. All bytes are hostile: a parser returns an [`Error`] that says field and
+//! offset, never panics and never allocates what the input merely claims.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+pub mod dex;
+pub mod elf;
+mod error;
+pub mod kernel;
+pub mod substitute;
+
+pub use error::Error;
+
+/// The result of everything here that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,75 @@
+//! Which method's instructions is this offset in?
+
+use std::ops::Range;
+
+use super::file::DexFile;
+use crate::Result;
+
+/// A method's instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodCode {
+    /// File offsets of the instructions.
+    pub code: Range<u32>,
+    /// The method's index: [`DexFile::method_name`] has its name. Where several methods share a code_item, the lowest.
+    pub index: u32,
+    /// Access flags, as in the dex format.
+    pub access_flags: u32,
+}
+
+/// The methods of a dex file that have code, by where it lies. 16 bytes a method.
+#[derive(Debug, Clone, Default)]
+pub struct MethodIndex {
+    methods: Vec<MethodCode>,
+}
+
+impl MethodIndex {
+    /// Reads all classes once.
+    ///
+    /// Classes that are broken are left out: one bad class does not take away the
+    /// names of the others.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, if nothing at all could be read.
+    pub fn new(dex: &DexFile<'_>) -> Result<Self> {
+        let mut methods = Vec::new();
+        let mut wrong = None;
+        for method in dex.methods() {
+            match method {
+                Ok(method) => {
+                    if let Some(code) = method.code.filter(|code| !code.is_empty()) {
+                        methods.push(MethodCode {
+                            code,
+                            index: method.id.index(),
+                            access_flags: method.access_flags,
+                        });
+                    }
+                }
+                Err(error) => wrong = wrong.or(Some(error)),
+            }
+        }
+        match wrong {
+            Some(error) if methods.is_empty() => return Err(error),
+            _ => {}
+        }
+        methods.sort_unstable_by_key(|method| (method.code.start, method.index));
+        methods.dedup_by_key(|method| method.code.start);
+        methods.shrink_to_fit();
+        Ok(Self { methods })
+    }
+
+    /// The method whose instructions hold the byte at `offset`.
+    #[must_use]
+    pub fn lookup(&self, offset: u32) -> Option<&MethodCode> {
+        let after = self
+            .methods
+            .partition_point(|method| method.code.start <= offset);
+        let method = self.methods.get(after.checked_sub(1)?)?;
+        method.code.contains(&offset).then_some(method)
+    }
+
+    /// All of them, by ascending offset; one per code_item.
+    #[must_use]
+    pub fn methods(&self) -> &[MethodCode] {
+        &self.methods
+    }
+}

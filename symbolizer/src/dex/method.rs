@@ -1,0 +1,325 @@
+//! Which methods does a dex file define, and what is each called?
+
+use std::ops::Range;
+
+use super::file::{DexFile, MethodItem};
+use super::names::{class_name, type_name};
+use super::read::{bad, u32_at, uleb128};
+use crate::{Error, Result};
+
+/// Bytes of a code_item before its instructions.
+const CODE_HEADER: usize = 16;
+
+/// A method by its index, whether it is defined in this file or elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodId<'d> {
+    dex: &'d DexFile<'d>,
+    index: u32,
+    item: MethodItem,
+}
+
+impl<'d> MethodId<'d> {
+    pub(super) fn new(dex: &'d DexFile<'_>, index: u32) -> Result<Self> {
+        Ok(Self {
+            dex,
+            index,
+            item: dex.method_item(index)?,
+        })
+    }
+
+    /// Index in the file's method_ids: what ART calls the dex method index.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The class: `org.example.Balls`.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if the name is broken; so in all that follow.
+    pub fn class_name(&self) -> Result<String> {
+        let descriptor = self.dex.descriptor(self.item.class.into())?;
+        Ok(match descriptor.starts_with('[') {
+            true => type_name(&descriptor),
+            false => class_name(&descriptor),
+        })
+    }
+
+    /// The method's own name: `draw`, `<init>`.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if the name is broken.
+    pub fn name(&self) -> Result<String> {
+        self.dex.string(self.item.name)
+    }
+
+    /// Parameter types in Java's notation: `int`, `java.lang.String[]`.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if a name is broken.
+    pub fn parameter_types(&self) -> Result<Vec<String>> {
+        let mut types = Vec::new();
+        self.dex
+            .parameter_descriptors(self.item.proto.into(), |descriptor| {
+                types.push(type_name(&descriptor));
+            })?;
+        Ok(types)
+    }
+
+    /// Return type in Java's notation.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if the name is broken.
+    pub fn return_type(&self) -> Result<String> {
+        let descriptor = self.dex.return_descriptor(self.item.proto.into())?;
+        Ok(type_name(&descriptor))
+    }
+
+    /// The prototype as dex writes it: `(I[J)V`.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if a name is broken.
+    pub fn descriptor(&self) -> Result<String> {
+        let mut text = String::from("(");
+        self.dex
+            .parameter_descriptors(self.item.proto.into(), |descriptor| {
+                text.push_str(&descriptor);
+            })?;
+        text.push(')');
+        text.push_str(&self.dex.return_descriptor(self.item.proto.into())?);
+        Ok(text)
+    }
+
+    /// The whole signature as dex tools write it: `Lorg/example/Balls;->draw(I)V`.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if a name is broken.
+    pub fn signature(&self) -> Result<String> {
+        Ok(format!(
+            "{}->{}{}",
+            self.dex.descriptor(self.item.class.into())?,
+            self.name()?,
+            self.descriptor()?
+        ))
+    }
+
+    /// The name that profiles show: `org.example.Balls.draw`, and with parameter types,
+    /// `org.example.Balls.draw(int)`, where this file names several methods of that
+    /// class and name. A bridge that differs from its method in the return type only
+    /// shares its name.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if a name is broken.
+    pub fn display_name(&self) -> Result<String> {
+        let mut name = self.class_name()?;
+        name.push('.');
+        name.push_str(&self.name()?);
+        if self.is_overloaded() {
+            name.push('(');
+            name.push_str(&self.parameter_types()?.join(","));
+            name.push(')');
+        }
+        Ok(name)
+    }
+
+    /// Whether another method id has the same class and name. Method ids are sorted by
+    /// class, then name, so only the neighbours can.
+    fn is_overloaded(&self) -> bool {
+        [self.index.checked_sub(1), self.index.checked_add(1)]
+            .into_iter()
+            .flatten()
+            .filter_map(|index| self.dex.method_item(index).ok())
+            .any(|other| (other.class, other.name) == (self.item.class, self.item.name))
+    }
+}
+
+/// A method that a class of the file defines.
+#[derive(Debug, Clone)]
+pub struct Method<'d> {
+    /// What it is called.
+    pub id: MethodId<'d>,
+    /// Access flags, as in the dex format.
+    pub access_flags: u32,
+    /// File offsets of its instructions, without the code_item's header; none for
+    /// native and abstract methods.
+    pub code: Option<Range<u32>>,
+    source_file: Option<u32>,
+}
+
+impl Method<'_> {
+    /// The class's source file, as the compiler recorded it.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if the name is broken.
+    pub fn source_file(&self) -> Result<Option<String>> {
+        self.source_file
+            .map(|index| self.id.dex.string(index))
+            .transpose()
+    }
+}
+
+/// The methods of a dex file, class by class: see [`DexFile::methods`].
+///
+/// A broken class_data_item is reported once and skipped, the next class follows. A file
+/// that defines more methods or fields than it names is lying, and ends there.
+#[derive(Debug, Clone)]
+pub struct Methods<'d> {
+    dex: &'d DexFile<'d>,
+    next_class: u32,
+    source_file: Option<u32>,
+    class_data: usize,
+    direct: u32,
+    virtuals: u32,
+    index: Option<u32>,
+    fields_left: u32,
+    methods_left: u32,
+}
+
+impl<'d> Methods<'d> {
+    pub(super) fn new(dex: &'d DexFile<'_>) -> Self {
+        Self {
+            dex,
+            next_class: 0,
+            source_file: None,
+            class_data: 0,
+            direct: 0,
+            virtuals: 0,
+            index: None,
+            fields_left: dex.field_count(),
+            methods_left: dex.method_count(),
+        }
+    }
+
+    /// Stops for good.
+    fn end(&mut self) {
+        self.next_class = self.dex.class_count();
+        self.skip_class();
+    }
+
+    /// Goes on with the next class.
+    fn skip_class(&mut self) {
+        self.direct = 0;
+        self.virtuals = 0;
+    }
+
+    /// Enters the next class: reads past its fields.
+    fn enter_class(&mut self) -> Result<()> {
+        let class = self.next_class;
+        self.next_class = class.saturating_add(1);
+        let class = self.dex.class_def(class)?;
+        if class.class_data == 0 {
+            return Ok(());
+        }
+        self.source_file = class.source_file;
+        let data = self.dex.bytes();
+        let mut at = class.class_data;
+        let static_fields = uleb128(data, &mut at, "static_fields_size")?;
+        let instance_fields = uleb128(data, &mut at, "instance_fields_size")?;
+        let direct = uleb128(data, &mut at, "direct_methods_size")?;
+        let virtuals = uleb128(data, &mut at, "virtual_methods_size")?;
+        let left = static_fields
+            .checked_add(instance_fields)
+            .and_then(|fields| self.fields_left.checked_sub(fields));
+        let Some(left) = left else {
+            self.end();
+            return Err(bad(
+                "class_data_item",
+                class.class_data,
+                "the classes define more fields than the file names",
+            ));
+        };
+        self.fields_left = left;
+        for _ in 0..static_fields.saturating_add(instance_fields) {
+            uleb128(data, &mut at, "field_idx_diff")?;
+            uleb128(data, &mut at, "access_flags")?;
+        }
+        self.class_data = at;
+        self.direct = direct;
+        self.virtuals = virtuals;
+        self.index = None;
+        Ok(())
+    }
+
+    /// Reads the next encoded_method of the class.
+    fn method(&mut self) -> Result<Method<'d>> {
+        let Some(left) = self.methods_left.checked_sub(1) else {
+            self.end();
+            return Err(bad(
+                "class_data_item",
+                self.class_data,
+                "the classes define more methods than the file names",
+            ));
+        };
+        self.methods_left = left;
+        let last_direct = self.direct == 1;
+        if self.direct > 0 {
+            self.direct = self.direct.saturating_sub(1);
+        } else {
+            self.virtuals = self.virtuals.saturating_sub(1);
+        }
+        let data = self.dex.bytes();
+        let start = self.class_data;
+        let mut at = start;
+        let diff = uleb128(data, &mut at, "method_idx_diff")?;
+        let access_flags = uleb128(data, &mut at, "access_flags")?;
+        let code = uleb128(data, &mut at, "code_off")?;
+        self.class_data = at;
+        let index = self
+            .index
+            .unwrap_or(0)
+            .checked_add(diff)
+            .ok_or_else(|| bad("method_idx_diff", start, "the index overflows"))?;
+        // The virtual methods' indices start anew.
+        self.index = (!last_direct).then_some(index);
+        Ok(Method {
+            id: MethodId::new(self.dex, index)?,
+            access_flags,
+            code: code_range(data, code)?,
+            source_file: self.source_file,
+        })
+    }
+}
+
+impl<'d> Iterator for Methods<'d> {
+    type Item = Result<Method<'d>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.direct == 0 && self.virtuals == 0 {
+            if self.next_class >= self.dex.class_count() {
+                return None;
+            }
+            if let Err(error) = self.enter_class() {
+                self.skip_class();
+                return Some(Err(error));
+            }
+        }
+        let method = self.method();
+        Some(method.inspect_err(|_| self.skip_class()))
+    }
+}
+
+/// The instructions of the code_item at `offset`.
+fn code_range(data: &[u8], offset: u32) -> Result<Option<Range<u32>>, Error> {
+    if offset == 0 {
+        return Ok(None);
+    }
+    let item = offset as usize;
+    if !offset.is_multiple_of(4) {
+        return Err(bad("code_off", item, "a code_item that is not aligned"));
+    }
+    let units = u32_at(data, item.saturating_add(12), "insns_size")? as usize;
+    let start = item.saturating_add(CODE_HEADER);
+    units
+        .checked_mul(2)
+        .and_then(|bytes| start.checked_add(bytes))
+        .filter(|&end| end <= data.len())
+        .and_then(|end| Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?))
+        .map(Some)
+        .ok_or_else(|| {
+            bad(
+                "insns_size",
+                item.saturating_add(12),
+                "the instructions reach beyond the end of the file",
+            )
+        })
+}

@@ -1,0 +1,226 @@
+//! What is the function at this address called, and where does it start and end?
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use object::ReadCache;
+
+use super::demangle::demangle;
+use super::load;
+use super::ranges::Ranges;
+use crate::{Error, Result};
+
+/// The functions of an ELF file.
+///
+/// Holds its own tables: the file is closed and may change or go away afterwards.
+#[derive(Debug, Clone, Default)]
+pub struct ElfSymbols {
+    pub(super) module: String,
+    pub(super) build_id: Option<Vec<u8>>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) strings: Vec<Box<[u8]>>,
+    pub(super) symbols: Ranges<Named>,
+    pub(super) symbol_count: usize,
+    pub(super) functions: Ranges<(u64, u64)>,
+    pub(super) function_count: usize,
+    pub(super) extra: Vec<(Range<u64>, String)>,
+}
+
+/// A part of the file that is loaded: offset, address, size.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) executable: bool,
+}
+
+/// A symbol; its name lies in one of the string tables.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Named {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) table: u8,
+    pub(super) name: u32,
+}
+
+/// Where a name comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The table given to [`ElfSymbols::with_extra`].
+    Extra,
+    /// The file's `.symtab` or `.dynsym`.
+    Symbol,
+    /// The file's `.eh_frame`: a function without a name.
+    Unnamed,
+}
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// Its name as the file has it: mangled.
+    pub raw: Cow<'a, str>,
+    /// First address.
+    pub start: u64,
+    /// The address after its last byte.
+    pub end: u64,
+    /// Where the name comes from.
+    pub origin: Origin,
+}
+
+impl Symbol<'_> {
+    /// Its name in its own language.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        match self.origin {
+            Origin::Symbol => demangle(&self.raw),
+            Origin::Extra | Origin::Unnamed => Cow::Borrowed(&self.raw),
+        }
+    }
+}
+
+impl ElfSymbols {
+    /// Reads a file. Only headers, symbols and unwind tables are read, not the whole file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        Self::from_file(&file, &path.display().to_string())
+    }
+
+    /// As [`ElfSymbols::open`], for a file that is already open (a mapped file that has been
+    /// deleted, or is in another mount namespace). `name` is what it is called.
+    ///
+    /// # Errors
+    /// [`Error::Elf`] if it is not a usable ELF file.
+    pub fn from_file(file: &File, name: &str) -> Result<Self> {
+        load::load(&ReadCache::new(file), name)
+    }
+
+    /// Reads a file's bytes. `name` is what it is called.
+    ///
+    /// # Errors
+    /// [`Error::Elf`] if it is not a usable ELF file.
+    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self> {
+        load::load(bytes, name)
+    }
+
+    /// Adds names that the file does not have: `(start, end, name)`, each end exclusive.
+    /// They come before the file's own.
+    #[must_use]
+    pub fn with_extra(mut self, names: impl IntoIterator<Item = (u64, u64, String)>) -> Self {
+        self.extra.extend(
+            names
+                .into_iter()
+                .map(|(start, end, name)| (start..end, name)),
+        );
+        self.extra.sort_by_key(|(range, _)| range.start);
+        self
+    }
+
+    /// The function at `address`.
+    ///
+    /// A symbol answers only for the bytes that it covers. Where there is none but
+    /// `.eh_frame` knows a function, its name is the module's and the function's
+    /// address: `libart.so+0x7b2d80`.
+    #[must_use]
+    pub fn lookup(&self, address: u64) -> Option<Symbol<'_>> {
+        self.extra(address)
+            .or_else(|| {
+                self.symbols.get(address).map(|named| Symbol {
+                    raw: self.name(&named),
+                    start: named.start,
+                    end: named.end,
+                    origin: Origin::Symbol,
+                })
+            })
+            .or_else(|| {
+                self.functions.get(address).map(|(start, end)| Symbol {
+                    raw: Cow::Owned(format!("{}+{start:#x}", self.module)),
+                    start,
+                    end,
+                    origin: Origin::Unnamed,
+                })
+            })
+    }
+
+    /// The function at an offset of the file, as a mapping has it: `lookup(vaddr(offset))`.
+    #[must_use]
+    pub fn lookup_offset(&self, offset: u64) -> Option<Symbol<'_>> {
+        self.lookup(self.vaddr(offset)?)
+    }
+
+    /// The address at which the program headers load the byte at `offset` of the file.
+    #[must_use]
+    pub fn vaddr(&self, offset: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| {
+            offset
+                .checked_sub(segment.offset)
+                .is_some_and(|within| within < segment.size)
+        };
+        let segment = self
+            .segments
+            .iter()
+            .filter(|segment| segment.executable)
+            .find(holds)
+            .or_else(|| self.segments.iter().find(holds))?;
+        offset
+            .checked_sub(segment.offset)?
+            .checked_add(segment.address)
+    }
+
+    /// The bounds of the function at `address` as `.eh_frame` has them.
+    #[must_use]
+    pub fn function_bounds(&self, address: u64) -> Option<Range<u64>> {
+        self.functions.get(address).map(|(start, end)| start..end)
+    }
+
+    /// The GNU build-id.
+    #[must_use]
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// The file's name without its folder.
+    #[must_use]
+    pub fn module(&self) -> &str {
+        &self.module
+    }
+
+    /// How many functions have a symbol.
+    #[must_use]
+    pub fn symbol_count(&self) -> usize {
+        self.symbol_count
+    }
+
+    /// How many functions `.eh_frame` knows.
+    #[must_use]
+    pub fn function_count(&self) -> usize {
+        self.function_count
+    }
+
+    fn extra(&self, address: u64) -> Option<Symbol<'_>> {
+        let after = self
+            .extra
+            .partition_point(|(range, _)| range.start <= address);
+        let (range, name) = self.extra.get(after.checked_sub(1)?)?;
+        range.contains(&address).then(|| Symbol {
+            raw: Cow::Borrowed(name),
+            start: range.start,
+            end: range.end,
+            origin: Origin::Extra,
+        })
+    }
+
+    fn name(&self, named: &Named) -> Cow<'_, str> {
+        let bytes = self
+            .strings
+            .get(usize::from(named.table))
+            .and_then(|table| table.get(named.name as usize..))
+            .unwrap_or_default();
+        String::from_utf8_lossy(load::c_string(bytes))
+    }
+}

@@ -1,0 +1,351 @@
+//! Which function is at this address of the kernel?
+//!
+//! Reads `/proc/kallsyms`, modules and BPF programs included, and the compact text
+//! that a session keeps of it (`symbols/kernel.sym`), because addresses change at
+//! every boot.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::{Error, Result};
+
+/// First line of a `kernel.sym`.
+const HEADER: &str = "# varid kernel symbols 1: address, size, name, module";
+/// Where a symbol ends that no neighbour bounds: as perf has it, with the page after its start.
+const PAGE: u64 = 4096;
+
+/// The kernel's functions.
+#[derive(Debug, Clone, Default)]
+pub struct KernelSymbols {
+    symbols: Vec<Entry>,
+    text: String,
+}
+
+/// A function; its name and module lie in the text that all share.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    end: u64,
+    name: (usize, usize),
+    module: (usize, usize),
+}
+
+/// A function of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The module it belongs to, `bpf` for a BPF program; none for the kernel itself.
+    pub module: Option<&'a str>,
+    /// First address.
+    pub start: u64,
+    /// The address after its last byte. The kernel does not say sizes: this is where the next symbol starts.
+    pub end: u64,
+}
+
+impl KernelSymbols {
+    /// Reads the running kernel's symbols, `/proc/kallsyms`.
+    ///
+    /// # Errors
+    /// [`Error::KernelHidden`] if this process may not see addresses, [`Error::Io`].
+    pub fn running() -> Result<Self> {
+        let path = Path::new("/proc/kallsyms");
+        Self::parse_kallsyms(&std::fs::read(path).map_err(Error::io("read", path))?)
+    }
+
+    /// Reads a text in the format of `/proc/kallsyms`.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with the line that is wrong; [`Error::KernelHidden`] if every
+    /// address is zero, as they are for readers without privileges.
+    pub fn parse_kallsyms(bytes: &[u8]) -> Result<Self> {
+        let mut table = Self::default();
+        // Data symbols bound the functions before them, so they are kept until then.
+        let mut bounds = Vec::new();
+        let mut lines = 0usize;
+        for (number, line) in lines_of(bytes) {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) =
+                (words.next(), words.next(), words.next())
+            else {
+                return Err(wrong(number, "not `address type name`"));
+            };
+            let start = hex(address).ok_or_else(|| wrong(number, "not an address"))?;
+            lines = lines.saturating_add(1);
+            if start == 0 {
+                continue;
+            }
+            if !matches!(kind, "t" | "T" | "w" | "W") {
+                // Absolute symbols are numbers, not places.
+                if !matches!(kind, "a" | "A") {
+                    bounds.push(start);
+                }
+                continue;
+            }
+            let module = words
+                .next()
+                .map(|word| word.trim_start_matches('[').trim_end_matches(']'));
+            table.push(start, 0, name, module.unwrap_or_default());
+        }
+        if table.symbols.is_empty() && lines > 0 {
+            return Err(Error::KernelHidden);
+        }
+        bounds.sort_unstable();
+        table.bound(&bounds);
+        Ok(table)
+    }
+
+    /// Reads what [`KernelSymbols::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with the line that is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut table = Self::default();
+        for (number, line) in lines_of(bytes) {
+            if line.starts_with('#') {
+                continue;
+            }
+            let mut words = line.split('\t');
+            let (Some(start), Some(size), Some(name)) = (
+                words.next().and_then(hex),
+                words.next().and_then(hex),
+                words.next(),
+            ) else {
+                return Err(wrong(number, "not `address size name module`"));
+            };
+            let end = start
+                .checked_add(size)
+                .ok_or_else(|| wrong(number, "the size reaches beyond the last address"))?;
+            let module = words.next().unwrap_or_default();
+            table.push(start, end, name, module);
+        }
+        table.symbols.sort_by_key(|symbol| symbol.start);
+        Ok(table)
+    }
+
+    /// Writes the symbols as tab-separated text: address, size, name, module. With
+    /// `keep`, only those that hold one of these addresses.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, keep: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{HEADER}")?;
+        let mut wanted: Option<Vec<u64>> = keep.map(|addresses| {
+            addresses
+                .iter()
+                .filter_map(|&at| Some(self.entry(at)?.start))
+                .collect()
+        });
+        if let Some(wanted) = &mut wanted {
+            wanted.sort_unstable();
+        }
+        for entry in &self.symbols {
+            if wanted
+                .as_ref()
+                .is_some_and(|wanted| wanted.binary_search(&entry.start).is_err())
+            {
+                continue;
+            }
+            let symbol = self.symbol(entry);
+            writeln!(
+                out,
+                "{:x}\t{:x}\t{}\t{}",
+                symbol.start,
+                symbol.end.saturating_sub(symbol.start),
+                symbol.name,
+                symbol.module.unwrap_or_default()
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The function at `address`.
+    #[must_use]
+    pub fn lookup(&self, address: u64) -> Option<KernelSymbol<'_>> {
+        self.entry(address).map(|entry| self.symbol(entry))
+    }
+
+    /// Number of functions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    fn entry(&self, address: u64) -> Option<&Entry> {
+        let after = self
+            .symbols
+            .partition_point(|symbol| symbol.start <= address);
+        self.symbols
+            .get(after.checked_sub(1)?)
+            .filter(|symbol| address < symbol.end)
+    }
+
+    fn symbol(&self, entry: &Entry) -> KernelSymbol<'_> {
+        let text = |(from, to): (usize, usize)| self.text.get(from..to).unwrap_or_default();
+        KernelSymbol {
+            name: text(entry.name),
+            module: Some(text(entry.module)).filter(|module| !module.is_empty()),
+            start: entry.start,
+            end: entry.end,
+        }
+    }
+
+    fn push(&mut self, start: u64, end: u64, name: &str, module: &str) {
+        // Modules come in runs: most symbols share the text of the one before.
+        let module = match self.symbols.last() {
+            Some(last) if self.text.get(last.module.0..last.module.1) == Some(module) => {
+                last.module
+            }
+            _ => self.intern(module),
+        };
+        let name = self.intern(name);
+        self.symbols.push(Entry {
+            start,
+            end,
+            name,
+            module,
+        });
+    }
+
+    fn intern(&mut self, text: &str) -> (usize, usize) {
+        let from = self.text.len();
+        self.text.push_str(text);
+        (from, self.text.len())
+    }
+
+    /// Sorts, keeps the first name of each address, and ends each symbol where the next
+    /// one of the same module starts.
+    fn bound(&mut self, others: &[u64]) {
+        // Stable: of aliases the first one listed stays.
+        self.symbols.sort_by_key(|symbol| symbol.start);
+        self.symbols.dedup_by_key(|symbol| symbol.start);
+        let text = &self.text;
+        let module = |entry: &Entry| text.get(entry.module.0..entry.module.1);
+        let ends: Vec<u64> = self
+            .symbols
+            .iter()
+            .enumerate()
+            .map(|(index, symbol)| {
+                let page_end = symbol
+                    .start
+                    .checked_next_multiple_of(PAGE)
+                    .and_then(|page| page.checked_add(PAGE))
+                    .unwrap_or(u64::MAX);
+                let next = index
+                    .checked_add(1)
+                    .and_then(|next| self.symbols.get(next))
+                    .map(|next| match module(next) == module(symbol) {
+                        true => next.start,
+                        false => next.start.min(page_end),
+                    })
+                    .unwrap_or(page_end);
+                let other = others
+                    .get(others.partition_point(|&other| other <= symbol.start))
+                    .copied()
+                    .unwrap_or(u64::MAX);
+                next.min(other)
+            })
+            .collect();
+        for (symbol, end) in self.symbols.iter_mut().zip(ends) {
+            symbol.end = end;
+        }
+    }
+}
+
+/// The lines of a text with their numbers; what is not UTF-8 ends as an empty line's error.
+fn lines_of(bytes: &[u8]) -> impl Iterator<Item = (usize, &str)> {
+    bytes
+        .split(|&byte| byte == b'\n')
+        .zip(1..)
+        .filter(|(line, _)| !line.is_empty())
+        .map(|(line, number)| (number, std::str::from_utf8(line).unwrap_or_default()))
+}
+
+fn hex(word: &str) -> Option<u64> {
+    u64::from_str_radix(word, 16).ok()
+}
+
+fn wrong(line: usize, problem: &'static str) -> Error {
+    Error::Kernel { line, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000100 t do_one
+ffffffff81000200 W do_two
+ffffffff81000280 D a_variable
+ffffffffc0201000 t mod_a\t[ext4]
+ffffffffc0201040 t mod_b\t[ext4]
+ffffffffc0301010 t bpf_prog_6deef7357e7b4530_walk\t[bpf]
+";
+
+    #[test]
+    fn symbols_are_bounded_by_their_neighbours_and_their_module() {
+        let table = KernelSymbols::parse_kallsyms(TEXT.as_bytes()).unwrap();
+        let name = |at| table.lookup(at).map(|symbol| (symbol.name, symbol.module));
+        assert_eq!(name(0xffff_ffff_8100_00ff), Some(("_stext", None)));
+        assert_eq!(name(0xffff_ffff_8100_0100), Some(("do_one", None)));
+        assert_eq!(name(0xffff_ffff_8100_027f), Some(("do_two", None)));
+        assert_eq!(name(0xffff_ffff_8100_0280), None);
+        assert_eq!(name(0xffff_ffff_c020_1041), Some(("mod_b", Some("ext4"))));
+        assert_eq!(name(0xffff_ffff_c020_3000), None);
+        assert_eq!(
+            name(0xffff_ffff_c030_1020),
+            Some(("bpf_prog_6deef7357e7b4530_walk", Some("bpf")))
+        );
+        assert_eq!(name(0), None);
+        assert_eq!(name(u64::MAX), None);
+    }
+
+    #[test]
+    fn hidden_addresses_are_named_as_such() {
+        let hidden = "0000000000000000 T _stext\n0000000000000000 t do_one\n";
+        let error = KernelSymbols::parse_kallsyms(hidden.as_bytes()).unwrap_err();
+        assert!(matches!(error, Error::KernelHidden), "{error}");
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let table = KernelSymbols::parse_kallsyms(TEXT.as_bytes()).unwrap();
+        let mut text = Vec::new();
+        table.write(None, &mut text).unwrap();
+        let back = KernelSymbols::parse(&text).unwrap();
+        assert_eq!(back.len(), table.len());
+        for entry in &table.symbols {
+            assert_eq!(back.lookup(entry.start), table.lookup(entry.start));
+        }
+        let mut text = Vec::new();
+        table
+            .write(Some(&[0xffff_ffff_8100_0142, 7]), &mut text)
+            .unwrap();
+        let some = KernelSymbols::parse(&text).unwrap();
+        assert_eq!(some.len(), 1);
+        assert_eq!(some.lookup(0xffff_ffff_8100_0100).unwrap().name, "do_one");
+    }
+
+    #[test]
+    fn broken_lines_are_named() {
+        for text in ["ffff\n", "zz t f\n", "1 t f\n\n2 t\n"] {
+            assert!(
+                KernelSymbols::parse_kallsyms(text.as_bytes()).is_err(),
+                "{text}"
+            );
+        }
+        let error =
+            KernelSymbols::parse(b"# x\n1\t2\tf\t\nffffffffffffffff\t2\tf\t\n").unwrap_err();
+        assert!(matches!(error, Error::Kernel { line: 3, .. }), "{error}");
+        assert!(KernelSymbols::parse(b"\xff\n").is_err());
+    }
+}

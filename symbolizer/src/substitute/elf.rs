@@ -1,0 +1,213 @@
+//! What does a substitute look like as an ELF file?
+//!
+//! Each choice here is one that perf, binutils, elfutils, gdb and llvm all take: a
+//! shared object of the recorded machine whose addresses are file offsets, one
+//! readable and executable segment from offset zero over the text (zeros), program
+//! headers and build-id note, `.text` as PROGBITS (perf does not annotate NOBITS), and
+//! global function symbols with their sizes.
+
+use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
+use object::{Endianness, elf};
+
+use super::table::{Sparse, Substitute};
+use crate::{Error, Result};
+
+/// Where the text of a dex file starts: after its header, which is longer than an ELF header.
+pub(super) const TEXT_START: u64 = 0x70;
+
+/// The machine whose readers shall take the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// 64-bit x86.
+    X86_64,
+    /// 32-bit x86.
+    X86,
+    /// 64-bit ARM.
+    Aarch64,
+    /// 32-bit ARM.
+    Arm,
+    /// 64-bit RISC-V.
+    Riscv64,
+}
+
+impl Machine {
+    /// The machine that this program was built for.
+    #[must_use]
+    pub const fn host() -> Self {
+        if cfg!(target_arch = "aarch64") {
+            Self::Aarch64
+        } else if cfg!(target_arch = "arm") {
+            Self::Arm
+        } else if cfg!(target_arch = "x86") {
+            Self::X86
+        } else if cfg!(target_arch = "riscv64") {
+            Self::Riscv64
+        } else {
+            Self::X86_64
+        }
+    }
+
+    fn is_64(self) -> bool {
+        !matches!(self, Self::X86 | Self::Arm)
+    }
+
+    fn e_machine(self) -> u16 {
+        match self {
+            Self::X86_64 => elf::EM_X86_64,
+            Self::X86 => elf::EM_386,
+            Self::Aarch64 => elf::EM_AARCH64,
+            Self::Arm => elf::EM_ARM,
+            Self::Riscv64 => elf::EM_RISCV,
+        }
+    }
+}
+
+/// Writes the file into `out`, which keeps the first error that the system reports.
+pub(super) fn write(substitute: &Substitute, out: &mut Sparse<'_>) -> Result<()> {
+    let machine = substitute.machine;
+    let refuse = |error: object::write::Error| Error::Substitute {
+        problem: error.to_string(),
+    };
+    let note = build_id_note(&substitute.build_id);
+    let text = &substitute.text;
+    let text_size = text.end.saturating_sub(text.start);
+    // Section and symbol indices come in the order in which they are reserved here.
+    let mut writer = Writer::new(Endianness::Little, machine.is_64(), out);
+    writer.reserve_file_header();
+    writer.reserve_until(length(text.end)?);
+    writer.reserve_program_headers(2);
+    let note_offset = writer.reserve(note.len(), 4);
+    let loaded = (note_offset as u64).saturating_add(note.len() as u64);
+
+    writer.reserve_null_section_index();
+    let text_name = writer.add_section_name(b".text");
+    let text_index = writer.reserve_section_index();
+    let note_name = writer.add_section_name(b".note.gnu.build-id");
+    writer.reserve_section_index();
+    writer.reserve_symtab_section_index();
+    writer.reserve_strtab_section_index();
+    writer.reserve_shstrtab_section_index();
+
+    writer.reserve_null_symbol_index();
+    let names: Vec<_> = substitute
+        .slots
+        .iter()
+        .map(|slot| {
+            writer.reserve_symbol_index(Some(text_index));
+            writer.add_string(slot.name.as_bytes())
+        })
+        .collect();
+    writer.reserve_symtab();
+    writer.reserve_strtab();
+    writer.reserve_shstrtab();
+    writer.reserve_section_headers();
+    if !machine.is_64() && u32::try_from(writer.reserved_len()).is_err() {
+        return Err(Error::Substitute {
+            problem: "more than 4 GB for a 32-bit machine".to_owned(),
+        });
+    }
+
+    let header = FileHeader {
+        os_abi: elf::ELFOSABI_NONE,
+        abi_version: 0,
+        e_type: elf::ET_DYN,
+        e_machine: machine.e_machine(),
+        e_entry: 0,
+        e_flags: if machine == Machine::Arm {
+            elf::EF_ARM_EABI_VER5
+        } else {
+            0
+        },
+    };
+    writer.write_file_header(&header).map_err(refuse)?;
+    writer.pad_until(length(text.end)?);
+    writer.write_align_program_headers();
+    for (p_type, p_flags, offset, size, align) in [
+        (elf::PT_LOAD, elf::PF_R | elf::PF_X, 0, loaded, 0x1000),
+        (
+            elf::PT_NOTE,
+            elf::PF_R,
+            note_offset as u64,
+            note.len() as u64,
+            4,
+        ),
+    ] {
+        writer.write_program_header(&ProgramHeader {
+            p_type,
+            p_flags,
+            p_offset: offset,
+            p_vaddr: offset,
+            p_paddr: offset,
+            p_filesz: size,
+            p_memsz: size,
+            p_align: align,
+        });
+    }
+    writer.write_align(4);
+    writer.write(&note);
+
+    writer.write_null_symbol();
+    for (slot, name) in substitute.slots.iter().zip(names) {
+        writer.write_symbol(&Sym {
+            name: Some(name),
+            section: Some(text_index),
+            st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
+            st_other: elf::STV_DEFAULT,
+            st_shndx: 0,
+            st_value: slot.offset,
+            st_size: slot.size,
+        });
+    }
+    writer.write_strtab();
+    writer.write_shstrtab();
+    writer.write_null_section_header();
+    writer.write_section_header(&SectionHeader {
+        name: Some(text_name),
+        sh_type: elf::SHT_PROGBITS,
+        sh_flags: (elf::SHF_ALLOC | elf::SHF_EXECINSTR).into(),
+        sh_addr: text.start,
+        sh_offset: text.start,
+        sh_size: text_size,
+        sh_link: 0,
+        sh_info: 0,
+        sh_addralign: 4,
+        sh_entsize: 0,
+    });
+    writer.write_section_header(&SectionHeader {
+        name: Some(note_name),
+        sh_type: elf::SHT_NOTE,
+        sh_flags: elf::SHF_ALLOC.into(),
+        sh_addr: note_offset as u64,
+        sh_offset: note_offset as u64,
+        sh_size: note.len() as u64,
+        sh_link: 0,
+        sh_info: 0,
+        sh_addralign: 4,
+        sh_entsize: 0,
+    });
+    writer.write_symtab_section_header(1);
+    writer.write_strtab_section_header();
+    writer.write_shstrtab_section_header();
+    Ok(())
+}
+
+/// A file offset as this machine's memory counts it.
+fn length(bytes: u64) -> Result<usize> {
+    usize::try_from(bytes).map_err(|_| Error::Substitute {
+        problem: format!("a text of {bytes} bytes"),
+    })
+}
+
+/// The note that holds a build-id.
+fn build_id_note(build_id: &[u8]) -> Vec<u8> {
+    let mut note = Vec::with_capacity(build_id.len().saturating_add(20));
+    let size = u32::try_from(build_id.len()).unwrap_or_default();
+    note.extend(4u32.to_le_bytes());
+    note.extend(size.to_le_bytes());
+    note.extend(elf::NT_GNU_BUILD_ID.to_le_bytes());
+    note.extend(elf::ELF_NOTE_GNU);
+    note.push(0);
+    note.extend(build_id);
+    note.resize(note.len().next_multiple_of(4), 0);
+    note
+}

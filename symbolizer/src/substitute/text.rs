@@ -1,0 +1,63 @@
+//! What does `substitute.sym`, the text form of a substitute, say?
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use super::atomic;
+use super::table::{Budget, for_each_dex};
+use crate::dex::DexFile;
+use crate::{Error, Result};
+
+/// Writes the table of a dex file's methods: address, size, class, method, signature,
+/// source file, line, separated by tabs, after one line of comment; one line per
+/// method with code, by class. Addresses are offsets in the dex file, in hexadecimal; what is not known is `-`.
+///
+/// The file appears only when it is whole.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be written; [`Error::Substitute`] if the names take more than 64 MB.
+pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
+    atomic::write(path, |file| {
+        let mut out = BufWriter::new(file);
+        let io = || Error::io("write", path);
+        writeln!(
+            out,
+            "# address\tsize\tclass\tmethod\tsignature\tsource\tline"
+        )
+        .map_err(io())?;
+        let mut budget = Budget::default();
+        for_each_dex(dex, |dex| {
+            for method in dex.methods() {
+                // A broken class was left out of the symbols as well.
+                let Ok(method) = method else { continue };
+                let Some(code) = &method.code else { continue };
+                let columns = [
+                    method.id.class_name().map(Some),
+                    method.id.name().map(Some),
+                    method.id.descriptor().map(Some),
+                    method.source_file(),
+                ];
+                write!(out, "{:#x}\t{}", code.start, code.len()).map_err(io())?;
+                for column in columns {
+                    let text = match column.transpose() {
+                        Some(name) => budget.take(name)?,
+                        None => None,
+                    };
+                    write!(out, "\t{}", text.as_deref().unwrap_or("-")).map_err(io())?;
+                }
+                writeln!(out, "\t-").map_err(io())?;
+            }
+            Ok(())
+        })?;
+        out.flush().map_err(io())
+    })
+}
+
+/// A name as a line of text and a string table can hold it: control characters become U+FFFD.
+pub(super) fn printable(name: String) -> String {
+    if name.contains(char::is_control) {
+        name.replace(char::is_control, "\u{fffd}")
+    } else {
+        name
+    }
+}
