@@ -404,3 +404,102 @@ fn create_new(path: &Path) -> Result<File> {
         .open(path)
         .map_err(Error::io("create", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CpuMode, EventDesc, Rate, SessionReader, Source, Target, TargetKind};
+
+    fn writer(dir: &Path) -> SessionWriter {
+        let event = EventDesc {
+            name: "cpu-clock".into(),
+            rate: Rate::Frequency(997),
+            kind: 1,
+            config: 0,
+        };
+        let target = Target {
+            kind: TargetKind::All,
+            value: String::new(),
+        };
+        SessionWriter::create(dir, Manifest::new(event, Source::Bpf, target, 0)).unwrap()
+    }
+
+    fn sample(time: u64) -> Record {
+        Record::Sample(Sample {
+            time,
+            pid: 1,
+            tid: 1,
+            cpu: 0,
+            period: 1,
+            original_ip: 1,
+            mode: CpuMode::User,
+            kernel: vec![],
+            user: vec![1; 100],
+        })
+    }
+
+    fn read(dir: &Path) -> Vec<Record> {
+        let records = SessionReader::open(dir).unwrap().records().unwrap();
+        records.collect::<Result<_>>().unwrap()
+    }
+
+    /// Makes every write fail with ENOSPC; returns the real file.
+    fn fill_disk(writer: &mut SessionWriter) -> File {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        std::mem::replace(&mut writer.data, full)
+    }
+
+    #[test]
+    fn a_full_disk_keeps_the_file_readable_and_the_records_for_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = writer(dir.path());
+        writer.write(&sample(1)).unwrap();
+        writer.flush().unwrap();
+        let real = fill_disk(&mut writer);
+        writer.write(&sample(2)).unwrap();
+        let error = writer.flush().unwrap_err();
+        assert!(
+            matches!(&error, Error::Append { source, .. }
+            if source.kind() == io::ErrorKind::StorageFull),
+            "{error}"
+        );
+        assert!(writer.finish().is_err());
+        assert_eq!(read(dir.path()), [sample(1)]);
+        writer.data = real;
+        writer.write(&sample(3)).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(read(dir.path()), [sample(1), sample(2), sample(3)]);
+        assert_eq!(writer.counts().lost, 0);
+    }
+
+    #[test]
+    fn a_disk_that_stays_full_costs_bounded_memory_and_counts_what_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = writer(dir.path());
+        let real = fill_disk(&mut writer);
+        let (mut errors, written) = (0, 30_000);
+        for time in 0..written {
+            errors += usize::from(writer.write(&sample(time)).is_err());
+        }
+        assert!(writer.pending() < MAX_BACKLOG + 1_000);
+        assert!(
+            (10..200).contains(&errors),
+            "one error a batch, not one a record: {errors}"
+        );
+        let lost = writer.counts().lost;
+        assert!(lost > 0 && writer.counts().samples == written - lost);
+        writer.data = real;
+        writer.finish().unwrap();
+        let records = read(dir.path());
+        let samples = records
+            .iter()
+            .filter(|r| matches!(r, Record::Sample(_)))
+            .count();
+        assert_eq!(samples as u64, written - lost);
+        let latest = written - lost - 1;
+        assert!(records.contains(&Record::Lost {
+            time: latest,
+            count: lost
+        }));
+    }
+}
