@@ -1,0 +1,39 @@
+#!/bin/sh
+# Builds the workloads: one dex per package, and the libraries of those that have native methods.
+# usage: build.sh OUTDIR        (again: writes the same files again)
+set -eu
+
+[ $# -eq 1 ] || { echo "usage: build.sh OUTDIR" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+
+java=/usr/share/java
+smali_classpath=
+for jar in smali smali-util dexlib2 antlr3-runtime jcommander guava stringtemplate; do
+    smali_classpath=$smali_classpath:$java/$jar.jar
+done
+[ -e "$java/smali.jar" ] || { echo "build.sh: no $java/smali.jar: install libsmali-java" >&2; exit 1; }
+
+assemble() { # NAME: the smali below OUTDIR/smali/NAME becomes OUTDIR/NAME.dex
+    java -Xshare:auto -XX:TieredStopAtLevel=1 -cp "${smali_classpath#:}" org.jf.smali.Main \
+        assemble --output "$out/$1.dex.new" "$out/smali/$1"
+    mv "$out/$1.dex.new" "$out/$1.dex"
+}
+
+compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME; smali beside it is taken as it is
+    rm -rf "$out/smali/$1"
+    mkdir -p "$out/smali/$1"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$1" "$here/$1/org/example/$1"/*.java
+}
+
+library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised and without frame pointers as real ones are
+    name=$1
+    shift
+    cc -std=c11 -O2 -g -fomit-frame-pointer -fPIC -shared -Wall -Wextra -Werror -Wl,-soname,"lib$name.so" \
+        -o "$out/lib$name.so.new" "$@"
+    mv "$out/lib$name.so.new" "$out/lib$name.so"
+}
+
+compile math
+assemble math

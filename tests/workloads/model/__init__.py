@@ -1,0 +1,1 @@
+"""What the workloads must return, computed again in Python, without looking at what a VM says."""
