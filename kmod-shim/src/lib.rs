@@ -1,1 +1,18 @@
-//! varid-shim.
+//! The shim: reads a thread's managed frames at the instant of a PMU interrupt.
+//!
+//! [`Shim`] is what runs in the kernel; [`Target`] says what it may look at; [`Record`]
+//! is what it hands over. It only collects: names and files are others' business.
+//! [`Walk`] is the same walker in user space, for sources that deliver a copy of the
+//! stack instead, for tests and for fuzzing.
+
+mod abi;
+mod bpf;
+mod record;
+mod regs;
+mod walk;
+
+pub use abi::{MAX_FRAMES, STACK_FULL, STACK_SLICE, Target, flags, frame_flags, target_flags};
+pub use bpf::{Counters, Error, Shim};
+pub use record::{DecodeError, ManagedFrame, Record};
+pub use regs::{REGS, Regs, dwarf_to_index};
+pub use walk::{Step, Walk};

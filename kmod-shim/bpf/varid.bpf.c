@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+// The shim as a BPF program: at a perf event's overflow, reads the interrupted
+// thread's registers, managed frames, kernel callchain and the slice of stack that an
+// unwinder will need, and hands them over in one record. It resolves nothing.
+//
+// Compiled once per architecture (-D__TARGET_ARCH_x86 or _arm64). Two entry points
+// differ in how they loop: bpf_loop (5.17) and a bounded loop for older kernels.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "varid_record.h"
+
+#define VARID_READ(dst, size, addr) bpf_probe_read_user(dst, size, (const void *)(addr))
+#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 1))
+#include "walker.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+// The kernel's types, as far as they are read; offsets are relocated at load time.
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+
+struct upid {
+	int nr;
+} KERNEL_TYPE;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} KERNEL_TYPE;
+
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+} KERNEL_TYPE;
+
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+#define CTX_IN_USER(regs) (((regs)->cs & 3) == 3)
+#elif defined(__TARGET_ARCH_arm64)
+struct cpu_context_uw {
+	unsigned long tp_value;
+} KERNEL_TYPE;
+
+struct thread_struct {
+	struct cpu_context_uw uw;
+} KERNEL_TYPE;
+
+struct pt_regs {
+	unsigned long regs[31], sp, pc, pstate;
+};
+#define CTX_IN_USER(regs) (((regs)->pstate & 0xf) == 0)
+#else
+#error "the shim knows the registers of x86 and arm64"
+#endif
+
+struct task_struct {
+	int tgid;
+	struct pid *thread_pid;
+	struct task_struct *real_parent;
+	struct thread_struct thread;
+} KERNEL_TYPE;
+
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct varid_target);
+} targets SEC(".maps");
+
+// One slot: the target of --all, used for a process that has no entry of its own.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct varid_target);
+} everyone SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, VARID_COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+#define OUT_MAX 65400 // of a perf record's 65,535 bytes
+
+struct scratch {
+	struct varid_walk walk;
+	struct varid_layout layout;
+	__u32 index;
+	__u32 pos; // bytes of out in use
+	union {
+		struct varid_record record;
+		__u8 out[65536 + VARID_STACK_FULL]; // the second half only for the verifier
+	};
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch_of_this_cpu(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
+
+static __always_inline void count(__u32 which)
+{
+	__u64 *n = bpf_map_lookup_elem(&counters, &which);
+
+	if (n)
+		*n += 1;
+}
+
+// The target of this process, or that of a parent which is followed.
+static __always_inline struct varid_target *target_of(struct task_struct *task, __u32 tgid, __u32 *flags)
+{
+	struct varid_target *target = bpf_map_lookup_elem(&targets, &tgid);
+	__u32 zero = 0, parent;
+
+	if (target)
+		return target->flags & VARID_TARGET_IGNORE ? NULL : target;
+	parent = BPF_CORE_READ(task, real_parent, tgid);
+	target = bpf_map_lookup_elem(&targets, &parent);
+	if (target && target->flags & VARID_TARGET_FOLLOW) {
+		*flags |= VARID_INHERITED;
+		return target;
+	}
+	target = bpf_map_lookup_elem(&everyone, &zero);
+	return target && target->flags ? target : NULL;
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define COPY_REGS(to, from)                            \
+	do {                                           \
+		(to)[VARID_X86_RBX] = (from)->bx;      \
+		(to)[VARID_X86_RBP] = (from)->bp;      \
+		(to)[VARID_X86_R12] = (from)->r12;     \
+		(to)[VARID_X86_R13] = (from)->r13;     \
+		(to)[VARID_X86_R14] = (from)->r14;     \
+		(to)[VARID_X86_R15] = (from)->r15;     \
+		(to)[VARID_X86_RSP] = (from)->sp;      \
+		(to)[VARID_X86_RIP] = (from)->ip;      \
+	} while (0)
+#define REG_SP VARID_X86_RSP
+#define REG_IP VARID_X86_RIP
+#define CTX_IP(regs) ((regs)->ip)
+
+static __always_inline __u64 thread_pointer(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, thread.fsbase);
+}
+#else
+#define COPY_REGS(to, from)                                                   \
+	do {                                                                  \
+		_Pragma("unroll") for (int i = 0; i < 12; i++)                \
+			(to)[VARID_ARM64_X19 + i] = (from)->regs[19 + i];     \
+		(to)[VARID_ARM64_SP] = (from)->sp;                            \
+		(to)[VARID_ARM64_PC] = (from)->pc;                            \
+	} while (0)
+#define REG_SP VARID_ARM64_SP
+#define REG_IP VARID_ARM64_PC
+#define CTX_IP(regs) ((regs)->pc)
+
+static __always_inline __u64 thread_pointer(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, thread.uw.tp_value);
+}
+#endif
+
+// The thread's id as its own process knows it.
+static __always_inline __u32 tid_inside(struct task_struct *task, __u32 tid, __u32 flags)
+{
+	struct pid *pid;
+	__u32 level;
+	int nr = 0;
+
+	if (!(flags & VARID_TARGET_NAMESPACED))
+		return tid;
+	pid = BPF_CORE_READ(task, thread_pid);
+	level = BPF_CORE_READ(pid, level);
+	bpf_core_read(&nr, sizeof(nr), &pid->numbers[level & 31].nr);
+	return nr;
+}
+
+// One step of the walk: 0 to go on.
+static __always_inline long walk_step(struct scratch *s)
+{
+	struct varid_frame frame;
+	__u32 pos = s->pos;
+	int result;
+
+	result = varid_walk_step(&s->walk, &s->layout, &frame);
+	if (result == VARID_WALK_TORN)
+		s->record.flags |= VARID_TORN;
+	if (result != VARID_WALK_FRAME)
+		return 1;
+	if (s->record.frames >= VARID_MAX_FRAMES || pos > OUT_MAX - sizeof(frame)) {
+		s->record.flags |= VARID_FRAMES_TRUNCATED;
+		return 1;
+	}
+	__builtin_memcpy(s->out + pos, &frame, sizeof(frame));
+	s->pos = pos + sizeof(frame);
+	s->record.frames++;
+	return 0;
+}
+
+static long walk_callback(__u32 index, void *unused)
+{
+	struct scratch *s = scratch_of_this_cpu();
+
+	return s ? walk_step(s) : 1;
+}
+
+// Copies stack from the record's stack_addr on, a page at a time: the last page of a
+// stack has no successor, and one absent page must not cost the others. 0 to go on.
+static __always_inline long copy_page(struct scratch *s, __u32 want)
+{
+	__u64 at = s->record.stack_addr + s->record.stack_len;
+	__u32 len = VARID_PAGE - (at & (VARID_PAGE - 1));
+	__u32 pos = s->pos;
+
+	if (s->record.stack_len >= want)
+		return 1;
+	if (len > want - s->record.stack_len)
+		len = want - s->record.stack_len;
+	if (pos > OUT_MAX - VARID_PAGE || len > VARID_PAGE) {
+		s->record.flags |= VARID_STACK_TRUNCATED;
+		return 1;
+	}
+	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
+		return 1;
+	s->record.stack_len += len;
+	s->pos = pos + len;
+	return 0;
+}
+
+static long copy_callback(__u32 index, void *want)
+{
+	struct scratch *s = scratch_of_this_cpu();
+
+	return s ? copy_page(s, *(__u32 *)want) : 1;
+}
+
+static __always_inline void walk(struct scratch *s, struct task_struct *task, struct varid_target *target,
+				 const int has_bpf_loop)
+{
+	__u64 base = 0, reg_frame = 0, reg_pc = 0;
+	__u64 ip = s->record.regs[REG_IP];
+	int result;
+
+	if (!(target->flags & VARID_TARGET_READY)) {
+		s->record.flags |= VARID_NOT_READY;
+		return;
+	}
+	s->layout = target->layout;
+	if (ip >= target->body_start && ip < target->body_end) {
+		s->record.flags |= VARID_IN_BODY;
+		reg_frame = s->record.regs[s->layout.reg_frame & (VARID_REGS - 1)] + s->layout.reg_frame_bias;
+		reg_pc = s->record.regs[s->layout.reg_pc & (VARID_REGS - 1)];
+	}
+	if (bpf_probe_read_user(&base, sizeof(base), (void *)(thread_pointer(task) + s->layout.tls_offset)) || !base) {
+		s->record.flags |= VARID_NO_BASE;
+		return;
+	}
+	result = varid_walk_start(&s->walk, &s->layout, base, tid_inside(task, s->record.tid, target->flags),
+				  reg_frame, reg_pc);
+	if (result != VARID_WALK_FRAME) {
+		s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
+		return;
+	}
+	if (target->flags & VARID_TARGET_NO_STACK) {
+		walk_step(s);
+		return;
+	}
+	if (has_bpf_loop) {
+		bpf_loop(VARID_MAX_FRAMES + 1, walk_callback, NULL, 0);
+	} else {
+		for (s->index = 0; s->index <= VARID_MAX_FRAMES; s->index++)
+			if (walk_step(s))
+				break;
+	}
+}
+
+// How much stack an unwinder needs: down to the first managed frame, or all of it.
+static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target, __u32 first_frame)
+{
+	struct varid_frame frame;
+	__u64 len;
+
+	if (target->flags & VARID_TARGET_NO_STACK)
+		return 0;
+	if (target->flags & VARID_TARGET_FULL_STACK)
+		return VARID_STACK_FULL;
+	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
+		return 0;
+	if (!s->record.frames || !(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
+		return VARID_STACK_SLICE;
+	if (first_frame > OUT_MAX - sizeof(frame))
+		return 0;
+	__builtin_memcpy(&frame, s->out + first_frame, sizeof(frame));
+	if (frame.addr <= s->record.stack_addr)
+		return VARID_STACK_SLICE;
+	// One word more than the frame's address: a quick frame's return address lies at it.
+	len = frame.addr + sizeof(__u64) - s->record.stack_addr;
+	if (len > VARID_STACK_SLICE) {
+		s->record.flags |= VARID_STACK_TRUNCATED;
+		return VARID_STACK_SLICE;
+	}
+	return len;
+}
+
+static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has_bpf_loop)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	__u64 id = bpf_get_current_pid_tgid();
+	struct varid_target *target;
+	struct scratch *s;
+	__u32 flags = 0, first_frame, want;
+	long kernel_bytes;
+
+	if (!id)
+		return 0;
+	target = target_of(task, id >> 32, &flags);
+	s = scratch_of_this_cpu();
+	if (!target || !s)
+		return 0;
+	count(VARID_COUNT_SAMPLES);
+
+	s->record.time = bpf_ktime_get_ns();
+	s->record.pid = id >> 32;
+	s->record.tid = id;
+	s->record.cpu = bpf_get_smp_processor_id();
+	s->record.period = ctx->sample_period;
+	s->record.stack_len = 0;
+	s->record.frames = 0;
+	s->record.kernel = 0;
+	s->pos = sizeof(struct varid_record);
+	if (CTX_IN_USER(&ctx->regs)) {
+		s->record.ip = CTX_IP(&ctx->regs);
+		COPY_REGS(s->record.regs, &ctx->regs);
+	} else {
+		struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(task);
+
+		s->record.ip = CTX_IP(&ctx->regs);
+		flags |= VARID_IN_KERNEL;
+		struct pt_regs copy;
+
+		bpf_probe_read_kernel(&copy, sizeof(copy), user);
+		COPY_REGS(s->record.regs, &copy);
+	}
+	s->record.flags = flags;
+	s->record.stack_addr = s->record.regs[REG_SP] - VARID_RED_ZONE;
+
+	first_frame = s->pos;
+	walk(s, task, target, has_bpf_loop);
+
+	if (flags & VARID_IN_KERNEL && s->pos <= OUT_MAX - VARID_MAX_KERNEL * sizeof(__u64)) {
+		kernel_bytes = bpf_get_stack(ctx, s->out + s->pos, VARID_MAX_KERNEL * sizeof(__u64), 0);
+		if (kernel_bytes > 0) {
+			s->record.kernel = kernel_bytes / sizeof(__u64);
+			s->pos += s->record.kernel * sizeof(__u64);
+		}
+	}
+
+	want = stack_wanted(s, target, first_frame);
+	if (has_bpf_loop) {
+		bpf_loop(VARID_STACK_FULL / VARID_PAGE + 2, copy_callback, &want, 0);
+	} else {
+		for (s->index = 0; s->index < VARID_STACK_FULL / VARID_PAGE + 2; s->index++)
+			if (copy_page(s, want))
+				break;
+	}
+
+	if (s->pos <= OUT_MAX && bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, s->out, s->pos) < 0)
+		count(VARID_COUNT_NO_SPACE);
+	return target->flags & VARID_TARGET_KEEP_RAW ? 1 : 0;
+}
+
+SEC("perf_event")
+int varid_sample(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, 1);
+}
+
+SEC("perf_event")
+int varid_sample_no_loop(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, 0);
+}

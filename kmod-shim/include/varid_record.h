@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What the shim is told about a process, and what it hands over with a sample.
+ * The Rust mirror (src/abi.rs) is checked against this file by a test.
+ */
+#ifndef VARID_RECORD_H
+#define VARID_RECORD_H
+
+#include "varid_tunnel.h"
+
+#define VARID_MAX_FRAMES 256
+#define VARID_MAX_KERNEL 64
+#define VARID_STACK_SLICE 4096  /* bytes of stack for --stack vertical */
+#define VARID_STACK_FULL 53248 /* for --stack full: a perf record is at most 64 KiB */
+#define VARID_PAGE 4096
+#define VARID_RED_ZONE 128
+
+/* The registers of a record, in this order; what an unwinder needs. */
+#define VARID_REGS 16
+enum varid_x86_reg {
+	VARID_X86_RBX, VARID_X86_RBP, VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15,
+	VARID_X86_RSP, VARID_X86_RIP, VARID_X86_COUNT,
+};
+enum varid_arm64_reg {
+	VARID_ARM64_X19, /* ... X30 = X19 + 11 */
+	VARID_ARM64_SP = 12, VARID_ARM64_PC, VARID_ARM64_COUNT,
+};
+
+/* varid_target.flags */
+#define VARID_TARGET_READY 1u      /* layout and body are valid */
+#define VARID_TARGET_FOLLOW 2u     /* children are admitted until the daemon knows them */
+#define VARID_TARGET_KEEP_RAW 4u   /* let the kernel's own sample through, too */
+#define VARID_TARGET_FULL_STACK 8u /* copy the whole stack with every sample */
+#define VARID_TARGET_NO_STACK 16u  /* leaves only: no frames but the first, no stack */
+#define VARID_TARGET_NAMESPACED 32u /* its threads know themselves by ids of a pid namespace */
+#define VARID_TARGET_IGNORE 64u    /* known and not wanted, whoever its parent is */
+
+/* What the shim knows of a process: keyed by tgid (of the initial pid namespace). */
+struct varid_target {
+	struct varid_layout layout; /* register numbers already replaced by indices of a record's regs */
+	varid_u64 body_start;       /* the interpreter loop's body */
+	varid_u64 body_end;
+	varid_u32 flags;
+	varid_u32 reserved;
+};
+
+/* varid_record.flags */
+#define VARID_IN_KERNEL 1u          /* ip is the kernel's */
+#define VARID_IN_BODY 2u            /* the user ip is in the loop's body: frames[0] comes from registers */
+#define VARID_NO_BASE 4u            /* the thread has no base: not one of the VM's, or not yet */
+#define VARID_TORN 8u               /* frames end early: a read failed or contradicted another */
+#define VARID_FRAMES_TRUNCATED 16u  /* more frames than VARID_MAX_FRAMES */
+#define VARID_STACK_TRUNCATED 32u   /* the slice ends before the stretch it should cover */
+#define VARID_NOT_READY 64u         /* no layout for this process (yet) */
+#define VARID_INHERITED 128u        /* admitted as a target's child */
+#define VARID_NO_WALK 256u          /* this source cannot read frames at the sample: walk the slice */
+
+/* varid_frame.flags */
+#define VARID_FRAME_QUICK 1u    /* compiled or native method: addr is its native frame, no pc */
+#define VARID_FRAME_OUTERMOST 2u /* last of its fragment: native code called it */
+#define VARID_FRAME_RELATIVE 4u  /* pc counts bytes from the method's first instruction */
+
+struct varid_frame {
+	varid_u64 addr;   /* of the frame; 0 if the layout has none */
+	varid_u64 method; /* the VM's method pointer; 0 if the pc says it all */
+	varid_u64 pc;     /* absolute bytecode pc, unless flags say otherwise */
+	varid_u64 flags;
+};
+
+/* Followed by frames, innermost first; kernel addresses, leaf first; stack bytes. */
+struct varid_record {
+	varid_u64 time;   /* CLOCK_MONOTONIC, ns */
+	varid_u32 pid;
+	varid_u32 tid;
+	varid_u32 cpu;
+	varid_u32 flags;
+	varid_u64 period;
+	varid_u64 ip;     /* of the interrupted instruction, kernel or user */
+	varid_u64 stack_addr;
+	varid_u32 stack_len; /* bytes */
+	varid_u16 frames;
+	varid_u16 kernel;
+	varid_u64 regs[VARID_REGS]; /* user registers at the kernel's door */
+};
+
+/* Counters kept by the shim, an array per CPU. */
+enum varid_counter {
+	VARID_COUNT_SAMPLES,  /* overflows of targets */
+	VARID_COUNT_NO_SPACE, /* records that found no room in the ring */
+	VARID_COUNTERS,
+};
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The walker: from a thread's base to its managed frames, one frame a step.
+ *
+ * Compiled into the BPF program, the kernel module and a user-space library. The
+ * user defines, before including this file,
+ *
+ *   VARID_READ(dst, size, addr)   copy from the process, 0 if all bytes came
+ *   VARID_OFFSET(offset)          make an offset provably smaller than VARID_WINDOW
+ *
+ * and owns the loop: varid_walk_start, then varid_walk_step until it returns
+ * something else than VARID_WALK_FRAME. No allocation, no loops, every read may fail,
+ * no value read is trusted for more than a bounded next read.
+ */
+#ifndef VARID_WALKER_H
+#define VARID_WALKER_H
+
+#include "varid_record.h"
+
+#define VARID_WINDOW 64 /* bytes of a frame or fragment that are read at once */
+#define VARID_QUICK_TAG 3ull
+
+enum varid_walk_result {
+	VARID_WALK_FRAME = 1, /* out holds a frame */
+	VARID_WALK_END = 0,
+	VARID_WALK_TORN = -1,
+};
+
+struct varid_walk {
+	varid_u64 base;     /* of the thread */
+	varid_u64 next;     /* LIST: the next frame; SHADOW: records still to come */
+	varid_u64 quick;    /* LIST: a quick frame that comes before next */
+	varid_u64 fragment; /* LIST: the next outer fragment */
+	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame */
+	varid_u8 window[VARID_WINDOW + 8];
+};
+
+static inline __attribute__((always_inline)) varid_u64
+varid_word(const struct varid_layout *layout, const varid_u8 *window, varid_u32 offset)
+{
+	if (layout->word == 4)
+		return *(const varid_u32 *)(window + VARID_OFFSET(offset));
+	return *(const varid_u64 *)(window + VARID_OFFSET(offset));
+}
+
+/* Takes in the fragment at addr: its quick frame, its top frame, the next one out. */
+static inline __attribute__((always_inline)) int
+varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 addr)
+{
+	if (VARID_READ(walk->window, VARID_WINDOW, addr))
+		return VARID_WALK_TORN;
+	walk->quick = varid_word(layout, walk->window, layout->fragment_quick) & ~VARID_QUICK_TAG;
+	walk->next = varid_word(layout, walk->window, layout->fragment_top);
+	walk->fragment = varid_word(layout, walk->window, layout->fragment_link);
+	return VARID_WALK_FRAME;
+}
+
+/*
+ * base: what tls_offset leads to. tid: as the process knows it. reg_frame, reg_pc: if
+ * the ip is in the loop's body, else 0. VARID_WALK_END: not a thread of the VM.
+ */
+static inline __attribute__((always_inline)) int
+varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 base,
+		 varid_u32 tid, varid_u64 reg_frame, varid_u64 reg_pc)
+{
+	varid_u32 owner = 0;
+
+	walk->base = base;
+	walk->next = walk->quick = walk->fragment = 0;
+	walk->reg_pc = reg_pc;
+	if (layout->kind == VARID_LAYOUT_SHADOW) {
+		struct varid_shadow shadow;
+
+		if (VARID_READ(&shadow, sizeof(shadow), base))
+			return VARID_WALK_TORN;
+		if (shadow.tid != tid)
+			return VARID_WALK_END;
+		if (shadow.depth > shadow.capacity)
+			return VARID_WALK_TORN;
+		walk->next = shadow.depth;
+		return VARID_WALK_FRAME;
+	}
+	if (VARID_READ(&owner, sizeof(owner), base + layout->thread_tid))
+		return VARID_WALK_TORN;
+	if (owner != tid)
+		return VARID_WALK_END;
+	if (varid_walk_fragment(walk, layout, base + layout->thread_fragment) != VARID_WALK_FRAME)
+		return VARID_WALK_TORN;
+	if (reg_frame && (walk->next != reg_frame || walk->quick))
+		return VARID_WALK_TORN;
+	return VARID_WALK_FRAME;
+}
+
+static inline __attribute__((always_inline)) int
+varid_walk_shadow(struct varid_walk *walk, struct varid_frame *out)
+{
+	struct varid_shadow_record record;
+
+	if (!walk->next)
+		return VARID_WALK_END;
+	walk->next--;
+	if (VARID_READ(&record, sizeof(record),
+		       walk->base + sizeof(struct varid_shadow) + walk->next * sizeof(record)))
+		return VARID_WALK_TORN;
+	out->addr = record.sp;
+	out->method = 0;
+	out->pc = record.method;
+	out->flags = 0;
+	return VARID_WALK_FRAME;
+}
+
+static inline __attribute__((always_inline)) int
+varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
+{
+	varid_u64 at, insns, pc;
+
+	if (layout->kind == VARID_LAYOUT_SHADOW)
+		return varid_walk_shadow(walk, out);
+
+	if (!walk->next && !walk->quick) {
+		if (!walk->fragment)
+			return VARID_WALK_END;
+		if (varid_walk_fragment(walk, layout, walk->fragment) != VARID_WALK_FRAME)
+			return VARID_WALK_TORN;
+	}
+	if (walk->quick) {
+		at = walk->quick;
+		walk->quick = 0;
+		out->addr = at;
+		out->pc = 0;
+		out->flags = VARID_FRAME_QUICK;
+		if (VARID_READ(walk->window, sizeof(varid_u64), at))
+			return VARID_WALK_TORN;
+		out->method = varid_word(layout, walk->window, 0);
+		return VARID_WALK_FRAME;
+	}
+	at = walk->next;
+	if (!at)
+		return VARID_WALK_END;
+	if (VARID_READ(walk->window, VARID_WINDOW, at))
+		return VARID_WALK_TORN;
+	walk->next = varid_word(layout, walk->window, layout->frame_link);
+	/* The stack grows down: a caller's frame lies above, and no chain can be a cycle. */
+	if (walk->next && walk->next <= at)
+		return VARID_WALK_TORN;
+	insns = varid_word(layout, walk->window, layout->frame_insns);
+	pc = walk->reg_pc;
+	walk->reg_pc = 0;
+	if (!pc)
+		pc = varid_word(layout, walk->window, layout->frame_pc);
+	out->flags = walk->next ? 0 : VARID_FRAME_OUTERMOST;
+	if (!pc) {
+		pc = 2ull * *(varid_u32 *)(walk->window + VARID_OFFSET(layout->frame_index));
+		if (insns)
+			pc += insns;
+		else
+			out->flags |= VARID_FRAME_RELATIVE;
+	}
+	out->addr = at;
+	out->pc = pc;
+	out->method = varid_word(layout, walk->window, layout->frame_method);
+	return VARID_WALK_FRAME;
+}
+
+#endif

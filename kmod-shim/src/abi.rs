@@ -1,0 +1,187 @@
+//! The Rust mirror of `include/varid_record.h`.
+
+use varid_tunnel::abi::Layout;
+
+/// Registers in a record; `regs` says which.
+pub const RECORD_REGS: usize = 16;
+
+/// Most managed frames in a record.
+pub const MAX_FRAMES: usize = 256;
+
+/// Bytes of stack that `--stack vertical` copies at most.
+pub const STACK_SLICE: usize = 4096;
+
+/// Bytes of stack that `--stack full` copies at most.
+pub const STACK_FULL: usize = 53248;
+
+/// Flags of a [`crate::Record`].
+pub mod flags {
+    /// The sampled ip is the kernel's.
+    pub const IN_KERNEL: u32 = 1;
+    /// The user ip is in the interpreter loop's body: the first frame comes from registers.
+    pub const IN_BODY: u32 = 2;
+    /// The thread has no base: not one of the VM's, or not yet.
+    pub const NO_BASE: u32 = 4;
+    /// The frames end early: a read failed or contradicted another.
+    pub const TORN: u32 = 8;
+    /// More frames than [`super::MAX_FRAMES`].
+    pub const FRAMES_TRUNCATED: u32 = 16;
+    /// The slice ends before the stretch it should cover.
+    pub const STACK_TRUNCATED: u32 = 32;
+    /// The shim had no layout for the process (yet).
+    pub const NOT_READY: u32 = 64;
+    /// Admitted as a target's child.
+    pub const INHERITED: u32 = 128;
+    /// The source cannot read frames at the sample: walk the slice.
+    pub const NO_WALK: u32 = 256;
+}
+
+/// Flags of a [`crate::ManagedFrame`].
+pub mod frame_flags {
+    /// A compiled or native method: the address is its native frame, there is no pc.
+    pub const QUICK: u64 = 1;
+    /// The last of its fragment: native code called it.
+    pub const OUTERMOST: u64 = 2;
+    /// The pc counts bytes from the method's first instruction.
+    pub const RELATIVE: u64 = 4;
+}
+
+/// Flags of a [`Target`].
+pub mod target_flags {
+    /// The layout and the body are valid.
+    pub const READY: u32 = 1;
+    /// Children are admitted until the daemon knows them.
+    pub const FOLLOW: u32 = 2;
+    /// The kernel's own sample comes, too.
+    pub const KEEP_RAW: u32 = 4;
+    /// Copy the whole stack with every sample.
+    pub const FULL_STACK: u32 = 8;
+    /// Leaves only.
+    pub const NO_STACK: u32 = 16;
+    /// The process knows its threads by ids of a pid namespace of its own.
+    pub const NAMESPACED: u32 = 32;
+    /// Known and not wanted, whoever its parent is.
+    pub const IGNORE: u32 = 64;
+}
+
+/// What the shim knows of a process.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Target {
+    /// How its frames are linked; register numbers are indices of a record's registers.
+    pub layout: Layout,
+    /// First address of the interpreter loop's body.
+    pub body_start: u64,
+    /// First address after it.
+    pub body_end: u64,
+    /// [`target_flags`].
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// The fixed part of a record.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RawRecord {
+    pub time: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub cpu: u32,
+    pub flags: u32,
+    pub period: u64,
+    pub ip: u64,
+    pub stack_addr: u64,
+    pub stack_len: u32,
+    pub frames: u16,
+    pub kernel: u16,
+    pub regs: [u64; RECORD_REGS],
+}
+
+/// A frame of a record.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RawFrame {
+    pub addr: u64,
+    pub method: u64,
+    pub pc: u64,
+    pub flags: u64,
+}
+
+/// Counters of the shim, by their place in its map.
+pub const COUNTER_SAMPLES: u32 = 0;
+pub const COUNTER_NO_SPACE: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+    use std::process::Command;
+
+    /// The mirror and the header must agree on every size and offset.
+    #[test]
+    fn mirror_equals_the_header() {
+        let here = env!("CARGO_MANIFEST_DIR");
+        let dir = std::env::temp_dir().join(format!("varid-shim-abi-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut program = String::from(
+            "#include <stddef.h>\n#include <stdio.h>\n#include \"varid_record.h\"\nint main(void){\n",
+        );
+        let mut expected = String::new();
+        let mut check = |expression: String, value: usize| {
+            program += &format!("printf(\"{expression} %zu\\n\", (size_t){expression});\n");
+            expected += &format!("{expression} {value}\n");
+        };
+        macro_rules! field { ($c:literal, $t:ty, $($f:ident),*) => {
+            check(format!("sizeof(struct {})", $c), size_of::<$t>());
+            $( check(format!("offsetof(struct {}, {})", $c, stringify!($f)), offset_of!($t, $f)); )*
+        } }
+        field!("varid_target", Target, layout, body_start, body_end, flags, reserved);
+        field!(
+            "varid_record", RawRecord, time, pid, tid, cpu, flags, period, ip, stack_addr, stack_len,
+            frames, kernel, regs
+        );
+        field!("varid_frame", RawFrame, addr, method, pc, flags);
+        for (name, value) in [
+            ("VARID_MAX_FRAMES", MAX_FRAMES),
+            ("VARID_STACK_SLICE", STACK_SLICE),
+            ("VARID_STACK_FULL", STACK_FULL),
+            ("VARID_REGS", RECORD_REGS),
+            ("VARID_IN_KERNEL", flags::IN_KERNEL as usize),
+            ("VARID_IN_BODY", flags::IN_BODY as usize),
+            ("VARID_NO_BASE", flags::NO_BASE as usize),
+            ("VARID_TORN", flags::TORN as usize),
+            ("VARID_FRAMES_TRUNCATED", flags::FRAMES_TRUNCATED as usize),
+            ("VARID_STACK_TRUNCATED", flags::STACK_TRUNCATED as usize),
+            ("VARID_NOT_READY", flags::NOT_READY as usize),
+            ("VARID_INHERITED", flags::INHERITED as usize),
+            ("VARID_NO_WALK", flags::NO_WALK as usize),
+            ("VARID_FRAME_QUICK", frame_flags::QUICK as usize),
+            ("VARID_FRAME_OUTERMOST", frame_flags::OUTERMOST as usize),
+            ("VARID_FRAME_RELATIVE", frame_flags::RELATIVE as usize),
+            ("VARID_TARGET_READY", target_flags::READY as usize),
+            ("VARID_TARGET_FOLLOW", target_flags::FOLLOW as usize),
+            ("VARID_TARGET_KEEP_RAW", target_flags::KEEP_RAW as usize),
+            ("VARID_TARGET_FULL_STACK", target_flags::FULL_STACK as usize),
+            ("VARID_TARGET_NO_STACK", target_flags::NO_STACK as usize),
+            ("VARID_TARGET_NAMESPACED", target_flags::NAMESPACED as usize),
+            ("VARID_TARGET_IGNORE", target_flags::IGNORE as usize),
+            ("VARID_COUNT_SAMPLES", COUNTER_SAMPLES as usize),
+            ("VARID_COUNT_NO_SPACE", COUNTER_NO_SPACE as usize),
+        ] {
+            check(name.to_owned(), value);
+        }
+        program += "return 0;}\n";
+        std::fs::write(dir.join("abi.c"), &program).unwrap();
+        let built = Command::new("cc")
+            .arg(dir.join("abi.c"))
+            .args([format!("-I{here}/include"), format!("-I{here}/../dvm-patch/include"), "-o".into()])
+            .arg(dir.join("abi"))
+            .status()
+            .unwrap();
+        assert!(built.success());
+        let printed = Command::new(dir.join("abi")).output().unwrap().stdout;
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(String::from_utf8(printed).unwrap(), expected);
+    }
+}

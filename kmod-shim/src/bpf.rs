@@ -1,0 +1,175 @@
+//! The shim as a BPF program: loaded, told its targets, attached to perf events.
+
+use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, Target};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::programs::{PerfEvent, ProgramError};
+use aya::{Ebpf, EbpfError};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use thiserror::Error;
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/varid.bpf.o"));
+
+/// The entry point that needs bpf_loop, then the one that does not.
+const PROGRAMS: [&str; 2] = ["varid_sample", "varid_sample_no_loop"];
+
+/// Why the BPF shim cannot be used.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The kernel refuses BPF as a whole, or its object.
+    #[error("cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF")]
+    Load(#[from] EbpfError),
+    /// The verifier or the kernel refuses the program.
+    #[error("the kernel refuses the BPF shim: {0}")]
+    Program(#[from] ProgramError),
+    /// A map operation failed.
+    #[error("cannot update the BPF shim's map '{map}': {source}")]
+    Map {
+        /// The map.
+        map: &'static str,
+        /// Why.
+        source: MapError,
+    },
+    /// A system call failed.
+    #[error("cannot attach the BPF shim to the event of CPU {cpu}: {step}: {source}")]
+    Attach {
+        /// The CPU.
+        cpu: u32,
+        /// The call.
+        step: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The object that was built in lacks a part.
+    #[error("the built-in BPF object has no '{0}'")]
+    Missing(&'static str),
+}
+
+/// What the shim has counted since it was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Overflows in targets.
+    pub samples: u64,
+    /// Records that found no room in their ring.
+    pub no_space: u64,
+}
+
+/// The loaded shim. Dropping it unloads it once its events are closed.
+pub struct Shim {
+    ebpf: Ebpf,
+    program: &'static str,
+    targets: HashMap<MapData, u32, Target>,
+    everyone: Array<MapData, Target>,
+    counters: PerCpuArray<MapData, u64>,
+}
+
+// SAFETY: `Target` is plain data without padding (its sizes and offsets are tested) and
+// every bit pattern of it is valid.
+unsafe impl aya::Pod for Target {}
+
+impl Shim {
+    /// Loads the program, preferring the variant with bpf_loop.
+    pub fn load() -> Result<Self, Error> {
+        let mut ebpf = Ebpf::load(OBJECT)?;
+        let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
+        let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
+        let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
+        let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
+        let mut refused = None;
+        for name in PROGRAMS {
+            let program: &mut PerfEvent = ebpf.program_mut(name).ok_or(Error::Missing(name))?.try_into()?;
+            match program.load() {
+                Ok(()) => return Ok(Self { ebpf, program: name, targets, everyone, counters }),
+                Err(error) => {
+                    tracing::debug!(program = name, %error, "the kernel refuses this variant of the shim");
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        Err(refused.map_or(Error::Missing("program"), Error::Program))
+    }
+
+    /// Name of the variant in use.
+    pub fn variant(&self) -> &'static str {
+        self.program
+    }
+
+    /// Runs the shim at every overflow of `event`, the event of `cpu`; its records go to
+    /// `output`, a BPF output event of that CPU.
+    pub fn attach(&self, cpu: u32, event: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
+        let Some(Map::PerfEventArray(rings)) = self.ebpf.map("rings") else {
+            return Err(Error::Missing("rings"));
+        };
+        bpf_map_update(rings.fd().as_fd(), cpu, output.as_raw_fd())
+            .map_err(|source| Error::Attach { cpu, step: "bpf(MAP_UPDATE_ELEM)", source })?;
+        let program = self.ebpf.program(self.program).ok_or(Error::Missing("program"))?;
+        let program = program.fd()?.as_fd().as_raw_fd();
+        // SAFETY: PERF_EVENT_IOC_SET_BPF takes a file descriptor by value; both live through the call.
+        if unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program) } < 0 {
+            return Err(Error::Attach { cpu, step: "PERF_EVENT_IOC_SET_BPF", source: io::Error::last_os_error() });
+        }
+        Ok(())
+    }
+
+    /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
+    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), Error> {
+        self.targets.insert(pid, target, 0).map_err(map_error("targets"))
+    }
+
+    /// Forgets a process; it is no error if it was not known.
+    pub fn remove_target(&mut self, pid: u32) -> Result<(), Error> {
+        match self.targets.remove(&pid) {
+            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+            Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            Err(source) => Err(Error::Map { map: "targets", source }),
+        }
+    }
+
+    /// Admits every process that has no entry of its own.
+    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), Error> {
+        self.everyone.set(0, target, 0).map_err(map_error("everyone"))
+    }
+
+    /// Sums the counters over all CPUs.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let sum = |index| -> Result<u64, Error> {
+            let values = self.counters.get(&index, 0).map_err(map_error("counters"))?;
+            Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
+        };
+        Ok(Counters { samples: sum(COUNTER_SAMPLES)?, no_space: sum(COUNTER_NO_SPACE)? })
+    }
+}
+
+fn map_error(map: &'static str) -> impl Fn(MapError) -> Error {
+    move |source| Error::Map { map, source }
+}
+
+/// `_IOW('$', 8, __u32)` of linux/perf_event.h.
+const PERF_EVENT_IOC_SET_BPF: libc::Ioctl = 0x4004_2408_u32 as libc::Ioctl;
+
+/// bpf(BPF_MAP_UPDATE_ELEM): aya fills a perf event array with events of its own only.
+fn bpf_map_update(map: BorrowedFd<'_>, key: u32, value: i32) -> io::Result<()> {
+    /// `union bpf_attr`, the part for map elements.
+    #[repr(C)]
+    struct MapElement {
+        map_fd: u32,
+        reserved: u32,
+        key: u64,
+        value: u64,
+        flags: u64,
+    }
+    const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+    let attr = MapElement {
+        map_fd: map.as_raw_fd() as u32,
+        reserved: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: std::ptr::from_ref(&value) as u64,
+        flags: 0,
+    };
+    // SAFETY: `attr` has the layout that the kernel expects of this command; key and value
+    // are 4 bytes each, as the map declares, and live through the call.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, std::ptr::from_ref(&attr), size_of::<MapElement>())
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,201 @@
+//! A sample as the shim hands it over, decoded.
+
+use crate::abi::{RawFrame, RawRecord, frame_flags};
+use crate::regs::Regs;
+use std::mem::size_of;
+use thiserror::Error;
+
+/// A frame of the VM at the instant of the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ManagedFrame {
+    /// Where the frame lies; its native caller's frame encloses it. 0: nowhere.
+    pub addr: u64,
+    /// The VM's method pointer; 0 where the pc says it all.
+    pub method: u64,
+    /// Absolute bytecode pc, or relative to the method (see `flags`).
+    pub pc: u64,
+    /// [`frame_flags`].
+    pub flags: u64,
+}
+
+impl ManagedFrame {
+    /// A compiled or native method.
+    pub fn is_quick(&self) -> bool {
+        self.flags & frame_flags::QUICK != 0
+    }
+    /// The last of its fragment: native code called it.
+    pub fn is_outermost(&self) -> bool {
+        self.flags & frame_flags::OUTERMOST != 0
+    }
+    /// The pc counts from the method's first instruction.
+    pub fn is_relative(&self) -> bool {
+        self.flags & frame_flags::RELATIVE != 0
+    }
+}
+
+/// A sample: what the shim saw at the interrupt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub time: u64,
+    /// Process id in the initial namespace.
+    pub pid: u32,
+    /// Thread id in the initial namespace.
+    pub tid: u32,
+    /// The CPU.
+    pub cpu: u32,
+    /// [`crate::flags`].
+    pub flags: u32,
+    /// Event counts since the last sample.
+    pub period: u64,
+    /// The interrupted instruction, the kernel's or the user's.
+    pub ip: u64,
+    /// User registers.
+    pub regs: Regs,
+    /// Managed frames, innermost first.
+    pub frames: Vec<ManagedFrame>,
+    /// Kernel callchain, leaf first.
+    pub kernel: Vec<u64>,
+    /// Address of `stack`'s first byte.
+    pub stack_addr: u64,
+    /// A slice of the user stack.
+    pub stack: Vec<u8>,
+}
+
+/// A record that contradicts itself.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("shim record of {len} bytes is too short for {what}")]
+pub struct DecodeError {
+    len: usize,
+    what: &'static str,
+}
+
+impl Record {
+    /// Decodes the bytes that the shim wrote; trailing bytes are the ring's padding.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader { rest: bytes, len: bytes.len() };
+        let head = reader.raw_record()?;
+        let mut frames = Vec::with_capacity(usize::from(head.frames).min(bytes.len() / size_of::<RawFrame>()));
+        for _ in 0..head.frames {
+            frames.push(ManagedFrame {
+                addr: reader.u64("its frames")?,
+                method: reader.u64("its frames")?,
+                pc: reader.u64("its frames")?,
+                flags: reader.u64("its frames")?,
+            });
+        }
+        let mut kernel = Vec::with_capacity(usize::from(head.kernel).min(bytes.len() / 8));
+        for _ in 0..head.kernel {
+            kernel.push(reader.u64("its kernel callchain")?);
+        }
+        let stack = reader.take(head.stack_len as usize, "its stack")?.to_vec();
+        Ok(Self {
+            time: head.time,
+            pid: head.pid,
+            tid: head.tid,
+            cpu: head.cpu,
+            flags: head.flags,
+            period: head.period,
+            ip: head.ip,
+            regs: Regs::from_record(&head.regs),
+            frames,
+            kernel,
+            stack_addr: head.stack_addr,
+            stack,
+        })
+    }
+
+    /// Whether all of `flags` are set.
+    pub fn has(&self, flags: u32) -> bool {
+        self.flags & flags == flags
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) = self.rest.split_at_checked(n).ok_or(DecodeError { len: self.len, what })?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N, what)?);
+        Ok(array)
+    }
+
+    fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+        self.array(what).map(u64::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, DecodeError> {
+        self.array("its head").map(u32::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, DecodeError> {
+        self.array("its head").map(u16::from_le_bytes)
+    }
+
+    fn raw_record(&mut self) -> Result<RawRecord, DecodeError> {
+        let mut head = RawRecord {
+            time: self.u64("its head")?,
+            pid: self.u32()?,
+            tid: self.u32()?,
+            cpu: self.u32()?,
+            flags: self.u32()?,
+            period: self.u64("its head")?,
+            ip: self.u64("its head")?,
+            stack_addr: self.u64("its head")?,
+            stack_len: self.u32()?,
+            frames: self.u16()?,
+            kernel: self.u16()?,
+            regs: [0; 16],
+        };
+        for reg in &mut head.regs {
+            *reg = self.u64("its registers")?;
+        }
+        Ok(head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<RawRecord>()];
+        bytes[56..60].copy_from_slice(&stack.to_le_bytes());
+        bytes[60..62].copy_from_slice(&frames.to_le_bytes());
+        bytes[62..64].copy_from_slice(&kernel.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn counts_that_lie_are_refused() {
+        for (frames, kernel, stack) in [(1, 0, 0), (0, 1, 0), (0, 0, 1), (u16::MAX, u16::MAX, u32::MAX)] {
+            assert!(Record::decode(&bytes(frames, kernel, stack)).is_err());
+        }
+        for len in 0..size_of::<RawRecord>() {
+            assert!(Record::decode(&bytes(0, 0, 0)[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn parts_follow_one_another() {
+        let mut input = bytes(1, 2, 3);
+        for value in [0x10u64, 0x20, 0x30, 3, 0xff, 0xee] {
+            input.extend(value.to_le_bytes());
+        }
+        input.extend([7, 8, 9, 0, 0]);
+        let record = Record::decode(&input).unwrap();
+        assert_eq!(record.frames, [ManagedFrame { addr: 0x10, method: 0x20, pc: 0x30, flags: 3 }]);
+        assert!(record.frames[0].is_quick() && record.frames[0].is_outermost());
+        assert_eq!(record.kernel, [0xff, 0xee]);
+        assert_eq!(record.stack, [7, 8, 9]);
+    }
+}

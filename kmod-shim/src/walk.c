@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* walker.h for user space: reads go through a callback. */
+#include "varid_record.h"
+
+struct varid_user_walk;
+static int varid_user_read(struct varid_user_walk *walk, void *dst, varid_u64 size, varid_u64 addr);
+
+#define VARID_READ(dst, size, addr) varid_user_read((struct varid_user_walk *)walk, dst, size, addr)
+#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 1))
+#include "walker.h"
+
+/* The walk comes first, so that a pointer to one is a pointer to the other. */
+struct varid_user_walk {
+	struct varid_walk walk;
+	int (*read)(void *context, void *dst, varid_u64 size, varid_u64 addr);
+	void *context;
+};
+
+static int varid_user_read(struct varid_user_walk *walk, void *dst, varid_u64 size, varid_u64 addr)
+{
+	return walk->read(walk->context, dst, size, addr);
+}
+
+int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,
+			  varid_u32 tid, varid_u64 reg_frame, varid_u64 reg_pc);
+int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,
+			  varid_u32 tid, varid_u64 reg_frame, varid_u64 reg_pc)
+{
+	return varid_walk_start(&user->walk, layout, base, tid, reg_frame, reg_pc);
+}
+
+int varid_user_walk_step(struct varid_user_walk *user, const struct varid_layout *layout, struct varid_frame *out);
+int varid_user_walk_step(struct varid_user_walk *user, const struct varid_layout *layout, struct varid_frame *out)
+{
+	return varid_walk_step(&user->walk, layout, out);
+}
