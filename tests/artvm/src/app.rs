@@ -1,5 +1,8 @@
 //! What is run? A static method of a class, and what became of it.
 
+use std::io::Write;
+use std::process::ExitCode;
+
 use jni_sys::jvalue;
 
 use crate::error::Error;
@@ -37,5 +40,26 @@ impl Call {
             Some(thrown) => Outcome::Threw(uncaught::describe(env, thrown)),
             None => Outcome::Returned(result),
         })
+    }
+}
+
+impl Outcome {
+    /// Writes a result to `results`, an exception to standard error; the exit code that says which it was.
+    pub fn report(&self, mut results: impl Write) -> ExitCode {
+        // Where nobody listens there is nobody to tell.
+        match self {
+            Outcome::Returned(value) => {
+                let _ = writeln!(results, "{value}");
+                ExitCode::SUCCESS
+            }
+            Outcome::Threw(description) => {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "{}",
+                    uncaught::uncaught("main", description)
+                );
+                ExitCode::FAILURE
+            }
+        }
     }
 }

@@ -90,6 +90,14 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// One of the runtime's hooks around a fork threw.
+    #[error("zygote: the hook {name} threw:\n{thrown}")]
+    Hook {
+        /// The hook.
+        name: String,
+        /// The exception.
+        thrown: String,
+    },
     /// A system call of the zygote failed.
     #[error("zygote: {what}: {source}")]
     Zygote {

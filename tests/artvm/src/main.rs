@@ -8,6 +8,7 @@ mod options;
 mod process_name;
 mod uncaught;
 mod vm;
+mod zygote;
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use app::{Call, Outcome};
+use app::Call;
 use error::Error;
 use libart::Libart;
 use options::Options;
@@ -53,36 +54,30 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     let libart = Libart::load(options.libart.as_deref(), beside)?;
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
-    for library in &options.libs {
-        native_library::load(&libart, vm.env(), library)?;
-    }
-    if let Some(name) = &options.name {
+    let load_libraries = |env| {
+        options
+            .libs
+            .iter()
+            .try_for_each(|library| native_library::load(&libart, env, library))
+    };
+    if let Some(name) = options
+        .name
+        .as_deref()
+        .or(options.zygote.then_some("zygote"))
+    {
         process.set(name)?;
     }
     let (Some(class), Some(method)) = (&options.class, &options.method) else {
-        return Ok(ExitCode::FAILURE);
+        // Apps load their libraries after the fork.
+        return zygote::serve(vm, &process, load_libraries);
     };
+    load_libraries(vm.env())?;
     let call = Call {
         class: class.clone(),
         method: method.clone(),
         n: options.n,
     };
-    let code = match call.run(vm.env())? {
-        Outcome::Returned(result) => {
-            let _ = writeln!(std::io::stdout(), "{result}");
-            ExitCode::SUCCESS
-        }
-        Outcome::Threw(description) => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "{}",
-                uncaught::uncaught("main", &description)
-            );
-            ExitCode::FAILURE
-        }
-    };
-    vm.destroy();
-    Ok(code)
+    Ok(call.run(vm.env())?.report(std::io::stdout()))
 }
 
 /// Lets libart's log speak of fatal errors only, unless ANDROID_LOG_TAGS says otherwise: at every start without a

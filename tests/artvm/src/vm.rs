@@ -22,7 +22,7 @@ macro_rules! jni {
 #[derive(Debug, Clone, Copy)]
 pub struct Env(*mut JNIEnv);
 
-/// The VM of this process: there is at most one.
+/// The VM of this process: there is at most one. Dropping it ends it.
 #[derive(Debug)]
 pub struct Vm {
     vm: *mut JavaVM,
@@ -79,10 +79,12 @@ impl Vm {
     pub fn env(&self) -> Env {
         self.env
     }
+}
 
+impl Drop for Vm {
     /// Waits for the threads that are not daemons, then ends the VM (a method trace is written now).
-    pub fn destroy(self) {
-        // SAFETY: the VM is alive, and self is consumed.
+    fn drop(&mut self) {
+        // SAFETY: the VM is alive until here.
         unsafe { ((**self.vm).v1_1.DestroyJavaVM)(self.vm) };
     }
 }
@@ -266,13 +268,6 @@ impl Env {
             jni!(self, ReleaseStringUTFChars, string, characters);
             Some(text)
         }
-    }
-
-    /// A new string; null if memory is out.
-    pub fn new_string(self, text: &str) -> Result<jstring, Error> {
-        let text = c_string(text)?;
-        // SAFETY: this thread's environment, a string ending in NUL.
-        Ok(unsafe { jni!(self, NewStringUTF, text.as_ptr()) })
     }
 
     /// Binds native methods of a class.

@@ -1,0 +1,372 @@
+//! Does artvm run dex code as a VM should? A tiny app, assembled here, is run in it.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+const MAIN: &str = "org.example.vm.Main";
+
+/// The app's files, built once for all tests of this process.
+struct App {
+    dex: PathBuf,
+    library: PathBuf,
+}
+
+/// Builds boot.dex beside artvm, and the app.
+fn app() -> Result<&'static App> {
+    static APP: OnceLock<std::result::Result<App, String>> = OnceLock::new();
+    APP.get_or_init(|| build().map_err(|error| error.to_string()))
+        .as_ref()
+        .map_err(|error| error.clone().into())
+}
+
+fn build() -> Result<App> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artvm-app");
+    std::fs::create_dir_all(&folder)?;
+    let beside = Path::new(env!("CARGO_BIN_EXE_artvm"))
+        .parent()
+        .ok_or("artvm has no folder")?;
+    succeed(Command::new(sources.join("../bootclasspath/build.sh")).arg(beside))?;
+    let app = App {
+        dex: folder.join("app.dex"),
+        library: folder.join("libapp.so"),
+    };
+    succeed(
+        Command::new("smali")
+            .args(["assemble", "--api", "29", "-o"])
+            .arg(&app.dex)
+            .arg(sources.join("tests/app")),
+    )?;
+    // The build-id is fixed: one test takes this library for an unknown libart.
+    succeed(
+        Command::new("cc")
+            .args([
+                "-shared",
+                "-fPIC",
+                "-Wl,--build-id=0x0123456789abcdef",
+                "-o",
+            ])
+            .arg(&app.library)
+            .arg(sources.join("tests/app/native.c")),
+    )?;
+    Ok(app)
+}
+
+/// Runs a tool that must succeed.
+fn succeed(command: &mut Command) -> Result {
+    let output = command
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "{command:?}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// artvm with the app's dex file, without varid's agent.
+fn artvm(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_artvm"));
+    command
+        .arg("--dex")
+        .arg(&app()?.dex)
+        .arg("--no-dim")
+        .args(arguments)
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Calls a method of the app: exit code, standard output and standard error.
+fn run(options: &[&str], method: &str, n: i32) -> Result<(Option<i32>, String, String)> {
+    let mut command = artvm(&["--name", "org.example.vm"])?;
+    finish(
+        command
+            .args(options)
+            .args([MAIN, method, &n.to_string()])
+            .output()?,
+    )
+}
+
+fn finish(output: Output) -> Result<(Option<i32>, String, String)> {
+    Ok((
+        output.status.code(),
+        String::from_utf8(output.stdout)?,
+        String::from_utf8(output.stderr)?,
+    ))
+}
+
+/// A call that must return `expected` and print nothing else.
+fn expect(options: &[&str], method: &str, n: i32, expected: i64) -> Result {
+    assert_eq!(
+        run(options, method, n)?,
+        (Some(0), format!("{expected}\n"), String::new())
+    );
+    Ok(())
+}
+
+#[test]
+fn a_method_s_result_is_printed() -> Result {
+    expect(&[], "sum", 100_000, 4_999_950_000)
+}
+
+#[test]
+fn an_uncaught_exception_is_printed_with_its_stack_and_fails() -> Result {
+    let (code, out, error) = run(&[], "divide", 1)?;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_eq!(
+        error,
+        "Exception in thread \"main\" java.lang.ArithmeticException: divide by zero\n\
+         \tat org.example.vm.Main.divide(Main.java:41)\n"
+    );
+    let (code, _, error) = run(&[], "throwWithMessage", 1)?;
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("java.lang.IllegalStateException: outer"),
+        "{error}"
+    );
+    assert!(
+        error.contains("Caused by: java.lang.RuntimeException: inner"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_vm_s_own_exceptions_can_be_caught() -> Result {
+    expect(&[], "implicitExceptions", 1, 31)
+}
+
+#[test]
+fn threads_start_and_are_joined() -> Result {
+    expect(&[], "threads", 20, 20 * 499_500)
+}
+
+#[test]
+fn an_exception_that_ends_a_thread_ends_the_process() -> Result {
+    let (code, out, error) = run(&[], "throwingThread", 1)?;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.starts_with("Exception in thread \"thrower\" java.lang.NullPointerException"),
+        "{error}"
+    );
+    assert!(error.contains("Thrower.java:12"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn the_collector_frees_many_times_the_heap() -> Result {
+    expect(&["--vm-option", "-Xmx16m"], "garbage", 600, 600 << 20)
+}
+
+#[test]
+fn math_is_libm_s() -> Result {
+    for n in [1, 2, 1000, 123_456] {
+        let x = f64::from(n);
+        let expected = x.sqrt() + x.sin() * x.powf(1.5);
+        expect(&[], "math", n, expected.to_bits() as i64)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn strings_have_java_s_length_index_and_hash() -> Result {
+    let hash = "boot.dex".bytes().fold(0_i32, |hash, byte| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(byte))
+    });
+    expect(
+        &[],
+        "string",
+        0,
+        i64::from(hash.wrapping_mul(10).wrapping_add(8 + 7)),
+    )
+}
+
+#[test]
+fn a_method_that_the_boot_class_path_lacks_says_so() -> Result {
+    let (code, _, error) = run(&[], "unsupported", 1)?;
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("UnsupportedOperationException: java.lang.StringBuilder.append is not part"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_library_s_natives_are_bound_by_name_and_its_on_load_is_called_once() -> Result {
+    let library = app()?.library.to_string_lossy();
+    expect(&["--lib", &library], "twice", 21, 43)?;
+    let (code, _, error) = run(&[], "twice", 21)?;
+    assert_eq!(code, Some(1));
+    assert!(error.contains("java.lang.UnsatisfiedLinkError"), "{error}");
+    let (code, _, error) = run(&["--lib", "no/such.so"], "twice", 21)?;
+    assert_eq!(
+        (code, error.contains("no/such.so")),
+        (Some(1), true),
+        "{error}"
+    );
+    let (code, _, error) = run(&["--lib", &app()?.dex.to_string_lossy()], "twice", 21)?;
+    assert_eq!(
+        (code, error.contains("did not load the library")),
+        (Some(1), true),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_command_line_is_exactly_the_package() -> Result {
+    let library = app()?.library.to_string_lossy();
+    let (code, out, error) = run(&["--lib", &library], "printName", 5)?;
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert_eq!(out, "cmdline=org.example.vm~ comm=org.example.vm\n5\n");
+    Ok(())
+}
+
+#[test]
+fn a_zygote_s_children_have_names_and_results_of_their_own() -> Result {
+    let long_name = format!("org.example.{}", "long".repeat(20));
+    let library = app()?.library.to_string_lossy();
+    let mut zygote = artvm(&["--zygote", "--lib", &library])?
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = zygote.stdin.take().ok_or("no pipe")?;
+    writeln!(
+        input,
+        "org.example.first {MAIN} printName 1\n{long_name} {MAIN} printName 2"
+    )?;
+    // The last line has no newline.
+    write!(
+        input,
+        "org.example.threads {MAIN} threads 8\norg.example.throws {MAIN} divide 4"
+    )?;
+    drop(input);
+    let (code, out, error) = finish(zygote.wait_with_output()?)?;
+    assert_eq!(code, Some(1), "one child throws");
+    assert!(error.contains("java.lang.ArithmeticException"), "{error}");
+    assert!(
+        out.contains("cmdline=org.example.first~ comm=g.example.first\n"),
+        "{out}"
+    );
+    assert!(
+        out.contains(&format!("cmdline={long_name}~ comm=onglonglonglong\n")),
+        "{out}"
+    );
+    let mut results: Vec<(&str, &str)> = out
+        .lines()
+        .filter(|line| !line.starts_with("cmdline="))
+        .map(|line| line.split_once(' ').ok_or("not `PACKAGE PID RESULT`"))
+        .collect::<std::result::Result<_, _>>()?;
+    for (_, rest) in &mut results {
+        let (pid, result) = rest.split_once(' ').ok_or("not `PACKAGE PID RESULT`")?;
+        assert!(pid.parse::<u32>().is_ok(), "{out}");
+        *rest = result;
+    }
+    results.sort_unstable();
+    let expected = [
+        ("org.example.first", "1"),
+        (&long_name, "2"),
+        ("org.example.threads", "3996000"),
+        ("org.example.throws", "exit 1"),
+    ];
+    assert_eq!(results, expected);
+    Ok(())
+}
+
+#[test]
+fn an_unknown_libart_is_refused_before_it_is_loaded() -> Result {
+    let (code, out, error) = run(&["--libart", &app()?.library.to_string_lossy()], "sum", 1)?;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(error.contains("0123456789abcdef"), "{error}");
+    assert!(error.contains("known here:"), "{error}");
+    let (code, _, error) = run(&["--libart", &app()?.dex.to_string_lossy()], "sum", 1)?;
+    assert_eq!(
+        (code, error.contains("no build-id")),
+        (Some(1), true),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_method_trace_names_the_app_s_methods() -> Result {
+    let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("artvm-{}.trace", std::process::id()));
+    let file = format!("-Xmethod-trace-file:{}", trace.display());
+    expect(
+        &["--vm-option", "-Xmethod-trace", "--vm-option", &file],
+        "threads",
+        2,
+        999_000,
+    )?;
+    let bytes = std::fs::read(&trace)?;
+    std::fs::remove_file(&trace)?;
+    let text = String::from_utf8_lossy(&bytes);
+    for method in [
+        "org.example.vm.Main\tthreads\t(I)J",
+        "org.example.vm.Main\tsum\t(I)J",
+        "org.example.vm.Counter\trun\t()V",
+    ] {
+        assert!(text.contains(method), "{method}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_missing_is_named() -> Result {
+    let (code, _, error) = run(&[], "absent", 1)?;
+    assert_eq!(
+        (code, error.contains("static absent(I)J")),
+        (Some(1), true),
+        "{error}"
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_artvm"));
+    command.args([
+        "--dex",
+        "no/such.dex",
+        "--no-dim",
+        "--name",
+        "a",
+        MAIN,
+        "sum",
+    ]);
+    let (code, _, error) = finish(command.output()?)?;
+    assert_eq!(
+        (code, error.contains("no/such.dex")),
+        (Some(1), true),
+        "{error}"
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_artvm"));
+    command
+        .arg("--dex")
+        .arg(&app()?.dex)
+        .args(["--name", "a", MAIN, "sum"])
+        .env("VARID_ART_AGENT", "no/agent.so");
+    let (code, _, error) = finish(command.output()?)?;
+    assert_eq!(
+        (
+            code,
+            error.contains("no/agent.so") && error.contains("--no-dim")
+        ),
+        (Some(1), true),
+        "{error}"
+    );
+    let (code, _, error) = run(&["--boot", "no/boot.dex"], "sum", 1)?;
+    assert_eq!(
+        (code, error.contains("bootclasspath/build.sh")),
+        (Some(1), true),
+        "{error}"
+    );
+    Ok(())
+}
