@@ -2,7 +2,8 @@
 /*
  * The tunnel's ABI: how a VM describes itself to varid.
  *
- * The VM maps a sealed memfd named "varid-tunnel", MAP_SHARED, and fills it in.
+ * The VM maps a sealed memfd named "varid-tunnel" (or, where there is no memfd, a
+ * deleted file "varid-tunnel.PID"), MAP_SHARED, and fills it in.
  * varid finds the mapping in the process's memory map, whenever it comes, and
  * copies from it; it never maps it. The structures here are the whole contract:
  * little endian, no padding that is not named, offsets in bytes from the start of
@@ -132,7 +133,7 @@ enum varid_code_kind {
 
 struct varid_code {
 	varid_u64 start; /* address in the process */
-	varid_u64 size;
+	varid_u64 size;  /* 0: the slot is free */
 	varid_u64 time;  /* CLOCK_MONOTONIC ns when it was published */
 	varid_u32 kind;
 	varid_u32 flags;

@@ -122,7 +122,7 @@ pub struct Range {
 pub struct Code {
     /// First address, in the process.
     pub start: u64,
-    /// Bytes.
+    /// Bytes, 0 for a free slot.
     pub size: u64,
     /// `CLOCK_MONOTONIC` nanoseconds when it was published.
     pub time: u64,

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * How does dim ask the kernel for something without a C library?
+ *
+ * Results are the kernel's: a negative errno for a failure.
+ */
+#ifndef VARID_DIM_SYSCALL_H
+#define VARID_DIM_SYSCALL_H
+
+#if defined(__x86_64__)
+enum {
+	SYS_OPENAT = 257, SYS_CLOSE = 3, SYS_UNLINKAT = 263, SYS_FTRUNCATE = 77, SYS_FCNTL = 72,
+	SYS_MMAP = 9, SYS_MUNMAP = 11, SYS_GETPID = 39, SYS_GETTID = 186, SYS_CLOCK_GETTIME = 228,
+	SYS_SCHED_YIELD = 24, SYS_MEMFD_CREATE = 319,
+};
+
+static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+#elif defined(__aarch64__)
+enum {
+	SYS_OPENAT = 56, SYS_CLOSE = 57, SYS_UNLINKAT = 35, SYS_FTRUNCATE = 46, SYS_FCNTL = 25,
+	SYS_MMAP = 222, SYS_MUNMAP = 215, SYS_GETPID = 172, SYS_GETTID = 178, SYS_CLOCK_GETTIME = 113,
+	SYS_SCHED_YIELD = 124, SYS_MEMFD_CREATE = 279,
+};
+
+static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = n;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+}
+#elif defined(__arm__)
+enum {
+	SYS_OPENAT = 322, SYS_CLOSE = 6, SYS_UNLINKAT = 328, SYS_FTRUNCATE = 93, SYS_FCNTL = 221,
+	SYS_MMAP = 192, SYS_MUNMAP = 91, SYS_GETPID = 20, SYS_GETTID = 224, SYS_CLOCK_GETTIME = 263,
+	SYS_SCHED_YIELD = 158, SYS_MEMFD_CREATE = 385,
+};
+
+/* The number goes to r7, which may be the frame pointer: it is swapped in and out. */
+static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r0 __asm__("r0") = a;
+	register long r1 __asm__("r1") = b;
+	register long r2 __asm__("r2") = c;
+	register long r3 __asm__("r3") = d;
+	register long r4 __asm__("r4") = e;
+	register long r5 __asm__("r5") = f;
+	register long r6 __asm__("r6") = n;
+
+	__asm__ volatile("mov ip, r7\n\tmov r7, r6\n\tsvc #0\n\tmov r7, ip"
+			 : "+r"(r0)
+			 : "r"(r1), "r"(r2), "r"(r3), "r"(r4), "r"(r5), "r"(r6)
+			 : "ip", "memory");
+	return r0;
+}
+#else
+#error "dim knows the system calls of x86-64, arm64 and arm"
+#endif
+
+/* What the kernel's headers call AT_FDCWD, O_*, F_*, MFD_*, PROT_*, MAP_*. */
+enum {
+	DIM_CWD = -100,
+#if defined(__x86_64__)
+	DIM_O_NOFOLLOW = 0400000,
+#else
+	DIM_O_NOFOLLOW = 0100000,
+#endif
+	DIM_O_RDWR = 2,
+	DIM_O_CREAT = 0100,
+	DIM_O_EXCL = 0200,
+	DIM_O_CLOEXEC = 02000000,
+	DIM_F_ADD_SEALS = 1033,
+	DIM_SEALS = 1 | 2 | 4, /* F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW */
+	DIM_MFD_CLOEXEC = 1,
+	DIM_MFD_ALLOW_SEALING = 2,
+	DIM_MFD_NOEXEC_SEAL = 8,
+	DIM_PROT_READ = 1,
+	DIM_PROT_WRITE = 2,
+	DIM_MAP_SHARED = 1,
+	DIM_MAP_PRIVATE = 2,
+	DIM_MAP_ANONYMOUS = 0x20,
+	DIM_MAP_NORESERVE = 0x4000,
+	DIM_CLOCK_MONOTONIC = 1,
+};
+
+#define DIM_MAX_ERRNO 4095
+
+#endif
