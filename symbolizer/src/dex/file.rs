@@ -205,7 +205,7 @@ impl<'a> DexFile<'a> {
             ));
         }
         let next = header.saturating_add(file_size as usize);
-        let next_header = if version >= 41 && file_size > 0 && next < size {
+        let next_header = if version >= 41 && file_size as usize >= header_size && next < size {
             u32::try_from(next).ok()
         } else {
             None

@@ -1,8 +1,12 @@
 //! What does an ELF file hold that names addresses?
 
+use std::cell::Cell;
+use std::fs::File;
+use std::ops::Range;
+
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::{Endian, Endianness, ReadRef};
+use object::{Endian, Endianness, ReadCache, ReadRef};
 
 use super::functions;
 use super::ranges::Ranges;
@@ -11,6 +15,46 @@ use crate::{Error, Result};
 
 /// The longest symbol name that is shown, in bytes.
 const MAX_SYMBOL: usize = 65_536;
+
+/// The most that is read of a file, in bytes: a sparse file can claim tables of any size.
+const MAX_READ: u64 = 1 << 30;
+
+/// A file of which at most [`MAX_READ`] bytes are read.
+pub(super) struct Limited<'f> {
+    cache: ReadCache<&'f File>,
+    left: Cell<u64>,
+}
+
+impl<'f> Limited<'f> {
+    pub(super) fn new(file: &'f File) -> Self {
+        Self {
+            cache: ReadCache::new(file),
+            left: Cell::new(MAX_READ),
+        }
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), ()> {
+        self.left.set(self.left.get().checked_sub(bytes).ok_or(())?);
+        Ok(())
+    }
+}
+
+impl<'d> ReadRef<'d> for &'d Limited<'_> {
+    fn len(self) -> Result<u64, ()> {
+        (&self.cache).len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        self.take(size)?;
+        self.cache.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        let bytes = self.cache.read_bytes_at_until(range, delimiter)?;
+        self.take(bytes.len() as u64)?;
+        Ok(bytes)
+    }
+}
 
 /// The bytes before the first NUL.
 pub(super) fn c_string(bytes: &[u8]) -> &[u8] {
@@ -267,4 +311,47 @@ fn bound_unsized(found: Vec<Candidate>, functions: &[(u64, u64)], complete: bool
         named.push(*symbol);
     }
     named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(start: u64, end: u64) -> Candidate {
+        Candidate {
+            named: Named {
+                start,
+                end,
+                ..Named::default()
+            },
+            rank: (start == end, 0, 0, 0),
+            section_end: 1000,
+        }
+    }
+
+    fn bounds(functions: &[(u64, u64)], complete: bool) -> Vec<(u64, u64)> {
+        let found = vec![
+            candidate(100, 200),
+            candidate(150, 150),
+            candidate(200, 200),
+            candidate(300, 300),
+            candidate(400, 400),
+        ];
+        bound_unsized(found, functions, complete)
+            .iter()
+            .map(|named| (named.start, named.end))
+            .collect()
+    }
+
+    #[test]
+    fn a_symbol_without_a_size_ends_where_it_is_certain() {
+        let functions = [(100, 200), (200, 260), (320, 350)];
+        // Without a full table there may be functions between that have no name.
+        assert_eq!(bounds(&functions, false), [(100, 200), (200, 260)]);
+        assert_eq!(
+            bounds(&functions, true),
+            [(100, 200), (200, 260), (300, 320), (400, 1000)]
+        );
+        assert_eq!(bounds(&[], false), [(100, 200)]);
+    }
 }

@@ -5,8 +5,6 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
-use object::ReadCache;
-
 use super::demangle::demangle;
 use super::load;
 use super::ranges::Ranges;
@@ -82,7 +80,8 @@ impl Symbol<'_> {
 }
 
 impl ElfSymbols {
-    /// Reads a file. Only headers, symbols and unwind tables are read, not the whole file.
+    /// Reads a file. Only headers, symbols and unwind tables are read, not the whole
+    /// file, and at most 1 GB of it.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
@@ -97,7 +96,7 @@ impl ElfSymbols {
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
     pub fn from_file(file: &File, name: &str) -> Result<Self> {
-        load::load(&ReadCache::new(file), name)
+        load::load(&load::Limited::new(file), name)
     }
 
     /// Reads a file's bytes. `name` is what it is called.

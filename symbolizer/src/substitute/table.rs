@@ -46,6 +46,7 @@ impl Substitute {
         let mut slots = Vec::new();
         let mut budget = Budget::default();
         for_each_dex(dex, |dex| {
+            budget.spend(dex.method_count() as usize)?;
             for method in MethodIndex::new(dex)?.methods() {
                 let name = budget.take(dex.method_name(method.index))?;
                 slots.push(Slot {

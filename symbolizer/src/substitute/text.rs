@@ -27,6 +27,7 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
         .map_err(io())?;
         let mut budget = Budget::default();
         for_each_dex(dex, |dex| {
+            budget.spend(dex.method_count() as usize)?;
             for method in dex.methods() {
                 // A broken class was left out of the symbols as well.
                 let Ok(method) = method else { continue };

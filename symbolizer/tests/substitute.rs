@@ -1,0 +1,241 @@
+//! Do the tools that read ELF files take a substitute, and find the methods' names in it?
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use varid_symbolizer::dex::{DexFile, MethodIndex};
+use varid_symbolizer::elf::ElfSymbols;
+use varid_symbolizer::substitute::{Machine, Slot, Substitute, write_sym};
+
+const MACHINES: [Machine; 5] = [
+    Machine::X86_64,
+    Machine::X86,
+    Machine::Aarch64,
+    Machine::Arm,
+    Machine::Riscv64,
+];
+
+fn names_dex() -> DexFile<'static> {
+    DexFile::from_vec(std::fs::read(common::fixtures().join("names.dex")).unwrap()).unwrap()
+}
+
+fn write_dex(folder: &Path, machine: Machine) -> PathBuf {
+    let path = folder.join("names.elf");
+    let substitute = Substitute::of_dex(&names_dex()).unwrap();
+    substitute.for_machine(machine).write(&path).unwrap();
+    path
+}
+
+fn write_remap(folder: &Path) -> PathBuf {
+    let path = folder.join("remap.elf");
+    let slot = |offset, name: &str| Slot {
+        offset,
+        size: 16,
+        name: name.to_owned(),
+    };
+    let slots = [
+        slot(16, "[torn-frames]"),
+        slot(0, "[native]"),
+        slot(0x1000, "java.lang.Math.sin"),
+        slot(0x0fff_fff0, "org.example.Balls.nativeStep"),
+    ];
+    Substitute::remap(slots, 0x1000_0000, &[7; 20])
+        .unwrap()
+        .write(&path)
+        .unwrap();
+    path
+}
+
+/// `nm`'s symbols: address, size, name.
+fn nm(path: &Path) -> Option<Vec<(u64, u64, String)>> {
+    let printed = common::run("nm", &["-S", "--defined-only", common::text(path)])?;
+    let hex = |word: &str| u64::from_str_radix(word, 16).unwrap();
+    Some(
+        printed
+            .lines()
+            .map(|line| {
+                let mut words = line.splitn(4, ' ');
+                let (address, size) = (words.next().unwrap(), words.next().unwrap());
+                assert_eq!(words.next(), Some("T"));
+                (hex(address), hex(size), words.next().unwrap().to_owned())
+            })
+            .collect(),
+    )
+}
+
+#[test]
+fn every_method_is_a_symbol_over_its_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let dex = names_dex();
+    let index = MethodIndex::new(&dex).unwrap();
+    let mut expected: Vec<(u64, u64, String)> = index
+        .methods()
+        .iter()
+        .map(|method| {
+            let name = dex.method_name(method.index).unwrap();
+            (method.code.start.into(), method.code.len() as u64, name)
+        })
+        .collect();
+    for machine in MACHINES {
+        let path = write_dex(folder.path(), machine);
+        let ours = ElfSymbols::open(&path).unwrap();
+        assert_eq!(ours.build_id(), Some(&dex.content_sha1()[..]));
+        for (start, size, name) in &expected {
+            for address in [*start, start + size - 1] {
+                let symbol = ours.lookup_offset(address).unwrap();
+                assert_eq!((symbol.start, symbol.end), (*start, start + size));
+                assert_eq!(symbol.name(), *name);
+            }
+        }
+        assert_eq!(ours.lookup(expected[0].0 - 1), None);
+        if let Some(mut theirs) = nm(&path) {
+            theirs.sort();
+            expected.sort();
+            assert_eq!(theirs, expected, "{machine:?}");
+        }
+    }
+}
+
+#[test]
+fn readelf_and_elflint_find_nothing_to_complain_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files: Vec<PathBuf> = vec![write_remap(folder.path())];
+    for machine in MACHINES {
+        let path = write_dex(folder.path(), machine);
+        let kept = folder.path().join(format!("{machine:?}.elf"));
+        std::fs::rename(path, &kept).unwrap();
+        files.push(kept);
+    }
+    for file in &files {
+        let file = common::text(file);
+        if let Some(printed) = common::run("readelf", &["-aW", file]) {
+            for complaint in ["Warning", "Error", "warning", "error"] {
+                assert!(!printed.contains(complaint), "{file}: {printed}");
+            }
+            assert!(printed.contains("DYN (Shared object file)"), "{printed}");
+        }
+        // A substitute has no dynamic section: nothing is linked with it.
+        if let Some(printed) = common::run("eu-elflint", &["--gnu-ld", file]) {
+            assert_eq!(printed.trim(), "No errors", "{file}");
+        }
+    }
+}
+
+#[test]
+fn addr2line_and_gdb_name_an_address_within_a_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_dex(folder.path(), Machine::host());
+    let dex = names_dex();
+    let index = MethodIndex::new(&dex).unwrap();
+    let method = index
+        .methods()
+        .iter()
+        .find(|method| dex.method_name(method.index).unwrap() == "org.example.Balls.draw(int)")
+        .unwrap();
+    let address = format!("{:#x}", method.code.start + 4);
+    for program in ["addr2line", "eu-addr2line"] {
+        if let Some(printed) = common::run(program, &["-f", "-e", common::text(&path), &address]) {
+            assert_eq!(
+                printed.lines().next(),
+                Some("org.example.Balls.draw(int)"),
+                "{program}"
+            );
+        }
+    }
+    let command = format!("info symbol {address}");
+    let arguments = ["-batch", "-nx", "-ex", &command, common::text(&path)];
+    if let Some(printed) = common::run("gdb", &arguments) {
+        assert!(
+            printed.contains("org.example.Balls.draw(int) + 4 in section .text"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn the_remap_range_holds_its_first_and_last_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_remap(folder.path());
+    let symbols = ElfSymbols::open(&path).unwrap();
+    let name = |offset| {
+        symbols
+            .lookup_offset(offset)
+            .map(|symbol| symbol.name().into_owned())
+    };
+    assert_eq!(name(0).as_deref(), Some("[native]"));
+    assert_eq!(name(15).as_deref(), Some("[native]"));
+    assert_eq!(name(16).as_deref(), Some("[torn-frames]"));
+    assert_eq!(name(32), None);
+    assert_eq!(
+        name(0x0fff_ffff).as_deref(),
+        Some("org.example.Balls.nativeStep")
+    );
+    assert_eq!(symbols.build_id(), Some(&[7; 20][..]));
+    // 256 MB of addresses take no room on the disk.
+    use std::os::unix::fs::MetadataExt;
+    assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+}
+
+#[test]
+fn slots_that_do_not_fit_are_refused() {
+    let slot = |offset, size| Slot {
+        offset,
+        size,
+        name: "x".to_owned(),
+    };
+    for (offset, size) in [(0, 0), (0, 17), (16, 1), (u64::MAX, 2)] {
+        let error = Substitute::remap([slot(offset, size)], 16, &[1]).unwrap_err();
+        assert!(error.to_string().contains("slot `x`"), "{error}");
+    }
+    assert!(Substitute::remap([slot(0, 16)], 16, &[]).is_err());
+    assert!(Substitute::remap([slot(0, 16)], 16, &[1; 65]).is_err());
+    assert!(Substitute::remap([slot(0, 16)], 16, &[1]).is_ok());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = folder.path().join("names.elf");
+    std::fs::create_dir(&taken).unwrap();
+    let substitute = Substitute::of_dex(&names_dex()).unwrap();
+    let error = substitute.write(&taken).unwrap_err().to_string();
+    assert!(error.contains("names.elf"), "{error}");
+    assert!(
+        substitute
+            .write(&folder.path().join("absent/names.elf"))
+            .is_err()
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_text_form_has_a_line_for_each_method_with_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("substitute.sym");
+    let dex = names_dex();
+    write_sym(&dex, &path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(
+        lines.next(),
+        Some("# address\tsize\tclass\tmethod\tsignature\tsource\tline")
+    );
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.len(), MethodIndex::new(&dex).unwrap().methods().len());
+    assert!(rows.iter().all(|row| row.len() == 7));
+    let row = rows.iter().find(|row| row[3] == "helper").unwrap();
+    assert_eq!(
+        row[1..],
+        [
+            "4",
+            "org.example.Balls",
+            "helper",
+            "([[JLjava/lang/String;Lorg/example/Balls$Inner;Z)[Ljava/lang/String;",
+            "Balls.java",
+            "-"
+        ]
+    );
+    let inner = rows.iter().find(|row| row[3] == "switch").unwrap();
+    assert_eq!(inner[5], "-");
+}
