@@ -28,6 +28,8 @@ struct Entry {
     end: u64,
     name: (usize, usize),
     module: (usize, usize),
+    /// Of several names of one address the smallest counts.
+    rank: (u8, u8),
 }
 
 /// A function of the kernel.
@@ -85,7 +87,7 @@ impl KernelSymbols {
             let module = words
                 .next()
                 .map(|word| word.trim_start_matches('[').trim_end_matches(']'));
-            table.push(start, 0, name, module.unwrap_or_default());
+            table.push(start, 0, name, module.unwrap_or_default(), rank(kind, name));
         }
         if table.symbols.is_empty() && lines > 0 {
             return Err(Error::KernelHidden);
@@ -117,7 +119,7 @@ impl KernelSymbols {
                 .checked_add(size)
                 .ok_or_else(|| wrong(number, "the size reaches beyond the last address"))?;
             let module = words.next().unwrap_or_default();
-            table.push(start, end, name, module);
+            table.push(start, end, name, module, (0, 0));
         }
         table.symbols.sort_by_key(|symbol| symbol.start);
         Ok(table)
@@ -196,7 +198,7 @@ impl KernelSymbols {
         }
     }
 
-    fn push(&mut self, start: u64, end: u64, name: &str, module: &str) {
+    fn push(&mut self, start: u64, end: u64, name: &str, module: &str, rank: (u8, u8)) {
         // Modules come in runs: most symbols share the text of the one before.
         let module = match self.symbols.last() {
             Some(last) if self.text.get(last.module.0..last.module.1) == Some(module) => {
@@ -210,6 +212,7 @@ impl KernelSymbols {
             end,
             name,
             module,
+            rank,
         });
     }
 
@@ -219,11 +222,12 @@ impl KernelSymbols {
         (from, self.text.len())
     }
 
-    /// Sorts, keeps the first name of each address, and ends each symbol where the next
+    /// Sorts, keeps the best name of each address, and ends each symbol where the next
     /// one of the same module starts.
     fn bound(&mut self, others: &[u64]) {
-        // Stable: of aliases the first one listed stays.
-        self.symbols.sort_by_key(|symbol| symbol.start);
+        // Stable: of equals the first one listed stays.
+        self.symbols
+            .sort_by_key(|symbol| (symbol.start, symbol.rank));
         self.symbols.dedup_by_key(|symbol| symbol.start);
         let text = &self.text;
         let module = |entry: &Entry| text.get(entry.module.0..entry.module.1);
@@ -267,6 +271,21 @@ fn lines_of(bytes: &[u8]) -> impl Iterator<Item = (usize, &str)> {
         .map(|(line, number)| (number, std::str::from_utf8(line).unwrap_or_default()))
 }
 
+/// As perf chooses among names of one address: global before local before weak, then
+/// few leading underscores before many.
+fn rank(kind: &str, name: &str) -> (u8, u8) {
+    let binding = match kind {
+        "T" => 0,
+        "t" => 1,
+        _ => 2,
+    };
+    let underscores = name.bytes().take(8).take_while(|&byte| byte == b'_');
+    (
+        binding,
+        underscores.fold(0, |count, _| count.saturating_add(1)),
+    )
+}
+
 fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word, 16).ok()
 }
@@ -283,7 +302,10 @@ mod tests {
 0000000000000000 A fixed_percpu_data
 ffffffff81000000 T _stext
 ffffffff81000000 T _text
+ffffffff81000100 W a_weak_alias
+ffffffff81000100 t __do_one
 ffffffff81000100 t do_one
+ffffffff81000100 t do_one_alias
 ffffffff81000200 W do_two
 ffffffff81000280 D a_variable
 ffffffffc0201000 t mod_a\t[ext4]

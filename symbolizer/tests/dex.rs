@@ -146,6 +146,7 @@ fn all_methods_are_those_that_dexdump_prints() {
 fn names_are_those_of_java() {
     let bytes = std::fs::read(common::fixtures().join("names.dex")).unwrap();
     let dex = DexFile::parse(&bytes).unwrap();
+    assert!(MethodIndex::new(&dex).unwrap().problem().is_none());
     let mut names: Vec<String> = (0..dex.method_count())
         .map(|index| dex.method_name(index).unwrap())
         .collect();
@@ -300,4 +301,20 @@ fn methods_that_share_their_code_are_one() {
         "org.example.Balls.compareTo(java.lang.Object)"
     );
     assert_eq!(after.lookup(starts[1]), None);
+}
+
+#[test]
+fn a_broken_class_does_not_take_the_names_of_the_others() {
+    let mut bytes = std::fs::read(common::fixtures().join("names.dex")).unwrap();
+    let whole = MethodIndex::new(&DexFile::parse(&bytes).unwrap()).unwrap();
+    let class_defs = u32::from_le_bytes(bytes[0x64..0x68].try_into().unwrap()) as usize;
+    // The first class, Unpackaged with its one method, says that its data is elsewhere.
+    bytes[class_defs + 24..class_defs + 28].fill(0xee);
+    let index = MethodIndex::new(&DexFile::parse(&bytes).unwrap()).unwrap();
+    assert_eq!(index.methods().len() + 1, whole.methods().len());
+    let problem = index.problem().unwrap().to_string();
+    assert_eq!(
+        problem,
+        "dex file: static_fields_size at offset 0xeeeeeeee: lies beyond the end of the file"
+    );
 }

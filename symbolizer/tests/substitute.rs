@@ -115,8 +115,7 @@ fn readelf_and_elflint_find_nothing_to_complain_about() {
             }
             assert!(printed.contains("DYN (Shared object file)"), "{printed}");
         }
-        // A substitute has no dynamic section: nothing is linked with it.
-        if let Some(printed) = common::run("eu-elflint", &["--gnu-ld", file]) {
+        if let Some(printed) = common::run("eu-elflint", &[file]) {
             assert_eq!(printed.trim(), "No errors", "{file}");
         }
     }
@@ -238,4 +237,28 @@ fn the_text_form_has_a_line_for_each_method_with_code() {
     );
     let inner = rows.iter().find(|row| row[3] == "switch").unwrap();
     assert_eq!(inner[5], "-");
+}
+
+#[test]
+fn a_thumb_function_starts_at_its_even_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("thumb.elf");
+    let slot = Slot {
+        offset: 0x101,
+        size: 0x20,
+        name: "thumb".to_owned(),
+    };
+    let substitute = Substitute::remap([slot], 0x200, &[1]).unwrap();
+    substitute
+        .clone()
+        .for_machine(Machine::Arm)
+        .write(&path)
+        .unwrap();
+    let start = |symbols: ElfSymbols| symbols.lookup(0x110).unwrap().start;
+    assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x100);
+    substitute
+        .for_machine(Machine::Aarch64)
+        .write(&path)
+        .unwrap();
+    assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x101);
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::file::DexFile;
-use crate::Result;
+use crate::{Error, Result};
 
 /// A method's instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,22 +17,23 @@ pub struct MethodCode {
 }
 
 /// The methods of a dex file that have code, by where it lies. 16 bytes a method.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct MethodIndex {
     methods: Vec<MethodCode>,
+    problem: Option<Error>,
 }
 
 impl MethodIndex {
     /// Reads all classes once.
     ///
-    /// Classes that are broken are left out: one bad class does not take away the
-    /// names of the others.
+    /// Classes that are broken are left out, see [`MethodIndex::problem`]: one bad class
+    /// does not take away the names of the others.
     ///
     /// # Errors
     /// The first thing that is wrong, if nothing at all could be read.
     pub fn new(dex: &DexFile<'_>) -> Result<Self> {
         let mut methods = Vec::new();
-        let mut wrong = None;
+        let mut problem = None;
         for method in dex.methods() {
             match method {
                 Ok(method) => {
@@ -44,17 +45,18 @@ impl MethodIndex {
                         });
                     }
                 }
-                Err(error) => wrong = wrong.or(Some(error)),
+                Err(error) => problem = problem.or(Some(error)),
             }
         }
-        match wrong {
-            Some(error) if methods.is_empty() => return Err(error),
-            _ => {}
+        if methods.is_empty()
+            && let Some(error) = problem
+        {
+            return Err(error);
         }
         methods.sort_unstable_by_key(|method| (method.code.start, method.index));
         methods.dedup_by_key(|method| method.code.start);
         methods.shrink_to_fit();
-        Ok(Self { methods })
+        Ok(Self { methods, problem })
     }
 
     /// The method whose instructions hold the byte at `offset`.
@@ -65,6 +67,12 @@ impl MethodIndex {
             .partition_point(|method| method.code.start <= offset);
         let method = self.methods.get(after.checked_sub(1)?)?;
         method.code.contains(&offset).then_some(method)
+    }
+
+    /// The first thing that was wrong with the classes that were left out.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Error> {
+        self.problem.as_ref()
     }
 
     /// All of them, by ascending offset; one per code_item.

@@ -10,10 +10,8 @@
 mod atomic;
 mod elf;
 mod table;
+mod text;
 
 pub use elf::Machine;
 pub use table::{Slot, Substitute};
-
-pub use self::text::write_sym;
-
-mod text;
+pub use text::write_sym;
