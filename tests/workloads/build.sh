@@ -30,10 +30,14 @@ compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME; s
 library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised and without frame pointers as real ones are
     name=$1
     shift
-    cc -std=c11 -O2 -g -fomit-frame-pointer -fPIC -shared -Wall -Wextra -Werror -Wl,-soname,"lib$name.so" \
+    cc -std=c11 -O2 -g -fomit-frame-pointer -fPIC -shared -Wall -Wextra -Werror -I "$here/jni" -Wl,-soname,"lib$name.so" \
         -o "$out/lib$name.so.new" "$@"
     mv "$out/lib$name.so.new" "$out/lib$name.so"
 }
 
-compile math
-assemble math
+for name in math truth; do
+    compile "$name"
+    assemble "$name"
+done
+library truth "$here/truth/truth.c"
+"$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Does every workload return what expected.py says? Exit status 0 if all do.
+# Does every workload return what expected.py says, and does the VM's own trace of the truth workload say what truth.json says?
+# Exit status 0 if all do.
 # usage: check.sh ARTVM OUTDIR [ARTVM-OPTION...]        OUTDIR is build.sh's
 set -eu
 
@@ -8,8 +9,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 artvm=$1
 out=$2
 shift 2
-wanted=$(mktemp)
-trap 'rm -f "$wanted"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+wanted=$scratch/expected
+trace=$scratch/trace
 "$here/expected.py" >"$wanted"
 
 checked=0
@@ -26,5 +29,14 @@ while read -r package method rounds result; do
         wrong=$((wrong + 1))
     fi
 done <"$wanted"
-echo "$checked results, $wrong wrong"
+
+traced=0
+for scenario in shares recursion pingPong interfaces exceptions threads tiny virtual locked jni; do
+    "$artvm" --dex "$out/truth.dex" --name org.example.truth --lib "$out/libtruth.so" "$@" \
+        --vm-option -Xmethod-trace --vm-option "-Xmethod-trace-file:$trace" --vm-option -Xmethod-trace-file-size:100000000 \
+        org.example.truth.Main "$scenario" 1 </dev/null >/dev/null || wrong=$((wrong + 1))
+    "$here/truth/compare_trace.py" "$out/truth.json" "$scenario" "$trace" || wrong=$((wrong + 1))
+    traced=$((traced + 1))
+done
+echo "$checked results, $traced traces, $wrong wrong"
 [ "$wrong" -eq 0 ] && [ "$checked" -gt 0 ]

@@ -11,7 +11,7 @@ import importlib
 import sys
 
 sys.dont_write_bytecode = True
-PACKAGES = ("math",)
+PACKAGES = ("math", "truth")
 
 
 def methods(package):

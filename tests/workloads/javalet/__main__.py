@@ -12,11 +12,8 @@ from .syntax import Method, Parser, SyntaxError_
 
 
 def with_initialisers(unit):
-    """The unit's methods; a default constructor and `<clinit>` are added where Java has them."""
+    """The unit's methods, and `<clinit>` where fields need it."""
     methods = list(unit.methods)
-    if not unit.interface and not any(m.name == "<init>" for m in methods):
-        first = min((m.line for m in methods), default=1)
-        methods.insert(0, Method("<init>", "void", [], ["public"], ("block", first, [], first), first))
     statics = [
         f for f in unit.fields if "static" in f.flags and f.value and not ("final" in f.flags and f.value[0] in ("int", "double"))
     ]

@@ -332,7 +332,7 @@ class MethodCompiler:
 
     def redirect(self, source, into):
         """Lets the last instruction write `into` directly where it made a temporary; else moves."""
-        last = self.out[-1]
+        last = self.out[-1] if self.out else Instruction("", [], raw=True)
         temporary = not source.parameter and all(not source.same(o) for s in self.scopes for o, _ in s.values())
         writes = not last.raw and last.operands and last.operands[0].written and last.operands[0].same(source)
         if temporary and writes and source.kind == into.kind:

@@ -6,7 +6,7 @@ LIBRARY = {
     "java.lang.Object": ("", ["<init>()V", "hashCode()I", "equals(Ljava/lang/Object;)Z"], []),
     "java.lang.String": ("Object", ["length()I", "charAt(I)C"], []),
     "java.lang.Runnable": ("Object", ["run()V"], []),
-    "java.lang.Thread": ("Object", ["<init>()V", "start()V", "join()V", "run()V"], []),
+    "java.lang.Thread": ("Object", ["<init>()V", "<init>(Ljava/lang/String;)V", "start()V", "join()V", "run()V"], []),
     "java.lang.Throwable": ("Object", ["<init>()V", "<init>(Ljava/lang/String;)V"], []),
     "java.lang.Exception": ("Throwable", ["<init>()V", "<init>(Ljava/lang/String;)V"], []),
     "java.lang.RuntimeException": ("Exception", ["<init>()V", "<init>(Ljava/lang/String;)V"], []),
@@ -58,6 +58,9 @@ class Program:
                     unit.methods.append(Method(method, returns, [(p, "") for p in parameters], flag, None, 0))
             self.add(unit)
         for unit in units:
+            if not unit.interface and not any(m.name == "<init>" for m in unit.methods):
+                line = min((m.line for m in unit.methods), default=1)
+                unit.methods.insert(0, Method("<init>", "void", [], ["public"], ("block", line, [], line), line))
             self.add(unit)
 
     def add(self, unit):
