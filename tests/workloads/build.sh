@@ -35,9 +35,10 @@ library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised 
     mv "$out/lib$name.so.new" "$out/lib$name.so"
 }
 
-for name in math truth; do
+for name in math truth cradle; do
     compile "$name"
     assemble "$name"
 done
 library truth "$here/truth/truth.c"
+library cradle "$here/cradle/canvas.c" "$here/cradle/raster.c"
 "$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"

@@ -11,7 +11,7 @@ import importlib
 import sys
 
 sys.dont_write_bytecode = True
-PACKAGES = ("math", "truth")
+PACKAGES = ("math", "truth", "cradle")
 
 
 def methods(package):
