@@ -35,7 +35,7 @@ library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised 
     mv "$out/lib$name.so.new" "$out/lib$name.so"
 }
 
-for name in math truth cradle; do
+for name in math truth cradle vm; do
     compile "$name"
     assemble "$name"
 done
