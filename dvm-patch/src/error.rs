@@ -1,6 +1,6 @@
 //! What can be wrong with a tunnel or with a VM's memory.
 
-/// Why a VM's description of itself cannot be used.
+/// Why a VM's description of itself, or its memory, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Memory of the process that should be there is not: it exits, or the address is a lie.
@@ -23,5 +23,74 @@ pub enum Error {
         address: u64,
         /// What it held.
         value: u64,
+    },
+    /// The mapping is smaller than a tunnel's header, or the tunnel larger than its mapping.
+    #[error("a tunnel of {claimed} bytes in a mapping of {mapped}")]
+    Size {
+        /// Bytes it says it has, or must have.
+        claimed: u64,
+        /// Bytes that are mapped.
+        mapped: u64,
+    },
+    /// The mapping holds something else than a tunnel, or one that is not finished yet.
+    #[error("no tunnel's magic, but {found:02x?}: it is not finished, or something else")]
+    Magic {
+        /// The first bytes.
+        found: [u8; 8],
+    },
+    /// The VM speaks another version of the ABI.
+    #[error(
+        "tunnel of version {found}, header of {header_size} bytes; this is version {}: use the VM's part of the same release",
+        crate::abi::VERSION
+    )]
+    Version {
+        /// The tunnel's version.
+        found: u32,
+        /// The size of its header.
+        header_size: u32,
+    },
+    /// The writer was at work at each attempt to read.
+    #[error(
+        "the tunnel changed at each of {attempts} attempts to read it (generation {generation}): try again, or its writer has died"
+    )]
+    Changing {
+        /// How often it was read.
+        attempts: u32,
+        /// The last generation seen.
+        generation: u32,
+    },
+    /// A field contradicts the others or the ABI.
+    #[error("at offset {offset:#x} of the tunnel: {what} ({value:#x})")]
+    Malformed {
+        /// Bytes from the tunnel's start.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+        /// What was found.
+        value: u64,
+    },
+    /// A layout that no walker can use.
+    #[error("the frame layout is not usable: {what} ({value:#x})")]
+    Layout {
+        /// What is wrong.
+        what: &'static str,
+        /// What was found.
+        value: u64,
+    },
+    /// None of the threads that the tunnel lists is where it says.
+    #[error("the layout does not fit the process: thread {tid} is not the one at {base:#x}")]
+    Threads {
+        /// The first of them.
+        tid: u32,
+        /// Where it was said to be.
+        base: u64,
+    },
+    /// The way from a method to its dex file ends in nothing.
+    #[error("method {method:#x} leads to no dex file: its {what} is null")]
+    Method {
+        /// The VM's method pointer.
+        method: u64,
+        /// Which step ended.
+        what: &'static str,
     },
 }

@@ -1,0 +1,145 @@
+//! Which dex method a VM's method pointer stands for.
+
+use crate::abi::{Layout, NO_FIELD};
+use crate::{Error, Memory};
+
+/// The index of methods that the runtime makes for itself.
+const RUNTIME_METHOD: u32 = u32::MAX;
+
+/// A method's place in a dex file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MethodId {
+    /// Address of the dex file's first byte, in the process.
+    pub dex_begin: u64,
+    /// Index in the dex file's `method_ids`.
+    pub method_index: u32,
+    /// Offset of its code item in the dex file, 0 if it has none.
+    pub code_off: u32,
+}
+
+/// Follows the layout's way from a method to its dex file. `None`: one of the runtime's
+/// own methods, which stands for no code of anybody. Nothing read is believed: compare
+/// `dex_begin` with the dex files that are mapped.
+pub fn resolve_method(
+    layout: &Layout,
+    memory: &dyn Memory,
+    method: u64,
+) -> Result<Option<MethodId>, Error> {
+    let field = |object: u64, what: &'static str, offset: u16| {
+        if object == 0 || offset == NO_FIELD {
+            return Err(Error::Method { method, what });
+        }
+        Ok(object.wrapping_add(u64::from(offset)))
+    };
+    let reference = |at| memory.read_word(at, layout.reference);
+    let pointer = |at| memory.read_word(at, layout.word);
+
+    let method_index = memory.read_u32(field(method, "address", layout.method_index)?)?;
+    if method_index == RUNTIME_METHOD {
+        return Ok(None);
+    }
+    let code_off = memory.read_u32(field(method, "address", layout.method_code)?)?;
+    let class = reference(field(method, "address", layout.method_class)?)?;
+    let dex_cache = reference(field(class, "class", layout.class_dex_cache)?)?;
+    let dex_file = pointer(field(dex_cache, "dex cache", layout.dex_cache_dex_file)?)?;
+    let dex_begin = pointer(field(dex_file, "dex file", layout.dex_file_begin)?)?;
+    if dex_begin == 0 {
+        return Err(Error::Method {
+            method,
+            what: "dex file's start",
+        });
+    }
+    Ok(Some(MethodId {
+        dex_begin,
+        method_index,
+        code_off,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::ByteMemory;
+
+    fn layout() -> Layout {
+        Layout {
+            word: 8,
+            reference: 4,
+            method_class: 0,
+            method_code: 8,
+            method_index: 12,
+            class_dex_cache: 16,
+            dex_cache_dex_file: 16,
+            dex_file_begin: 8,
+            ..Layout::default()
+        }
+    }
+
+    /// A method at 0x1000, its class at 0x1020, dex cache at 0x1040, dex file at 0x1060.
+    fn memory() -> Vec<u8> {
+        let mut bytes = vec![0; 0x80];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0x00, &0x1020u32.to_le_bytes());
+        put(0x08, &0x4444u32.to_le_bytes());
+        put(0x0c, &7u32.to_le_bytes());
+        put(0x20 + 16, &0x1040u32.to_le_bytes());
+        put(0x40 + 16, &0x1060u64.to_le_bytes());
+        put(0x60 + 8, &0x7f00_0000_0000u64.to_le_bytes());
+        bytes
+    }
+
+    fn resolve(bytes: &[u8]) -> Result<Option<MethodId>, Error> {
+        let start = 0x1000;
+        resolve_method(&layout(), &ByteMemory { start, bytes }, start)
+    }
+
+    #[test]
+    fn a_chain_leads_to_the_dex_file() {
+        assert_eq!(
+            resolve(&memory()),
+            Ok(Some(MethodId {
+                dex_begin: 0x7f00_0000_0000,
+                method_index: 7,
+                code_off: 0x4444
+            }))
+        );
+    }
+
+    #[test]
+    fn a_runtime_method_is_no_method() {
+        let mut bytes = memory();
+        bytes[0x0c..0x10].fill(0xff);
+        assert_eq!(resolve(&bytes), Ok(None));
+    }
+
+    #[test]
+    fn a_null_or_wild_link_is_an_error() {
+        for at in [0, 0x20 + 16, 0x40 + 16] {
+            let mut bytes = memory();
+            bytes[at..at + 4].fill(0);
+            assert!(
+                matches!(resolve(&bytes), Err(Error::Method { .. })),
+                "{at:#x}"
+            );
+            bytes[at..at + 4].fill(0xff);
+            assert!(
+                matches!(resolve(&bytes), Err(Error::Read { .. })),
+                "{at:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_layout_without_the_way_is_an_error() {
+        let bytes = memory();
+        let memory = ByteMemory {
+            start: 0x1000,
+            bytes: &bytes,
+        };
+        let layout = Layout {
+            method_index: NO_FIELD,
+            ..layout()
+        };
+        assert!(resolve_method(&layout, &memory, 0x1000).is_err());
+    }
+}

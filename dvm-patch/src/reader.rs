@@ -1,0 +1,365 @@
+//! What a VM says about itself: reads a tunnel, every byte of which may be hostile.
+
+use std::mem::{offset_of, size_of};
+
+use crate::abi::{self, CODE_LOCATION, Layout, MAGIC, Part, Range, Thread, VERSION};
+use crate::bytes::{Fields, part_at};
+use crate::{Error, Memory, layout};
+
+/// A writer is at work for microseconds; one that has not finished by then never will.
+const ATTEMPTS: u32 = 64;
+/// A tunnel is not larger than this, whatever it says.
+const MAX_SIZE: u64 = 64 << 20;
+const MAX_RANGES: u32 = 4096;
+const MAX_CODES: u32 = 1 << 16;
+const MAX_THREADS: u32 = 1 << 16;
+
+/// What a VM says about itself, checked for consistency and copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// `abi::VM_*`, or a number that this version does not know.
+    pub vm: u32,
+    /// How its frames are linked.
+    pub layout: Layout,
+    /// What its code does; sorted, disjoint.
+    pub ranges: Vec<Range>,
+    /// What it executes; sorted, disjoint.
+    pub codes: Vec<Code>,
+    /// Threads that it lists; not every VM lists any.
+    pub threads: Vec<Thread>,
+    /// Its owner, in the owner's own pid namespace.
+    pub pid: u32,
+    /// `CLOCK_MONOTONIC` nanoseconds when it was made.
+    pub time: u64,
+    /// Another process than the one asked about owns it: a parent, from before the fork.
+    /// What is mapped since then may be missing here, or here and not in the child.
+    pub inherited: bool,
+}
+
+/// A dex file that the VM executes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// First address, in the process.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// `CLOCK_MONOTONIC` nanoseconds when it was published.
+    pub time: u64,
+    /// `abi::CODE_*` flags.
+    pub flags: u32,
+    /// The VM's name for it; not to be trusted as a path.
+    pub location: String,
+}
+
+/// The tunnel, as something to read.
+#[derive(Debug)]
+pub struct Tunnel;
+
+impl Tunnel {
+    /// Reads the tunnel in the mapping of `len` bytes at `start`. `pid`: the process's, as
+    /// it knows itself, to tell its own tunnel from one that it inherited.
+    pub fn read(memory: &dyn Memory, start: u64, len: u64, pid: u32) -> Result<Description, Error> {
+        let mut generation = 0;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                std::thread::yield_now();
+            }
+            let before = Header::read(memory, start, len)?;
+            generation = before.head.generation;
+            if generation % 2 == 1 {
+                continue;
+            }
+            let read = before.read_parts(memory, start, pid);
+            // What was read while it changed is wrong for no fault of the writer.
+            if Header::read(memory, start, len)?.head == before.head {
+                return read;
+            }
+        }
+        Err(Error::Changing {
+            attempts: ATTEMPTS,
+            generation,
+        })
+    }
+}
+
+/// A header whose sizes hold.
+struct Header {
+    head: abi::Tunnel,
+}
+
+impl Header {
+    fn read(memory: &dyn Memory, start: u64, len: u64) -> Result<Self, Error> {
+        let mut bytes = [0; size_of::<abi::Tunnel>()];
+        if len < bytes.len() as u64 {
+            return Err(Error::Size {
+                claimed: bytes.len() as u64,
+                mapped: len,
+            });
+        }
+        memory.read(start, &mut bytes)?;
+        let head = parse_head(&bytes);
+        if head.magic != MAGIC {
+            return Err(Error::Magic { found: head.magic });
+        }
+        if head.version != VERSION || head.header_size as usize != bytes.len() {
+            return Err(Error::Version {
+                found: head.version,
+                header_size: head.header_size,
+            });
+        }
+        if head.size > len || head.size > MAX_SIZE || head.size < bytes.len() as u64 {
+            return Err(Error::Size {
+                claimed: head.size,
+                mapped: len,
+            });
+        }
+        Ok(Self { head })
+    }
+
+    fn read_parts(&self, memory: &dyn Memory, start: u64, pid: u32) -> Result<Description, Error> {
+        let head = &self.head;
+        layout::check(&head.layout)?;
+        self.check_parts()?;
+        let ranges = self.table(memory, start, &head.ranges)?;
+        let codes = self.table(memory, start, &head.codes)?;
+        let threads = self.table(memory, start, &head.threads)?;
+        Ok(Description {
+            vm: head.vm,
+            layout: head.layout,
+            ranges: read_ranges(&ranges, &head.ranges)?,
+            codes: read_codes(&codes, &head.codes)?,
+            threads: read_threads(&threads),
+            pid: head.pid,
+            time: head.time,
+            inherited: head.pid != pid,
+        })
+    }
+
+    fn check_parts(&self) -> Result<(), Error> {
+        let head = &self.head;
+        let parts = [
+            (
+                &head.ranges,
+                offset_of!(abi::Tunnel, ranges),
+                size_of::<Range>(),
+                MAX_RANGES,
+            ),
+            (
+                &head.codes,
+                offset_of!(abi::Tunnel, codes),
+                size_of::<abi::Code>(),
+                MAX_CODES,
+            ),
+            (
+                &head.threads,
+                offset_of!(abi::Tunnel, threads),
+                size_of::<Thread>(),
+                MAX_THREADS,
+            ),
+        ];
+        let mut spans = Vec::with_capacity(parts.len());
+        for (part, at, entry_size, most) in parts {
+            let malformed = |what, value: u32| Error::Malformed {
+                offset: at as u64,
+                what,
+                value: u64::from(value),
+            };
+            if part.entry_size as usize != entry_size {
+                return Err(malformed("entries of another size", part.entry_size));
+            }
+            if part.capacity > most {
+                return Err(malformed("a table too large", part.capacity));
+            }
+            if part.count > part.capacity {
+                return Err(malformed("more entries than there is room for", part.count));
+            }
+            if u64::from(part.offset) < u64::from(head.header_size) {
+                return Err(malformed("a table inside the header", part.offset));
+            }
+            // At most 2^16 entries of 256 bytes and a 32-bit offset: no overflow.
+            let end = u64::from(part.capacity)
+                .saturating_mul(entry_size as u64)
+                .saturating_add(u64::from(part.offset));
+            if end > head.size {
+                return Err(malformed("a table beyond the tunnel's end", part.offset));
+            }
+            spans.push((u64::from(part.offset), end, at));
+        }
+        spans.sort_unstable();
+        let overlap = spans
+            .iter()
+            .zip(spans.iter().skip(1))
+            .find(|(before, after)| before.1 > after.0);
+        match overlap {
+            Some((_, after)) => Err(Error::Malformed {
+                offset: after.2 as u64,
+                what: "a table that overlaps another",
+                value: after.0,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The bytes of a table's valid entries. Its part has been checked.
+    fn table(&self, memory: &dyn Memory, start: u64, part: &Part) -> Result<Vec<u8>, Error> {
+        let len = u64::from(part.count).saturating_mul(u64::from(part.entry_size));
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        if !bytes.is_empty() {
+            memory.read(start.wrapping_add(u64::from(part.offset)), &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+}
+
+fn parse_head(bytes: &[u8]) -> abi::Tunnel {
+    let mut fields = Fields::new(bytes);
+    abi::Tunnel {
+        magic: fields.take(),
+        version: fields.u32(),
+        header_size: fields.u32(),
+        size: fields.u64(),
+        time: fields.u64(),
+        vm: fields.u32(),
+        pid: fields.u32(),
+        generation: fields.u32(),
+        reserved: fields.u32(),
+        layout: Layout {
+            kind: fields.u32(),
+            flags: fields.u32(),
+            machine: fields.u16(),
+            word: fields.u8(),
+            reference: fields.u8(),
+            reg_pc: fields.u8(),
+            reg_frame: fields.u8(),
+            reg_frame_bias: fields.u16() as i16,
+            tls_offset: fields.u64() as i64,
+            thread_tid: fields.u16(),
+            thread_fragment: fields.u16(),
+            fragment_quick: fields.u16(),
+            fragment_link: fields.u16(),
+            fragment_top: fields.u16(),
+            frame_link: fields.u16(),
+            frame_method: fields.u16(),
+            frame_pc: fields.u16(),
+            frame_insns: fields.u16(),
+            frame_index: fields.u16(),
+            method_class: fields.u16(),
+            method_code: fields.u16(),
+            method_index: fields.u16(),
+            class_dex_cache: fields.u16(),
+            dex_cache_dex_file: fields.u16(),
+            dex_file_begin: fields.u16(),
+        },
+        ranges: fields.part(),
+        codes: fields.part(),
+        threads: fields.part(),
+    }
+}
+
+fn read_ranges(bytes: &[u8], part: &Part) -> Result<Vec<Range>, Error> {
+    let mut ranges = Vec::new();
+    for (index, entry) in bytes.chunks_exact(size_of::<Range>()).enumerate() {
+        let mut fields = Fields::new(entry);
+        let range = Range {
+            start: fields.u64(),
+            end: fields.u64(),
+            kind: fields.u32(),
+            reserved: fields.u32(),
+        };
+        let malformed = |what, value| Error::Malformed {
+            offset: part_at(part, index),
+            what,
+            value,
+        };
+        if range.start >= range.end {
+            return Err(malformed("a range that ends before it starts", range.start));
+        }
+        if !(abi::RANGE_BODY..=abi::RANGE_VM).contains(&range.kind) {
+            return Err(malformed("a range of unknown kind", u64::from(range.kind)));
+        }
+        ranges.push(range);
+    }
+    ranges.sort_unstable_by_key(|range| range.start);
+    match overlap(ranges.iter().map(|range| (range.start, range.end))) {
+        Some(value) => Err(Error::Malformed {
+            offset: u64::from(part.offset),
+            what: "ranges that overlap",
+            value,
+        }),
+        None => Ok(ranges),
+    }
+}
+
+fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
+    let mut codes = Vec::new();
+    for (index, entry) in bytes.chunks_exact(size_of::<abi::Code>()).enumerate() {
+        let mut fields = Fields::new(entry);
+        let (start, size, time) = (fields.u64(), fields.u64(), fields.u64());
+        let (kind, flags) = (fields.u32(), fields.u32());
+        let location: [u8; CODE_LOCATION] = fields.take();
+        let malformed = |what, value| Error::Malformed {
+            offset: part_at(part, index),
+            what,
+            value,
+        };
+        if size == 0 {
+            continue;
+        }
+        if start.checked_add(size).is_none() {
+            return Err(malformed("code beyond the last address", size));
+        }
+        if kind != abi::CODE_DEX {
+            return Err(malformed("code of unknown kind", u64::from(kind)));
+        }
+        let location = location.split(|byte| *byte == 0).next().unwrap_or_default();
+        codes.push(Code {
+            start,
+            size,
+            time,
+            flags,
+            location: String::from_utf8_lossy(location).into_owned(),
+        });
+    }
+    codes.sort_unstable_by_key(|code| code.start);
+    let spans = codes
+        .iter()
+        .map(|code| (code.start, code.start.saturating_add(code.size)));
+    match overlap(spans) {
+        Some(value) => Err(Error::Malformed {
+            offset: u64::from(part.offset),
+            what: "dex files that overlap",
+            value,
+        }),
+        None => Ok(codes),
+    }
+}
+
+fn read_threads(bytes: &[u8]) -> Vec<Thread> {
+    bytes
+        .chunks_exact(size_of::<Thread>())
+        .map(|entry| {
+            let mut fields = Fields::new(entry);
+            Thread {
+                base: fields.u64(),
+                tid: fields.u32(),
+                reserved: fields.u32(),
+            }
+        })
+        .filter(|thread| thread.tid != 0)
+        .collect()
+}
+
+/// The first start that lies before the end of the span before it; spans are sorted.
+fn overlap(spans: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+    let mut end = 0;
+    for (start, next_end) in spans {
+        if start < end {
+            return Some(start);
+        }
+        end = next_end;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

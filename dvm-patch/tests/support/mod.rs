@@ -1,0 +1,40 @@
+//! How tests build C programs with dim in them and find their tunnels.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The mappings of a process whose name holds the tunnel's: (start, bytes, line).
+pub fn tunnels(pid: u32) -> Vec<(u64, u64, String)> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    maps.lines()
+        .filter(|line| line.contains(varid_tunnel::abi::NAME))
+        .map(|line| {
+            let (range, _) = line.split_once(' ').unwrap();
+            let (start, end) = range.split_once('-').unwrap();
+            let start = u64::from_str_radix(start, 16).unwrap();
+            let end = u64::from_str_radix(end, 16).unwrap();
+            (start, end - start, line.to_owned())
+        })
+        .collect()
+}
+
+/// Compiles C sources with dim's include paths.
+pub fn compile(sources: &[PathBuf], flags: &[&str], out: &Path) {
+    let status = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .arg("-I")
+        .arg(crate_dir().join("include"))
+        .arg("-I")
+        .arg(crate_dir().join("dim"))
+        .args(sources)
+        .arg("-o")
+        .arg(out)
+        .status()
+        .unwrap();
+    assert!(status.success(), "cc failed for {sources:?}");
+}
