@@ -98,6 +98,11 @@ pub enum Error {
         /// The exception.
         thrown: String,
     },
+    /// The zygote has threads that a child would miss.
+    #[error(
+        "zygote: only one thread may run at a fork, but these do: {0}; an agent or library that starts threads must do so after the fork"
+    )]
+    Threads(String),
     /// A system call of the zygote failed.
     #[error("zygote: {what}: {source}")]
     Zygote {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Error as IoError, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use jni_sys::{jclass, jvalue};
 
@@ -13,6 +14,9 @@ use crate::app::Call;
 use crate::error::Error;
 use crate::process_name::ProcessName;
 use crate::vm::{Env, Vm};
+
+/// How long a thread of the zygote may take to end before a fork.
+const THREADS_END: Duration = Duration::from_secs(10);
 
 /// What a line of standard input asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +161,7 @@ impl Hooks {
     /// Before the fork: no thread but this one may live, the heap becomes the children's common part.
     fn before_fork(&self) -> Result<i64, Error> {
         self.call(self.daemons, "stop")?;
+        wait_for_threads()?;
         let method = self
             .env
             .static_method(self.hooks, "nativePreFork", c"()J")?;
@@ -203,6 +208,35 @@ impl Hooks {
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// Waits until this thread is the only one: a joined thread may still be on its way out of the runtime's thread list,
+/// and a child that inherits its entry waits for it for ever.
+fn wait_for_threads() -> Result<(), Error> {
+    let deadline = Instant::now() + THREADS_END;
+    loop {
+        let mut others = Vec::new();
+        let tasks = std::fs::read_dir("/proc/self/task");
+        for task in tasks.map_err(|source| Error::Zygote {
+            what: "/proc/self/task",
+            source,
+        })? {
+            let task = task.map_err(|source| Error::Zygote {
+                what: "/proc/self/task",
+                source,
+            })?;
+            // A thread that has ended meanwhile has no comm.
+            others.extend(std::fs::read_to_string(task.path().join("comm")));
+        }
+        if others.len() <= 1 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            let names: Vec<_> = others.iter().map(|name| name.trim_end()).collect();
+            return Err(Error::Threads(names.join(", ")));
+        }
+        std::thread::yield_now();
     }
 }
 
