@@ -69,7 +69,7 @@ impl SessionReader {
     }
 }
 
-/// The records of a session in order of time; after an error it ends.
+/// The records of a session in order of time; after those before it an error ends them.
 ///
 /// Holds back what may still be overtaken: the records of two flushes.
 #[derive(Debug)]
@@ -90,6 +90,8 @@ pub struct Records {
     previous_round: u64,
     /// The latest time so far.
     latest: u64,
+    /// What ended the records early.
+    damage: Option<Error>,
 }
 
 impl Records {
@@ -115,6 +117,7 @@ impl Records {
             waiting: Vec::new(),
             previous_round: 0,
             latest: 0,
+            damage: None,
         })
     }
 
@@ -215,10 +218,13 @@ impl Iterator for Records {
             && let Err(error) = self.fill()
         {
             self.offset = self.end;
-            self.waiting.clear();
-            return Some(Err(error));
+            self.release(u64::MAX);
+            self.damage = Some(error);
         }
-        self.ready.pop_front().map(Ok)
+        match self.ready.pop_front() {
+            Some(record) => Some(Ok(record)),
+            None => self.damage.take().map(Err),
+        }
     }
 }
 

@@ -1,1 +1,52 @@
-//! varid-report.
+//! The profile of a recording and its views.
+//!
+//! [`Profile::from_session`] reads a session once and makes of it a weighted call tree over
+//! symbols; [`render`] shows a [`View`] of it as text, JSON or CSV.
+//!
+//! | question | file |
+//! |---|---|
+//! | which samples count | [`options`] |
+//! | which mapping held an address at that time | `address_space` |
+//! | which file and which layer is behind a mapping | `image` |
+//! | what is an address called | `resolve` |
+//! | how much did each symbol, image or layer take | [`tree`] |
+//! | what is known of the whole recording | [`profile`] |
+//! | which rows does a view have | [`view`], `rows`, `callgraph` |
+//! | how do they look | `text`, `json`, `csv` |
+//!
+//! Nothing in a recording is trusted. What cannot be named is shown as `image+0xoffset`, and
+//! why is said at the foot of the report ([`Profile::notes`]).
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod address_space;
+mod callgraph;
+mod csv;
+mod error;
+mod image;
+mod json;
+pub mod options;
+pub mod profile;
+mod resolve;
+mod rows;
+mod text;
+pub mod tree;
+pub mod view;
+
+pub use error::{Error, Result};
+pub use options::{Options, Pattern};
+pub use profile::{Image, ImageId, Profile, Symbol, SymbolId, Task, TaskId};
+pub use tree::{CallTree, Key, Share, Weight};
+pub use view::{By, Format, PercentOf, Table, View, render};
+
+/// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`.
+pub const JSON_VERSION: u32 = 1;

@@ -1,0 +1,125 @@
+//! Which mapping held this address of this process at this time?
+//!
+//! Records come in order of time, so what is mapped now is what a sample of now saw.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+};
+
+use crate::profile::ImageId;
+
+/// A mapping's file, and what to add to an address to get the offset in it (modulo 2^64).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapped {
+    /// The file.
+    pub image: ImageId,
+    /// `pgoff - start`, wrapping.
+    bias: u64,
+}
+
+impl Mapped {
+    /// The file offset of an address of the mapping.
+    pub const fn offset(self, address: u64) -> u64 {
+        address.wrapping_add(self.bias)
+    }
+}
+
+/// The mappings of every process.
+#[derive(Debug, Default)]
+pub struct AddressSpaces {
+    processes: HashMap<u32, Space>,
+}
+
+/// Disjoint ranges: start, and the address behind the end.
+type Space = Rc<BTreeMap<u64, (u64, Mapped)>>;
+
+impl AddressSpaces {
+    /// Maps a range; whatever it covers is unmapped there.
+    pub fn map(&mut self, pid: u32, start: u64, len: u64, pgoff: u64, image: ImageId) {
+        let end = start.saturating_add(len);
+        if end == start {
+            return;
+        }
+        let space = Rc::make_mut(self.processes.entry(pid).or_default());
+        let covered: Vec<_> = space
+            .range(..end)
+            .rev()
+            .take_while(|(_, (its_end, _))| *its_end > start)
+            .map(|(&its_start, &(its_end, mapped))| (its_start, its_end, mapped))
+            .collect();
+        for (its_start, its_end, mapped) in covered {
+            space.remove(&its_start);
+            if its_start < start {
+                space.insert(its_start, (start, mapped));
+            }
+            if its_end > end {
+                space.insert(end, (its_end, mapped));
+            }
+        }
+        let bias = pgoff.wrapping_sub(start);
+        space.insert(start, (end, Mapped { image, bias }));
+    }
+
+    /// A process is forked: it has its parent's mappings.
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        if parent != child {
+            let space = self.processes.get(&parent).cloned().unwrap_or_default();
+            self.processes.insert(child, space);
+        }
+    }
+
+    /// A process replaces its mappings, or is gone.
+    pub fn clear(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// The mapping of an address.
+    pub fn lookup(&self, pid: u32, address: u64) -> Option<Mapped> {
+        let (_, (end, mapped)) = self.processes.get(&pid)?.range(..=address).next_back()?;
+        (address < *end).then_some(*mapped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_mapping_splits_the_old_one_and_offsets_stay_right() {
+        let mut spaces = AddressSpaces::default();
+        let (old, new) = (ImageId(0), ImageId(1));
+        spaces.map(1, 0x1000, 0x3000, 0x500, old);
+        spaces.map(1, 0x2000, 0x1000, 0, new);
+        let at = |address| {
+            let mapped = spaces.lookup(1, address)?;
+            Some((mapped.image, mapped.offset(address)))
+        };
+        assert_eq!(at(0xfff), None);
+        assert_eq!(at(0x1fff), Some((old, 0x14ff)));
+        assert_eq!(at(0x2000), Some((new, 0)));
+        assert_eq!(at(0x3000), Some((old, 0x2500)));
+        assert_eq!(at(0x4000), None);
+    }
+
+    #[test]
+    fn a_child_keeps_its_parents_mappings_until_either_changes() {
+        let mut spaces = AddressSpaces::default();
+        spaces.map(1, 0, 0x1000, 0, ImageId(0));
+        spaces.fork(1, 2);
+        spaces.map(1, 0, 0x1000, 0, ImageId(1));
+        assert_eq!(spaces.lookup(2, 0).map(|m| m.image), Some(ImageId(0)));
+        spaces.clear(2);
+        assert_eq!(spaces.lookup(2, 0), None);
+        assert_eq!(spaces.lookup(1, 0).map(|m| m.image), Some(ImageId(1)));
+    }
+
+    #[test]
+    fn mappings_at_the_end_of_memory_and_of_no_size_are_harmless() {
+        let mut spaces = AddressSpaces::default();
+        spaces.map(1, u64::MAX - 1, u64::MAX, u64::MAX, ImageId(0));
+        spaces.map(1, 5, 0, 0, ImageId(0));
+        assert_eq!(spaces.lookup(1, 5), None);
+        assert!(spaces.lookup(1, u64::MAX - 1).is_some());
+    }
+}

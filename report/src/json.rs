@@ -1,0 +1,203 @@
+//! How does a view look to programs? A public interface: `schema/report.schema.json`.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+use varid_recording::{Layer, Rate, Source, State, Target};
+
+use crate::{
+    JSON_VERSION,
+    callgraph::{self, Call},
+    profile::Profile,
+    rows::{self, Row, Rows},
+    view::{By, Table, View},
+};
+
+#[derive(Serialize)]
+struct Report<'p> {
+    version: u32,
+    session: String,
+    state: State,
+    target: &'p Target,
+    start: &'p str,
+    duration_ns: u64,
+    event: &'p str,
+    #[serde(flatten)]
+    rate: Rate,
+    source: Source,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    selected_by: String,
+    recorded: u64,
+    samples: u64,
+    period_sum: u64,
+    attributed: u64,
+    unattributed: &'p BTreeMap<&'static str, u64>,
+    lost: u64,
+    throttled: u64,
+    percent_of: &'static str,
+    layers: Vec<JsonRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<Vec<JsonRow>>,
+    by: &'static str,
+    rows: Vec<JsonRow>,
+    rows_hidden: usize,
+    notes: &'p [String],
+}
+
+#[derive(Serialize)]
+struct JsonRow {
+    #[serde(flatten)]
+    what: What,
+    #[serde(rename = "self")]
+    own: u64,
+    total: u64,
+    self_percent: f64,
+    total_percent: f64,
+    self_period: u64,
+    total_period: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callers: Option<Vec<JsonCall>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callees: Option<Vec<JsonCall>>,
+}
+
+#[derive(Serialize)]
+struct JsonCall {
+    #[serde(flatten)]
+    what: What,
+    samples: u64,
+    period: u64,
+    percent: f64,
+}
+
+#[derive(Serialize)]
+struct What {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer: Option<Layer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+}
+
+/// Writes the view as one JSON object and a newline.
+pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    let manifest = &profile.manifest;
+    let weight = profile.weight();
+    let everything = View {
+        percent_of: view.percent_of,
+        ..View::default()
+    };
+    let plain = |Rows { shown, hidden }: Rows| {
+        let rows = shown.into_iter();
+        let rows = rows.map(|row| json_row(profile, view, row)).collect();
+        (rows, hidden)
+    };
+    let by = match view.table {
+        Table::By(by) => by,
+        Table::Overview | Table::Callgraph => By::Symbol,
+    };
+    let (rows, rows_hidden) = match view.table {
+        Table::Callgraph => callgraph(profile, view),
+        Table::Overview | Table::By(_) => plain(rows::rows(profile, by, view)),
+    };
+    let images =
+        (view.table == Table::Overview).then(|| plain(rows::rows(profile, By::Image, view)).0);
+    let report = Report {
+        version: JSON_VERSION,
+        session: profile.session.to_string_lossy().into_owned(),
+        state: manifest.state,
+        target: &manifest.target,
+        start: &manifest.wall_start,
+        duration_ns: profile.duration_ns,
+        event: &manifest.event.name,
+        rate: manifest.event.rate,
+        source: manifest.source,
+        selected_by: profile.options.describe(),
+        recorded: profile.recorded,
+        samples: weight.samples,
+        period_sum: weight.period,
+        attributed: weight
+            .samples
+            .saturating_sub(profile.unattributed_samples()),
+        unattributed: &profile.unattributed,
+        lost: profile.lost,
+        throttled: manifest.counts.throttled,
+        percent_of: view.percent_of.name(),
+        layers: plain(rows::rows(profile, By::Layer, &everything)).0,
+        images,
+        by: by.name(),
+        rows,
+        rows_hidden,
+        notes: &profile.notes,
+    };
+    serde_json::to_writer_pretty(&mut *out, &report)?;
+    writeln!(out)
+}
+
+fn callgraph(profile: &Profile, view: &View) -> (Vec<JsonRow>, usize) {
+    let (entries, hidden) = callgraph::entries(profile, view);
+    let rows = entries.into_iter().map(|entry| {
+        let all = view.percent_of.value(entry.row.share.total);
+        let calls = |calls: Vec<Call>| {
+            let calls = calls.into_iter().map(|Call { row, weight }| JsonCall {
+                what: what(row),
+                samples: weight.samples,
+                period: weight.period,
+                percent: rounded(rows::percent(view.percent_of.value(weight), all)),
+            });
+            Some(calls.collect())
+        };
+        JsonRow {
+            callers: calls(entry.callers),
+            callees: calls(entry.callees),
+            ..json_row(profile, view, entry.row)
+        }
+    });
+    (rows.collect(), hidden)
+}
+
+fn json_row(profile: &Profile, view: &View, row: Row) -> JsonRow {
+    let all = view.percent_of.value(profile.weight());
+    let percent = |weight| rounded(rows::percent(view.percent_of.value(weight), all));
+    let share = row.share;
+    JsonRow {
+        what: what(row),
+        own: share.own.samples,
+        total: share.total.samples,
+        self_percent: percent(share.own),
+        total_percent: percent(share.total),
+        self_period: share.own.period,
+        total_period: share.total.period,
+        callers: None,
+        callees: None,
+    }
+}
+
+fn what(row: Row) -> What {
+    What {
+        layer: row.layer,
+        image: row.image,
+        symbol: row.symbol,
+        pid: row.pid,
+        process: row.process,
+        tid: row.tid,
+        thread: row.thread,
+    }
+}
+
+/// Six decimals tell all there is to tell of a percentage.
+fn rounded(percent: f64) -> f64 {
+    (percent * 1e6).round() / 1e6
+}

@@ -1,0 +1,120 @@
+//! Which samples of a recording count?
+
+/// Which samples become part of a profile; the default is all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only this process.
+    pub pid: Option<u32>,
+    /// Only this thread.
+    pub tid: Option<u32>,
+    /// Only threads that had a matching name when they were sampled.
+    pub thread: Option<Pattern>,
+}
+
+impl Options {
+    /// Whether a sample of this thread counts.
+    #[must_use]
+    pub fn selects(&self, pid: u32, tid: u32, thread: &str) -> bool {
+        self.pid.is_none_or(|wanted| wanted == pid)
+            && self.tid.is_none_or(|wanted| wanted == tid)
+            && self
+                .thread
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(thread))
+    }
+
+    /// What was asked for, as on the command line; empty for everything.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let pid = self.pid.map(|pid| format!("--pid {pid}"));
+        let tid = self.tid.map(|tid| format!("--tid {tid}"));
+        let thread = self
+            .thread
+            .as_ref()
+            .map(|pattern| format!("--thread {}", pattern.text()));
+        let all: Vec<_> = [pid, tid, thread].into_iter().flatten().collect();
+        all.join(" ")
+    }
+}
+
+/// A name to look for: with `*` (any text) or `?` (any character) it stands for the whole
+/// name, without them for a part of it. Case counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+}
+
+impl Pattern {
+    /// A pattern of this text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into() }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a name is meant. Takes time in proportion to both lengths at most.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        if !self.text.contains(['*', '?']) {
+            return name.contains(&self.text);
+        }
+        let (mut pattern, mut name) = (self.text.chars(), name.chars());
+        // Where to go on if what follows the last star does not match: the star takes one more.
+        let mut retry = None;
+        loop {
+            let (mut next_pattern, mut next_name) = (pattern.clone(), name.clone());
+            match (next_pattern.next(), next_name.next()) {
+                (None, None) => return true,
+                (Some('*'), _) => {
+                    retry = Some((next_pattern.clone(), name.clone()));
+                    pattern = next_pattern;
+                }
+                (Some(wanted), Some(found)) if wanted == '?' || wanted == found => {
+                    (pattern, name) = (next_pattern, next_name);
+                }
+                _ => {
+                    let Some((after_star, from)) = &mut retry else {
+                        return false;
+                    };
+                    if from.next().is_none() {
+                        return false;
+                    }
+                    (pattern, name) = (after_star.clone(), from.clone());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn patterns_with_wildcards_mean_the_whole_name_others_a_part() {
+        for (pattern, name, expected) in [
+            ("Balls", "org.example.Balls.draw", true),
+            ("balls", "org.example.Balls.draw", false),
+            ("*.draw", "org.example.Balls.draw", true),
+            ("*.draw", "org.example.Balls.drawLine", false),
+            ("org.*.draw*", "org.example.Balls.drawLine", true),
+            ("?", "ab", false),
+            ("a?c*", "abc", true),
+            ("*", "", true),
+            ("", "x", true),
+            ("*ab*ab", "aabab ab", true),
+            ("*aaaaaaaaab", "aaaaaaaaaaaaaaaaaaaa", false),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).matches(name),
+                expected,
+                "{pattern} {name}"
+            );
+        }
+    }
+}

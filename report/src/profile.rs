@@ -1,0 +1,285 @@
+//! What is known of a recording as a whole?
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    rc::Rc,
+};
+
+use varid_recording::{CpuMode, Layer, Manifest, Marker, Record, Sample, SessionReader, remap};
+
+use crate::{
+    error::Result,
+    options::Options,
+    resolve::Resolver,
+    tree::{CallTree, Weight},
+};
+
+/// An image of a [`Profile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ImageId(pub u32);
+
+/// A symbol of a [`Profile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymbolId(pub u32);
+
+/// A task of a [`Profile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(pub u32);
+
+/// A file that code came from, or what stands for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// The name to show: of dex files the location, of others the path without its folder.
+    pub name: String,
+    /// Where it was when it was recorded; none for the kernel and for markers.
+    pub path: Option<PathBuf>,
+    /// What its samples count for.
+    pub layer: Layer,
+}
+
+/// A method or function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// The name to show: `org.example.Balls.draw`, `memcpy`, `libfoo.so+0x1234`.
+    pub name: String,
+    /// Where it is.
+    pub image: ImageId,
+    /// What its samples count for.
+    pub layer: Layer,
+    /// Set if it stands for frames that are missing.
+    pub marker: Option<Marker>,
+}
+
+/// A thread under one of its names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The name that it had when it was sampled; `:TID` if none is known.
+    pub name: Rc<str>,
+}
+
+/// The samples of a recording as a call tree, with everything that a report says of them.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// The session folder.
+    pub session: PathBuf,
+    /// The session's manifest. Its counts are as of its last save: those below are the truth.
+    pub manifest: Manifest,
+    /// Which samples count.
+    pub options: Options,
+    /// The stacks of the samples that count.
+    pub tree: CallTree,
+    /// By [`ImageId`].
+    pub images: Vec<Image>,
+    /// By [`SymbolId`].
+    pub symbols: Vec<Symbol>,
+    /// By [`TaskId`].
+    pub tasks: Vec<Task>,
+    /// The last known names of processes.
+    pub processes: HashMap<u32, Rc<str>>,
+    /// Samples in the recording, whether they count or not.
+    pub recorded: u64,
+    /// Samples that count and are not attributed, by reason.
+    pub unattributed: BTreeMap<&'static str, u64>,
+    /// Records that the kernel or the disk had no room for.
+    pub lost: u64,
+    /// Nanoseconds from the start to the end, or to the last record of a session without one.
+    pub duration_ns: u64,
+    /// What could not be read or named, and why.
+    pub notes: Vec<String>,
+}
+
+impl Profile {
+    /// Reads a session's records, which may be live, killed or complete.
+    ///
+    /// Where perf.data turns out damaged, the profile is of what comes before, and a note says
+    /// where that is.
+    ///
+    /// # Errors
+    ///
+    /// perf.data cannot be opened, or is not one that varid writes.
+    pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
+        let mut builder = Builder {
+            resolver: Resolver::new(session),
+            names: HashMap::new(),
+            task_ids: HashMap::new(),
+            profile: Self {
+                session: session.dir().to_owned(),
+                manifest: session.manifest().clone(),
+                options: options.clone(),
+                tree: CallTree::default(),
+                images: Vec::new(),
+                symbols: Vec::new(),
+                tasks: Vec::new(),
+                processes: HashMap::new(),
+                recorded: 0,
+                unattributed: BTreeMap::new(),
+                lost: 0,
+                duration_ns: session.manifest().duration_ns,
+                notes: Vec::new(),
+            },
+        };
+        let mut damage = None;
+        for record in session.records()? {
+            match record {
+                Ok(record) => builder.record(&record),
+                Err(error) => damage = Some(format!("{error}; what follows is left out")),
+            }
+        }
+        let mut profile = builder.profile;
+        let (images, symbols, notes) = builder.resolver.into_parts();
+        (profile.images, profile.symbols) = (images, symbols);
+        profile.notes = damage.into_iter().chain(notes).collect();
+        // A killed session's manifest may know of less than its records, and of more that
+        // never got there.
+        profile.lost = profile.lost.max(profile.manifest.counts.lost);
+        Ok(profile)
+    }
+
+    /// What the samples that count weigh.
+    #[must_use]
+    pub fn weight(&self) -> Weight {
+        self.tree.weight()
+    }
+
+    /// Samples that count and are not attributed.
+    #[must_use]
+    pub fn unattributed_samples(&self) -> u64 {
+        self.unattributed
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// A symbol of this profile.
+    #[must_use]
+    pub fn symbol(&self, id: SymbolId) -> Option<&Symbol> {
+        self.symbols.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// An image of this profile.
+    #[must_use]
+    pub fn image(&self, id: ImageId) -> Option<&Image> {
+        self.images.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// A task of this profile.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(usize::try_from(id.0).ok()?)
+    }
+}
+
+/// A profile in the making.
+struct Builder {
+    resolver: Resolver,
+    /// Names of threads now, by pid and tid.
+    names: HashMap<(u32, u32), Rc<str>>,
+    task_ids: HashMap<Task, TaskId>,
+    profile: Profile,
+}
+
+impl Builder {
+    fn record(&mut self, record: &Record) {
+        match record {
+            Record::Mapping(mapping) => self.resolver.map(mapping),
+            Record::Comm {
+                pid,
+                tid,
+                exec,
+                name,
+                ..
+            } => {
+                if *exec {
+                    self.resolver.clear(*pid);
+                }
+                let name: Rc<str> = name.as_str().into();
+                if pid == tid {
+                    self.profile.processes.insert(*pid, Rc::clone(&name));
+                }
+                self.names.insert((*pid, *tid), name);
+            }
+            Record::Fork {
+                pid,
+                ppid,
+                tid,
+                ptid,
+                ..
+            } => {
+                self.resolver.fork(*ppid, *pid);
+                if let Some(name) = self.names.get(&(*ppid, *ptid)).cloned() {
+                    if pid == tid {
+                        self.profile.processes.insert(*pid, Rc::clone(&name));
+                    }
+                    self.names.insert((*pid, *tid), name);
+                }
+            }
+            Record::Exit { pid, tid, .. } => {
+                self.names.remove(&(*pid, *tid));
+                // The other threads of a process may outlive its first one, and samples of
+                // the exit itself may follow: its mappings stay until the pid is used again.
+            }
+            Record::Lost { count, .. } => {
+                self.profile.lost = self.profile.lost.saturating_add(*count);
+            }
+            Record::Sample(sample) => self.sample(sample),
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        let profile = &mut self.profile;
+        profile.recorded = profile.recorded.saturating_add(1);
+        let since_start = sample.time.saturating_sub(profile.manifest.start_time_ns);
+        profile.duration_ns = profile.duration_ns.max(since_start);
+        let (pid, tid) = (sample.pid, sample.tid);
+        let name = self
+            .names
+            .entry((pid, tid))
+            .or_insert_with(|| format!(":{tid}").into());
+        if !profile.options.selects(pid, tid, name) {
+            return;
+        }
+        let task = Task {
+            pid,
+            tid,
+            name: Rc::clone(name),
+        };
+        let next = TaskId(u32::try_from(profile.tasks.len()).unwrap_or(u32::MAX));
+        let id = *self.task_ids.entry(task).or_insert_with_key(|task| {
+            profile.tasks.push(task.clone());
+            next
+        });
+        if let Some(reason) = remap::unattributed(&sample.user) {
+            let count = profile.unattributed.entry(reason.name()).or_default();
+            *count = count.saturating_add(1);
+        }
+        let frames = frames(&mut self.resolver, sample);
+        let weight = Weight {
+            samples: 1,
+            period: sample.period,
+        };
+        profile.tree.add(id, frames.into_iter().rev(), weight);
+    }
+}
+
+/// The frames of a sample, leaf first. The first address of either part is where its code
+/// was interrupted, the others are callers.
+fn frames(resolver: &mut Resolver, sample: &Sample) -> Vec<SymbolId> {
+    let kernel = sample.kernel.iter().enumerate();
+    let user = sample.user.iter().enumerate();
+    let mut frames: Vec<SymbolId> = kernel
+        .map(|(depth, &ip)| resolver.kernel(ip, depth > 0))
+        .collect();
+    frames.extend(user.map(|(depth, &ip)| resolver.user(sample.pid, ip, depth > 0)));
+    if frames.is_empty() {
+        let ip = sample.original_ip;
+        frames.push(match sample.mode {
+            CpuMode::Kernel => resolver.kernel(ip, false),
+            CpuMode::User => resolver.user(sample.pid, ip, false),
+        });
+    }
+    frames
+}

@@ -1,0 +1,176 @@
+//! Which rows does a table have?
+
+use varid_recording::Layer;
+
+use crate::{
+    profile::{Profile, SymbolId},
+    tree::{Key, Share},
+    view::{By, View},
+};
+
+/// A line of a table: what it is, as far as the table tells, and what it took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    pub layer: Option<Layer>,
+    pub image: Option<String>,
+    pub symbol: Option<String>,
+    pub pid: Option<u32>,
+    pub process: Option<String>,
+    pub tid: Option<u32>,
+    pub thread: Option<String>,
+    pub share: Share,
+    /// In tables by symbol, whose row it is.
+    pub id: Option<SymbolId>,
+}
+
+/// The rows that a view shows, and what it hides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rows {
+    pub shown: Vec<Row>,
+    /// Number of rows below the view's limits; those that its filters exclude do not count.
+    pub hidden: usize,
+}
+
+/// The rows of a table, those with the most of their own first.
+pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
+    let mut rows = all(profile, by);
+    rows.retain(|row| {
+        view.layer
+            .is_none_or(|wanted| row.layer.is_none_or(|layer| layer == wanted))
+            && view
+                .symbol
+                .as_ref()
+                .is_none_or(|pattern| row.symbol.as_ref().is_none_or(|name| pattern.matches(name)))
+    });
+    let value = |row: &Row| {
+        let Share { own, total } = row.share;
+        (view.percent_of.value(own), view.percent_of.value(total))
+    };
+    let name = |row: &Row| {
+        (
+            row.layer,
+            row.symbol.clone(),
+            row.image.clone(),
+            row.pid,
+            row.tid,
+            row.thread.clone(),
+        )
+    };
+    rows.sort_by(|one, other| {
+        let by_value = value(other).cmp(&value(one));
+        by_value.then_with(|| name(one).cmp(&name(other)))
+    });
+    let found = rows.len();
+    let all = view.percent_of.value(profile.weight());
+    rows.retain(|row| percent(value(row).1, all) >= view.min_percent);
+    rows.truncate(view.limit.unwrap_or(usize::MAX));
+    Rows {
+        hidden: found.saturating_sub(rows.len()),
+        shown: rows,
+    }
+}
+
+/// How many percent of `all` a part is; none of nothing.
+#[allow(clippy::cast_precision_loss)] // four decimals are shown
+pub fn percent(part: u64, all: u64) -> f64 {
+    if all == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / all as f64
+    }
+}
+
+fn all(profile: &Profile, by: By) -> Vec<Row> {
+    let symbol = |key| match key {
+        Key::Symbol(id) => profile.symbol(id).map(|symbol| (id, symbol)),
+        Key::Task(_) => None,
+    };
+    let task = |key| match key {
+        Key::Task(id) => profile.task(id).map(|task| (id, task)),
+        Key::Symbol(_) => None,
+    };
+    match by {
+        By::Layer => made(
+            profile.tree.shares(|key| Some(symbol(key)?.1.layer)),
+            |layer| Row {
+                layer: Some(layer),
+                ..Row::default()
+            },
+        ),
+        // Markers are in no file, and never a leaf.
+        By::Image => made(
+            profile.tree.shares(|key| {
+                let symbol = symbol(key)?.1;
+                symbol.marker.is_none().then_some(symbol.image)
+            }),
+            |image| {
+                let image = profile.image(image);
+                Row {
+                    layer: image.map(|image| image.layer),
+                    image: image.map(|image| image.name.clone()),
+                    ..Row::default()
+                }
+            },
+        ),
+        By::Symbol => made(profile.tree.shares(|key| Some(symbol(key)?.0)), |id| {
+            symbol_row(profile, id)
+        }),
+        By::Thread => {
+            let shares = profile.tree.shares(|key| Some(task(key)?.0));
+            made(whole(shares), |id| {
+                let task = profile.task(id);
+                Row {
+                    pid: task.map(|task| task.pid),
+                    process: task.map(|task| process_name(profile, task.pid)),
+                    tid: task.map(|task| task.tid),
+                    thread: task.map(|task| task.name.to_string()),
+                    ..Row::default()
+                }
+            })
+        }
+        By::Process => {
+            let shares = profile.tree.shares(|key| Some(task(key)?.1.pid));
+            made(whole(shares), |pid| Row {
+                pid: Some(pid),
+                process: Some(process_name(profile, pid)),
+                ..Row::default()
+            })
+        }
+    }
+}
+
+/// A row that says which symbol it is of, and no more.
+pub fn symbol_row(profile: &Profile, id: SymbolId) -> Row {
+    let symbol = profile.symbol(id);
+    let image = symbol.and_then(|symbol| profile.image(symbol.image));
+    Row {
+        layer: symbol.map(|symbol| symbol.layer),
+        image: image.map(|image| image.name.clone()),
+        symbol: symbol.map(|symbol| symbol.name.clone()),
+        id: Some(id),
+        ..Row::default()
+    }
+}
+
+fn made<G>(shares: impl IntoIterator<Item = (G, Share)>, row: impl Fn(G) -> Row) -> Vec<Row> {
+    let row = |(group, share)| Row {
+        share,
+        ..row(group)
+    };
+    shares.into_iter().map(row).collect()
+}
+
+/// A thread's samples are its own, wherever their leaf was.
+fn whole<G>(shares: impl IntoIterator<Item = (G, Share)>) -> impl Iterator<Item = (G, Share)> {
+    shares.into_iter().map(|(group, Share { total, .. })| {
+        let own = total;
+        (group, Share { own, total })
+    })
+}
+
+fn process_name(profile: &Profile, pid: u32) -> String {
+    profile
+        .processes
+        .get(&pid)
+        .map_or_else(|| format!(":{pid}"), ToString::to_string)
+}

@@ -1,0 +1,297 @@
+//! How does a view look to people?
+
+use std::io::{self, Write};
+
+use varid_recording::{Rate, State, TargetKind};
+
+use crate::{
+    callgraph::{self, Entry},
+    profile::Profile,
+    rows::{self, Row, Rows},
+    view::{By, PercentOf, Table, View},
+};
+
+/// Writes head, layers, the view's tables, and foot.
+pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    head(profile, view, out)?;
+    table(profile, By::Layer, view, out)?;
+    match view.table {
+        Table::Overview => {
+            table(profile, By::Image, view, out)?;
+            table(profile, By::Symbol, view, out)?;
+        }
+        Table::By(By::Layer) => {}
+        Table::By(by) => table(profile, by, view, out)?,
+        Table::Callgraph => callgraph(profile, view, out)?,
+    }
+    foot(profile, out)
+}
+
+fn head(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    let manifest = &profile.manifest;
+    let target = match (manifest.target.kind, one_line(&manifest.target.value)) {
+        (TargetKind::All, _) => "the whole system".to_owned(),
+        (TargetKind::Pid, value) => format!("pid {value}"),
+        (TargetKind::App | TargetKind::Command, value) => value,
+    };
+    let seconds = thousandths(profile.duration_ns / 1_000_000);
+    let state = match manifest.state {
+        State::Recording => ", live or killed",
+        State::Complete => "",
+        State::Failed => ", failed",
+    };
+    let start = one_line(&manifest.wall_start);
+    writeln!(out, "Profile of {target}, {seconds} s from {start}{state}")?;
+    let weight = profile.weight();
+    let of = match view.percent_of {
+        PercentOf::Period => {
+            let unit = unit(profile);
+            format!("{} {unit} in {} samples", weight.period, weight.samples)
+        }
+        PercentOf::Samples => format!("{} samples", weight.samples),
+    };
+    let selected = match profile.options.describe() {
+        nothing if nothing.is_empty() => String::new(),
+        options => format!(", of {} in all, by {options}", profile.recorded),
+    };
+    let event = event(profile);
+    writeln!(out, "Event {event}; percentages are of {of}{selected}")?;
+    writeln!(
+        out,
+        "A total counts each sample once that has the row anywhere in its stack"
+    )?;
+    writeln!(out)
+}
+
+fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    // Layers come first in every report: nothing is cut from them.
+    let everything = View {
+        percent_of: view.percent_of,
+        ..View::default()
+    };
+    let view = if by == By::Layer { &everything } else { view };
+    let Rows { shown, hidden } = rows::rows(profile, by, view);
+    let labels: &[&str] = match by {
+        By::Layer => &["layer"],
+        By::Image => &["image name"],
+        By::Symbol => &["image name", "symbol name"],
+        By::Process => &["pid", "process"],
+        By::Thread => &["pid", "process", "tid", "thread"],
+    };
+    // Threads and processes call nobody: their total would be the same again.
+    let with_total = !matches!(by, By::Process | By::Thread);
+    let mut header = vec!["samples", "%"];
+    if with_total {
+        header.extend(["total", "%"]);
+    }
+    header.extend(labels);
+    let cells = shown.iter().map(|row| {
+        let mut cells = numbers(profile, view, row);
+        if !with_total {
+            cells.truncate(2);
+        }
+        cells.extend(labels.iter().map(|label| cell(row, label)));
+        cells
+    });
+    columns(&header, &cells.collect::<Vec<_>>(), out)?;
+    hidden_rows(hidden, out)?;
+    writeln!(out)
+}
+
+/// In the manner of `opreport --callgraph`: callers indented above, the method, callees and
+/// the method's own samples indented below.
+fn callgraph(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    const RULE: &str =
+        "-------------------------------------------------------------------------------";
+    let (entries, hidden) = callgraph::entries(profile, view);
+    writeln!(
+        out,
+        "Callers above, callees below; their percentages are of the method's total between them"
+    )?;
+    writeln!(out)?;
+    let mut lines = Vec::new();
+    for entry in &entries {
+        lines.extend(entry_lines(profile, view, entry));
+    }
+    let header = ["samples", "%", "total", "%", "image name", "symbol name"];
+    let rows: Vec<Vec<String>> = lines.iter().flatten().cloned().collect();
+    let widths = widths(&header, &rows);
+    line(&header.map(str::to_owned), &widths, out)?;
+    writeln!(out, "{RULE}")?;
+    for cells in lines {
+        match cells {
+            Some(cells) => line(&cells, &widths, out)?,
+            None => writeln!(out, "{RULE}")?,
+        }
+    }
+    hidden_rows(hidden, out)?;
+    writeln!(out)
+}
+
+/// The lines of an entry; the last is a rule.
+fn entry_lines(profile: &Profile, view: &View, entry: &Entry) -> Vec<Option<Vec<String>>> {
+    let all = view.percent_of.value(entry.row.share.total);
+    let neighbour = |weight, row: &Row, suffix: &str| {
+        let share = rows::percent(view.percent_of.value(weight), all);
+        let name = row.symbol.as_deref().map(one_line).unwrap_or_default();
+        Some(vec![
+            format!("  {}", weight.samples),
+            format!("{share:.4}"),
+            String::new(),
+            String::new(),
+            format!("  {}", cell(row, "image name")),
+            format!("  {name}{suffix}"),
+        ])
+    };
+    let callers = entry.callers.iter();
+    let mut lines: Vec<_> = callers
+        .map(|call| neighbour(call.weight, &call.row, ""))
+        .collect();
+    let mut method = numbers(profile, view, &entry.row);
+    method.extend(["image name", "symbol name"].map(|label| cell(&entry.row, label)));
+    lines.push(Some(method));
+    // The method's own samples stand where their number puts them among its callees.
+    let own = entry.row.share.own;
+    let value = |weight| view.percent_of.value(weight);
+    let (before, after): (Vec<_>, Vec<_>) = entry
+        .callees
+        .iter()
+        .partition(|call| value(call.weight) > value(own));
+    lines.extend(
+        before
+            .iter()
+            .map(|call| neighbour(call.weight, &call.row, "")),
+    );
+    if own.samples > 0 {
+        lines.push(neighbour(own, &entry.row, " [self]"));
+    }
+    lines.extend(
+        after
+            .iter()
+            .map(|call| neighbour(call.weight, &call.row, "")),
+    );
+    lines.push(None);
+    lines
+}
+
+fn foot(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let manifest = &profile.manifest;
+    let samples = profile.weight().samples;
+    let unattributed = profile.unattributed_samples();
+    let attributed = samples.saturating_sub(unattributed);
+    let reasons: Vec<String> = profile
+        .unattributed
+        .iter()
+        .map(|(reason, count)| format!("{reason} {count}"))
+        .collect();
+    let reasons = if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", reasons.join(", "))
+    };
+    writeln!(out, "samples       {samples}, {attributed} attributed")?;
+    writeln!(out, "unattributed  {unattributed}{reasons}")?;
+    writeln!(out, "lost          {}", profile.lost)?;
+    writeln!(out, "throttled     {}", manifest.counts.throttled)?;
+    writeln!(out, "event         {}", event(profile))?;
+    writeln!(out, "source        {}", manifest.source.name())?;
+    for note in &profile.notes {
+        writeln!(out, "note          {}", one_line(note))?;
+    }
+    Ok(())
+}
+
+/// Self and total of a row with their percentages.
+fn numbers(profile: &Profile, view: &View, row: &Row) -> Vec<String> {
+    let all = view.percent_of.value(profile.weight());
+    let percent = |weight| {
+        let percent = rows::percent(view.percent_of.value(weight), all);
+        format!("{percent:.4}")
+    };
+    let share = row.share;
+    vec![
+        share.own.samples.to_string(),
+        percent(share.own),
+        share.total.samples.to_string(),
+        percent(share.total),
+    ]
+}
+
+fn cell(row: &Row, label: &str) -> String {
+    let text = |text: &Option<String>| text.as_deref().map(one_line).unwrap_or_default();
+    let number = |number: Option<u32>| number.map_or_else(String::new, |n| n.to_string());
+    match label {
+        "layer" => row.layer.map_or("", |layer| layer.name()).to_owned(),
+        "image name" => text(&row.image),
+        "symbol name" => text(&row.symbol),
+        "pid" => number(row.pid),
+        "process" => text(&row.process),
+        "tid" => number(row.tid),
+        _ => text(&row.thread),
+    }
+}
+
+fn columns(header: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    let widths = widths(header, rows);
+    let header: Vec<String> = header.iter().map(|&label| label.to_owned()).collect();
+    line(&header, &widths, out)?;
+    rows.iter().try_for_each(|row| line(row, &widths, out))
+}
+
+fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize, label: &str| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+        widest.max(label.chars().count())
+    };
+    header
+        .iter()
+        .enumerate()
+        .map(|(column, label)| width(column, label))
+        .collect()
+}
+
+fn line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
+    let padded = cells.iter().zip(widths);
+    let text: Vec<String> = padded
+        .map(|(cell, &width)| format!("{cell:width$}"))
+        .collect();
+    writeln!(out, "{}", text.join("  ").trim_end())
+}
+
+fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {
+    if hidden > 0 {
+        writeln!(out, "({hidden} more)")?;
+    }
+    Ok(())
+}
+
+fn event(profile: &Profile) -> String {
+    let event = &profile.manifest.event;
+    let name = one_line(&event.name);
+    match event.rate {
+        Rate::Frequency(hz) => format!("{name} at {hz} Hz"),
+        Rate::Period(period) => format!("{name} every {period} {}", unit(profile)),
+    }
+}
+
+/// What a period counts.
+fn unit(profile: &Profile) -> &'static str {
+    let name = &profile.manifest.event.name;
+    if name.starts_with("cpu-clock") || name.starts_with("task-clock") {
+        "ns"
+    } else {
+        "events"
+    }
+}
+
+fn thousandths(number: u64) -> String {
+    format!("{}.{:03}", number / 1_000, number % 1_000)
+}
+
+/// A text from a recording without what would move the cursor or start another line.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|char| if char.is_control() { '?' } else { char })
+        .collect()
+}

@@ -1,0 +1,120 @@
+//! Which part of a profile is shown, and in which form?
+
+use std::io::Write;
+
+use varid_recording::Layer;
+
+use crate::{csv, error::Result, json, options::Pattern, profile::Profile, text, tree::Weight};
+
+/// What to show. The default is everything: layers, images and symbols.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct View {
+    /// The table.
+    pub table: Table,
+    /// Only rows of this layer. Percentages stay those of the whole profile.
+    pub layer: Option<Layer>,
+    /// Only symbols with a matching name. Percentages stay those of the whole profile.
+    pub symbol: Option<Pattern>,
+    /// At most so many rows.
+    pub limit: Option<usize>,
+    /// Only rows whose total has at least so many percent; in call graphs, also only callers
+    /// and callees that have so many percent of their method's total.
+    pub min_percent: f64,
+    /// What percentages are of, and what rows are sorted by.
+    pub percent_of: PercentOf,
+}
+
+/// What a view's rows are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Table {
+    /// Layers, then images, then symbols; in JSON and CSV the rows are the symbols.
+    #[default]
+    Overview,
+    /// One table.
+    By(By),
+    /// Symbols with their callers and callees.
+    Callgraph,
+}
+
+/// What a row of a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A dex file, library, or kernel module.
+    Image,
+    /// A method or function.
+    Symbol,
+    /// A thread under one of its names.
+    Thread,
+    /// A process.
+    Process,
+    /// A layer.
+    Layer,
+}
+
+impl By {
+    /// Its name on the command line and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Symbol => "symbol",
+            Self::Thread => "thread",
+            Self::Process => "process",
+            Self::Layer => "layer",
+        }
+    }
+}
+
+/// What percentages are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PercentOf {
+    /// The sum of the samples' periods, as perf has it: right however the rate varied.
+    #[default]
+    Period,
+    /// The number of samples, as OProfile has it.
+    Samples,
+}
+
+impl PercentOf {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Period => "period",
+            Self::Samples => "samples",
+        }
+    }
+
+    pub(crate) const fn value(self, weight: Weight) -> u64 {
+        match self {
+            Self::Period => weight.period,
+            Self::Samples => weight.samples,
+        }
+    }
+}
+
+/// How a view is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: `schema/report.schema.json`.
+    Json,
+    /// For spreadsheets: the rows, RFC 4180, with a header.
+    Csv,
+}
+
+/// Writes a view of a profile.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn render(profile: &Profile, view: &View, format: Format, out: &mut dyn Write) -> Result<()> {
+    match format {
+        Format::Text => text::write(profile, view, out)?,
+        Format::Json => json::write(profile, view, out)?,
+        Format::Csv => csv::write(profile, view, out)?,
+    }
+    Ok(())
+}
