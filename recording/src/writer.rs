@@ -38,6 +38,11 @@ const SESSION_JSON_NEW: &str = "session.json.new";
 
 /// The one writer of a session. Holds an exclusive flock(2) on the folder.
 ///
+/// What perf makes of it depends on what is written: a [`Comm`](Record::Comm) and the mappings
+/// of a process before its first sample, no sample after its exit; callers as return addresses;
+/// substitutes mapped from offset 0 under their absolute path with their own build-id; the
+/// kernel's text as `[kernel.kallsyms]_text`, pid `u32::MAX`, `pgoff` the same as `start`.
+///
 /// Dropping it without [`finish`](Self::finish) loses what was not flushed and leaves the
 /// state `recording`, as a kill does.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::{fs, path::Path};
+use std::{env, fs, path::Path, process::Command};
 
 use common::{DEX, comm, dex_mapping, manifest, perf, tiny_elf, user_sample};
 use linux_perf_data::{PerfFileReader, PerfFileRecord, linux_perf_event_reader::EventRecord};
@@ -329,4 +329,51 @@ fn our_reader_agrees_with_perf_script_on_every_sample() {
         .collect();
     assert_eq!(ours, theirs);
     assert!(ours.is_sorted() && ours.len() == 7);
+}
+
+/// Set in the child of the next test: where it records until it is killed.
+const RECORD_INTO: &str = "VARID_TEST_RECORD_INTO";
+
+#[test]
+fn a_writer_killed_at_any_moment_leaves_every_flushed_sample() {
+    if let Some(dir) = env::var_os(RECORD_INTO) {
+        let mut writer = session(Path::new(&dir));
+        for time in 2_000.. {
+            writer.write(&draw(time)).unwrap();
+            if time % 100 == 99 {
+                writer.flush().unwrap();
+            }
+        }
+    }
+    for kill in 0..20u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("perf.data");
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "a_writer_killed_at_any_moment_leaves_every_flushed_sample",
+            ])
+            .env(RECORD_INTO, dir.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // The child is somewhere in its loop whenever the file has reached a size.
+        let size = 2_000 + kill * 3_777;
+        while fs::metadata(&data).map_or(0, |data| data.len()) < size {
+            assert!(child.try_wait().unwrap().is_none(), "the writer ended");
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let records = SessionReader::open(dir.path()).unwrap().records().unwrap();
+        let ours = records
+            .filter(|r| matches!(r.as_ref().unwrap(), Record::Sample(_)))
+            .count();
+        assert_eq!(ours % 100, 0);
+        assert_eq!(samples(&data), ours);
+        if ours > 0 {
+            let report = perf(&["report", "--stdio", "-g", "none"], &data);
+            assert!(report.contains("org.example.Balls.draw"), "{report}");
+        }
+    }
 }

@@ -25,23 +25,38 @@ impl Mapped {
     }
 }
 
+/// Mappings of all processes together that are kept: a small recording of forks and mappings
+/// can ask for the square of its size. A phone's hundred apps have some 300,000.
+const MAX_MAPPINGS: usize = 4 << 20;
+
 /// The mappings of every process.
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     processes: HashMap<u32, Space>,
+    /// Entries of all distinct spaces.
+    entries: usize,
 }
 
 /// Disjoint ranges: start, and the address behind the end.
 type Space = Rc<BTreeMap<u64, (u64, Mapped)>>;
 
 impl AddressSpaces {
-    /// Maps a range; whatever it covers is unmapped there.
-    pub fn map(&mut self, pid: u32, start: u64, len: u64, pgoff: u64, image: ImageId) {
+    /// Maps a range; whatever it covers is unmapped there. `false`: there are too many
+    /// mappings already, and this one was left out.
+    #[must_use]
+    pub fn map(&mut self, pid: u32, start: u64, len: u64, pgoff: u64, image: ImageId) -> bool {
         let end = start.saturating_add(len);
         if end == start {
-            return;
+            return true;
         }
-        let space = Rc::make_mut(self.processes.entry(pid).or_default());
+        let shared = self.processes.entry(pid).or_default();
+        let (before, others) = (shared.len(), Rc::strong_count(shared) > 1);
+        // A copy if it is shared, the range, and what is left behind it of one that it splits.
+        let needed = if others { before } else { 0 }.saturating_add(2);
+        if self.entries.saturating_add(needed) > MAX_MAPPINGS {
+            return false;
+        }
+        let space = Rc::make_mut(shared);
         let covered: Vec<_> = space
             .range(..end)
             .rev()
@@ -59,19 +74,29 @@ impl AddressSpaces {
         }
         let bias = pgoff.wrapping_sub(start);
         space.insert(start, (end, Mapped { image, bias }));
+        let kept = if others { 0 } else { before };
+        self.entries = self
+            .entries
+            .saturating_sub(kept)
+            .saturating_add(space.len());
+        true
     }
 
     /// A process is forked: it has its parent's mappings.
     pub fn fork(&mut self, parent: u32, child: u32) {
         if parent != child {
             let space = self.processes.get(&parent).cloned().unwrap_or_default();
+            self.clear(child);
             self.processes.insert(child, space);
         }
     }
 
     /// A process replaces its mappings, or is gone.
     pub fn clear(&mut self, pid: u32) {
-        self.processes.remove(&pid);
+        let gone = self.processes.remove(&pid);
+        if let Some(space) = gone.and_then(Rc::into_inner) {
+            self.entries = self.entries.saturating_sub(space.len());
+        }
     }
 
     /// The mapping of an address.
@@ -89,8 +114,8 @@ mod tests {
     fn a_new_mapping_splits_the_old_one_and_offsets_stay_right() {
         let mut spaces = AddressSpaces::default();
         let (old, new) = (ImageId(0), ImageId(1));
-        spaces.map(1, 0x1000, 0x3000, 0x500, old);
-        spaces.map(1, 0x2000, 0x1000, 0, new);
+        assert!(spaces.map(1, 0x1000, 0x3000, 0x500, old));
+        assert!(spaces.map(1, 0x2000, 0x1000, 0, new));
         let at = |address| {
             let mapped = spaces.lookup(1, address)?;
             Some((mapped.image, mapped.offset(address)))
@@ -105,9 +130,9 @@ mod tests {
     #[test]
     fn a_child_keeps_its_parents_mappings_until_either_changes() {
         let mut spaces = AddressSpaces::default();
-        spaces.map(1, 0, 0x1000, 0, ImageId(0));
+        assert!(spaces.map(1, 0, 0x1000, 0, ImageId(0)));
         spaces.fork(1, 2);
-        spaces.map(1, 0, 0x1000, 0, ImageId(1));
+        assert!(spaces.map(1, 0, 0x1000, 0, ImageId(1)));
         assert_eq!(spaces.lookup(2, 0).map(|m| m.image), Some(ImageId(0)));
         spaces.clear(2);
         assert_eq!(spaces.lookup(2, 0), None);
@@ -117,9 +142,27 @@ mod tests {
     #[test]
     fn mappings_at_the_end_of_memory_and_of_no_size_are_harmless() {
         let mut spaces = AddressSpaces::default();
-        spaces.map(1, u64::MAX - 1, u64::MAX, u64::MAX, ImageId(0));
-        spaces.map(1, 5, 0, 0, ImageId(0));
+        assert!(spaces.map(1, u64::MAX - 1, u64::MAX, u64::MAX, ImageId(0)));
+        assert!(spaces.map(1, 5, 0, 0, ImageId(0)));
         assert_eq!(spaces.lookup(1, 5), None);
         assert!(spaces.lookup(1, u64::MAX - 1).is_some());
+    }
+
+    #[test]
+    fn forks_and_mappings_in_turn_do_not_take_the_square_of_memory() {
+        let mut spaces = AddressSpaces::default();
+        for page in 0..10_000 {
+            assert!(spaces.map(0, page * 0x1000, 0x1000, 0, ImageId(0)));
+        }
+        let fits = (1..1_000)
+            .take_while(|&pid| {
+                spaces.fork(0, pid);
+                spaces.map(pid, 0, 0x1000, 0, ImageId(1))
+            })
+            .count();
+        assert!(spaces.entries <= MAX_MAPPINGS);
+        assert_eq!(fits, MAX_MAPPINGS / 10_000 - 1);
+        (0..1_000).for_each(|pid| spaces.clear(pid));
+        assert_eq!(spaces.entries, 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
-    rc::Rc,
+    sync::Arc,
 };
 
 use varid_recording::{CpuMode, Layer, Manifest, Marker, Record, Sample, SessionReader, remap};
@@ -59,7 +59,7 @@ pub struct Task {
     /// The thread.
     pub tid: u32,
     /// The name that it had when it was sampled; `:TID` if none is known.
-    pub name: Rc<str>,
+    pub name: Arc<str>,
 }
 
 /// The samples of a recording as a call tree, with everything that a report says of them.
@@ -80,7 +80,7 @@ pub struct Profile {
     /// By [`TaskId`].
     pub tasks: Vec<Task>,
     /// The last known names of processes.
-    pub processes: HashMap<u32, Rc<str>>,
+    pub processes: HashMap<u32, Arc<str>>,
     /// Samples in the recording, whether they count or not.
     pub recorded: u64,
     /// Samples that count and are not attributed, by reason.
@@ -177,7 +177,7 @@ impl Profile {
 struct Builder {
     resolver: Resolver,
     /// Names of threads now, by pid and tid.
-    names: HashMap<(u32, u32), Rc<str>>,
+    names: HashMap<(u32, u32), Arc<str>>,
     task_ids: HashMap<Task, TaskId>,
     profile: Profile,
 }
@@ -196,9 +196,9 @@ impl Builder {
                 if *exec {
                     self.resolver.clear(*pid);
                 }
-                let name: Rc<str> = name.as_str().into();
+                let name: Arc<str> = name.as_str().into();
                 if pid == tid {
-                    self.profile.processes.insert(*pid, Rc::clone(&name));
+                    self.profile.processes.insert(*pid, Arc::clone(&name));
                 }
                 self.names.insert((*pid, *tid), name);
             }
@@ -212,7 +212,7 @@ impl Builder {
                 self.resolver.fork(*ppid, *pid);
                 if let Some(name) = self.names.get(&(*ppid, *ptid)).cloned() {
                     if pid == tid {
-                        self.profile.processes.insert(*pid, Rc::clone(&name));
+                        self.profile.processes.insert(*pid, Arc::clone(&name));
                     }
                     self.names.insert((*pid, *tid), name);
                 }
@@ -245,7 +245,7 @@ impl Builder {
         let task = Task {
             pid,
             tid,
-            name: Rc::clone(name),
+            name: Arc::clone(name),
         };
         let next = TaskId(u32::try_from(profile.tasks.len()).unwrap_or(u32::MAX));
         let id = *self.task_ids.entry(task).or_insert_with_key(|task| {

@@ -76,7 +76,11 @@ impl Resolver {
                 pgoff,
                 ..
             } = *mapping;
-            self.spaces.map(pid, start, len, pgoff, image);
+            if !self.spaces.map(pid, start, len, pgoff, image) {
+                self.notes.insert(
+                    "too many mappings: addresses in the later ones are in [unknown]".to_owned(),
+                );
+            }
         } else if mapping
             .path
             .to_string_lossy()

@@ -6,8 +6,9 @@ mod common;
 use std::{collections::BTreeMap, fs, process::Command};
 
 use common::{APP, DRAW, FIB, Fixture, RUN, SQRT};
+use proptest::{collection::vec, prelude::*};
 use varid_recording::{Record, SessionReader};
-use varid_report::{Format, Key, Options, Profile, View};
+use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
 
 /// Self and total samples of every symbol of the two substitutes.
 fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
@@ -159,4 +160,34 @@ fn a_call_at_the_end_of_a_method_belongs_to_it() {
     let methods = methods(&fixture.profile(&Options::default()));
     assert_eq!(methods["org.example.Balls.draw"], (0, 1));
     assert_eq!(methods["org.example.Balls.run"], (1, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn damaged_recordings_make_reports(
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+    ) {
+        // One of all records, damaged behind the head.
+        let fixture = Fixture::full();
+        let path = fixture.session.join("perf.data");
+        let mut bytes = fs::read(&path).unwrap();
+        for (at, byte) in damage {
+            let at = 240 + at.index(bytes.len() - 240);
+            bytes[at] = byte;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let session = SessionReader::open(&fixture.session).unwrap();
+        let profile = Profile::from_session(&session, &Options::default()).unwrap();
+        let tables = [By::Symbol, By::Image, By::Layer, By::Thread, By::Process].map(Table::By);
+        for table in tables.into_iter().chain([Table::Overview, Table::Callgraph]) {
+            let view = View { table, ..View::default() };
+            for format in [Format::Text, Format::Json, Format::Csv] {
+                render(&profile, &view, format, &mut std::io::sink()).unwrap();
+            }
+        }
+        let weight = profile.weight().samples;
+        prop_assert!(weight == profile.recorded && weight <= 100);
+    }
 }
