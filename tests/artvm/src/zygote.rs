@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Error as IoError, ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -293,7 +293,10 @@ fn become_app(
     hooks.after_fork_in_child(token)?;
     hooks.after_fork()?;
     prepare(vm.env())?;
-    Ok(request.call.run(vm.env())?.report(result))
+    let code = request.call.run(vm.env())?.report(&result);
+    // The pipe closes with the process: the VM may still wait for threads, and the zygote must not wait with it.
+    let _ = result.into_raw_fd();
+    Ok(code)
 }
 
 /// Waits until standard input can be read (true) or children have ended (they are taken out of the list).

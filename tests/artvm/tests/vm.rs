@@ -177,6 +177,106 @@ fn math_is_libm_s() -> Result {
     Ok(())
 }
 
+/// Folds results as the app's Numbers class does.
+fn fold(results: &[i64]) -> i64 {
+    results.iter().fold(0, |sum: i64, result| {
+        sum.wrapping_mul(31).wrapping_add(*result)
+    })
+}
+
+#[test]
+fn the_natives_of_numbers_compute_what_java_says() -> Result {
+    let int = 0x1234_5678_i32;
+    let long = 0x1234_5678_9abc_def0_i64;
+    let bits = fold(&[
+        int.reverse_bits().into(),
+        int.swap_bytes().into(),
+        32,
+        -1,
+        0x0020_0000,
+        0x200,
+        32,
+        9,
+        int.rotate_left(4).into(),
+        int.rotate_left(4).into(),
+        -1,
+        long.reverse_bits(),
+        long.swap_bytes(),
+        63,
+        1,
+        0x2_0000_0000_0000,
+        0x2_0000_0000,
+        63,
+        64,
+        long.rotate_left(4),
+        long.rotate_left(8),
+        1,
+        0x3412,
+        i32::MIN.into(),
+        5,
+        -3,
+        3,
+    ]);
+    // Not folded by the compiler, whose libm is another; cbrt (of 64) is Rust's own code.
+    let x = std::hint::black_box(0.625_f64);
+    let mut math = [
+        x.cos(),
+        x.sin(),
+        x.acos(),
+        x.asin(),
+        x.atan(),
+        4.0,
+        x.cosh(),
+        x.exp(),
+        x.exp_m1(),
+        x.ln(),
+        x.log10(),
+        x.ln_1p(),
+        x.sinh(),
+        x.tan(),
+        x.tanh(),
+        x.sqrt(),
+        1.0,
+        0.0,
+        1.0,
+        2.0,
+        1.0_f64.atan2(-2.0),
+        5.0,
+        1.0 + f64::EPSILON,
+        1.5_f64.powf(2.5),
+        0.0,
+        -1.0,
+        2.0,
+    ]
+    .map(|result| result.to_bits() as i64)
+    .to_vec();
+    math.extend([3, -2, 0x7ff8_0000_0000_0000]);
+    let nan = f64::NAN.to_bits() as i64;
+    let edges = fold(&[nan, i64::MIN, 0, nan, 0, i64::MAX, 0, i64::MIN]);
+    let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("artvm-numbers-{}.trace", std::process::id()));
+    let file = format!("-Xmethod-trace-file:{}", trace.display());
+    // Traced, the VM calls the natives; else its interpreter has some of them built in.
+    for options in [
+        &[][..],
+        &["--vm-option", "-Xmethod-trace", "--vm-option", &file],
+    ] {
+        for (method, expected) in [("bits", bits), ("math", fold(&math)), ("edges", edges)] {
+            let mut command = artvm(options)?;
+            let output = command
+                .args(["--name", "n", "org.example.vm.Numbers", method])
+                .output()?;
+            assert_eq!(
+                finish(output)?,
+                (Some(0), format!("{expected}\n"), String::new()),
+                "{method} {options:?}"
+            );
+        }
+    }
+    std::fs::remove_file(&trace)?;
+    Ok(())
+}
+
 #[test]
 fn strings_have_java_s_length_index_and_hash() -> Result {
     let hash = "boot.dex".bytes().fold(0_i32, |hash, byte| {
