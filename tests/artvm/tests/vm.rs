@@ -14,6 +14,7 @@ const MAIN: &str = "org.example.vm.Main";
 struct App {
     dex: PathBuf,
     library: PathBuf,
+    agent: PathBuf,
 }
 
 /// Builds boot.dex beside artvm, and the app.
@@ -35,25 +36,26 @@ fn build() -> Result<App> {
     let app = App {
         dex: folder.join("app.dex"),
         library: folder.join("libapp.so"),
+        agent: folder.join("libagent.so"),
     };
+    let app_sources = sources.join("tests/app");
     succeed(
         Command::new("smali")
             .args(["assemble", "--api", "29", "-o"])
             .arg(&app.dex)
-            .arg(sources.join("tests/app")),
+            .arg(&app_sources),
     )?;
-    // The build-id is fixed: one test takes this library for an unknown libart.
-    succeed(
-        Command::new("cc")
-            .args([
-                "-shared",
-                "-fPIC",
-                "-Wl,--build-id=0x0123456789abcdef",
-                "-o",
-            ])
-            .arg(&app.library)
-            .arg(sources.join("tests/app/native.c")),
-    )?;
+    for (library, source) in [(&app.library, "native.c"), (&app.agent, "agent.c")] {
+        // The build-id is fixed: one test takes the library for an unknown libart.
+        let mut cc = Command::new("cc");
+        cc.args([
+            "-shared",
+            "-fPIC",
+            "-Wl,--build-id=0x0123456789abcdef",
+            "-o",
+        ]);
+        succeed(cc.arg(library).arg(app_sources.join(source)))?;
+    }
     Ok(app)
 }
 
@@ -320,6 +322,23 @@ fn a_library_s_natives_are_bound_by_name_and_its_on_load_is_called_once() -> Res
         (Some(1), true),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn the_agent_is_loaded_unless_refused() -> Result {
+    let app = app()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_artvm"));
+    command
+        .arg("--dex")
+        .arg(&app.dex)
+        .args(["--name", "a", MAIN, "sum", "4"])
+        .env("VARID_ART_AGENT", &app.agent);
+    let (code, out, error) = finish(command.output()?)?;
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert_eq!(out, "agent vm=1 options=\n6\n");
+    let (_, out, _) = finish(command.arg("--no-dim").output()?)?;
+    assert_eq!(out, "6\n");
     Ok(())
 }
 
