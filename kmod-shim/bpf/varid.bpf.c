@@ -109,18 +109,19 @@ struct scratch {
 	};
 };
 
+// One for each CPU; not a per-CPU map, whose values are at most 32 KiB.
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); // the loader says how many CPUs there can be
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
 static __always_inline struct scratch *scratch_of_this_cpu(void)
 {
-	__u32 zero = 0;
+	__u32 cpu = bpf_get_smp_processor_id();
 
-	return bpf_map_lookup_elem(&scratches, &zero);
+	return bpf_map_lookup_elem(&scratches, &cpu);
 }
 
 static __always_inline void count(__u32 which)

@@ -3,7 +3,8 @@
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, Target};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::{PerfEvent, ProgramError};
-use aya::{Ebpf, EbpfError};
+use aya::util::nr_cpus;
+use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use thiserror::Error;
@@ -22,6 +23,14 @@ pub enum Error {
     /// The verifier or the kernel refuses the program.
     #[error("the kernel refuses the BPF shim: {0}")]
     Program(#[from] ProgramError),
+    /// How many CPUs there can be is not known.
+    #[error("cannot read {path}: {source}")]
+    Cpus {
+        /// The file of sysfs.
+        path: &'static str,
+        /// Why.
+        source: io::Error,
+    },
     /// A map operation failed.
     #[error("cannot update the BPF shim's map '{map}': {source}")]
     Map {
@@ -63,6 +72,12 @@ pub struct Shim {
     counters: PerCpuArray<MapData, u64>,
 }
 
+impl std::fmt::Debug for Shim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shim").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
 // SAFETY: `Target` is plain data without padding (its sizes and offsets are tested) and
 // every bit pattern of it is valid.
 unsafe impl aya::Pod for Target {}
@@ -70,7 +85,9 @@ unsafe impl aya::Pod for Target {}
 impl Shim {
     /// Loads the program, preferring the variant with bpf_loop.
     pub fn load() -> Result<Self, Error> {
-        let mut ebpf = Ebpf::load(OBJECT)?;
+        let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
+        let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+        let mut ebpf = EbpfLoader::new().map_max_entries("scratches", cpus).load(OBJECT)?;
         let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;

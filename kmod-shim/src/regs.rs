@@ -85,6 +85,15 @@ impl Regs {
         }
     }
 
+    /// Sets instruction, stack and frame pointer.
+    pub fn set_frame(&mut self, ip: u64, sp: u64, fp: u64) {
+        for (index, value) in [(IP, ip), (SP, sp), (FP, fp)] {
+            if let Some(slot) = self.0.get_mut(index) {
+                *slot = Some(value);
+            }
+        }
+    }
+
     /// The stack pointer.
     pub fn sp(&self) -> Option<u64> {
         self.0.get(SP).copied().flatten()

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub const REMAP_BASE: u64 = 0x6000_0000_0000;
 
 /// Bytes of address space behind [`REMAP_BASE`].
-pub const REMAP_SIZE: u64 = 0x1000_0000;
+pub const REMAP_SIZE: u64 = 0x100_0000;
 
 /// Where the sampled instruction ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

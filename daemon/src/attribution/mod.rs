@@ -1,0 +1,251 @@
+//! Attribution: from what the shim saw to the frames that a profile shows.
+//!
+//! Native frames come from unwinding, managed ones from the walk, and the two are merged by
+//! address: a managed frame lies inside the native frame of its caller. A native frame of an
+//! interpreter loop stands for the managed frame that it executes and is replaced by it.
+
+mod remap;
+
+pub use remap::RemapTable;
+
+use crate::process::{Image, Method, Process, Vm};
+use crate::unwind::{NativeFrame, NativeStack, UnwindError, unwind};
+use varid_recording::{Marker, Reason, Stack};
+use varid_shim::{ManagedFrame, Record, Step, Walk, flags, frame_flags};
+use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM};
+
+/// A sample's user frames.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attributed {
+    /// Leaf first; callers as return addresses, managed ones as the invoke's address + 1.
+    pub user: Vec<u64>,
+    /// The leaf was in a window of the interpreter where its registers say nothing yet or no
+    /// longer: the method is that of the thread's top frame, its bytecode the last known.
+    pub transition: bool,
+}
+
+/// Attributes a record. `stack` is what the session was asked for.
+pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable, stack: Stack) -> Attributed {
+    let Some(ip) = record.regs.ip() else { return Attributed::default() };
+    let vm = process.vm.clone();
+    let leaf_kind = vm.as_ref().and_then(|vm| vm.range(ip));
+    let in_interpreter = matches!(leaf_kind, Some(RANGE_BODY | RANGE_INTERPRETER));
+    let mut chain = Chain {
+        process,
+        remap,
+        // A kernel sample's user frames are all callers of the kernel's.
+        leaf: !record.has(flags::IN_KERNEL),
+        user: Vec::with_capacity(record.frames.len().saturating_add(8)),
+    };
+
+    let mut managed = record.frames.clone();
+    let exact_leaf = record.has(flags::IN_BODY) && !managed.is_empty();
+    let native = if stack == Stack::None || (exact_leaf && stack == Stack::Vertical) {
+        NativeStack { frames: leaf_only(record, ip), end: None, stopped: None }
+    } else {
+        let until = managed
+            .first()
+            .filter(|_| stack == Stack::Vertical && vm.as_ref().is_some_and(on_native_stack))
+            .map(|frame| frame.addr);
+        unwind_in(chain.process, record, until)
+    };
+    if let (true, Some(vm)) = (record.has(flags::NO_WALK), &vm) {
+        managed = walk_copy(record, vm, &native);
+    }
+    if let Some(vm) = &vm {
+        exact_pcs(&mut managed, vm, &native);
+    }
+
+    chain.merge(&native, &managed, vm.as_ref(), stack);
+    chain.finish(record, &native, &managed, in_interpreter, stack);
+    let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
+    Attributed { user: chain.user, transition }
+}
+
+fn on_native_stack(vm: &Vm) -> bool {
+    vm.layout.flags & LAYOUT_ON_NATIVE_STACK != 0
+}
+
+fn leaf_only(record: &Record, ip: u64) -> Vec<NativeFrame> {
+    vec![NativeFrame { ip, sp: record.regs.sp().unwrap_or(0), regs: record.regs }]
+}
+
+fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeStack {
+    unwind(record, until, |address| {
+        let mapped = process.space.at(address)?;
+        let Image::Elf(elf) = &mapped.image else { return None };
+        let module = elf.module.try_borrow_mut().ok()?;
+        let offset = address.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);
+        let address = module.address_of_offset(offset)?;
+        Some((module, address))
+    })
+}
+
+/// For sources that cannot walk at the sample: the frames that the copy of the stack holds,
+/// from each interpreter frame's own registers.
+fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> Vec<ManagedFrame> {
+    let read = |address: u64, to: &mut [u8]| -> bool {
+        let from = address.checked_sub(record.stack_addr).and_then(|offset| usize::try_from(offset).ok());
+        let bytes = from.and_then(|from| record.stack.get(from..from.checked_add(to.len())?));
+        bytes.map(|bytes| to.copy_from_slice(bytes)).is_some()
+    };
+    let mut managed: Vec<ManagedFrame> = Vec::new();
+    for (depth, frame) in native.frames.iter().enumerate() {
+        let Some((address, pc)) = registers(vm, frame, depth) else { continue };
+        if managed.last().is_some_and(|last| last.addr >= address) {
+            continue;
+        }
+        let mut walk = Walk::from_frame(&vm.layout, address, pc, read);
+        while let Step::Frame(found) = walk.step() {
+            managed.push(found);
+        }
+    }
+    managed
+}
+
+/// The frame's address and bytecode pc that an interpreter loop's registers hold.
+fn registers(vm: &Vm, frame: &NativeFrame, depth: usize) -> Option<(u64, u64)> {
+    let lookup = if depth == 0 { frame.ip } else { frame.ip.wrapping_sub(1) };
+    if vm.range(lookup) != Some(RANGE_BODY) {
+        return None;
+    }
+    let address = frame.regs.get(u16::from(vm.layout.reg_frame))?;
+    let pc = frame.regs.get(u16::from(vm.layout.reg_pc))?;
+    Some((address.wrapping_add_signed(i64::from(vm.layout.reg_frame_bias)), pc))
+}
+
+/// A loop that called a helper need not have stored its pc; its register, restored by
+/// unwinding, is the exact one.
+fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
+    for (depth, frame) in native.frames.iter().enumerate() {
+        let Some((address, pc)) = registers(vm, frame, depth) else { continue };
+        if let Some(found) = managed.iter_mut().find(|managed| managed.addr == address && !managed.is_quick()) {
+            found.pc = pc;
+            found.flags &= !frame_flags::RELATIVE;
+        }
+    }
+}
+
+/// A callchain in the making.
+struct Chain<'a> {
+    process: &'a mut Process,
+    remap: &'a mut RemapTable,
+    /// The next frame is the sampled instruction itself.
+    leaf: bool,
+    user: Vec<u64>,
+}
+
+impl Chain<'_> {
+    /// Native frames, and the managed ones that lie within them.
+    fn merge(&mut self, native: &NativeStack, managed: &[ManagedFrame], vm: Option<&Vm>, stack: Stack) {
+        let mut rest = managed;
+        let mut inside = None::<ManagedFrame>; // the managed frame that came last
+        for (depth, frame) in native.frames.iter().enumerate() {
+            while let Some((next, after)) = rest.split_first().filter(|(next, _)| depth > 0 && next.addr < frame.sp) {
+                self.managed(next);
+                inside = Some(*next);
+                rest = after;
+            }
+            let lookup = if depth == 0 { frame.ip } else { frame.ip.wrapping_sub(1) };
+            let kind = vm.and_then(|vm| vm.range(lookup));
+            let machinery = match kind {
+                // Stands for the managed frame that it executes; without one it is all there is.
+                Some(RANGE_BODY | RANGE_INTERPRETER) => !managed.is_empty(),
+                Some(RANGE_BRIDGE) => depth > 0 && !managed.is_empty(),
+                // Between two frames of one fragment there is nothing but an invoke.
+                Some(RANGE_VM) => {
+                    depth > 0 && !rest.is_empty() && inside.is_some_and(|inside| !inside.is_outermost() && !inside.is_quick())
+                }
+                _ => false,
+            };
+            if !machinery {
+                self.native(frame.ip);
+            }
+        }
+        if let Some(error) = native.stopped.as_ref().filter(|_| stack == Stack::Full || !rest.is_empty()) {
+            self.marker(Marker::Reason(reason(error)));
+        }
+        let mut rest = rest.iter().peekable();
+        while let Some(frame) = rest.next() {
+            self.managed(frame);
+            // Who called the outermost frame of a fragment is native; the next one out called that.
+            if frame.is_outermost() && rest.peek().is_some() {
+                self.marker(Marker::Native);
+            }
+        }
+    }
+
+    /// What is missing, said where it is missing.
+    fn finish(&mut self, record: &Record, native: &NativeStack, managed: &[ManagedFrame], in_interpreter: bool, stack: Stack) {
+        if in_interpreter && managed.is_empty() {
+            let reason = match &self.process.vm_problem {
+                Some(_) => Reason::UnknownVm,
+                None if record.has(flags::NOT_READY) => Reason::VmNotReady,
+                None if native.stopped == Some(UnwindError::NoStack) => Reason::Truncated,
+                None => Reason::TornFrames,
+            };
+            self.marker(Marker::Reason(reason));
+        } else if record.has(flags::TORN) {
+            self.marker(Marker::Reason(Reason::TornFrames));
+        } else if record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None {
+            self.marker(Marker::Reason(Reason::Truncated));
+        }
+    }
+
+    fn push(&mut self, address: u64) {
+        self.user.push(address);
+        self.leaf = false;
+    }
+
+    fn native(&mut self, ip: u64) {
+        if self.process.space.at(ip).is_none() && self.leaf {
+            self.push(ip);
+            return self.marker(Marker::Reason(Reason::UnknownMapping));
+        }
+        self.push(ip);
+    }
+
+    fn marker(&mut self, marker: Marker) {
+        // Looked up as a caller, one byte back.
+        self.push(marker.address().wrapping_add(1));
+    }
+
+    fn managed(&mut self, frame: &ManagedFrame) {
+        let caller = u64::from(!self.leaf);
+        let address = match self.place(frame) {
+            Ok(Some(address)) => address,
+            Ok(None) => return,
+            Err(reason) => return self.marker(Marker::Reason(reason)),
+        };
+        self.push(address.wrapping_add(caller));
+    }
+
+    /// The address that stands for a managed frame; None: the VM's own method.
+    fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
+        if !frame.is_quick() && !frame.is_relative() {
+            return match self.process.space.at(frame.pc).map(|mapped| &mapped.image) {
+                Some(Image::Dex(_)) => Ok(Some(frame.pc)),
+                _ => Err(Reason::UnknownMapping),
+            };
+        }
+        match self.process.method(frame.method) {
+            Method::Runtime => Ok(None),
+            Method::Unknown => Err(Reason::UnknownMethod),
+            Method::Known { code: Some(code), .. } if frame.is_relative() => Ok(Some(code.wrapping_add(frame.pc))),
+            // Compiled code of a method that has bytecode: its entry stands for it.
+            Method::Known { code: Some(code), .. } => Ok(Some(code)),
+            Method::Known { dex, index, code: None } => {
+                self.remap.slot(&dex, index).map(Some).ok_or(Reason::UnknownMethod)
+            }
+        }
+    }
+}
+
+fn reason(error: &UnwindError) -> Reason {
+    match error {
+        UnwindError::NoStack => Reason::Truncated,
+        UnwindError::NoMapping(_) => Reason::UnknownMapping,
+        UnwindError::NoInfo(_) | UnwindError::Elf(_) => Reason::NoUnwindInfo,
+        UnwindError::NotAscending(_) => Reason::StackUnreadable,
+    }
+}

@@ -1,0 +1,197 @@
+//! The command line.
+
+use crate::sampler::event::{Event, Rate};
+use crate::session::{SessionOptions, ShimKind, TargetSpec};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use varid_recording::Stack;
+
+/// One profile from the app's methods through the VM and native libraries to the kernel.
+#[derive(Debug, Parser)]
+#[command(name = "varid", version, propagate_version = true)]
+pub struct Cli {
+    /// Say more of what is going on; twice: everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What varid can be asked for.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Launch a command, profile it until it ends, keep the recording.
+    Record(RecordArgs),
+    /// Wait for a byte on a descriptor, then become a command.
+    #[command(hide = true)]
+    Launch {
+        /// The descriptor.
+        fd: i32,
+        /// The command.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// `varid record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    /// The command and its arguments, if no running process is named.
+    #[arg(last = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Who is profiled.
+#[derive(Debug, Args, Clone, Default)]
+#[group(multiple = false)]
+pub struct TargetArgs {
+    /// Processes of this package, running or to come, and what they fork.
+    #[arg(short, long, value_name = "PACKAGE")]
+    pub app: Option<String>,
+    /// This process and what it forks.
+    #[arg(short, long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Every process.
+    #[arg(long)]
+    pub all: bool,
+}
+
+impl TargetArgs {
+    /// The target that was named, if any.
+    pub fn spec(&self) -> Option<TargetSpec> {
+        match self {
+            Self { app: Some(package), .. } => Some(TargetSpec::App(package.clone())),
+            Self { pid: Some(pid), .. } => Some(TargetSpec::Pid(*pid)),
+            Self { all: true, .. } => Some(TargetSpec::All),
+            _ => None,
+        }
+    }
+}
+
+/// What is sampled, and how.
+#[derive(Debug, Args, Clone)]
+pub struct SamplingArgs {
+    /// Event to sample, as perf names it. Default: cycles where the PMU counts, else cpu-clock.
+    #[arg(short, long, value_name = "EVENT")]
+    pub event: Option<String>,
+    /// Samples per second and CPU [default: 997].
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "count", value_parser = clap::value_parser!(u64).range(1..))]
+    pub frequency: Option<u64>,
+    /// Events from one sample to the next.
+    #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// How much of each stack: down to the managed frames, all of it, or the leaf only.
+    #[arg(long, value_enum, default_value_t = StackArg::Vertical)]
+    pub stack: StackArg,
+    /// Where frames are walked [default: the best that works here].
+    #[arg(long, value_enum)]
+    pub shim: Option<ShimKind>,
+    /// Keep the kernel's own samples beside the attributed ones, in raw.data.
+    #[arg(long)]
+    pub keep_raw: bool,
+    /// Stop after so many seconds (or with a unit: 500ms, 2m).
+    #[arg(long, value_name = "T", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// The session's folder [default: a new one among the sessions].
+    #[arg(short, long, value_name = "SESSION")]
+    pub output: Option<PathBuf>,
+    /// Pages of each CPU's ring, a power of two.
+    #[arg(long, value_name = "PAGES", default_value_t = 2048, value_parser = parse_pages)]
+    pub ring_pages: usize,
+}
+
+/// `--stack`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StackArg {
+    Vertical,
+    Full,
+    None,
+}
+
+/// Prime, so that sampling does not beat with the program's own loops.
+const DEFAULT_FREQUENCY: u64 = 997;
+
+impl SamplingArgs {
+    /// The session that these arguments and a target describe; `output`: where, if they do not say.
+    pub fn options(&self, target: TargetSpec, output: PathBuf) -> anyhow::Result<SessionOptions> {
+        let event = match &self.event {
+            Some(event) => Event::parse(event)?,
+            None => {
+                let event = Event::default_of_this_machine();
+                if event.name == "cpu-clock" {
+                    tracing::info!("no PMU counts cycles here: sampling cpu-clock");
+                }
+                event
+            }
+        };
+        let rate = match (self.frequency, self.count) {
+            (_, Some(period)) => Rate::Period(period),
+            (frequency, None) => Rate::Frequency(frequency.unwrap_or(DEFAULT_FREQUENCY)),
+        };
+        Ok(SessionOptions {
+            target,
+            event,
+            rate,
+            stack: match self.stack {
+                StackArg::Vertical => Stack::Vertical,
+                StackArg::Full => Stack::Full,
+                StackArg::None => Stack::None,
+            },
+            shim: self.shim,
+            keep_raw: self.keep_raw,
+            output: self.output.clone().unwrap_or(output),
+            duration: self.duration,
+            ring_pages: self.ring_pages,
+        })
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("'{unit}' is no unit of time: ms, s, m and h are")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("'{text}' is no duration, as 10, 500ms or 2m are"))?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+fn parse_pages(text: &str) -> Result<usize, String> {
+    let pages: usize = text.parse().map_err(|_| format!("'{text}' is no number"))?;
+    if !pages.is_power_of_two() || !(16..=1 << 18).contains(&pages) {
+        return Err("a ring has a power of two of pages, from 16 to 262144".to_owned());
+    }
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "x", "1d", "-1", "1e400"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

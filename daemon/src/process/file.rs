@@ -1,0 +1,76 @@
+//! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// No library or dex file is larger; a larger one is not read into memory.
+const MAX_FILE: u64 = 1 << 30;
+
+/// What identifies a file behind a mapping, whatever its path says by now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    /// Device and inode.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Last change, in seconds and nanoseconds.
+    pub changed: (i64, i64),
+}
+
+/// Opens the file behind a mapping: through the mapping itself where that is allowed, else by
+/// its path below the process's root, and only if it is the regular file with that inode.
+pub fn open(pid: u32, start: u64, end: u64, path: &str, inode: u64) -> io::Result<(File, FileKey)> {
+    let candidates = [
+        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
+        PathBuf::from(format!("/proc/{pid}/root{path}")),
+        // The process has gone: only a path that still leads to the same file will do.
+        PathBuf::from(path),
+    ];
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for candidate in candidates {
+        match open_regular(&candidate).and_then(|file| checked(file, inode)) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Opening must neither block (a pipe) nor do anything (a device).
+fn open_regular(path: &Path) -> io::Result<File> {
+    if !path.is_absolute() {
+        return Err(io::Error::from(io::ErrorKind::NotFound));
+    }
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+fn checked(file: File, inode: u64) -> io::Result<(File, FileKey)> {
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.ino() != inode {
+        return Err(io::Error::other("the path leads to another file by now"));
+    }
+    let key =
+        FileKey { device: meta.dev(), inode, size: meta.len(), changed: (meta.mtime(), meta.mtime_nsec()) };
+    Ok((file, key))
+}
+
+/// Whether the file has the first bytes of a dex file at `offset`.
+pub fn is_dex(file: &File, offset: u64) -> bool {
+    let mut magic = [0; 8];
+    file.read_exact_at(&mut magic, offset).is_ok() && magic.starts_with(b"dex\n") && magic.ends_with(b"\0")
+}
+
+/// Reads the whole file; no mapping, because a file that shrinks would kill the reader.
+pub fn read(file: &File) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len();
+    if len > MAX_FILE {
+        return Err(io::Error::other(format!("{len} bytes are more than a profiler reads")));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,166 @@
+//! What is mapped: libraries with their unwind information, dex files with their methods.
+
+use super::file::{self, FileKey};
+use crate::unwind::Module;
+use object::Object;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use varid_recording::Layer;
+use varid_symbolizer::dex::{DexFile, MethodIndex};
+use varid_tunnel::builds::{self, Build};
+
+/// An ELF file.
+#[derive(Debug)]
+pub struct ElfImage {
+    /// Where it was mapped from.
+    pub path: PathBuf,
+    /// Its build-id; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// How to unwind its frames.
+    pub module: RefCell<Module>,
+    /// What is known of it, if it is a VM.
+    pub build: Option<&'static Build>,
+    /// It looks like a VM that is not known.
+    pub unknown_vm: bool,
+}
+
+/// A dex file.
+#[derive(Debug)]
+pub struct DexImage {
+    /// Where it was mapped from, or the VM's name for it.
+    pub path: PathBuf,
+    /// App or framework.
+    pub layer: Cell<Layer>,
+    /// The file.
+    pub dex: DexFile<'static>,
+    /// Its methods by the place of their code.
+    pub methods: MethodIndex,
+    /// SHA-1 of its content.
+    pub build_id: [u8; 20],
+    /// Its substitute has been written in this session.
+    pub written: Cell<bool>,
+}
+
+impl DexImage {
+    /// Takes in a dex file's bytes.
+    pub fn parse(bytes: Vec<u8>, path: &Path) -> varid_symbolizer::Result<Self> {
+        let dex = DexFile::from_vec(bytes)?;
+        Ok(Self {
+            path: path.to_owned(),
+            layer: Cell::new(layer_of_path(path)),
+            methods: MethodIndex::new(&dex)?,
+            build_id: dex.content_sha1(),
+            dex,
+            written: Cell::new(false),
+        })
+    }
+}
+
+/// The framework's dex files, by the places where systems keep them; `boot.dex` is what
+/// the tests' VM calls its own.
+fn layer_of_path(path: &Path) -> Layer {
+    let system = ["/system/framework/", "/system_ext/framework/", "/apex/"];
+    let named_boot = path.file_name().is_some_and(|name| name == "boot.dex");
+    if named_boot || system.iter().any(|prefix| path.starts_with(prefix)) { Layer::Framework } else { Layer::App }
+}
+
+/// What a mapping shows.
+#[derive(Debug, Clone)]
+pub enum Image {
+    /// Code of a library or program.
+    Elf(Rc<ElfImage>),
+    /// A dex file.
+    Dex(Rc<DexImage>),
+    /// Memory without a file, or a file that cannot be read: nothing is known of it.
+    Other(Rc<Path>),
+}
+
+/// Every file that was read, once.
+#[derive(Debug, Default)]
+pub struct Images {
+    by_file: HashMap<(FileKey, u64), Image>,
+}
+
+/// A mapping as the process's memory map or the kernel's record describes it.
+#[derive(Debug, Clone)]
+pub struct MappedFile<'a> {
+    /// The process.
+    pub pid: u32,
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Offset in the file.
+    pub pgoff: u64,
+    /// Inode; 0: memory without a file.
+    pub inode: u64,
+    /// It may be executed.
+    pub executable: bool,
+    /// Path, or a name in brackets.
+    pub path: &'a str,
+}
+
+impl Images {
+    /// What a mapping shows; None: nothing that a sample can land in.
+    pub fn get(&mut self, mapped: &MappedFile<'_>) -> Option<Image> {
+        let other = || Image::Other(Path::new(mapped.path).into());
+        if mapped.inode == 0 || !mapped.path.starts_with('/') {
+            return mapped.executable.then(other);
+        }
+        let path = mapped.path.trim_end_matches(" (deleted)");
+        let opened = file::open(mapped.pid, mapped.start, mapped.end, path, mapped.inode);
+        let (file, key) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::debug!(pid = mapped.pid, path, %error, "cannot open a mapped file");
+                return mapped.executable.then(other);
+            }
+        };
+        let dex = file::is_dex(&file, mapped.pgoff);
+        if !dex && !mapped.executable {
+            return None;
+        }
+        // All segments of a library are one image; a dex file is one by where it starts.
+        let key = (key, if dex { mapped.pgoff } else { u64::MAX });
+        if let Some(known) = self.by_file.get(&key) {
+            return Some(known.clone());
+        }
+        let image = load(&file, dex.then_some(mapped.pgoff), Path::new(path)).unwrap_or_else(|reason| {
+            tracing::warn!("{path}: {reason}; its frames stay without names");
+            other()
+        });
+        self.by_file.insert(key, image.clone());
+        Some(image)
+    }
+}
+
+fn load(file: &File, dex_at: Option<u64>, path: &Path) -> Result<Image, String> {
+    let bytes = file::read(file).map_err(|error| error.to_string())?;
+    if let Some(offset) = dex_at {
+        let bytes = match usize::try_from(offset) {
+            Ok(0) => bytes,
+            Ok(offset) => bytes.get(offset..).unwrap_or_default().to_vec(),
+            Err(_) => return Err("its offset is beyond this machine's memory".to_owned()),
+        };
+        return DexImage::parse(bytes, path).map(|dex| Image::Dex(Rc::new(dex))).map_err(|error| error.to_string());
+    }
+    let build_id = object::File::parse(&*bytes)
+        .map_err(|error| error.to_string())?
+        .build_id()
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+        .to_vec();
+    let build = builds::lookup(&build_id);
+    let is_vm = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("libart.so"));
+    Ok(Image::Elf(Rc::new(ElfImage {
+        path: path.to_owned(),
+        module: RefCell::new(Module::parse(&bytes).map_err(|error| error.to_string())?),
+        build,
+        unknown_vm: is_vm && build.is_none(),
+        build_id,
+    })))
+}

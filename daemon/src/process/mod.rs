@@ -1,0 +1,286 @@
+//! A profiled process as it is known from outside: its addresses, its VM, its methods.
+
+mod file;
+mod image;
+mod space;
+mod vm;
+
+pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
+pub use space::{AddressSpace, Mapped};
+pub use vm::{Found, Vm, find as find_vm, hex};
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use varid_tunnel::abi::{CODE_BOOT, NAME};
+use varid_tunnel::method::{MethodId, resolve_method};
+use varid_tunnel::{Memory, ProcessMemory};
+
+/// What a method pointer of the VM stands for.
+#[derive(Debug, Clone)]
+pub enum Method {
+    /// A method of a dex file.
+    Known {
+        /// The dex file.
+        dex: Rc<DexImage>,
+        /// Index in its method_ids.
+        index: u32,
+        /// Address of its first instruction; None: it has no bytecode (JNI).
+        code: Option<u64>,
+    },
+    /// The VM's own: no method of anybody's.
+    Runtime,
+    /// It could not be read, or contradicts its dex file.
+    Unknown,
+}
+
+/// A profiled process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id in the initial pid namespace.
+    pub pid: u32,
+    /// Its addresses.
+    pub space: AddressSpace,
+    /// Its VM, once it is up.
+    pub vm: Option<Vm>,
+    /// Why the VM that is there cannot be used.
+    pub vm_problem: Option<String>,
+    /// Its threads know themselves by ids of a pid namespace of its own.
+    pub namespaced: bool,
+    /// The recording knows that the remap range is mapped.
+    pub remap_recorded: bool,
+    tunnels: Vec<(u64, u64)>,
+    methods: HashMap<u64, Method>,
+}
+
+impl Process {
+    /// A process of which nothing is known yet.
+    pub fn new(pid: u32) -> Self {
+        Self {
+            pid,
+            space: AddressSpace::default(),
+            vm: None,
+            vm_problem: None,
+            namespaced: is_namespaced(pid),
+            remap_recorded: false,
+            tunnels: Vec::new(),
+            methods: HashMap::new(),
+        }
+    }
+
+    /// Takes in the memory map as it is now. A process that has ended is left as it was.
+    pub fn read_maps(&mut self, images: &mut Images) {
+        let Ok(maps) = procfs::process::Process::new(self.pid as i32).and_then(|process| process.maps()) else { return };
+        for map in maps {
+            let path = match &map.pathname {
+                procfs::process::MMapPath::Path(path) => path.to_string_lossy().into_owned(),
+                procfs::process::MMapPath::Vdso => "[vdso]".to_owned(),
+                procfs::process::MMapPath::Anonymous => "//anon".to_owned(),
+                _ => String::new(),
+            };
+            self.map(images, &MappedFile {
+                pid: self.pid,
+                start: map.address.0,
+                end: map.address.1,
+                pgoff: map.offset,
+                inode: map.inode,
+                executable: map.perms.contains(procfs::process::MMPermissions::EXECUTE),
+                path: &path,
+            });
+        }
+    }
+
+    /// A mapping has appeared; true: it may be a VM's, look for one.
+    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
+        if is_tunnel(mapped.path) {
+            let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
+            self.tunnels.retain(|known| known.0 != mapped.start);
+            self.tunnels.push(tunnel);
+            return true;
+        }
+        let image = images.get(mapped);
+        let Some(image) = image else {
+            self.space.remove(mapped.start, mapped.end);
+            return false;
+        };
+        let may_be_vm = matches!(&image, Image::Elf(elf) if elf.build.is_some() || elf.unknown_vm);
+        let (start, end, pgoff) = (mapped.start, mapped.end, mapped.pgoff);
+        self.space.insert(Mapped { start, end, pgoff, image, recorded: false });
+        may_be_vm
+    }
+
+    /// Looks for a VM; true: there is one now that was not known before.
+    pub fn find_vm(&mut self, images: &mut Images) -> bool {
+        let found = find_vm(self.pid, &self.space, &self.tunnels);
+        match found {
+            Found::Vm(vm) => {
+                self.vm_problem = None;
+                self.take_in_codes(images, &vm);
+                self.vm = Some(*vm);
+                true
+            }
+            Found::Nothing => false,
+            Found::Unusable(problem) => {
+                if self.vm_problem.as_ref() != Some(&problem) {
+                    tracing::warn!("process {}: {problem}", self.pid);
+                    self.vm_problem = Some(problem);
+                }
+                false
+            }
+        }
+    }
+
+    /// A VM's library or tunnel is mapped, and its layout is not known yet.
+    pub fn awaits_vm(&self) -> bool {
+        self.vm.is_none()
+            && self.vm_problem.is_none()
+            && (!self.tunnels.is_empty() || self.elf_images().any(|elf| elf.build.is_some()))
+    }
+
+    /// The layout led to no thread's frames in all of so many samples: it is not this VM's.
+    pub fn refuse_vm(&mut self, samples: u32) {
+        let Some(vm) = self.vm.take() else { return };
+        let problem = format!(
+            "the layout known by {} matched none of {samples} samples in the interpreter; it is not used",
+            vm.known_by
+        );
+        tracing::warn!("process {}: {problem}", self.pid);
+        self.vm_problem = Some(problem);
+    }
+
+    /// The folder of the VM's library, if it is one that holds nothing but a VM.
+    pub fn vm_directory(&self) -> Option<std::path::PathBuf> {
+        let library = self.elf_images().find(|elf| elf.build.is_some() || elf.unknown_vm)?;
+        let parent = library.path.parent()?;
+        let own = parent.file_name().is_some_and(|name| name == "android") || parent.starts_with("/apex");
+        own.then(|| parent.to_owned())
+    }
+
+    /// Whether code of the VM is in this image.
+    pub fn is_vm_image(&self, elf: &ElfImage) -> bool {
+        let Some(vm) = &self.vm else { return elf.build.is_some() || elf.unknown_vm };
+        self.space.iter().any(|mapped| {
+            matches!(&mapped.image, Image::Elf(image) if std::ptr::eq(image.as_ref(), elf))
+                && vm.has_code_in(mapped.start, mapped.end)
+        })
+    }
+
+    fn elf_images(&self) -> impl Iterator<Item = &Rc<ElfImage>> {
+        self.space.iter().filter_map(|mapped| match &mapped.image {
+            Image::Elf(elf) => Some(elf),
+            _ => None,
+        })
+    }
+
+    /// What the VM says about its dex files: which are the framework's, and those that no
+    /// file shows.
+    fn take_in_codes(&mut self, _images: &mut Images, vm: &Vm) {
+        for code in &vm.codes {
+            if self.space.at(code.start).is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_))) {
+                self.take_in_memory(code.start, code.size, &code.location);
+            }
+            if let Some(Mapped { image: Image::Dex(dex), .. }) = self.space.at(code.start) {
+                if code.flags & CODE_BOOT != 0 {
+                    dex.layer.set(varid_recording::Layer::Framework);
+                }
+            }
+        }
+    }
+
+    /// A dex file that lies in memory without a file.
+    fn take_in_memory(&mut self, start: u64, size: u64, location: &str) {
+        /// No dex file is larger; a tunnel that says so lies.
+        const MAX_DEX: u64 = 1 << 28;
+        let Some(size) = usize::try_from(size).ok().filter(|size| *size as u64 <= MAX_DEX) else { return };
+        let mut bytes = vec![0; size];
+        if let Err(error) = ProcessMemory::new(self.pid).read(start, &mut bytes) {
+            tracing::warn!("process {}: cannot read the dex file '{location}' at {start:#x}: {error}", self.pid);
+            return;
+        }
+        match DexImage::parse(bytes, std::path::Path::new(location)) {
+            Ok(dex) => self.space.insert(Mapped {
+                start,
+                end: start.saturating_add(size as u64),
+                pgoff: 0,
+                image: Image::Dex(Rc::new(dex)),
+                recorded: false,
+            }),
+            Err(error) => tracing::warn!("process {}: '{location}' at {start:#x}: {error}", self.pid),
+        }
+    }
+
+    /// A child that has this process's memory, as fork leaves it.
+    pub fn fork(&self, pid: u32) -> Self {
+        let mut space = self.space.clone();
+        space.forget_recorded();
+        Self {
+            pid,
+            space,
+            vm: self.vm.clone(),
+            vm_problem: self.vm_problem.clone(),
+            namespaced: self.namespaced,
+            remap_recorded: false,
+            tunnels: self.tunnels.clone(),
+            methods: self.methods.clone(),
+        }
+    }
+
+    /// The process runs another program now.
+    pub fn exec(&mut self) {
+        *self = Self { namespaced: self.namespaced, ..Self::new(self.pid) };
+    }
+
+    /// What a method pointer stands for; read from the process the first time it is seen.
+    pub fn method(&mut self, pointer: u64) -> Method {
+        if let Some(known) = self.methods.get(&pointer) {
+            return known.clone();
+        }
+        let Some(vm) = &self.vm else { return Method::Unknown };
+        let method = match resolve_method(&vm.layout, &ProcessMemory::new(self.pid), pointer) {
+            Ok(Some(id)) => self.place(&id),
+            Ok(None) => Method::Runtime,
+            Err(error) => {
+                tracing::debug!(pid = self.pid, pointer, %error, "method not resolved");
+                // Not remembered: the collector may have been at work just then.
+                return Method::Unknown;
+            }
+        };
+        if !matches!(method, Method::Unknown) {
+            self.methods.insert(pointer, method.clone());
+        }
+        method
+    }
+
+    /// The method's place in a mapped dex file, if the two agree.
+    fn place(&self, id: &MethodId) -> Method {
+        let Some(Mapped { image: Image::Dex(dex), .. }) = self.space.at(id.dex_begin) else { return Method::Unknown };
+        if id.method_index >= dex.dex.method_count() {
+            return Method::Unknown;
+        }
+        if id.code_off == 0 {
+            return Method::Known { dex: dex.clone(), index: id.method_index, code: None };
+        }
+        // A code_item's instructions follow its header of 16 bytes.
+        let offset = id.code_off.wrapping_add(16);
+        match dex.methods.lookup(offset) {
+            Some(method) if method.code.start == offset => Method::Known {
+                dex: dex.clone(),
+                index: id.method_index,
+                code: Some(id.dex_begin.wrapping_add(u64::from(offset))),
+            },
+            _ => Method::Unknown,
+        }
+    }
+}
+
+fn is_tunnel(path: &str) -> bool {
+    let path = path.trim_end_matches(" (deleted)");
+    path.strip_prefix("/memfd:").or_else(|| path.rsplit('/').next()).is_some_and(|name| name.starts_with(NAME))
+}
+
+/// Whether the process sees itself by other ids than we do.
+fn is_namespaced(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/status"))
+        .ok()
+        .and_then(|status| status.lines().find_map(|line| line.strip_prefix("NSpid:").map(|ids| ids.split_whitespace().count() > 1)))
+        .unwrap_or(false)
+}

@@ -1,0 +1,98 @@
+//! A process's addresses: which image is where, by time of the last change.
+
+use super::image::Image;
+use std::collections::BTreeMap;
+
+/// A stretch of addresses that shows an image.
+#[derive(Debug, Clone)]
+pub struct Mapped {
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Offset in the file of `start`.
+    pub pgoff: u64,
+    /// What is there.
+    pub image: Image,
+    /// The recording knows of it.
+    pub recorded: bool,
+}
+
+/// All mappings of a process that samples can land in.
+#[derive(Debug, Clone, Default)]
+pub struct AddressSpace {
+    by_start: BTreeMap<u64, Mapped>,
+}
+
+impl AddressSpace {
+    /// The mapping of an address.
+    pub fn at(&self, address: u64) -> Option<&Mapped> {
+        self.by_start.range(..=address).next_back().map(|(_, mapped)| mapped).filter(|mapped| address < mapped.end)
+    }
+
+    /// The same, to note that it has been recorded.
+    pub fn at_mut(&mut self, address: u64) -> Option<&mut Mapped> {
+        self.by_start
+            .range_mut(..=address)
+            .next_back()
+            .map(|(_, mapped)| mapped)
+            .filter(|mapped| address < mapped.end)
+    }
+
+    /// All of them, by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Mapped> {
+        self.by_start.values()
+    }
+
+    /// A new mapping replaces what it covers, as mmap does.
+    pub fn insert(&mut self, mapped: Mapped) {
+        self.remove(mapped.start, mapped.end);
+        if mapped.start < mapped.end {
+            self.by_start.insert(mapped.start, mapped);
+        }
+    }
+
+    /// Nothing is known of these addresses any more.
+    pub fn remove(&mut self, start: u64, end: u64) {
+        let overlapping: Vec<u64> =
+            self.by_start.range(..end).rev().take_while(|(_, old)| old.end > start).map(|(key, _)| *key).collect();
+        for key in overlapping {
+            let Some(old) = self.by_start.remove(&key) else { continue };
+            if old.start < start {
+                self.by_start.insert(old.start, Mapped { end: start, recorded: false, ..old.clone() });
+            }
+            if old.end > end {
+                let pgoff = old.pgoff.wrapping_add(end.wrapping_sub(old.start));
+                self.by_start.insert(end, Mapped { start: end, pgoff, recorded: false, ..old });
+            }
+        }
+    }
+
+    /// Nothing has been recorded yet: another process has taken these mappings over.
+    pub fn forget_recorded(&mut self) {
+        self.by_start.values_mut().for_each(|mapped| mapped.recorded = false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn mapped(start: u64, end: u64) -> Mapped {
+        Mapped { start, end, pgoff: start, image: Image::Other(Path::new("x").into()), recorded: true }
+    }
+
+    #[test]
+    fn a_mapping_in_the_middle_splits_what_was_there() {
+        let mut space = AddressSpace::default();
+        space.insert(mapped(0x1000, 0x5000));
+        space.insert(Mapped { pgoff: 0, ..mapped(0x2000, 0x3000) });
+        let found: Vec<_> = space.iter().map(|m| (m.start, m.end, m.pgoff)).collect();
+        assert_eq!(found, [(0x1000, 0x2000, 0x1000), (0x2000, 0x3000, 0), (0x3000, 0x5000, 0x3000)]);
+        assert!(space.at(0x0fff).is_none() && space.at(0x5000).is_none());
+        assert_eq!(space.at(0x4fff).unwrap().start, 0x3000);
+        space.remove(0, 0x10000);
+        assert_eq!(space.iter().count(), 0);
+    }
+}

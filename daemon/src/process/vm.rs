@@ -1,0 +1,142 @@
+//! The VM of a process: how its frames are linked, found in its tunnel or by its build-id.
+
+use super::image::Image;
+use super::space::AddressSpace;
+use std::fmt;
+use varid_shim::{Target, dwarf_to_index, target_flags};
+use varid_tunnel::abi::{self, Layout, NO_REG, Range};
+use varid_tunnel::reader::{Code, Description, Tunnel};
+use varid_tunnel::{Memory, ProcessMemory};
+
+/// What is known of a process's VM.
+#[derive(Debug, Clone)]
+pub struct Vm {
+    /// How its frames are linked; registers by DWARF number.
+    pub layout: Layout,
+    /// What its code does, sorted, disjoint.
+    ranges: Vec<Range>,
+    /// Dex files that it says it executes.
+    pub codes: Vec<Code>,
+    /// Who said so.
+    pub known_by: KnownBy,
+}
+
+/// Where the knowledge comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnownBy {
+    /// The VM's own description.
+    Tunnel,
+    /// The table of builds.
+    Build(&'static str),
+}
+
+impl fmt::Display for KnownBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KnownBy::Tunnel => f.write_str("its tunnel"),
+            KnownBy::Build(name) => write!(f, "the build table ({name})"),
+        }
+    }
+}
+
+/// What was found in a process.
+#[derive(Debug)]
+pub enum Found {
+    /// A VM.
+    Vm(Box<Vm>),
+    /// No VM, or none that is up.
+    Nothing,
+    /// A VM that is there and cannot be used, and why.
+    Unusable(String),
+}
+
+/// Looks for a tunnel, then for a VM of a known build.
+pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
+    let memory = ProcessMemory::new(pid);
+    let mut problem = None;
+    for (start, len) in tunnels {
+        match Tunnel::read(&memory, *start, *len, pid) {
+            Ok(description) => return Found::Vm(Box::new(Vm::described(description))),
+            Err(error) => problem = Some(format!("its tunnel at {start:#x} is not usable: {error}")),
+        }
+    }
+    for mapped in space.iter() {
+        let Image::Elf(elf) = &mapped.image else { continue };
+        if elf.unknown_vm {
+            problem.get_or_insert(format!(
+                "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; start it with varid's agent",
+                elf.path.display(),
+                hex(&elf.build_id)
+            ));
+        }
+        let Some(build) = elf.build else { continue };
+        let Some(load_base) = elf.module.borrow().address_of_offset(mapped.pgoff).map(|at| mapped.start.wrapping_sub(at))
+        else {
+            continue;
+        };
+        let word = |address| {
+            let mut word = [0; 8];
+            memory.read(address, &mut word).ok().map(|()| u64::from_le_bytes(word))
+        };
+        match build.layout(load_base, word) {
+            Ok(layout) => {
+                return Found::Vm(Box::new(Vm {
+                    layout,
+                    ranges: build.ranges(load_base),
+                    codes: Vec::new(),
+                    known_by: KnownBy::Build(build.name()),
+                }));
+            }
+            // Not yet relocated: the process is still being loaded.
+            Err(error) => tracing::debug!(pid, %error, "the VM's library is not ready"),
+        }
+    }
+    problem.map_or(Found::Nothing, Found::Unusable)
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Vm {
+    fn described(description: Description) -> Self {
+        Self {
+            layout: description.layout,
+            ranges: description.ranges,
+            codes: description.codes,
+            known_by: KnownBy::Tunnel,
+        }
+    }
+
+    /// What the code at an address does (`abi::RANGE_*`), if it is the VM's.
+    pub fn range(&self, address: u64) -> Option<u32> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        let range = self.ranges.get(after.checked_sub(1)?)?;
+        (address < range.end).then_some(range.kind)
+    }
+
+    /// Whether any of the VM's code lies between these addresses.
+    pub fn has_code_in(&self, start: u64, end: u64) -> bool {
+        self.ranges.iter().any(|range| range.start < end && range.end > start)
+    }
+
+    /// What the shim is told about the process.
+    pub fn target(&self, flags: u32) -> Target {
+        let body = self.ranges.iter().find(|range| range.kind == abi::RANGE_BODY);
+        let index = |register: u8| {
+            dwarf_to_index(u16::from(register)).and_then(|index| u8::try_from(index).ok()).unwrap_or(NO_REG)
+        };
+        Target {
+            layout: Layout {
+                reg_pc: index(self.layout.reg_pc),
+                reg_frame: index(self.layout.reg_frame),
+                ..self.layout
+            },
+            body_start: body.map_or(0, |body| body.start),
+            body_end: body.map_or(0, |body| body.end),
+            flags: flags | target_flags::READY,
+            reserved: 0,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The kernel's records, decoded: what a ring delivers.
+
+use crate::sampler::event::COMMON_SAMPLE;
+use perf_event_open_sys::bindings as perf;
+use varid_shim::{REGS, Record, Regs, flags};
+
+/// One record of a ring.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RingEvent {
+    /// A sample, from the shim or from perf's own copy of the stack.
+    Sample(Box<Record>),
+    /// The kernel's own sample of the overflow that the next or last [`RingEvent::Sample`]
+    /// of the same ring came from: its time, and the record as it was.
+    Raw(Vec<u8>),
+    /// A file or memory was mapped.
+    Mmap(Mmap),
+    /// A thread took a name; `exec`: because it runs a new program.
+    Comm { pid: u32, tid: u32, exec: bool, name: String },
+    /// A process or thread was forked.
+    Fork { pid: u32, ppid: u32, tid: u32, ptid: u32 },
+    /// A process or thread ended.
+    Exit { pid: u32, ppid: u32, tid: u32, ptid: u32 },
+    /// Records that the kernel had no room for.
+    Lost(u64),
+    /// The event was stopped for a while because it came too often.
+    Throttle,
+}
+
+/// A mapping as the kernel reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mmap {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Offset in the file.
+    pub pgoff: u64,
+    /// Device of the file: major, minor.
+    pub device: (u32, u32),
+    /// Inode of the file.
+    pub inode: u64,
+    /// PROT_* bits.
+    pub prot: u32,
+    /// Path as the process's root sees it, or a name in brackets or `//anon`.
+    pub path: String,
+}
+
+/// A record with the moment and place it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stamped {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub time: u64,
+    /// What happened.
+    pub event: RingEvent,
+}
+
+/// What a sample's identifier says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleKind {
+    /// The shim's record, raw bytes of a BPF output event.
+    Shim,
+    /// The kernel's sample of an overflow that the shim has recorded, too.
+    Raw,
+    /// The kernel's sample with a copy of the stack: the record itself.
+    StackCopy,
+}
+
+/// What the stack-copying source asks the kernel for.
+pub const STACK_COPY_SAMPLE: u64 = COMMON_SAMPLE
+    | (perf::PERF_SAMPLE_IP | perf::PERF_SAMPLE_PERIOD | perf::PERF_SAMPLE_CALLCHAIN | perf::PERF_SAMPLE_REGS_USER
+        | perf::PERF_SAMPLE_STACK_USER) as u64;
+
+/// Bit mask of the registers of a record, for `sample_regs_user`.
+pub fn regs_mask() -> u64 {
+    REGS.iter().fold(0, |mask, reg| mask | 1 << reg.perf)
+}
+
+/// Decodes one record; None: of no interest, or not what the kernel's ABI says.
+pub fn decode(bytes: &[u8], kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamped> {
+    let mut reader = Reader(bytes);
+    let kind = reader.u32()?;
+    let misc = reader.u16()?;
+    reader.u16()?;
+    if kind == perf::PERF_RECORD_SAMPLE {
+        return decode_sample(bytes, reader, kind_of);
+    }
+    let event = match kind {
+        perf::PERF_RECORD_MMAP2 => {
+            let (pid, tid) = (reader.u32()?, reader.u32()?);
+            let (start, len, pgoff) = (reader.u64()?, reader.u64()?, reader.u64()?);
+            let (major, minor, inode) = (reader.u32()?, reader.u32()?, reader.u64()?);
+            reader.u64()?; // inode generation
+            let (prot, _flags) = (reader.u32()?, reader.u32()?);
+            RingEvent::Mmap(Mmap {
+                pid,
+                tid,
+                start,
+                len,
+                pgoff,
+                device: (major, minor),
+                inode,
+                prot,
+                path: reader.text(),
+            })
+        }
+        perf::PERF_RECORD_COMM => RingEvent::Comm {
+            pid: reader.u32()?,
+            tid: reader.u32()?,
+            exec: misc & perf::PERF_RECORD_MISC_COMM_EXEC as u16 != 0,
+            name: reader.text(),
+        },
+        perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
+            let (pid, ppid, tid, ptid) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+            if kind == perf::PERF_RECORD_FORK {
+                RingEvent::Fork { pid, ppid, tid, ptid }
+            } else {
+                RingEvent::Exit { pid, ppid, tid, ptid }
+            }
+        }
+        perf::PERF_RECORD_LOST => {
+            reader.u64()?; // the event's id
+            RingEvent::Lost(reader.u64()?)
+        }
+        perf::PERF_RECORD_LOST_SAMPLES => RingEvent::Lost(reader.u64()?),
+        perf::PERF_RECORD_THROTTLE => RingEvent::Throttle,
+        _ => return None,
+    };
+    // sample_id_all: pid, tid, time, cpu, reserved, identifier.
+    let trailer = bytes.len().checked_sub(32).and_then(|at| bytes.get(at + 8..))?;
+    Some(Stamped { time: Reader(trailer).u64()?, event })
+}
+
+fn decode_sample(bytes: &[u8], mut reader: Reader<'_>, kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamped> {
+    let kind = kind_of(reader.u64()?);
+    let ip = if kind == SampleKind::Shim { 0 } else { reader.u64()? };
+    let (pid, tid, time) = (reader.u32()?, reader.u32()?, reader.u64()?);
+    let cpu = reader.u32()?;
+    reader.u32()?;
+    let event = match kind {
+        SampleKind::Shim => {
+            let len = reader.u32()? as usize;
+            let record = Record::decode(reader.take(len)?).inspect_err(|error| tracing::error!(%error)).ok()?;
+            return Some(Stamped { time: record.time, event: RingEvent::Sample(Box::new(record)) });
+        }
+        SampleKind::Raw => RingEvent::Raw(bytes.to_vec()),
+        SampleKind::StackCopy => {
+            let period = reader.u64()?;
+            let (kernel, in_kernel) = kernel_callchain(&mut reader)?;
+            let regs = user_regs(&mut reader)?;
+            let size = reader.u64()? as usize;
+            let stack = reader.take(size)?;
+            let used = if size == 0 { 0 } else { reader.u64()? as usize };
+            RingEvent::Sample(Box::new(Record {
+                time,
+                pid,
+                tid,
+                cpu,
+                flags: flags::NO_WALK | if in_kernel { flags::IN_KERNEL } else { 0 },
+                period,
+                ip,
+                regs,
+                frames: Vec::new(),
+                kernel,
+                stack_addr: regs.sp().unwrap_or(0),
+                stack: stack.get(..used)?.to_vec(),
+            }))
+        }
+    };
+    Some(Stamped { time, event })
+}
+
+/// The kernel's part of a callchain, and whether the sample was taken in the kernel.
+fn kernel_callchain(reader: &mut Reader<'_>) -> Option<(Vec<u64>, bool)> {
+    /// The kernel's markers between the parts of a chain, the largest is -4095.
+    const CONTEXT_MAX: u64 = 0u64.wrapping_sub(4095);
+    const CONTEXT_KERNEL: u64 = 0u64.wrapping_sub(128);
+    let entries = reader.u64()?;
+    let mut kernel = Vec::new();
+    let mut in_kernel_part = false;
+    for _ in 0..entries {
+        match reader.u64()? {
+            CONTEXT_KERNEL => in_kernel_part = true,
+            marker if marker >= CONTEXT_MAX => in_kernel_part = false,
+            address if in_kernel_part => kernel.push(address),
+            _ => {}
+        }
+    }
+    let in_kernel = !kernel.is_empty();
+    Some((kernel, in_kernel))
+}
+
+/// `PERF_SAMPLE_REGS_USER`: the ABI word, then the registers of the mask in bit order.
+fn user_regs(reader: &mut Reader<'_>) -> Option<Regs> {
+    let mut regs = Regs::default();
+    if reader.u64()? == 0 {
+        return Some(regs); // no user registers: a kernel thread
+    }
+    let mut in_bit_order: Vec<_> = REGS.iter().collect();
+    in_bit_order.sort_by_key(|reg| reg.perf);
+    for reg in in_bit_order {
+        regs.set(reg.dwarf, Some(reader.u64()?));
+    }
+    Some(regs)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+    fn u16(&mut self) -> Option<u16> {
+        self.take(2)?.try_into().ok().map(u16::from_le_bytes)
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+    fn text(&mut self) -> String {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        String::from_utf8_lossy(self.0.get(..end).unwrap_or_default()).into_owned()
+    }
+}

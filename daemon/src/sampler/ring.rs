@@ -1,0 +1,110 @@
+//! A perf ring buffer: mapped, drained record by record.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perf_event_open_sys::bindings::{perf_event_header, perf_event_mmap_page};
+
+/// A ring that the kernel fills and we empty.
+#[derive(Debug)]
+pub struct Ring {
+    base: NonNull<u8>,
+    page: usize,
+    data_len: usize,
+    record: Vec<u8>,
+}
+
+// SAFETY: the mapping belongs to this value alone and moves with it; the kernel's side of
+// it is reached through atomics.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps the ring of an event, with `pages` (a power of two) pages of data.
+    pub fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
+        let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?.map_or(4096, |page| page as usize);
+        let data_len = page * pages;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                page + data_len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                event.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap gave a null ring"))?;
+        Ok(Self { base, page, data_len, record: Vec::new() })
+    }
+
+    /// Bytes of data that the ring holds.
+    pub fn capacity(&self) -> usize {
+        self.data_len
+    }
+
+    /// Hands every complete record to `each`, then gives its room back to the kernel.
+    pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+        let head = self.head().load(Ordering::Acquire);
+        let mut tail = self.tail().load(Ordering::Relaxed);
+        while tail < head {
+            let mut header = [0; size_of::<perf_event_header>()];
+            self.copy(tail, &mut header);
+            let [.., low, high] = header;
+            let size = usize::from(u16::from_le_bytes([low, high]));
+            if size < header.len() || size as u64 > head - tail {
+                // The kernel writes whole records; nothing after this one can be trusted.
+                tracing::error!(size, "a perf ring holds a record of impossible size; skipping to its head");
+                tail = head;
+                break;
+            }
+            let mut record = std::mem::take(&mut self.record);
+            record.resize(size, 0);
+            self.copy(tail, &mut record);
+            each(&record);
+            self.record = record;
+            tail += size as u64;
+        }
+        self.tail().store(tail, Ordering::Release);
+    }
+
+    /// Copies from a position of the stream; the one place that knows of wrap-around.
+    fn copy(&self, position: u64, to: &mut [u8]) {
+        let start = (position % self.data_len as u64) as usize;
+        let first = to.len().min(self.data_len - start);
+        // SAFETY: the data area is `data_len` bytes from `base + page`; `start < data_len`,
+        // `first <= data_len - start`, and `to` is at most a record, which is smaller than
+        // the ring. The kernel does not write between tail and head.
+        unsafe {
+            let data = self.base.as_ptr().add(self.page);
+            std::ptr::copy_nonoverlapping(data.add(start), to.as_mut_ptr(), first);
+            std::ptr::copy_nonoverlapping(data, to.as_mut_ptr().add(first), to.len() - first);
+        }
+    }
+
+    fn head(&self) -> &AtomicU64 {
+        self.control(std::mem::offset_of!(perf_event_mmap_page, data_head))
+    }
+
+    fn tail(&self) -> &AtomicU64 {
+        self.control(std::mem::offset_of!(perf_event_mmap_page, data_tail))
+    }
+
+    fn control(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: the control page is mapped as long as `self`, and both fields are aligned
+        // 64-bit words that the kernel accesses atomically.
+        unsafe { &*self.base.as_ptr().add(offset).cast() }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this length and nothing borrows from it.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.page + self.data_len) };
+    }
+}

@@ -1,0 +1,269 @@
+//! What goes to disk: records in order, and the symbols they need before them.
+
+use crate::attribution::RemapTable;
+use crate::process::{DexImage, ElfImage, Image, Process, hex};
+use std::collections::HashSet;
+use std::path::Path;
+use std::rc::Rc;
+use thiserror::Error;
+use varid_recording::{
+    Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample, SessionWriter,
+};
+use varid_symbolizer::kernel::KernelSymbols;
+use varid_symbolizer::substitute::{Substitute, write_sym};
+
+/// Name of the remap table's file.
+const REMAP_ELF: &str = "remap.elf";
+/// Name of the paper's text form of all methods.
+const SUBSTITUTE_SYM: &str = "substitute.sym";
+/// Name of the kernel's symbols as far as they were sampled.
+const KERNEL_SYM: &str = "kernel.sym";
+
+/// Why something could not be recorded.
+#[derive(Debug, Error)]
+pub enum RecorderError {
+    /// The session's folder or files.
+    #[error(transparent)]
+    Recording(#[from] varid_recording::Error),
+    /// A symbol file.
+    #[error(transparent)]
+    Symbols(#[from] varid_symbolizer::Error),
+    /// A file of the session.
+    #[error("cannot write {path}: {source}")]
+    Io {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Writes a session.
+#[derive(Debug)]
+pub struct Recorder {
+    writer: SessionWriter,
+    /// Slots for methods without bytecode.
+    pub remap: RemapTable,
+    kernel: Option<KernelSymbols>,
+    kernel_addresses: HashSet<u64>,
+    kernel_written: usize,
+    vm_paths: HashSet<std::path::PathBuf>,
+    manifest_changed: bool,
+}
+
+impl Recorder {
+    /// Starts the session in `dir`.
+    pub fn create(dir: &Path, manifest: Manifest) -> Result<Self, RecorderError> {
+        let writer = SessionWriter::create(dir, manifest)?;
+        let remap = RemapTable::new()
+            .map_err(|source| RecorderError::Io { path: "/dev/urandom".into(), source })?;
+        let kernel = KernelSymbols::running()
+            .inspect_err(|error| tracing::warn!("kernel functions stay without names: {error}"))
+            .ok();
+        let mut recorder = Self {
+            writer,
+            remap,
+            kernel,
+            kernel_addresses: HashSet::new(),
+            kernel_written: 0,
+            vm_paths: HashSet::new(),
+            manifest_changed: true,
+        };
+        let build_id = hex(recorder.remap.build_id());
+        recorder.add_image(ManifestImage {
+            path: REMAP_ELF.to_owned(),
+            build_id,
+            kind: ImageKind::Remap,
+            layer: Layer::App,
+            substitute: Some(format!("symbols/{REMAP_ELF}")),
+            location: None,
+        });
+        recorder.kernel_mapping()?;
+        recorder.flush()?;
+        Ok(recorder)
+    }
+
+    /// The session's writer, for its folder, counts and manifest.
+    pub fn writer(&mut self) -> &mut SessionWriter {
+        &mut self.writer
+    }
+
+    fn add_image(&mut self, image: ManifestImage) {
+        self.writer.manifest_mut().images.push(image);
+        self.manifest_changed = true;
+    }
+
+    /// The kernel's own code is a mapping, too: perf finds its names by it.
+    fn kernel_mapping(&mut self) -> Result<(), RecorderError> {
+        let Some(bounds) = kernel_text() else { return Ok(()) };
+        let (start, end) = bounds;
+        self.writer.write(&Record::Mapping(Mapping {
+            time: 0,
+            pid: u32::MAX,
+            tid: 0,
+            start,
+            len: end.saturating_sub(start),
+            pgoff: start,
+            kernel: true,
+            path: "[kernel.kallsyms]_text".into(),
+            build_id: varid_recording::host::kernel_build_id(),
+        }))?;
+        Ok(())
+    }
+
+    /// A record that is no sample.
+    pub fn write(&mut self, record: &Record) -> Result<(), RecorderError> {
+        Ok(self.writer.write(record)?)
+    }
+
+    /// A sample of a process, after everything that gives its addresses names.
+    pub fn sample(&mut self, sample: Sample, process: &mut Process) -> Result<(), RecorderError> {
+        for address in &sample.user {
+            // A caller's address may lie behind the mapping's last byte.
+            let address = address.saturating_sub(1);
+            self.mapping_of(address, &sample, process)?;
+        }
+        if let Some(first) = sample.user.first() {
+            self.mapping_of(*first, &sample, process)?;
+        }
+        self.kernel_addresses.extend(&sample.kernel);
+        Ok(self.writer.write(&Record::Sample(sample))?)
+    }
+
+    fn mapping_of(&mut self, address: u64, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
+        if varid_recording::remap::contains(address) {
+            return self.remap_mapping(sample, process);
+        }
+        let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) else { return Ok(()) };
+        let (path, build_id) = match &mapped.image {
+            Image::Elf(elf) => (elf.path.clone(), elf.build_id.clone()),
+            Image::Dex(dex) => {
+                let dex = dex.clone();
+                (self.substitute(&dex)?, dex.build_id.to_vec())
+            }
+            Image::Other(path) => (path.to_path_buf(), Vec::new()),
+        };
+        if let Image::Elf(elf) = &mapped.image {
+            let elf = elf.clone();
+            self.note_vm(&elf, process);
+        }
+        let Some(mapped) = process.space.at_mut(address) else { return Ok(()) };
+        mapped.recorded = true;
+        let (start, len, pgoff) = match &mapped.image {
+            // A substitute's addresses are offsets from where its dex file starts.
+            Image::Dex(_) => (mapped.start, mapped.end.saturating_sub(mapped.start), 0),
+            _ => (mapped.start, mapped.end.saturating_sub(mapped.start), mapped.pgoff),
+        };
+        let mapping = Mapping {
+            time: sample.time,
+            pid: sample.pid,
+            tid: sample.tid,
+            start,
+            len,
+            pgoff,
+            kernel: false,
+            path,
+            build_id,
+        };
+        Ok(self.writer.write(&Record::Mapping(mapping))?)
+    }
+
+    fn remap_mapping(&mut self, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
+        self.remap.write_if_changed(&self.writer.symbols().join(REMAP_ELF))?;
+        if std::mem::replace(&mut process.remap_recorded, true) {
+            return Ok(());
+        }
+        let mapping = Mapping {
+            time: sample.time,
+            pid: sample.pid,
+            tid: sample.tid,
+            start: REMAP_BASE,
+            len: REMAP_SIZE,
+            pgoff: 0,
+            kernel: false,
+            path: absolute(&self.writer.symbols().join(REMAP_ELF)),
+            build_id: self.remap.build_id().to_vec(),
+        };
+        Ok(self.writer.write(&Record::Mapping(mapping))?)
+    }
+
+    /// The substitute ELF file of a dex file, written when the dex is first sampled.
+    fn substitute(&mut self, dex: &Rc<DexImage>) -> Result<std::path::PathBuf, RecorderError> {
+        let name = format!("{}.elf", hex(&dex.build_id));
+        let path = self.writer.symbols().join(&name);
+        if !dex.written.replace(true) {
+            Substitute::of_dex(&dex.dex)?.write(&path)?;
+            write_sym(&dex.dex, &self.writer.symbols().join(format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id))))?;
+            self.add_image(ManifestImage {
+                path: dex.path.to_string_lossy().into_owned(),
+                build_id: hex(&dex.build_id),
+                kind: ImageKind::Dex,
+                layer: dex.layer.get(),
+                substitute: Some(format!("symbols/{name}")),
+                location: None,
+            });
+        }
+        Ok(absolute(&path))
+    }
+
+    /// Libraries of the VM have a layer of their own.
+    fn note_vm(&mut self, elf: &ElfImage, process: &Process) {
+        let is_vm = process.vm_directory().is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
+            || process.is_vm_image(elf);
+        if is_vm && self.vm_paths.insert(elf.path.clone()) {
+            self.add_image(ManifestImage {
+                path: elf.path.to_string_lossy().into_owned(),
+                build_id: hex(&elf.build_id),
+                kind: ImageKind::Elf,
+                layer: Layer::Vm,
+                substitute: None,
+                location: None,
+            });
+        }
+    }
+
+    /// Everything so far is on disk and readable afterwards.
+    pub fn flush(&mut self) -> Result<(), RecorderError> {
+        if let Some(kernel) = self.kernel.as_ref().filter(|_| self.kernel_addresses.len() > self.kernel_written) {
+            let path = self.writer.symbols().join(KERNEL_SYM);
+            let addresses: Vec<u64> = self.kernel_addresses.iter().copied().collect();
+            let mut text = Vec::new();
+            let written = kernel.write(Some(&addresses), &mut text).and_then(|()| replace(&path, &text));
+            written.map_err(|source| RecorderError::Io { path, source })?;
+            self.kernel_written = addresses.len();
+        }
+        self.remap.write_if_changed(&self.writer.symbols().join(REMAP_ELF))?;
+        self.writer.flush()?;
+        if std::mem::take(&mut self.manifest_changed) {
+            self.writer.save_manifest()?;
+        }
+        Ok(())
+    }
+
+    /// The last flush: the session is complete.
+    pub fn finish(&mut self) -> Result<(), RecorderError> {
+        self.flush()?;
+        Ok(self.writer.finish()?)
+    }
+}
+
+/// A reader sees the old file or the new one.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    std::fs::write(&new, bytes)?;
+    std::fs::rename(&new, path)
+}
+
+fn absolute(path: &Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// `_stext` to `_etext` of the running kernel, if this process may see addresses.
+fn kernel_text() -> Option<(u64, u64)> {
+    let kallsyms = std::fs::read_to_string("/proc/kallsyms").ok()?;
+    let address = |wanted: &str| {
+        let line = kallsyms.lines().find(|line| line.split(' ').nth(2) == Some(wanted))?;
+        u64::from_str_radix(line.split(' ').next()?, 16).ok().filter(|address| *address != 0)
+    };
+    Some((address("_text").or_else(|| address("_stext"))?, address("_etext")?))
+}

@@ -1,0 +1,180 @@
+//! Who is profiled: the processes that match the target, when they come and as they go.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+/// What a session profiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetSpec {
+    /// Processes whose command line names this package, and what they fork.
+    App(String),
+    /// These processes, and what they fork.
+    Pid(u32),
+    /// Every process.
+    All,
+    /// A command that varid starts: this process, and what it forks.
+    Command(u32, String),
+}
+
+/// What a process is to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Profiled.
+    Target,
+    /// Perhaps a target: it has not taken its name yet.
+    Unnamed,
+    /// Not profiled; its children come unnamed.
+    Zygote,
+    /// Not profiled.
+    Stranger,
+}
+
+/// How often a process that has changed is looked at again: its name may follow.
+const LOOKS: u32 = 400;
+
+/// The processes that may become targets.
+#[derive(Debug)]
+pub struct Tracker {
+    spec: TargetSpec,
+    candidates: HashMap<u32, u32>,
+    zygotes: HashSet<u32>,
+}
+
+impl Tracker {
+    /// Nobody is known yet.
+    pub fn new(spec: TargetSpec) -> Self {
+        Self { spec, candidates: HashMap::new(), zygotes: HashSet::new() }
+    }
+
+    /// What is profiled.
+    pub fn spec(&self) -> &TargetSpec {
+        &self.spec
+    }
+
+    /// What a process is, by its command line as it is now.
+    pub fn role(&mut self, pid: u32) -> Role {
+        let matches = match &self.spec {
+            TargetSpec::All => true,
+            TargetSpec::Pid(wanted) | TargetSpec::Command(wanted, _) => *wanted == pid,
+            TargetSpec::App(package) => match command_name(pid) {
+                Some(name) if is_zygote(&name) => {
+                    self.zygotes.insert(pid);
+                    return Role::Zygote;
+                }
+                Some(name) => names_package(&name, package),
+                None => false,
+            },
+        };
+        if matches { Role::Target } else { Role::Stranger }
+    }
+
+    /// The child of a zygote has no name of its own yet.
+    pub fn is_child_of_zygote(&self, parent: u32) -> bool {
+        self.zygotes.contains(&parent)
+    }
+
+    /// Something about the process has changed: its name may, too.
+    pub fn watch(&mut self, pid: u32) {
+        if matches!(self.spec, TargetSpec::App(_)) {
+            self.candidates.insert(pid, LOOKS);
+        }
+    }
+
+    /// The process has ended, or has been decided on.
+    pub fn forget(&mut self, pid: u32) {
+        self.candidates.remove(&pid);
+        self.zygotes.remove(&pid);
+    }
+
+    /// Looks at every candidate once: those that have become targets, and those that have
+    /// been looked at often enough.
+    pub fn look(&mut self) -> (Vec<u32>, Vec<u32>) {
+        let pids: Vec<u32> = self.candidates.keys().copied().collect();
+        let (mut found, mut given_up) = (Vec::new(), Vec::new());
+        for pid in pids {
+            if self.role(pid) == Role::Target {
+                self.candidates.remove(&pid);
+                found.push(pid);
+            } else if let Some(looks) = self.candidates.get_mut(&pid) {
+                *looks = looks.saturating_sub(1);
+                if *looks == 0 {
+                    self.candidates.remove(&pid);
+                    given_up.push(pid);
+                }
+            }
+        }
+        (found, given_up)
+    }
+}
+
+/// Every process that there is.
+pub fn all_pids() -> Vec<u32> {
+    fs::read_dir("/proc")
+        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        .unwrap_or_default()
+}
+
+/// The threads of a process.
+pub fn threads(pid: u32) -> Vec<u32> {
+    fs::read_dir(format!("/proc/{pid}/task"))
+        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        .unwrap_or_default()
+}
+
+/// Whether any thread of the process is left that has not ended.
+pub fn is_alive(pid: u32) -> bool {
+    threads(pid).into_iter().any(|tid| {
+        fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"))
+            .ok()
+            .and_then(|stat| stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()))
+            .is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    })
+}
+
+/// The name that a thread has given itself.
+pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok().map(|name| name.trim_end_matches('\n').to_owned())
+}
+
+/// The first word of a process's command line: an Android app's is its package.
+pub fn command_name(pid: u32) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let first = line.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(first).into_owned()).filter(|name| !name.is_empty())
+}
+
+/// `org.example` and its named processes `org.example:remote`; a program also by its file's name.
+fn names_package(name: &str, package: &str) -> bool {
+    let process = name.split_once(':').map_or(name, |(package, _)| package);
+    process == package || name == package || name.rsplit('/').next() == Some(package)
+}
+
+/// Android's `zygote`, `zygote64`, `usap32`, `app_zygote` and the like.
+fn is_zygote(name: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    name.starts_with("zygote") || name.starts_with("usap") || name.ends_with("_zygote")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_names_its_processes_and_no_others() {
+        for name in ["org.example", "org.example:remote", "/usr/bin/org.example"] {
+            assert!(names_package(name, "org.example"), "{name}");
+        }
+        for name in ["org.example2", "org.example.math", "org", ":remote"] {
+            assert!(!names_package(name, "org.example"), "{name}");
+        }
+        assert!(is_zygote("zygote64") && is_zygote("com.a_zygote") && !is_zygote("org.zygote.app"));
+    }
+
+    #[test]
+    fn this_process_is_alive_and_has_threads() {
+        let pid = std::process::id();
+        assert!(is_alive(pid) && threads(pid).contains(&pid) && all_pids().contains(&pid));
+        assert_eq!(Tracker::new(TargetSpec::Pid(pid)).role(pid), Role::Target);
+        assert_eq!(Tracker::new(TargetSpec::Pid(pid)).role(1), Role::Stranger);
+    }
+}

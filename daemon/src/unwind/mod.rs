@@ -1,0 +1,145 @@
+//! Native unwinding: from a sample's registers and its slice of stack to return addresses.
+//!
+//! All registers that a callee saves are followed, not only sp and fp: the interpreter
+//! keeps its bytecode pc and its frame in such registers, and a frame of it that lies under
+//! a helper's frame shows them only to an unwinder that restores them.
+
+mod rule;
+
+pub use rule::Module;
+
+use thiserror::Error;
+use varid_shim::{Record, Regs};
+
+/// Why unwinding stopped before the outermost frame.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum UnwindError {
+    /// Not an ELF file, or one that contradicts itself.
+    #[error("cannot read unwind information: {0}")]
+    Elf(String),
+    /// The next frame lies beyond the stack that the sample has.
+    #[error("the copy of the stack ends here")]
+    NoStack,
+    /// Neither unwind information nor a frame pointer leads on.
+    #[error("no unwind information for address {0:#x}")]
+    NoInfo(u64),
+    /// An address that is in no mapping of the process.
+    #[error("address {0:#x} is in no mapping")]
+    NoMapping(u64),
+    /// The next frame would not lie above this one.
+    #[error("frames do not ascend at {0:#x}")]
+    NotAscending(u64),
+}
+
+/// A native frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeFrame {
+    /// The instruction: of the leaf itself, else the return address into this frame.
+    pub ip: u64,
+    /// The stack pointer in this frame: nothing of it lies below.
+    pub sp: u64,
+    /// Its registers, as far as they are known.
+    pub regs: Regs,
+}
+
+/// A stack, leaf first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NativeStack {
+    /// The frames.
+    pub frames: Vec<NativeFrame>,
+    /// Address above the last frame of the list: its own frame ends there, if known.
+    pub end: Option<u64>,
+    /// Why there are no more; none: the outermost frame was reached, or `until`.
+    pub stopped: Option<UnwindError>,
+}
+
+/// No thread's stack is deeper; a longer one is a loop.
+const MAX_FRAMES: usize = 4096;
+
+/// Unwinds a record's user stack until a frame encloses `until` (an address of the stack),
+/// or to the outermost frame. `module_at`: the module that an address lies in and the
+/// address in the module's own terms.
+pub fn unwind<'m>(
+    record: &Record,
+    until: Option<u64>,
+    mut module_at: impl FnMut(u64) -> Option<(std::cell::RefMut<'m, Module>, u64)>,
+) -> NativeStack {
+    let mut stack = NativeStack::default();
+    let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else { return stack };
+    let read = |address: u64| -> Option<u64> {
+        let offset = usize::try_from(address.checked_sub(record.stack_addr)?).ok()?;
+        let word = record.stack.get(offset..offset.checked_add(8)?)?;
+        word.try_into().ok().map(u64::from_le_bytes)
+    };
+    let mut frame = NativeFrame { ip, sp, regs: record.regs };
+    loop {
+        stack.frames.push(frame);
+        // A return address may lie behind the function that made the call.
+        let lookup = if stack.frames.len() == 1 { frame.ip } else { frame.ip.wrapping_sub(1) };
+        let step = step(&frame, lookup, &read, &mut module_at, until);
+        match step {
+            Ok(Some(next)) if stack.frames.len() < MAX_FRAMES => {
+                stack.end = Some(next.sp);
+                frame = next;
+            }
+            Ok(_) => return stack,
+            Err(Stop::Enclosed(cfa)) => {
+                stack.end = Some(cfa);
+                return stack;
+            }
+            Err(Stop::Because(error)) => {
+                stack.end = None;
+                stack.stopped = Some(error);
+                return stack;
+            }
+        }
+    }
+}
+
+enum Stop {
+    /// The frame encloses the address that was asked for; it ends here.
+    Enclosed(u64),
+    Because(UnwindError),
+}
+
+impl From<UnwindError> for Stop {
+    fn from(error: UnwindError) -> Self {
+        Stop::Because(error)
+    }
+}
+
+fn step<'m>(
+    frame: &NativeFrame,
+    lookup: u64,
+    read: &dyn Fn(u64) -> Option<u64>,
+    module_at: &mut impl FnMut(u64) -> Option<(std::cell::RefMut<'m, Module>, u64)>,
+    until: Option<u64>,
+) -> Result<Option<NativeFrame>, Stop> {
+    let (mut module, address) = module_at(lookup).ok_or(UnwindError::NoMapping(frame.ip))?;
+    let (cfa, caller) = match module.rule(address) {
+        Some(rule) => {
+            let cfa = module.cfa(&rule, &frame.regs, read).ok_or(UnwindError::NoStack)?;
+            if until.is_some_and(|until| cfa > until) {
+                return Err(Stop::Enclosed(cfa));
+            }
+            (cfa, module.caller(&rule, cfa, &frame.regs, read)?)
+        }
+        None => by_frame_pointer(frame, read)?,
+    };
+    if cfa <= frame.sp {
+        return Err(UnwindError::NotAscending(frame.sp).into());
+    }
+    let Some(ip) = caller.ip().filter(|ip| *ip != 0) else { return Ok(None) };
+    Ok(Some(NativeFrame { ip, sp: cfa, regs: caller }))
+}
+
+/// Code without unwind information that keeps a frame pointer: {caller's fp, return address}.
+fn by_frame_pointer(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Result<(u64, Regs), Stop> {
+    let no_info = || UnwindError::NoInfo(frame.ip);
+    let fp = frame.regs.fp().filter(|fp| *fp >= frame.sp && fp % 8 == 0).ok_or_else(no_info)?;
+    let (next_fp, ip) = (read(fp).ok_or_else(no_info)?, read(fp.wrapping_add(8)).ok_or_else(no_info)?);
+    let cfa = fp.wrapping_add(16);
+    let mut regs = Regs::default();
+    regs.set_frame(ip, cfa, next_fp);
+    Ok((cfa, regs))
+}

@@ -1,0 +1,228 @@
+//! How to get from a frame to its caller: rules of a module's call frame information.
+
+use crate::unwind::UnwindError;
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation, EvaluationResult,
+    LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Value,
+};
+use object::{Object, ObjectSection, ObjectSegment};
+use std::collections::HashMap;
+use std::rc::Rc;
+use varid_shim::{REGS, Regs};
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// The column of the return address.
+const RETURN_ADDRESS: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 30 };
+/// The DWARF number of the stack pointer.
+const SP: u16 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
+/// The DWARF number of the instruction pointer in a record's registers.
+const IP: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 32 };
+
+const ENCODING: Encoding = Encoding { format: gimli::Format::Dwarf32, version: 4, address_size: 8 };
+
+/// Evaluating one expression takes no more operations than this: none that a compiler
+/// writes comes near.
+const MAX_OPERATIONS: u32 = 256;
+
+/// Where a register of the caller is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Saved {
+    /// Nowhere: it is lost; for the return address: this is the outermost frame.
+    Undefined,
+    /// In memory at CFA + offset.
+    At(i64),
+    /// It is CFA + offset.
+    Is(i64),
+    /// In another register.
+    In(u16),
+    /// In memory at the address that an expression computes.
+    AtExpression(UnwindExpression<usize>),
+    /// It is what an expression computes.
+    IsExpression(UnwindExpression<usize>),
+}
+
+/// Where the canonical frame address is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Cfa {
+    Register(u16, i64),
+    Expression(UnwindExpression<usize>),
+}
+
+/// The rules of one instruction address; a register without one is unchanged.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    cfa: Cfa,
+    saved: Vec<(u16, Saved)>,
+    return_address: Saved,
+}
+
+/// Reads one word of the process, if the sample has it.
+pub type ReadWord<'a> = &'a dyn Fn(u64) -> Option<u64>;
+
+/// What unwinding one frame needs of a module; rules are computed once per address.
+#[derive(Debug)]
+pub struct Module {
+    eh_frame: Vec<u8>,
+    eh_frame_hdr: Vec<u8>,
+    bases: BaseAddresses,
+    /// File offset, address, bytes of each loaded segment.
+    segments: Vec<(u64, u64, u64)>,
+    rules: HashMap<u64, Option<Rc<Rule>>>,
+}
+
+impl Module {
+    /// Reads an ELF file's unwind information; a file without any gives a module without rules.
+    pub fn parse(bytes: &[u8]) -> Result<Self, UnwindError> {
+        let file = object::File::parse(bytes).map_err(|error| UnwindError::Elf(error.to_string()))?;
+        let section = |name: &str| {
+            let section = file.section_by_name(name)?;
+            Some((section.address(), section.data().ok()?.to_vec()))
+        };
+        let (frame_address, eh_frame) = section(".eh_frame").unwrap_or_default();
+        let (hdr_address, eh_frame_hdr) = section(".eh_frame_hdr").unwrap_or_default();
+        let (text_address, _) = section(".text").unwrap_or_default();
+        Ok(Self {
+            eh_frame,
+            eh_frame_hdr,
+            bases: BaseAddresses::default()
+                .set_eh_frame(frame_address)
+                .set_eh_frame_hdr(hdr_address)
+                .set_text(text_address),
+            segments: file
+                .segments()
+                .map(|segment| (segment.file_range().0, segment.address(), segment.file_range().1))
+                .collect(),
+            rules: HashMap::new(),
+        })
+    }
+
+    /// The address, in the module's own terms, of a byte of its file.
+    pub fn address_of_offset(&self, offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|(start, address, len)| {
+            let into = offset.checked_sub(*start)?;
+            (into < *len).then(|| address.wrapping_add(into))
+        })
+    }
+
+    /// The rules at an address of the module, if it has any there.
+    pub fn rule(&mut self, address: u64) -> Option<Rc<Rule>> {
+        if let Some(known) = self.rules.get(&address) {
+            return known.clone();
+        }
+        let rule = self.compute(address).map(Rc::new);
+        self.rules.insert(address, rule.clone());
+        rule
+    }
+
+    fn compute(&self, address: u64) -> Option<Rule> {
+        let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
+        section.set_address_size(ENCODING.address_size);
+        let mut context = UnwindContext::new();
+        let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian).parse(&self.bases, ENCODING.address_size);
+        let table = table.ok().as_ref().and_then(ParsedEhFrameHdr::table).map(|table| table.fde_for_address(
+            &section, &self.bases, address, EhFrame::cie_from_offset,
+        ));
+        let fde = match table {
+            Some(fde) => fde,
+            None => section.fde_for_address(&self.bases, address, EhFrame::cie_from_offset),
+        };
+        let fde = fde.ok()?;
+        let row = fde.unwind_info_for_address(&section, &self.bases, &mut context, address).ok()?;
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
+            CfaRule::Expression(expression) => Cfa::Expression(*expression),
+        };
+        let saved = |register: u16| -> Option<Saved> {
+            Some(match row.register(gimli::Register(register))? {
+                RegisterRule::Undefined => Saved::Undefined,
+                RegisterRule::SameValue => return None,
+                RegisterRule::Offset(offset) => Saved::At(offset),
+                RegisterRule::ValOffset(offset) => Saved::Is(offset),
+                RegisterRule::Register(register) => Saved::In(register.0),
+                RegisterRule::Expression(expression) => Saved::AtExpression(expression),
+                RegisterRule::ValExpression(expression) => Saved::IsExpression(expression),
+                _ => Saved::Undefined,
+            })
+        };
+        Some(Rule {
+            cfa,
+            saved: REGS
+                .iter()
+                .map(|reg| reg.dwarf)
+                .filter(|register| ![SP, IP, RETURN_ADDRESS].contains(register))
+                .filter_map(|register| Some((register, saved(register)?)))
+                .collect(),
+            return_address: saved(RETURN_ADDRESS).unwrap_or(Saved::In(RETURN_ADDRESS)),
+        })
+    }
+
+    /// The CFA of a frame, as far as its registers and the sample's stack tell.
+    pub fn cfa(&self, rule: &Rule, regs: &Regs, read: ReadWord<'_>) -> Option<u64> {
+        match &rule.cfa {
+            Cfa::Register(register, offset) => Some(regs.get(*register)?.wrapping_add_signed(*offset)),
+            Cfa::Expression(expression) => self.evaluate(expression, regs, read, None),
+        }
+    }
+
+    /// The caller's registers. None in the place of its ip: this is the outermost frame.
+    pub fn caller(&self, rule: &Rule, cfa: u64, regs: &Regs, read: ReadWord<'_>) -> Result<Regs, UnwindError> {
+        let mut caller = *regs;
+        let value = |saved: &Saved| -> Option<u64> {
+            match saved {
+                Saved::Undefined => None,
+                Saved::At(offset) => read(cfa.wrapping_add_signed(*offset)),
+                Saved::Is(offset) => Some(cfa.wrapping_add_signed(*offset)),
+                Saved::In(register) => regs.get(*register),
+                Saved::AtExpression(expression) => read(self.evaluate(expression, regs, read, Some(cfa))?),
+                Saved::IsExpression(expression) => self.evaluate(expression, regs, read, Some(cfa)),
+            }
+        };
+        for (register, saved) in &rule.saved {
+            caller.set(*register, value(saved));
+        }
+        caller.set(SP, Some(cfa));
+        caller.set(IP, match &rule.return_address {
+            Saved::Undefined => None,
+            saved => Some(value(saved).ok_or(UnwindError::NoStack)?),
+        });
+        if RETURN_ADDRESS != IP {
+            caller.set(RETURN_ADDRESS, caller.get(IP));
+        }
+        Ok(caller)
+    }
+
+    fn evaluate(
+        &self,
+        expression: &UnwindExpression<usize>,
+        regs: &Regs,
+        read: ReadWord<'_>,
+        initial: Option<u64>,
+    ) -> Option<u64> {
+        let section = EhFrame::new(&self.eh_frame, LittleEndian);
+        let expression = expression.get(&section).ok()?;
+        let mut evaluation: Evaluation<Slice<'_>> = expression.evaluation(ENCODING);
+        evaluation.set_max_iterations(MAX_OPERATIONS);
+        if let Some(initial) = initial {
+            evaluation.set_initial_value(initial);
+        }
+        let mut result = evaluation.evaluate().ok()?;
+        loop {
+            result = match result {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    evaluation.resume_with_register(Value::Generic(regs.get(register.0)?)).ok()?
+                }
+                EvaluationResult::RequiresMemory { address, .. } => {
+                    evaluation.resume_with_memory(Value::Generic(read(address)?)).ok()?
+                }
+                _ => return None,
+            };
+        }
+        match evaluation.as_result().first()?.location {
+            Location::Address { address } => Some(address),
+            Location::Register { register } => regs.get(register.0),
+            _ => None,
+        }
+    }
+}

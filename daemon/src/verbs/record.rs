@@ -1,0 +1,98 @@
+//! `varid record`: a session in the foreground.
+
+use super::launch::Held;
+use crate::cli::RecordArgs;
+use crate::paths;
+use crate::session::{Session, SessionControl, TargetSpec};
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Records until the command ends, the time is over, or a signal comes.
+pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    let mut held = None;
+    let target = match (args.target.spec(), args.command.is_empty()) {
+        (Some(target), true) => target,
+        (None, false) => {
+            let child = Held::start(&args.command)?;
+            let line = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+            let target = TargetSpec::Command(child.child.id(), line);
+            held = Some(child);
+            target
+        }
+        (Some(_), false) => bail!("name a process or give a command, not both"),
+        (None, true) => bail!("nothing to profile: give a command after --, or --app, --pid or --all"),
+    };
+    let result = record(args, target, held.as_mut());
+    if let Some(held) = &mut held {
+        end(held, result.is_err());
+    }
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> anyhow::Result<()> {
+    let output = match &args.sampling.output {
+        Some(output) => output.clone(),
+        None => paths::new_session(&target)?,
+    };
+    let control = Arc::new(SessionControl::default());
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, control.stop.clone()).context("cannot watch for signals")?;
+    }
+    let session = Session::start(args.sampling.options(target, output)?, control.clone())?;
+    if let Some(held) = held {
+        held.release().context("cannot release the command")?;
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let progress = show_progress(control.clone(), over.clone());
+    let result = session.run();
+    over.store(true, Ordering::Relaxed);
+    // It only draws; that it could not be joined loses nothing.
+    let _ = progress.join();
+    let output = result?;
+    paths::set_last(&output).context("cannot note the last session")?;
+    eprintln!(
+        "varid: {} samples in {}",
+        control.samples.load(Ordering::Relaxed),
+        output.display()
+    );
+    Ok(())
+}
+
+/// A line that counts, where a terminal is.
+fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::default_spinner());
+        while !over.load(Ordering::Relaxed) {
+            bar.set_message(format!(
+                "{} samples, {} processes, {} lost",
+                control.samples.load(Ordering::Relaxed),
+                control.processes.load(Ordering::Relaxed),
+                control.lost.load(Ordering::Relaxed)
+            ));
+            bar.tick();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        bar.finish_and_clear();
+    })
+}
+
+/// The command does not outlive its recording, as with perf.
+fn end(held: &mut Held, failed: bool) {
+    let running = matches!(held.child.try_wait(), Ok(None));
+    if running {
+        let signal = if failed { Signal::SIGKILL } else { Signal::SIGTERM };
+        // It may have ended just now.
+        let _ = kill(Pid::from_raw(held.child.id() as i32), signal);
+    }
+    match held.child.wait() {
+        Ok(status) if !status.success() && !running => tracing::warn!("the command ended with {status}"),
+        _ => {}
+    }
+}
