@@ -130,6 +130,8 @@ static const struct varid_build builds[] = {
 			.dex_file_begin = 8,
 		},
 		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
+		.dex_debug = 0x8ae0d8,
+		.dex_debug_hook = 0x8ae0d0,
 		.text_start = 0x157900,
 		.text_end = 0x7c9f96,
 		.ranges = debian_11_amd64,

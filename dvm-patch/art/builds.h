@@ -26,6 +26,9 @@ struct varid_build {
 	struct varid_layout layout;
 	/* The word, from the load base, that holds tls_offset: a GOT entry. */
 	varid_u64 tls_word;
+	/* __dex_debug_descriptor and __dex_debug_register_code_ptr, from the load base. */
+	varid_u64 dex_debug;
+	varid_u64 dex_debug_hook;
 	varid_u32 text_start; /* executable code, from the load base */
 	varid_u32 text_end;
 	const struct varid_build_range *ranges; /* sorted, disjoint */

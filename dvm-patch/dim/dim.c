@@ -179,10 +179,11 @@ static int begin(void)
 		return 0;
 	if (dim.pid != process())
 		dim_after_fork();
-	if (!dim.shared)
-		return 0;
 	take_lock();
-	return 1;
+	if (dim.image && dim.shared)
+		return 1;
+	release_lock();
+	return 0;
 }
 
 static void describe(struct varid_part *part, const void *table, const void *image, varid_u32 entry_size,
@@ -403,4 +404,17 @@ void dim_after_fork(void)
 	dim.pid = pid;
 	adopt_threads();
 	publish(pid);
+}
+
+void dim_shutdown(void)
+{
+	struct image *image = dim.image;
+
+	if (!begin())
+		return;
+	unmap(dim.shared, sizeof(*dim.shared));
+	dim.shared = 0;
+	dim.image = 0;
+	release_lock();
+	unmap(image, sizeof(*image));
 }

@@ -13,6 +13,8 @@
 #include "varid_tunnel.h"
 
 #define DIM_HIDDEN __attribute__((visibility("hidden")))
+#define DIM_BARRIER() __asm__ volatile("" ::: "memory")
+#define DIM_INLINE static inline __attribute__((always_inline))
 
 /*
  * Publishes the tunnel. layout and ranges are copied; for VARID_LAYOUT_SHADOW dim sets
@@ -34,21 +36,10 @@ DIM_HIDDEN void dim_dex_gone(varid_u64 start);
  */
 DIM_HIDDEN void dim_after_fork(void);
 
-#ifndef DIM_NO_SHADOW
+/* The VM ends and the process goes on: the tunnel goes, and dim is off. */
+DIM_HIDDEN void dim_shutdown(void);
 
-#define DIM_DEFAULT_DEPTH 8192
-
-/* The calling thread's shadow stack, or null: dim is off, or the thread is not the VM's. */
-#define DIM_TLS __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread
-extern DIM_TLS struct varid_shadow *dim_shadow;
-
-/* Gives the calling thread a shadow stack of so many records. */
-DIM_HIDDEN void dim_thread_start(varid_u32 records);
-DIM_HIDDEN void dim_thread_exit(void);
-
-#define DIM_BARRIER() __asm__ volatile("" ::: "memory")
-#define DIM_INLINE static inline __attribute__((always_inline))
-
+/* What tls_offset counts from. */
 DIM_INLINE unsigned long dim_thread_pointer(void)
 {
 	unsigned long tp;
@@ -62,6 +53,18 @@ DIM_INLINE unsigned long dim_thread_pointer(void)
 #endif
 	return tp;
 }
+
+#ifndef DIM_NO_SHADOW
+
+#define DIM_DEFAULT_DEPTH 8192
+
+/* The calling thread's shadow stack, or null: dim is off, or the thread is not the VM's. */
+#define DIM_TLS __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread
+extern DIM_TLS struct varid_shadow *dim_shadow;
+
+/* Gives the calling thread a shadow stack of so many records. */
+DIM_HIDDEN void dim_thread_start(varid_u32 records);
+DIM_HIDDEN void dim_thread_exit(void);
 
 DIM_INLINE varid_u64 dim_stack_pointer(void)
 {

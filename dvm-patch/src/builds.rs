@@ -18,6 +18,8 @@ pub struct Build {
     name: *const c_char,
     layout: Layout,
     tls_word: u64,
+    dex_debug: u64,
+    dex_debug_hook: u64,
     text_start: u32,
     text_end: u32,
     ranges: *const BuildRange,

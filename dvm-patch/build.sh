@@ -1,0 +1,17 @@
+#!/bin/sh
+# Builds what is loaded into VMs: build.sh OUTDIR -> OUTDIR/libvarid_art.so
+# CC and CFLAGS are heeded, so that it can be built for another machine.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:?usage: build.sh OUTDIR}
+
+mkdir -p "$out"
+# Never unloaded: ART may be in its hook at any time.
+# shellcheck disable=SC2086 # CFLAGS is a list
+"${CC:-cc}" ${CFLAGS:-} -std=gnu11 -O2 -g -Wall -Wextra -Werror \
+	-shared -fPIC -fvisibility=hidden -DDIM_NO_SHADOW \
+	-I "$here/include" -I "$here/dim" -I "$here/art" \
+	"$here/art/agent.c" "$here/art/builds.c" "$here/dim/dim.c" \
+	-pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,-soname,libvarid_art.so \
+	-o "$out/libvarid_art.so"

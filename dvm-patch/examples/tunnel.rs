@@ -1,0 +1,31 @@
+//! What does the VM of a running process say about itself? `tunnel PID`
+
+use varid_tunnel::layout::validate_layout;
+use varid_tunnel::reader::Tunnel;
+use varid_tunnel::{ProcessMemory, abi};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let pid: u32 = std::env::args()
+        .nth(1)
+        .ok_or("usage: tunnel PID")?
+        .parse()?;
+    let memory = ProcessMemory::new(pid);
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    for line in maps.lines().filter(|line| line.contains(abi::NAME)) {
+        let (start, end) = line
+            .split_whitespace()
+            .next()
+            .and_then(|range| range.split_once('-'))
+            .ok_or("a map without addresses")?;
+        let start = u64::from_str_radix(start, 16)?;
+        let len = u64::from_str_radix(end, 16)?.saturating_sub(start);
+        println!("{line}");
+        let description = Tunnel::read(&memory, start, len, pid)?;
+        println!("{description:#x?}");
+        println!(
+            "threads confirmed: {}",
+            validate_layout(&description, &memory)?
+        );
+    }
+    Ok(())
+}
