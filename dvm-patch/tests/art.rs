@@ -1,0 +1,263 @@
+//! Does ART, with the agent in it, say what is true?
+//!
+//! Takes a real VM: the environment's VARID_ARTVM names it (`cargo build --release -p artvm`).
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use support::{compile, crate_dir, tunnels};
+use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, VM_ART};
+use varid_tunnel::method::{MethodId, resolve_method};
+use varid_tunnel::reader::{Description, Tunnel};
+use varid_tunnel::{Error, Memory, ProcessMemory};
+
+/// What the tests run, built in a folder that goes when they end.
+struct Setup {
+    dir: tempfile::TempDir,
+    artvm: PathBuf,
+}
+
+impl Setup {
+    /// `None` where there is no VM to test with.
+    fn new() -> Option<Self> {
+        let Some(artvm) = std::env::var_os("VARID_ARTVM").map(PathBuf::from) else {
+            eprintln!("not tested: VARID_ARTVM names no artvm");
+            return None;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        build_agent(dir.path());
+        let jars = [
+            "smali",
+            "smali-util",
+            "dexlib2",
+            "jcommander",
+            "guava",
+            "antlr3-runtime",
+        ];
+        let classpath = jars
+            .map(|jar| format!("/usr/share/java/{jar}.jar"))
+            .join(":");
+        let smali = Command::new("java")
+            .args(["-cp", &classpath, "org.jf.smali.Main", "assemble", "-o"])
+            .arg(dir.path().join("app.dex"))
+            .arg(crate_dir().join("tests/support/Main.smali"))
+            .status()
+            .unwrap();
+        assert!(smali.success());
+        Some(Self { dir, artvm })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.artvm);
+        command
+            .arg("--dex")
+            .arg(self.path("app.dex"))
+            .env("VARID_ART_AGENT", self.path("libvarid_art.so"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        command
+    }
+}
+
+/// A VM that is killed at the end, however the test ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn build_agent(out: &Path) {
+    let built = Command::new(crate_dir().join("build.sh"))
+        .arg(out)
+        .status()
+        .unwrap();
+    assert!(built.success());
+}
+
+fn read(pid: u32) -> Result<Description, Error> {
+    let tunnels = tunnels(pid);
+    assert_eq!(tunnels.len(), 1, "{tunnels:?}");
+    let (start, len, _) = tunnels[0];
+    Tunnel::read(&ProcessMemory::new(pid), start, len, pid)
+}
+
+/// The outermost frame's method and bytecode pc, by the layout, of a thread that runs on
+/// meanwhile: an error is as likely as not.
+fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), Error> {
+    let memory = ProcessMemory::new(pid);
+    let layout = &of.layout;
+    let word = |at: u64| memory.read_word(at, layout.word);
+    let mut fragment = base + u64::from(layout.thread_fragment);
+    let mut outermost = 0;
+    for _ in 0..100 {
+        let mut frame = word(fragment + u64::from(layout.fragment_top))?;
+        while frame != 0 && frame > outermost {
+            outermost = frame;
+            frame = word(frame + u64::from(layout.frame_link))?;
+        }
+        fragment = word(fragment + u64::from(layout.fragment_link))?;
+        if fragment == 0 {
+            break;
+        }
+    }
+    let method = word(outermost + u64::from(layout.frame_method))?;
+    let pc = word(outermost + u64::from(layout.frame_pc))?;
+    let id = resolve_method(layout, &memory, method)?;
+    id.map(|id| (id, pc)).ok_or(Error::Method {
+        method,
+        what: "runtime method",
+    })
+}
+
+#[test]
+fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
+    let Some(setup) = Setup::new() else { return };
+    let late = setup.path("liblate.so");
+    compile(
+        &[crate_dir().join("tests/support/late_dex.c")],
+        &["-shared", "-fPIC"],
+        &late,
+    );
+    let child = setup
+        .command()
+        .arg("--lib")
+        .arg(&late)
+        .args(["--name", "org.example.tunnel"])
+        .args(["org.example.tunnel.Main", "run", "-1"])
+        .env("LATE_DEX", setup.path("app.dex"))
+        .spawn()
+        .unwrap();
+    let mut vm = Running(child);
+    let pid = vm.0.id();
+    let mut line = String::new();
+    BufReader::new(vm.0.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[0], "ready", "{line}");
+    let hex = |word: &str| u64::from_str_radix(word, 16).unwrap();
+    let (thread, kept, gone) = (hex(words[1]), hex(words[3]), hex(words[4]));
+
+    let description = read(pid).unwrap();
+    assert_eq!(description.vm, VM_ART);
+    assert!(!description.inherited);
+    let bodies = description.ranges.iter().filter(|r| r.kind == RANGE_BODY);
+    assert_eq!(bodies.count(), 1);
+    let named = |name: &str| {
+        let mut codes = description.codes.iter();
+        codes.find(|code| code.location.ends_with(name)).unwrap()
+    };
+    assert_eq!(named("/boot.dex").flags, CODE_BOOT);
+    let late = description.codes.iter().find(|code| code.start == kept);
+    assert_eq!(late.unwrap().flags, 0);
+    assert!(description.codes.iter().all(|code| code.start != gone));
+    let app = description
+        .codes
+        .iter()
+        .find(|code| code.location.ends_with("/app.dex") && code.start != kept)
+        .unwrap();
+    let size = std::fs::metadata(setup.path("app.dex")).unwrap().len();
+    assert_eq!((app.size, app.flags), (size, 0));
+    assert_eq!(description.codes.len(), 3);
+
+    let memory = ProcessMemory::new(pid);
+    let tid = memory.read_u32(thread + u64::from(description.layout.thread_tid));
+    assert_eq!(tid.unwrap().to_string(), words[2]);
+    // The thread may not have entered the method yet.
+    let found = (0..1_000_000).find_map(|_| outermost(pid, &description, thread).ok());
+    let (method, pc) = found.expect("no frame was ever seen");
+    assert_eq!(method.dex_begin, app.start);
+    // methods are sorted by name: leaf, run; code follows the code item's 16 bytes
+    assert_eq!(method.method_index, 1);
+    let code = app.start + u64::from(method.code_off) + 16;
+    assert!((code..code + 24).contains(&pc), "{pc:#x} {code:#x}");
+}
+
+#[test]
+fn a_vm_with_the_agent_ends_as_one_without() {
+    let Some(setup) = Setup::new() else { return };
+    let run = |no_dim: bool| {
+        let output = setup
+            .command()
+            .args(if no_dim { &["--no-dim"][..] } else { &[] })
+            .args(["--name", "org.example.tunnel"])
+            .args(["org.example.tunnel.Main", "run", "1000"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (output.stdout, output.stderr)
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
+fn a_zygotes_child_has_a_tunnel_of_its_own() {
+    let Some(setup) = Setup::new() else { return };
+    let mut zygote = Running(setup.command().arg("--zygote").spawn().unwrap());
+    let parent = zygote.0.id();
+    let mut input = zygote.0.stdin.take().unwrap();
+    writeln!(input, "org.example.child org.example.tunnel.Main run -1").unwrap();
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let child: u32 = (0..10_000_000)
+        .find_map(|_| std::fs::read_to_string(&children).ok()?.trim().parse().ok())
+        .expect("no child");
+    // Its first steps are under way: until they are done it has its parent's, or none.
+    let own = (0..1_000_000).find_map(|_| {
+        let (start, len, _) = tunnels(child).first()?.clone();
+        let read = Tunnel::read(&ProcessMemory::new(child), start, len, child).ok()?;
+        (!read.inherited).then_some(read)
+    });
+    let parents = read(parent).unwrap();
+    // By the program, so that no unsafe code is needed here.
+    let killed = Command::new("kill")
+        .arg(child.to_string())
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let own = own.expect("the child has no tunnel of its own");
+    assert_eq!((own.pid, parents.pid), (child, parent));
+    assert_eq!(own.layout, parents.layout);
+    assert_eq!(own.codes, parents.codes);
+}
+
+#[test]
+fn the_agent_publishes_nothing_where_it_knows_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    build_agent(dir.path());
+    let program = dir.path().join("load_agent");
+    compile(
+        &[crate_dir().join("tests/support/load_agent.c")],
+        &["-ldl"],
+        &program,
+    );
+    let library = dir.path().join("libart.so.0");
+    let source = dir.path().join("empty.c");
+    std::fs::write(&source, "int empty;\n").unwrap();
+    let build_id = ["-shared", "-fPIC", "-Wl,--build-id=0x0123456789abcdef"];
+    compile(&[source], &build_id, &library);
+    for (library, line) in [
+        (None, "varid: no libart.so in this process: no tunnel\n"),
+        (
+            Some(library),
+            "varid: libart with build-id 0123456789abcdef is none of the known builds: no tunnel\n",
+        ),
+    ] {
+        let output = Command::new(&program)
+            .arg(dir.path().join("libvarid_art.so"))
+            .args(library)
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "0 0\n");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), line);
+    }
+}
