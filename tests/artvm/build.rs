@@ -14,6 +14,8 @@ const LIBRARIES: [(&str, &str, &[&str]); 3] = [
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=native");
+    // src/worker_stacks.rs: libart finds it only if the executable exports it.
+    println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=pthread_attr_setstack");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     // OUT_DIR is PROFILE/build/artvm-HASH/out: the executable goes to PROFILE.
     let profile = out

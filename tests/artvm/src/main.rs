@@ -8,6 +8,7 @@ mod options;
 mod process_name;
 mod uncaught;
 mod vm;
+mod worker_stacks;
 mod zygote;
 
 use std::io::{ErrorKind, Read, Write};
