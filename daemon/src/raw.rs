@@ -11,6 +11,10 @@ use std::path::Path;
 /// Bytes of the file's header (tools/perf/Documentation/perf.data-file-format.txt).
 const HEADER: u64 = 104;
 
+/// Bytes of the attribute (PERF_ATTR_SIZE_VER5): a perf that is older than our headers refuses
+/// a longer one, and nothing beyond is used.
+const ATTR: u32 = 112;
+
 /// The file.
 #[derive(Debug)]
 pub struct RawFile {
@@ -23,10 +27,11 @@ impl RawFile {
     /// Starts the file: header and attribute, no records.
     pub fn create(path: &Path, attr: &perf_event_attr) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-        let attr_len = size_of::<perf_event_attr>();
-        // SAFETY: the attribute is plain data without padding, and lives through the call.
-        let attr_bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), attr_len) };
-        let entry = attr_len as u64 + 16; // the attribute, then where its ids are: nowhere
+        let attr = perf_event_attr { size: ATTR, ..*attr };
+        // SAFETY: the attribute is plain data without padding, longer than the part that is
+        // taken, and lives as long as the slice.
+        let attr_bytes = unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), ATTR as usize) };
+        let entry = u64::from(ATTR) + 16; // the attribute, then where its ids are: nowhere
         let data_start = HEADER + entry;
         let mut head = b"PERFILE2".to_vec();
         for word in [HEADER, entry, HEADER, entry, data_start, 0, 0, 0, 0, 0, 0, 0] {

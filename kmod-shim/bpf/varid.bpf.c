@@ -323,9 +323,9 @@ static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target
 		return VARID_STACK_SLICE;
 	// One word more than the frame's address: a quick frame's return address lies at it.
 	len = frame.addr + sizeof(__u64) - s->record.stack_addr;
-	if (len > VARID_STACK_SLICE) {
+	if (len > VARID_STACK_REACH) {
 		s->record.flags |= VARID_STACK_TRUNCATED;
-		return VARID_STACK_SLICE;
+		return VARID_STACK_REACH;
 	}
 	return len;
 }

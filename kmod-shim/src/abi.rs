@@ -8,8 +8,11 @@ pub const RECORD_REGS: usize = 16;
 /// Most managed frames in a record.
 pub const MAX_FRAMES: usize = 256;
 
-/// Bytes of stack that `--stack vertical` copies at most.
+/// Bytes of stack that `--stack vertical` copies of a thread without managed frames.
 pub const STACK_SLICE: usize = 4096;
+
+/// Bytes of stack that `--stack vertical` copies at most to reach the first managed frame.
+pub const STACK_REACH: usize = 16384;
 
 /// Bytes of stack that `--stack full` copies at most.
 pub const STACK_FULL: usize = 53248;
@@ -145,6 +148,7 @@ mod tests {
         for (name, value) in [
             ("VARID_MAX_FRAMES", MAX_FRAMES),
             ("VARID_STACK_SLICE", STACK_SLICE),
+            ("VARID_STACK_REACH", STACK_REACH),
             ("VARID_STACK_FULL", STACK_FULL),
             ("VARID_REGS", RECORD_REGS),
             ("VARID_IN_KERNEL", flags::IN_KERNEL as usize),

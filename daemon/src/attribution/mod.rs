@@ -35,6 +35,7 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
         remap,
         // A kernel sample's user frames are all callers of the kernel's.
         leaf: !record.has(flags::IN_KERNEL),
+        native_stretch: false,
         user: Vec::with_capacity(record.frames.len().saturating_add(8)),
     };
 
@@ -49,15 +50,17 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
             .map(|frame| frame.addr);
         unwind_in(chain.process, record, until)
     };
-    if let (true, Some(vm)) = (record.has(flags::NO_WALK), &vm) {
-        managed = walk_copy(record, vm, &native);
-    }
+    let mut incomplete = record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None;
     if let Some(vm) = &vm {
+        // Not walked at the sample: the copy of the stack holds the inner frames.
+        if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
+            (managed, incomplete) = walk_copy(record, vm, &native);
+        }
         exact_pcs(&mut managed, vm, &native);
     }
 
     chain.merge(&native, &managed, vm.as_ref(), stack);
-    chain.finish(record, &native, &managed, in_interpreter, stack);
+    chain.finish(record, &native, &managed, in_interpreter, incomplete);
     let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
     Attributed { user: chain.user, transition }
 }
@@ -81,9 +84,9 @@ fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeSt
     })
 }
 
-/// For sources that cannot walk at the sample: the frames that the copy of the stack holds,
-/// from each interpreter frame's own registers.
-fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> Vec<ManagedFrame> {
+/// The frames that the copy of the stack holds, from each interpreter frame's own registers;
+/// and whether the copy ends before they do.
+fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> (Vec<ManagedFrame>, bool) {
     let read = |address: u64, to: &mut [u8]| -> bool {
         let from = address.checked_sub(record.stack_addr).and_then(|offset| usize::try_from(offset).ok());
         let bytes = from.and_then(|from| record.stack.get(from..from.checked_add(to.len())?));
@@ -96,11 +99,16 @@ fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> Vec<ManagedFrame
             continue;
         }
         let mut walk = Walk::from_frame(&vm.layout, address, pc, read);
-        while let Step::Frame(found) = walk.step() {
-            managed.push(found);
+        loop {
+            match walk.step() {
+                Step::Frame(found) => managed.push(found),
+                Step::End => break,
+                Step::Torn => return (managed, true),
+            }
         }
     }
-    managed
+    let cut = native.stopped == Some(UnwindError::NoStack) && !managed.is_empty();
+    (managed, cut)
 }
 
 /// The frame's address and bytecode pc that an interpreter loop's registers hold.
@@ -132,6 +140,8 @@ struct Chain<'a> {
     remap: &'a mut RemapTable,
     /// The next frame is the sampled instruction itself.
     leaf: bool,
+    /// Native frames that nobody unwound lie before the next one.
+    native_stretch: bool,
     user: Vec<u64>,
 }
 
@@ -165,18 +175,22 @@ impl Chain<'_> {
         if let Some(error) = native.stopped.as_ref().filter(|_| stack == Stack::Full || !rest.is_empty()) {
             self.marker(Marker::Reason(reason(error)));
         }
-        let mut rest = rest.iter().peekable();
-        while let Some(frame) = rest.next() {
+        for frame in rest {
             self.managed(frame);
             // Who called the outermost frame of a fragment is native; the next one out called that.
-            if frame.is_outermost() && rest.peek().is_some() {
-                self.marker(Marker::Native);
-            }
+            self.native_stretch |= frame.is_outermost();
         }
     }
 
     /// What is missing, said where it is missing.
-    fn finish(&mut self, record: &Record, native: &NativeStack, managed: &[ManagedFrame], in_interpreter: bool, stack: Stack) {
+    fn finish(
+        &mut self,
+        record: &Record,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+        in_interpreter: bool,
+        incomplete: bool,
+    ) {
         if in_interpreter && managed.is_empty() {
             let reason = match &self.process.vm_problem {
                 Some(_) => Reason::UnknownVm,
@@ -187,7 +201,7 @@ impl Chain<'_> {
             self.marker(Marker::Reason(reason));
         } else if record.has(flags::TORN) {
             self.marker(Marker::Reason(Reason::TornFrames));
-        } else if record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None {
+        } else if incomplete {
             self.marker(Marker::Reason(Reason::Truncated));
         }
     }
@@ -211,13 +225,18 @@ impl Chain<'_> {
     }
 
     fn managed(&mut self, frame: &ManagedFrame) {
-        let caller = u64::from(!self.leaf);
-        let address = match self.place(frame) {
-            Ok(Some(address)) => address,
-            Ok(None) => return,
-            Err(reason) => return self.marker(Marker::Reason(reason)),
-        };
-        self.push(address.wrapping_add(caller));
+        let place = self.place(frame);
+        if place == Ok(None) {
+            return;
+        }
+        if std::mem::take(&mut self.native_stretch) {
+            self.marker(Marker::Native);
+        }
+        match place {
+            Ok(Some(address)) => self.push(address.wrapping_add(u64::from(!self.leaf))),
+            Ok(None) => {}
+            Err(reason) => self.marker(Marker::Reason(reason)),
+        }
     }
 
     /// The address that stands for a managed frame; None: the VM's own method.

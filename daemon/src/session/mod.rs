@@ -102,6 +102,8 @@ pub struct SessionControl {
 const IDLE_MS: u16 = 50;
 /// The same while a VM or a name is awaited: what it does before it is found cannot be named.
 const AWAKE_MS: u16 = 2;
+/// A VM that a process has comes up within this time.
+const YOUTH: Duration = Duration::from_secs(2);
 /// How often everything is brought to the disk.
 const FLUSH: Duration = Duration::from_millis(500);
 /// Samples of a process without a name that are kept until it has one.
@@ -117,6 +119,8 @@ struct Tracked {
     held: Option<Vec<varid_shim::Record>>,
     /// It is varid's own child, and has not become the command yet.
     awaits_exec: bool,
+    /// When it was forked or became another program: a VM may come up in it.
+    born: Option<Instant>,
     /// In-body samples: tried, walked.
     trials: (u32, u32),
     main_thread_gone: bool,
@@ -291,7 +295,11 @@ impl Session {
 
     /// A process is being waited for, or one has a VM that is not up yet.
     fn awaits_something(&self) -> bool {
-        self.tracked.values().any(|tracked| tracked.held.is_some() || tracked.awaits_exec || tracked.process.awaits_vm())
+        self.tracked.values().any(|tracked| {
+            let young = tracked.born.is_some_and(|born| born.elapsed() < YOUTH);
+            let may_become_a_vm = young && tracked.process.vm.is_none();
+            tracked.held.is_some() || tracked.awaits_exec || tracked.process.awaits_vm() || may_become_a_vm
+        })
     }
 
     fn only_target_is_gone(&self) -> bool {
@@ -369,7 +377,7 @@ impl Session {
             process.vm.as_ref().map_or(String::new(), |vm| format!(", its VM known by {}", vm.known_by))
         );
         let awaits_exec = matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
-        self.admit(process, None, awaits_exec)?;
+        self.admit(process, None, awaits_exec, awaits_exec)?;
         for tid in tracker::threads(pid) {
             self.sampler.add_thread(tid)?;
         }
@@ -381,11 +389,12 @@ impl Session {
         process: Process,
         held: Option<Vec<varid_shim::Record>>,
         awaits_exec: bool,
+        born: bool,
     ) -> Result<(), SessionError> {
         let pid = process.pid;
         self.sampler.set_target(pid, &self.target_of(Some(&process)))?;
         self.tracked
-            .insert(pid, Tracked { process, held, awaits_exec, trials: (0, 0), main_thread_gone: false });
+            .insert(pid, Tracked { process, held, awaits_exec, born: born.then(Instant::now), trials: (0, 0), main_thread_gone: false });
         Ok(())
     }
 
@@ -494,6 +503,7 @@ impl Session {
             if exec {
                 tracked.process.exec();
                 tracked.awaits_exec = false;
+                tracked.born = Some(Instant::now());
                 tracked.trials = (0, 0);
                 self.retarget(pid)?;
             }
@@ -514,13 +524,13 @@ impl Session {
             let (child, held) = (parent.process.fork(pid), parent.held.is_some());
             self.recorder.write(&Record::Fork { time, pid, ppid, tid, ptid })?;
             if pid != ppid {
-                self.admit(child, held.then(Vec::new), false)?;
+                self.admit(child, held.then(Vec::new), false, true)?;
             }
         } else if pid != ppid && self.tracker.is_child_of_zygote(ppid) {
             let mut process = Process::new(pid);
             process.read_maps(&mut self.images);
             process.find_vm(&mut self.images);
-            self.admit(process, Some(Vec::new()), false)?;
+            self.admit(process, Some(Vec::new()), false, true)?;
             self.tracker.watch(pid);
         } else if pid != ppid {
             if matches!(self.options.target, TargetSpec::All) {
