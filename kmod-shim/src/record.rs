@@ -169,9 +169,9 @@ mod tests {
 
     fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<RawRecord>()];
-        bytes[56..60].copy_from_slice(&stack.to_le_bytes());
-        bytes[60..62].copy_from_slice(&frames.to_le_bytes());
-        bytes[62..64].copy_from_slice(&kernel.to_le_bytes());
+        bytes[48..52].copy_from_slice(&stack.to_le_bytes());
+        bytes[52..54].copy_from_slice(&frames.to_le_bytes());
+        bytes[54..56].copy_from_slice(&kernel.to_le_bytes());
         bytes
     }
 
