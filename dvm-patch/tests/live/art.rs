@@ -2,13 +2,11 @@
 //!
 //! Takes a real VM: the environment's VARID_ARTVM names it (`cargo build --release -p artvm`).
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use support::{compile, crate_dir, tunnels};
+use crate::support::{compile, crate_dir, tunnels};
 use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, VM_ART};
 use varid_tunnel::method::{MethodId, resolve_method};
 use varid_tunnel::reader::{Description, Tunnel};
@@ -43,7 +41,7 @@ impl Setup {
         let smali = Command::new("java")
             .args(["-cp", &classpath, "org.jf.smali.Main", "assemble", "-o"])
             .arg(dir.path().join("app.dex"))
-            .arg(crate_dir().join("tests/support/Main.smali"))
+            .arg(crate_dir().join("tests/programs/Main.smali"))
             .status()
             .unwrap();
         assert!(smali.success());
@@ -124,7 +122,7 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     let Some(setup) = Setup::new() else { return };
     let late = setup.path("liblate.so");
     compile(
-        &[crate_dir().join("tests/support/late_dex.c")],
+        &[crate_dir().join("tests/programs/late_dex.c")],
         &["-shared", "-fPIC"],
         &late,
     );
@@ -236,7 +234,7 @@ fn the_agent_publishes_nothing_where_it_knows_nothing() {
     build_agent(dir.path());
     let program = dir.path().join("load_agent");
     compile(
-        &[crate_dir().join("tests/support/load_agent.c")],
+        &[crate_dir().join("tests/programs/load_agent.c")],
         &["-ldl"],
         &program,
     );

@@ -1,12 +1,10 @@
 //! Does dim publish what happens, from the outside's view, and need nobody for it?
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use support::{compile, crate_dir, tunnels};
+use crate::support::{compile, crate_dir, tunnels};
 use varid_tunnel::abi::{self, Shadow, ShadowRecord};
 use varid_tunnel::layout::validate_layout;
 use varid_tunnel::reader::{Description, Tunnel};
@@ -25,7 +23,7 @@ impl Vm {
     fn start(dir: &Path) -> Self {
         let program = dir.join("events");
         let sources = [
-            crate_dir().join("tests/support/events.c"),
+            crate_dir().join("tests/programs/events.c"),
             crate_dir().join("dim/dim.c"),
         ];
         compile(&sources, &["-std=gnu11"], &program);
