@@ -23,12 +23,28 @@ pub struct Resolver {
     symbols: Vec<Symbol>,
     /// By image, first address and name.
     ids: HashMap<(ImageId, u64, String), SymbolId>,
+    /// User addresses that were looked up lately, at the place of their last bits.
+    recent: Vec<Recent>,
+    /// Grows with every change of the mappings.
+    generation: u64,
     /// Offsets of images that have been looked up.
     user: HashMap<(ImageId, u64), SymbolId>,
     /// Kernel addresses that have been looked up.
     kernel_user: HashMap<u64, SymbolId>,
     notes: BTreeSet<String>,
 }
+
+/// A user address that was looked up.
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    pid: u32,
+    address: u64,
+    generation: u64,
+    symbol: SymbolId,
+}
+
+/// Addresses that are kept in [`Resolver::recent`]; a power of two.
+const RECENT: usize = 1 << 13;
 
 /// Where kernel names come from.
 #[derive(Debug)]
@@ -59,6 +75,16 @@ impl Resolver {
             },
             symbols: Vec::new(),
             ids: HashMap::new(),
+            recent: vec![
+                Recent {
+                    pid: 0,
+                    address: 0,
+                    generation: 0,
+                    symbol: SymbolId(0),
+                };
+                RECENT
+            ],
+            generation: 1,
             user: HashMap::new(),
             kernel_user: HashMap::new(),
             notes: BTreeSet::new(),
@@ -68,6 +94,7 @@ impl Resolver {
     /// A mapping appeared.
     pub fn map(&mut self, mapping: &Mapping) {
         if !mapping.kernel {
+            self.changed();
             let image = self.images.of_mapping(mapping);
             let Mapping {
                 pid,
@@ -93,11 +120,13 @@ impl Resolver {
 
     /// A process was forked.
     pub fn fork(&mut self, parent: u32, child: u32) {
+        self.changed();
         self.spaces.fork(parent, child);
     }
 
     /// A process is gone, or another program runs in it.
     pub fn clear(&mut self, pid: u32) {
+        self.changed();
         self.spaces.clear(pid);
     }
 
@@ -113,6 +142,27 @@ impl Resolver {
         } else {
             address
         };
+        let place = usize::try_from(address).unwrap_or(0) & RECENT.saturating_sub(1);
+        let generation = self.generation;
+        if let Some(recent) = self.recent.get(place)
+            && (recent.pid, recent.address, recent.generation) == (pid, address, generation)
+        {
+            return recent.symbol;
+        }
+        let symbol = self.look_up(pid, address);
+        if let Some(recent) = self.recent.get_mut(place) {
+            *recent = Recent {
+                pid,
+                address,
+                generation,
+                symbol,
+            };
+        }
+        symbol
+    }
+
+    /// The symbol at a user address, by its mapping.
+    fn look_up(&mut self, pid: u32, address: u64) -> SymbolId {
         let Some(mapped) = self.spaces.lookup(pid, address) else {
             let image = self.images.named("[unknown]", Layer::Native);
             return self.intern(image, address, format!("{address:#x}"), None);
@@ -168,6 +218,10 @@ impl Resolver {
         let (images, notes) = self.images.into_parts();
         self.notes.extend(notes);
         (images, self.symbols, self.notes.into_iter().collect())
+    }
+
+    const fn changed(&mut self) {
+        self.generation = self.generation.saturating_add(1);
     }
 
     fn marker(&mut self, marker: Marker) -> SymbolId {

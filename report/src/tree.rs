@@ -44,19 +44,32 @@ pub enum Key {
 pub struct CallTree {
     /// A parent comes before its children.
     nodes: Vec<Node>,
-    /// The child of a node (`usize::MAX`: of none) with a key.
-    index: HashMap<(usize, Key), usize>,
+    /// The child of a node with an id; of [`NO_NODE`] these are tasks, else symbols.
+    index: HashMap<(u32, u32), u32>,
+    /// The nodes of the sample added last: the next one mostly starts alike.
+    last: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    parent: usize,
-    key: Key,
+    parent: u32,
+    /// Of a task if there is no parent, else of a symbol.
+    id: u32,
     own: Weight,
 }
 
-/// Instead of a parent for the roots.
-const NO_NODE: usize = usize::MAX;
+impl Node {
+    const fn key(self) -> Key {
+        if self.parent == NO_NODE {
+            Key::Task(TaskId(self.id))
+        } else {
+            Key::Symbol(SymbolId(self.id))
+        }
+    }
+}
+
+/// Instead of a parent for the roots, and of a group for what has none.
+const NO_NODE: u32 = u32::MAX;
 
 impl CallTree {
     /// Adds a sample: its frames from the outermost to the leaf.
@@ -66,11 +79,31 @@ impl CallTree {
         frames: impl IntoIterator<Item = SymbolId>,
         weight: Weight,
     ) {
-        let mut at = self.child(NO_NODE, Key::Task(task));
-        for symbol in frames {
-            at = self.child(at, Key::Symbol(symbol));
+        let ids = std::iter::once(task.0).chain(frames.into_iter().map(|symbol| symbol.0));
+        let (mut at, mut depth, mut alike) = (NO_NODE, 0usize, true);
+        for id in ids {
+            let same =
+                self.last.get(depth).copied().filter(|&node| {
+                    alike && get(&self.nodes, node).is_some_and(|node| node.id == id)
+                });
+            at = if let Some(node) = same {
+                node
+            } else {
+                if alike {
+                    self.last.truncate(depth);
+                    alike = false;
+                }
+                let node = self.child(at, id);
+                self.last.push(node);
+                node
+            };
+            depth = depth.saturating_add(1);
         }
-        if let Some(node) = self.nodes.get_mut(at) {
+        self.last.truncate(depth);
+        if let Some(node) = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.nodes.get_mut(at))
+        {
             node.own.add(weight);
         }
     }
@@ -100,63 +133,32 @@ impl CallTree {
         &self,
         group: impl Fn(Key) -> Option<G>,
     ) -> HashMap<G, Share> {
-        let mut shares: HashMap<G, Share> = HashMap::new();
-        let mut on_path: HashMap<G, u32> = HashMap::new();
-        self.walk(|step| match step {
-            Step::Enter {
-                key, own, total, ..
-            } => {
-                let Some(group) = group(key) else { return };
-                let share = shares.entry(group).or_default();
-                share.own.add(own);
-                if enter(&mut on_path, group) {
-                    share.total.add(total);
-                }
-            }
-            Step::Leave { key, .. } => {
-                if let Some(group) = group(key) {
-                    leave(&mut on_path, group);
-                }
-            }
-        });
-        shares
+        self.grouped(|node, _| group(node.key()))
     }
 
     /// The samples in which one symbol called another, each counted once for the pair.
     #[must_use]
     pub fn calls(&self) -> HashMap<(SymbolId, SymbolId), Weight> {
-        let mut calls: HashMap<_, Weight> = HashMap::new();
-        let mut on_path = HashMap::new();
-        self.walk(|step| match step {
-            Step::Enter {
-                parent: Some(Key::Symbol(caller)),
-                key: Key::Symbol(callee),
-                total,
-                ..
-            } => {
-                let is_first = enter(&mut on_path, (caller, callee));
-                let call = calls.entry((caller, callee)).or_default();
-                if is_first {
-                    call.add(total);
-                }
-            }
-            Step::Leave {
-                parent: Some(Key::Symbol(caller)),
-                key: Key::Symbol(callee),
-            } => leave(&mut on_path, (caller, callee)),
-            _ => {}
+        let calls = self.grouped(|node, parent| match (parent?.key(), node.key()) {
+            (Key::Symbol(caller), Key::Symbol(callee)) => Some((caller, callee)),
+            _ => None,
         });
-        calls
+        let total = |(pair, share): (_, Share)| (pair, share.total);
+        calls.into_iter().map(total).collect()
     }
 
-    /// The child of a node with this key, made if there is none.
-    fn child(&mut self, parent: usize, key: Key) -> usize {
-        let next = self.nodes.len();
-        let node = *self.index.entry((parent, key)).or_insert(next);
+    /// The child of a node with this id, made if there is none.
+    fn child(&mut self, parent: u32, id: u32) -> u32 {
+        // Nodes are far fewer than bytes of the recording; one too many joins its parent.
+        let next = u32::try_from(self.nodes.len()).unwrap_or(NO_NODE);
+        if next == NO_NODE {
+            return self.index.get(&(parent, id)).copied().unwrap_or(parent);
+        }
+        let node = *self.index.entry((parent, id)).or_insert(next);
         if node == next {
             self.nodes.push(Node {
                 parent,
-                key,
+                id,
                 own: Weight::default(),
             });
         }
@@ -168,74 +170,93 @@ impl CallTree {
         let mut totals: Vec<Weight> = self.nodes.iter().map(|node| node.own).collect();
         for (at, node) in self.nodes.iter().enumerate().rev() {
             let total = totals.get(at).copied().unwrap_or_default();
-            if let Some(parent) = totals.get_mut(node.parent) {
+            if let Some(parent) = get_mut(&mut totals, node.parent) {
                 parent.add(total);
             }
         }
         totals
     }
 
-    /// Visits every node before and after what is below it. Stacks may be thousands deep:
-    /// not by recursion.
-    fn walk(&self, mut visit: impl FnMut(Step)) {
-        let totals = self.totals();
-        let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            children.entry(node.parent).or_default().push(at);
+    /// What each group took, a node's group being made of itself and its parent.
+    fn grouped<G: Copy + Eq + Hash>(
+        &self,
+        group: impl Fn(Node, Option<Node>) -> Option<G>,
+    ) -> HashMap<G, Share> {
+        // Groups by number, so that the walk needs no hashing.
+        let mut numbers: HashMap<G, u32> = HashMap::new();
+        let mut group_of = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let parent = get(&self.nodes, node.parent);
+            let next = u32::try_from(numbers.len()).unwrap_or(NO_NODE);
+            let group = group(*node, parent.copied());
+            group_of.push(group.map_or(NO_NODE, |group| *numbers.entry(group).or_insert(next)));
         }
-        let mut todo: Vec<(usize, bool)> = Vec::new();
-        let push = |todo: &mut Vec<(usize, bool)>, of| {
-            let below = children.get(&of).map_or(&[][..], Vec::as_slice);
-            todo.extend(below.iter().rev().map(|&child| (child, true)));
-        };
-        push(&mut todo, NO_NODE);
-        while let Some((at, entering)) = todo.pop() {
-            let Some(node) = self.nodes.get(at) else {
-                continue;
+        let totals = self.totals();
+        let mut shares = vec![Share::default(); numbers.len()];
+        let mut on_path = vec![0u32; numbers.len()];
+        self.walk(|node, entering| {
+            let Some(&number) = get(&group_of, node) else {
+                return;
             };
-            let parent = self.nodes.get(node.parent).map(|parent| parent.key);
-            let key = node.key;
-            if entering {
-                let (own, total) = (node.own, totals.get(at).copied().unwrap_or_default());
-                visit(Step::Enter {
-                    parent,
-                    key,
-                    own,
-                    total,
-                });
-                todo.push((at, false));
-                push(&mut todo, at);
-            } else {
-                visit(Step::Leave { parent, key });
+            let (Some(share), Some(count)) =
+                (get_mut(&mut shares, number), get_mut(&mut on_path, number))
+            else {
+                return;
+            };
+            if !entering {
+                *count = count.saturating_sub(1);
+                return;
+            }
+            *count = count.saturating_add(1);
+            share
+                .own
+                .add(get(&self.nodes, node).map_or(Weight::default(), |node| node.own));
+            if *count == 1 {
+                share
+                    .total
+                    .add(get(&totals, node).copied().unwrap_or_default());
+            }
+        });
+        let share = |(group, number)| (group, get(&shares, number).copied().unwrap_or_default());
+        numbers.into_iter().map(share).collect()
+    }
+
+    /// Visits every node before (`true`) and after (`false`) what is below it. Stacks may be
+    /// thousands deep: not by recursion.
+    fn walk(&self, mut visit: impl FnMut(u32, bool)) {
+        // Each node's first child and next sibling; the roots are siblings.
+        let mut first = vec![NO_NODE; self.nodes.len()];
+        let mut next = vec![NO_NODE; self.nodes.len()];
+        let mut root = NO_NODE;
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            let at = u32::try_from(at).unwrap_or(NO_NODE);
+            let head = get_mut(&mut first, node.parent).unwrap_or(&mut root);
+            let sibling = std::mem::replace(head, at);
+            if let Some(next) = get_mut(&mut next, at) {
+                *next = sibling;
             }
         }
+        let mut at = root;
+        while at != NO_NODE {
+            visit(at, true);
+            let mut child = get(&first, at).copied().unwrap_or(NO_NODE);
+            // Up until there is a way on.
+            while child == NO_NODE && at != NO_NODE {
+                visit(at, false);
+                child = get(&next, at).copied().unwrap_or(NO_NODE);
+                at = get(&self.nodes, at).map_or(NO_NODE, |node| node.parent);
+            }
+            at = child;
+        }
     }
 }
 
-enum Step {
-    Enter {
-        parent: Option<Key>,
-        key: Key,
-        own: Weight,
-        total: Weight,
-    },
-    Leave {
-        parent: Option<Key>,
-        key: Key,
-    },
+fn get<T>(items: &[T], at: u32) -> Option<&T> {
+    items.get(usize::try_from(at).ok()?)
 }
 
-/// Notes one more occurrence on the path; whether it is the only one.
-fn enter<G: Eq + Hash>(on_path: &mut HashMap<G, u32>, group: G) -> bool {
-    let count = on_path.entry(group).or_default();
-    *count = count.saturating_add(1);
-    *count == 1
-}
-
-fn leave<G: Eq + Hash>(on_path: &mut HashMap<G, u32>, group: G) {
-    if let Some(count) = on_path.get_mut(&group) {
-        *count = count.saturating_sub(1);
-    }
+fn get_mut<T>(items: &mut [T], at: u32) -> Option<&mut T> {
+    items.get_mut(usize::try_from(at).ok()?)
 }
 
 #[cfg(test)]
