@@ -15,13 +15,18 @@ for jar in smali smali-util dexlib2 antlr3-runtime jcommander guava stringtempla
 done
 [ -e "$java/smali.jar" ] || { echo "build.sh: no $java/smali.jar: install libsmali-java" >&2; exit 1; }
 
-assemble() { # NAME: the smali below OUTDIR/smali/NAME becomes OUTDIR/NAME.dex
+assemble() { # NAME [OPTION...]: the smali below OUTDIR/smali/NAME becomes OUTDIR/NAME.dex
+    name=$1
+    shift
+    rm -f "$out/$name.dex.new"
     java -Xshare:auto -XX:TieredStopAtLevel=1 -cp "${smali_classpath#:}" org.jf.smali.Main \
-        assemble --output "$out/$1.dex.new" "$out/smali/$1"
-    mv "$out/$1.dex.new" "$out/$1.dex"
+        assemble "$@" --output "$out/$name.dex.new" "$out/smali/$name"
+    # smali's exit status is 0 even if it refuses a file.
+    [ -e "$out/$name.dex.new" ] || { echo "build.sh: smali made no $name.dex" >&2; exit 1; }
+    mv "$out/$name.dex.new" "$out/$name.dex"
 }
 
-compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME; smali beside it is taken as it is
+compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME
     rm -rf "$out/smali/$1"
     mkdir -p "$out/smali/$1"
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$1" "$here/$1/org/example/$1"/*.java
@@ -35,10 +40,17 @@ library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised 
     mv "$out/lib$name.so.new" "$out/lib$name.so"
 }
 
-for name in math truth cradle vm; do
-    compile "$name"
-    assemble "$name"
+for each in math truth cradle vm; do
+    compile "$each"
+    assemble "$each"
 done
 library truth "$here/truth/truth.c"
 library cradle "$here/cradle/canvas.c" "$here/cradle/raster.c"
 "$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"
+
+rm -rf "$out/smali/odd"
+mkdir -p "$out/smali/odd"
+cp "$here"/odd/*.smali "$out/smali/odd"
+"$here/odd/generate.py" "$out/smali/odd/Generated.smali"
+assemble odd --api 30
+"$here/odd/surrogates.py" "$out/odd.dex"

@@ -9,7 +9,7 @@ mod remap;
 pub use remap::RemapTable;
 
 use crate::process::{Image, Method, Process, Vm};
-use crate::unwind::{NativeFrame, NativeStack, UnwindError, unwind};
+use crate::unwind::{CodeAt, NativeFrame, NativeStack, UnwindError, unwind};
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, Step, Walk, flags, frame_flags};
 use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM};
@@ -40,8 +40,10 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
     };
 
     let mut managed = record.frames.clone();
-    let exact_leaf = record.has(flags::IN_BODY) && !managed.is_empty();
-    let native = if stack == Stack::None || (exact_leaf && stack == Stack::Vertical) {
+    // In the loop itself, and in what it calls to invoke a method (assembly that is no better
+    // than approximate about its frame), there is nothing between the leaf and the frames.
+    let nothing_between = (record.has(flags::IN_BODY) || leaf_kind == Some(RANGE_BRIDGE)) && !managed.is_empty();
+    let native = if stack == Stack::None || (nothing_between && stack == Stack::Vertical) {
         NativeStack { frames: leaf_only(record, ip), end: None, stopped: None }
     } else {
         let until = managed
@@ -75,12 +77,18 @@ fn leaf_only(record: &Record, ip: u64) -> Vec<NativeFrame> {
 
 fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeStack {
     unwind(record, until, |address| {
-        let mapped = process.space.at(address)?;
-        let Image::Elf(elf) = &mapped.image else { return None };
-        let module = elf.module.try_borrow_mut().ok()?;
+        let Some(mapped) = process.space.at(address) else { return CodeAt::None };
+        let elf = match &mapped.image {
+            Image::Elf(elf) => elf,
+            Image::Other(_) => return CodeAt::Unknown,
+            Image::Dex(_) => return CodeAt::None,
+        };
+        let module = elf.module.borrow_mut();
         let offset = address.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);
-        let address = module.address_of_offset(offset)?;
-        Some((module, address))
+        match module.address_of_offset(offset) {
+            Some(address) => CodeAt::Module(module, address),
+            None => CodeAt::Unknown,
+        }
     })
 }
 
@@ -263,8 +271,7 @@ impl Chain<'_> {
 fn reason(error: &UnwindError) -> Reason {
     match error {
         UnwindError::NoStack => Reason::Truncated,
-        UnwindError::NoMapping(_) => Reason::UnknownMapping,
         UnwindError::NoInfo(_) | UnwindError::Elf(_) => Reason::NoUnwindInfo,
-        UnwindError::NotAscending(_) => Reason::StackUnreadable,
+        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
     }
 }

@@ -27,6 +27,28 @@ pub struct ElfImage {
     pub unknown_vm: bool,
 }
 
+impl ElfImage {
+    /// Takes in an ELF file's bytes.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, String> {
+        let build_id = object::File::parse(bytes)
+            .map_err(|error| error.to_string())?
+            .build_id()
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+            .to_vec();
+        let build = builds::lookup(&build_id);
+        let is_vm = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("libart.so"));
+        Ok(Self {
+            path: path.to_owned(),
+            module: RefCell::new(Module::parse(bytes).map_err(|error| error.to_string())?),
+            build,
+            unknown_vm: is_vm && build.is_none(),
+            build_id,
+        })
+    }
+}
+
 /// A dex file.
 #[derive(Debug)]
 pub struct DexImage {
@@ -147,20 +169,5 @@ fn load(file: &File, dex_at: Option<u64>, path: &Path) -> Result<Image, String> 
         };
         return DexImage::parse(bytes, path).map(|dex| Image::Dex(Rc::new(dex))).map_err(|error| error.to_string());
     }
-    let build_id = object::File::parse(&*bytes)
-        .map_err(|error| error.to_string())?
-        .build_id()
-        .ok()
-        .flatten()
-        .unwrap_or_default()
-        .to_vec();
-    let build = builds::lookup(&build_id);
-    let is_vm = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("libart.so"));
-    Ok(Image::Elf(Rc::new(ElfImage {
-        path: path.to_owned(),
-        module: RefCell::new(Module::parse(&bytes).map_err(|error| error.to_string())?),
-        build,
-        unknown_vm: is_vm && build.is_none(),
-        build_id,
-    })))
+    ElfImage::parse(&bytes, path).map(|elf| Image::Elf(Rc::new(elf)))
 }

@@ -97,7 +97,7 @@ impl Process {
             self.tunnels.push(tunnel);
             return true;
         }
-        let image = images.get(mapped);
+        let image = if mapped.path == "[vdso]" { self.vdso(mapped) } else { images.get(mapped) };
         let Some(image) = image else {
             self.space.remove(mapped.start, mapped.end);
             return false;
@@ -106,6 +106,16 @@ impl Process {
         let (start, end, pgoff) = (mapped.start, mapped.end, mapped.pgoff);
         self.space.insert(Mapped { start, end, pgoff, image, recorded: false });
         may_be_vm
+    }
+
+    /// The kernel's code in the process: an ELF file that is nowhere but in memory.
+    fn vdso(&self, mapped: &MappedFile<'_>) -> Option<Image> {
+        /// The vdso is a page or two.
+        const MAX_VDSO: u64 = 1 << 16;
+        let len = mapped.end.checked_sub(mapped.start).filter(|len| *len <= MAX_VDSO)?;
+        let mut bytes = vec![0; usize::try_from(len).ok()?];
+        ProcessMemory::new(self.pid).read(mapped.start, &mut bytes).ok()?;
+        ElfImage::parse(&bytes, std::path::Path::new(mapped.path)).ok().map(|elf| Image::Elf(Rc::new(elf)))
     }
 
     /// Looks for a VM; true: there is one now that was not known before.

@@ -23,9 +23,9 @@ pub enum UnwindError {
     /// Neither unwind information nor a frame pointer leads on.
     #[error("no unwind information for address {0:#x}")]
     NoInfo(u64),
-    /// An address that is in no mapping of the process.
-    #[error("address {0:#x} is in no mapping")]
-    NoMapping(u64),
+    /// A return address that leads to no code: the stack is not what the rules say.
+    #[error("return address {0:#x} leads to no code")]
+    NoCode(u64),
     /// The next frame would not lie above this one.
     #[error("frames do not ascend at {0:#x}")]
     NotAscending(u64),
@@ -53,16 +53,26 @@ pub struct NativeStack {
     pub stopped: Option<UnwindError>,
 }
 
+/// What is known of the code at an address.
+#[derive(Debug)]
+pub enum CodeAt<'m> {
+    /// A module's, at this address in the module's own terms.
+    Module(std::cell::RefMut<'m, Module>, u64),
+    /// Nobody's: generated, or of a file that could not be read.
+    Unknown,
+    /// It is no code.
+    None,
+}
+
 /// No thread's stack is deeper; a longer one is a loop.
 const MAX_FRAMES: usize = 4096;
 
 /// Unwinds a record's user stack until a frame encloses `until` (an address of the stack),
-/// or to the outermost frame. `module_at`: the module that an address lies in and the
-/// address in the module's own terms.
+/// or to the outermost frame.
 pub fn unwind<'m>(
     record: &Record,
     until: Option<u64>,
-    mut module_at: impl FnMut(u64) -> Option<(std::cell::RefMut<'m, Module>, u64)>,
+    mut code_at: impl FnMut(u64) -> CodeAt<'m>,
 ) -> NativeStack {
     let mut stack = NativeStack::default();
     let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else { return stack };
@@ -76,8 +86,13 @@ pub fn unwind<'m>(
         stack.frames.push(frame);
         // A return address may lie behind the function that made the call.
         let lookup = if stack.frames.len() == 1 { frame.ip } else { frame.ip.wrapping_sub(1) };
-        let step = step(&frame, lookup, &read, &mut module_at, until);
+        let step = step(&frame, code_at(lookup), lookup, &read, until);
         match step {
+            Ok(Some(next)) if matches!(code_at(next.ip.wrapping_sub(1)), CodeAt::None) => {
+                stack.end = Some(next.sp);
+                stack.stopped = Some(UnwindError::NoCode(next.ip));
+                return stack;
+            }
             Ok(Some(next)) if stack.frames.len() < MAX_FRAMES => {
                 stack.end = Some(next.sp);
                 frame = next;
@@ -108,16 +123,20 @@ impl From<UnwindError> for Stop {
     }
 }
 
-fn step<'m>(
+fn step(
     frame: &NativeFrame,
+    code: CodeAt<'_>,
     lookup: u64,
     read: &dyn Fn(u64) -> Option<u64>,
-    module_at: &mut impl FnMut(u64) -> Option<(std::cell::RefMut<'m, Module>, u64)>,
     until: Option<u64>,
 ) -> Result<Option<NativeFrame>, Stop> {
-    let (mut module, address) = module_at(lookup).ok_or(UnwindError::NoMapping(frame.ip))?;
-    let (cfa, caller) = match module.rule(address) {
-        Some(rule) => {
+    let ruled = match code {
+        CodeAt::Module(mut module, address) => module.rule(address).map(|rule| (module, rule)),
+        CodeAt::Unknown => None,
+        CodeAt::None => return Err(UnwindError::NoCode(lookup).into()),
+    };
+    let (cfa, caller) = match ruled {
+        Some((module, rule)) => {
             let cfa = module.cfa(&rule, &frame.regs, read).ok_or(UnwindError::NoStack)?;
             if until.is_some_and(|until| cfa > until) {
                 return Err(Stop::Enclosed(cfa));
