@@ -16,11 +16,12 @@ done
 [ -e "$java/smali.jar" ] || { echo "build.sh: no $java/smali.jar: install libsmali-java" >&2; exit 1; }
 
 assemble() { # NAME [OPTION...]: the smali below OUTDIR/smali/NAME becomes OUTDIR/NAME.dex
+    # One job: with several, the order of the strings, and so the file, would differ from run to run.
     name=$1
     shift
     rm -f "$out/$name.dex.new"
     java -Xshare:auto -XX:TieredStopAtLevel=1 -cp "${smali_classpath#:}" org.jf.smali.Main \
-        assemble "$@" --output "$out/$name.dex.new" "$out/smali/$name"
+        assemble --jobs 1 "$@" --output "$out/$name.dex.new" "$out/smali/$name"
     # smali's exit status is 0 even if it refuses a file.
     [ -e "$out/$name.dex.new" ] || { echo "build.sh: smali made no $name.dex" >&2; exit 1; }
     mv "$out/$name.dex.new" "$out/$name.dex"
@@ -53,4 +54,4 @@ mkdir -p "$out/smali/odd"
 cp "$here"/odd/*.smali "$out/smali/odd"
 "$here/odd/generate.py" "$out/smali/odd/Generated.smali"
 assemble odd --api 30
-"$here/odd/surrogates.py" "$out/odd.dex"
+"$here/odd/names.py" "$out/odd.dex"
