@@ -14,6 +14,9 @@ use crate::{
 /// The kernel's own code.
 const KERNEL: &str = "[kernel]";
 
+/// Instead of a file, where a marker is.
+pub const MARKERS: &str = "[marker]";
+
 /// Names addresses; grows with the records of a session.
 #[derive(Debug)]
 pub struct Resolver {
@@ -225,7 +228,7 @@ impl Resolver {
     }
 
     fn marker(&mut self, marker: Marker) -> SymbolId {
-        let image = self.images.named("[remap]", layer_of(marker));
+        let image = self.images.named(MARKERS, layer_of(marker));
         let name = marker.symbol().to_owned();
         self.intern(image, marker.address(), name, Some(marker))
     }

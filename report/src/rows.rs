@@ -4,6 +4,7 @@ use varid_recording::Layer;
 
 use crate::{
     profile::{Profile, SymbolId},
+    resolve::MARKERS,
     tree::{Key, Share},
     view::{By, View},
 };
@@ -97,21 +98,22 @@ fn all(profile: &Profile, by: By) -> Vec<Row> {
                 ..Row::default()
             },
         ),
-        // Markers are in no file, and never a leaf.
-        By::Image => made(
-            profile.tree.shares(|key| {
-                let symbol = symbol(key)?.1;
-                symbol.marker.is_none().then_some(symbol.image)
-            }),
-            |image| {
-                let image = profile.image(image);
+        By::Image => {
+            let mut shares = profile.tree.shares(|key| Some(symbol(key)?.1.image));
+            // Markers are in no file; they are shown only where one stands for a leaf.
+            shares.retain(|id, share| {
+                let image = profile.image(*id);
+                share.own.samples > 0 || image.is_none_or(|image| image.name != MARKERS)
+            });
+            made(shares, |id| {
+                let image = profile.image(id);
                 Row {
                     layer: image.map(|image| image.layer),
                     image: image.map(|image| image.name.clone()),
                     ..Row::default()
                 }
-            },
-        ),
+            })
+        }
         By::Symbol => made(profile.tree.shares(|key| Some(symbol(key)?.0)), |id| {
             symbol_row(profile, id)
         }),

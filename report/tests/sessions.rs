@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use common::{APP, DRAW, FIB, Fixture, RUN, SQRT};
 use proptest::{collection::vec, prelude::*};
-use varid_recording::{Record, SessionReader};
+use varid_recording::{Marker, Reason, Record, SessionReader};
 use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
 
 /// Self and total samples of every symbol of the two substitutes.
@@ -147,6 +147,35 @@ fn an_exec_unmaps_and_a_fork_inherits() {
     assert_eq!(methods(&profile)["org.example.Balls.fib(int)"], (2, 2));
     let names: Vec<_> = profile.tasks.iter().map(|task| &*task.name).collect();
     assert_eq!(names, ["balls", "sh"]);
+}
+
+#[test]
+fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
+    let images = |chain: &[u64]| {
+        let mut fixture = Fixture::new();
+        fixture.samples(1, (100, 100), chain);
+        fixture.writer.finish().unwrap();
+        let view = View {
+            table: Table::By(By::Image),
+            ..View::default()
+        };
+        let csv = fixture.render(&Options::default(), &view, Format::Csv);
+        csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let torn = Marker::Reason(Reason::TornFrames).address();
+    // Callers may stand in a slot's first byte or behind it.
+    for torn in [torn, torn + 1] {
+        let below = images(&[DRAW, torn]);
+        assert!(
+            below.len() == 1 && below[0].contains("classes.dex"),
+            "{below:?}"
+        );
+        let leaf = images(&[torn]);
+        assert!(
+            leaf.len() == 1 && leaf[0].starts_with("app,[marker],1,100.0"),
+            "{leaf:?}"
+        );
+    }
 }
 
 #[test]
