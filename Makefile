@@ -1,0 +1,66 @@
+# What can be done here? make help says. On Debian 12 with rustup every target installs what it needs, and says so.
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+# One folder and one profile for everything: see Cargo.toml.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+export CARGO_TARGET_DIR := $(TARGET)
+RELEASE := $(TARGET)/release
+TESTBED := $(TARGET)/testbed
+
+# Seconds for each fuzz target.
+TIME ?= 60
+
+.DELETE_ON_ERROR:
+.PHONY: help deps build testbed demo test lint bench fuzz fmt docs clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+deps: ## install what is missing (apt packages; rustup itself is yours)
+	@scripts/deps.sh
+
+build: deps ## varid, and the VM and the apps that it is tried on
+	cargo build --locked --release -p varid -p artvm
+	@$(MAKE) --no-print-directory testbed
+
+# What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
+testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm
+	tests/bootclasspath/build.sh $(RELEASE)
+
+$(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*)
+	dvm-patch/build.sh $(RELEASE)
+
+$(TESTBED)/workloads/.built: $(shell find tests/workloads -type f -not -name '*.pyc')
+	tests/workloads/build.sh $(@D)
+	@touch $@
+
+$(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* dvm-patch/dim/* dvm-patch/include/*)
+	tests/shadowvm/build.sh $(@D)
+
+demo: build ## profile a dex app and print its profile, beside plain perf's
+	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
+
+test: build ## all tests; ends with how many passed
+	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
+
+lint: deps ## format, clippy, shellcheck, licences, SPDX lines, links
+	scripts/lint.sh
+
+bench: build ## what a sample costs, at three depths, beside perf's
+	scripts/bench.py $(RELEASE) $(TARGET)/bench
+
+fuzz: ## each parser against hostile input for TIME=60 seconds
+	@scripts/deps.sh --fuzz
+	fuzz/run.sh $(TIME)
+
+fmt: deps ## format the Rust sources
+	cargo fmt --all
+
+docs: deps ## the crates' documentation, below target/doc
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --release
+	scripts/links.py
+
+clean: ## remove everything that was built
+	cargo clean
+	rm -rf fuzz/target

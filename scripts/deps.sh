@@ -1,0 +1,83 @@
+#!/bin/sh
+# What does this machine lack to build, test and demonstrate varid? Installs it, saying what and why.
+# usage: deps.sh [--fuzz]        --fuzz: also a nightly toolchain and cargo-fuzz
+# Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
+set -eu
+
+need_fuzz=
+case "${1:-}" in
+'') ;;
+--fuzz) need_fuzz=1 ;;
+*) echo "usage: deps.sh [--fuzz]" >&2; exit 2 ;;
+esac
+
+missing=
+want() { # PACKAGE WHY: the package is wanted
+    if [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" != installed ]; then
+        echo "deps: $1 is missing: $2"
+        missing="$missing $1"
+    fi
+}
+
+apt() { # ARGUMENT...: apt-get as root
+    if [ "$(id -u)" -eq 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get -q "$@"
+    elif command -v sudo >/dev/null; then
+        sudo DEBIAN_FRONTEND=noninteractive apt-get -q "$@"
+    else
+        echo "deps: neither root nor sudo: as root, run apt-get install$missing" >&2
+        exit 1
+    fi
+}
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    want gcc 'links every program, builds the agent that is loaded into the VM'
+    want libc6-dev 'the C library that they are built with'
+    want clang-16 'compiles the BPF program'
+    want llvm-16 'its tools; llvm-symbolizer checks symbol files in tests'
+    want libbpf-dev 'headers of the BPF program'
+    want linux-libc-dev 'headers of the BPF program'
+    want android-libart 'ART, the dex VM that is profiled'
+    want p7zip-full 'holds 7z.so, which ART loads'
+    want libsmali-java 'assembles dex files'
+    command -v java >/dev/null || want default-jre-headless 'runs the assembler'
+    want dexdump 'an independent reader of dex files, for tests'
+    want linux-perf 'plain perf, for comparison'
+    want binutils 'independent readers of symbol files, for tests'
+    want elfutils 'the same'
+    want gdb 'the same'
+    want python3 'generates the boot class path and the workloads'
+    want shellcheck 'checks scripts'
+else
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, dexdump, perf, binutils, elfutils, gdb, python3, shellcheck" >&2
+fi
+if [ -n "$missing" ]; then
+    echo "deps: installing$missing"
+    apt update
+    # shellcheck disable=SC2086 # a list of packages
+    apt install -y --no-install-recommends $missing
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "deps: no cargo: install rustup, from https://rustup.rs, and open a new shell" >&2
+    exit 1
+fi
+component() { # COMPONENT SUBCOMMAND: rustup's component that gives cargo the subcommand
+    if ! cargo "$2" --version >/dev/null 2>&1 && command -v rustup >/dev/null; then
+        echo "deps: rustup component $1 is missing: cargo $2"
+        rustup component add "$1"
+    fi
+}
+component clippy clippy
+component rustfmt fmt
+
+if [ -n "$need_fuzz" ]; then
+    if ! cargo +nightly --version >/dev/null 2>&1; then
+        echo "deps: the nightly toolchain is missing: fuzzing instruments code with it"
+        rustup toolchain install nightly --profile minimal
+    fi
+    if ! cargo fuzz --version >/dev/null 2>&1; then
+        echo "deps: cargo-fuzz is missing: it runs the fuzz targets"
+        cargo install --locked cargo-fuzz
+    fi
+fi

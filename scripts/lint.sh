@@ -1,0 +1,47 @@
+#!/bin/bash
+# Is every file as the project wants it? Runs all checks and names those that failed.
+# usage: lint.sh
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit 1
+failed=()
+
+check() { # NAME COMMAND...: runs a check, remembers if it failed
+    local name=$1
+    shift
+    echo "== lint: $name"
+    "$@" || failed+=("$name")
+}
+
+licences() {
+    if cargo deny --version >/dev/null 2>&1; then
+        cargo deny --all-features check bans licenses sources
+    else
+        scripts/licences.py
+    fi
+}
+
+scripts_in_shell() { # those that git knows or would know, by their first line
+    git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' file; do
+        if [ -f "$file" ] && head -n 1 "$file" | grep -qaE '^#!(/usr)?/bin/(env )?(ba)?sh'; then
+            printf '%s\0' "$file"
+        fi
+    done
+}
+
+shell() {
+    scripts_in_shell | xargs -0 shellcheck --
+}
+
+check format cargo fmt --all --check
+check clippy cargo clippy --locked --workspace --all-targets --release -- -D warnings
+check shellcheck shell
+check licences licences
+check spdx scripts/spdx.sh
+check links scripts/links.py
+
+if [ "${#failed[@]}" -gt 0 ]; then
+    echo "lint: failed: ${failed[*]}"
+    exit 1
+fi
+echo "lint: all checks passed"
