@@ -7,6 +7,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
+# Tests that run side by side may share OUTDIR.
+exec 9>"$out/.lock"
+flock 9
 
 java=/usr/share/java
 smali_classpath=
@@ -54,4 +57,4 @@ mkdir -p "$out/smali/odd"
 cp "$here"/odd/*.smali "$out/smali/odd"
 "$here/odd/generate.py" "$out/smali/odd/Generated.smali"
 assemble odd --api 30
-"$here/odd/names.py" "$out/odd.dex"
+"$here/odd/finish.py" "$out/odd.dex"

@@ -7,15 +7,11 @@
 
 typedef const void *const *const *jni_env; /* points to a pointer to the function table */
 typedef void *jni_class;
-typedef void *jni_object;
 typedef struct jni_method_id *jni_method;
 
 enum {
 	JNI_GET_STATIC_METHOD_ID = 113,
 	JNI_CALL_STATIC_INT_METHOD = 129,
-	JNI_GET_ARRAY_LENGTH = 171,
-	JNI_GET_INT_ARRAY_REGION = 203,
-	JNI_SET_INT_ARRAY_REGION = 211,
 };
 
 #define JNI_FUNCTION(env, index) ((*(env))[index])

@@ -62,7 +62,7 @@
     return v0
 .end method
 
-# Becomes U+1F600, which is outside the basic plane: two surrogates in the dex file's encoding (names.py).
+# Becomes U+1F600, which is outside the basic plane: two surrogates in the dex file's encoding (finish.py).
 .method public static ()I
     .registers 1
     .line 22
@@ -98,7 +98,7 @@
     return v0
 .end method
 
-# Allowed since version 040 of the format (names.py).
+# Allowed since version 040 of the format (finish.py).
 .method public static `with a space`()I
     .registers 1
     .line 27

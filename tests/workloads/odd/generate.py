@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Which odd methods are too long to write down? A name of 600 characters, a body of 40,000 code units, two equal bodies.
+"""Which odd methods are too long to write down? A name of 600 characters, a body of 40,000 code units, two
+equal bodies (which finish.py makes one).
 
 usage: generate.py OUT.smali
 """
