@@ -98,37 +98,112 @@ static const struct varid_build_range debian_11_amd64[] = {
 	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
 };
 
+/* Debian 12, android-libart 11.0.0+r48-5, arm64. */
+static const struct varid_build_range debian_11_arm64[] = {
+	{ 0x1663bc, 0x17903c, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, false> */
+	{ 0x17903c, 0x196e20, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true, false> */
+	{ 0x1cd1bc, 0x1cd438, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
+	{ 0x331ca0, 0x332508, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x332508, 0x332a5c, VARID_RANGE_BRIDGE }, /* Execute */
+	{ 0x332a5c, 0x339854, VARID_RANGE_BRIDGE }, /* InterpreterJni */
+	{ 0x339854, 0x339cd8, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
+	{ 0x339cd8, 0x339dd0, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
+	{ 0x339dd0, 0x33a138, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x33a3a0, 0x33a3c8, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeExact */
+	{ 0x33a3c8, 0x33a3f4, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvoke */
+	{ 0x33aa7c, 0x33ae14, VARID_RANGE_BRIDGE }, /* ArtInterpreterToCompiledCodeBridge */
+	{ 0x33aee4, 0x33b134, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeCommon */
+	{ 0x33b134, 0x33b314, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeCommon */
+	{ 0x33b5cc, 0x33b908, VARID_RANGE_BRIDGE }, /* DoInvokeCustom */
+	{ 0x33e4b4, 0x33e9e8, VARID_RANGE_BRIDGE }, /* DoCall<false, false> */
+	{ 0x33e9e8, 0x33f558, VARID_RANGE_BRIDGE }, /* DoCall<false, true> */
+	{ 0x33f558, 0x33fa58, VARID_RANGE_BRIDGE }, /* DoCall<true, false> */
+	{ 0x33fa58, 0x34057c, VARID_RANGE_BRIDGE }, /* DoCall<true, true> */
+	{ 0x34057c, 0x340ee0, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<false> */
+	{ 0x340ee0, 0x341844, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<true> */
+	{ 0x34dc68, 0x361424, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, true> */
+	{ 0x361ff0, 0x37fb90, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true, true> */
+	{ 0x4c1718, 0x4c17e0, VARID_RANGE_BRIDGE }, /* MethodHandleInvoke */
+	{ 0x4c17e0, 0x4c2244, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeInternal */
+	{ 0x4c2244, 0x4c2b8c, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeInternal */
+	{ 0x4c2b8c, 0x4c2cb4, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExact */
+	{ 0x4c2cb4, 0x4c2e80, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x4c6128, 0x4c6554, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x4c6554, 0x4c6d3c, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x5cc560, 0x5cc878, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<ArtMethod*> */
+	{ 0x5ccc04, 0x5ccc9c, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<_jmethodID*> */
+	{ 0x5ccc9c, 0x5ccfac, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<ArtMethod*> */
+	{ 0x5cd0e8, 0x5cd140, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<_jmethodID*> */
+	{ 0x5cd140, 0x5cd460, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<ArtMethod*> */
+	{ 0x5cd460, 0x5cd4b8, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<_jmethodID*> */
+	{ 0x5cd4b8, 0x5cd7e0, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
+	{ 0x5cd7e0, 0x5cd878, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
+	{ 0x5cd878, 0x5ce290, VARID_RANGE_BRIDGE }, /* InvokeMethod */
+	{ 0x5cebf4, 0x5cf024, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
+	{ 0x6a3358, 0x6a3c98, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
+	{ 0x6e0a64, 0x6e1280, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
+	{ 0x6e16cc, 0x6e2138, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */
+	{ 0x6e3398, 0x6e49d8, VARID_RANGE_BRIDGE }, /* artQuickResolutionTrampoline */
+	{ 0x6e5dbc, 0x6e61f4, VARID_RANGE_BRIDGE }, /* artQuickGenericJniTrampoline */
+	{ 0x6e61f4, 0x6e6214, VARID_RANGE_BRIDGE }, /* artQuickGenericJniEndTrampoline */
+	{ 0x6f0178, 0x6f0b24, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtual */
+	{ 0x6f0b24, 0x6f1a20, VARID_RANGE_BRIDGE }, /* MterpInvokeSuper */
+	{ 0x6f1a20, 0x6f27c8, VARID_RANGE_BRIDGE }, /* MterpInvokeInterface */
+	{ 0x6f27c8, 0x6f307c, VARID_RANGE_BRIDGE }, /* MterpInvokeDirect */
+	{ 0x6f307c, 0x6f38a0, VARID_RANGE_BRIDGE }, /* MterpInvokeStatic */
+	{ 0x6f38a0, 0x6f3970, VARID_RANGE_BRIDGE }, /* MterpInvokeCustom */
+	{ 0x6f3970, 0x6f398c, VARID_RANGE_BRIDGE }, /* MterpInvokePolymorphic */
+	{ 0x6f398c, 0x6f4210, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualRange */
+	{ 0x6f4210, 0x6f4f9c, VARID_RANGE_BRIDGE }, /* MterpInvokeSuperRange */
+	{ 0x6f4f9c, 0x6f5c34, VARID_RANGE_BRIDGE }, /* MterpInvokeInterfaceRange */
+	{ 0x6f5c34, 0x6f63c0, VARID_RANGE_BRIDGE }, /* MterpInvokeDirectRange */
+	{ 0x6f63c0, 0x6f6ad4, VARID_RANGE_BRIDGE }, /* MterpInvokeStaticRange */
+	{ 0x6f6ad4, 0x6f6b48, VARID_RANGE_BRIDGE }, /* MterpInvokeCustomRange */
+	{ 0x6f6b48, 0x6f6b64, VARID_RANGE_BRIDGE }, /* MterpInvokePolymorphicRange */
+	{ 0x6f6b64, 0x6f73ac, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualQuick */
+	{ 0x6f73ac, 0x6f7ae4, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualQuickRange */
+	{ 0x71a840, 0x71a934, VARID_RANGE_BRIDGE }, /* art_quick_invoke_interface_trampoline_with_access_check */
+	{ 0x71a940, 0x71aa34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_trampoline_with_access_check */
+	{ 0x71aa40, 0x71ab34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_direct_trampoline_with_access_check */
+	{ 0x71ab40, 0x71ac34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_super_trampoline_with_access_check */
+	{ 0x71ac40, 0x71ad34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_virtual_trampoline_with_access_check */
+	{ 0x71ad40, 0x71afac, VARID_RANGE_BRIDGE }, /* art_quick_invoke_stub */
+	{ 0x71afb0, 0x71b230, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_stub */
+	{ 0x724410, 0x724534, VARID_RANGE_BRIDGE }, /* art_quick_proxy_invoke_handler */
+	{ 0x724540, 0x7246f0, VARID_RANGE_BRIDGE }, /* art_quick_imt_conflict_trampoline */
+	{ 0x724700, 0x724830, VARID_RANGE_BRIDGE }, /* art_quick_resolution_trampoline */
+	{ 0x724840, 0x724990, VARID_RANGE_BRIDGE }, /* art_quick_generic_jni_trampoline */
+	{ 0x7249a0, 0x724a98, VARID_RANGE_BRIDGE }, /* art_quick_to_interpreter_bridge */
+	{ 0x724b00, 0x724c00, VARID_RANGE_BRIDGE }, /* art_quick_instrumentation_entry */
+	{ 0x724c10, 0x724df0, VARID_RANGE_BRIDGE }, /* art_quick_instrumentation_exit */
+	{ 0x726fd0, 0x7270cc, VARID_RANGE_BRIDGE }, /* art_quick_invoke_polymorphic */
+	{ 0x7270d0, 0x7271c8, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
+	{ 0x7271d0, 0x7271e4, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
+	{ 0x727400, 0x727438, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
+	{ 0x727438, 0x72f7c8, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
+	{ 0x72f7c8, 0x72f80c, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogues */
+};
+
+/* ART 11 where pointers have eight bytes: one layout but for the registers. */
+#define ART_11_LAYOUT(elf_machine, pc, frame)                                                 \
+	{                                                                                     \
+		.kind = VARID_LAYOUT_LIST, .flags = VARID_LAYOUT_ON_NATIVE_STACK,             \
+		.machine = (elf_machine), .word = 8, .reference = 4,                          \
+		.reg_pc = (pc), .reg_frame = (frame), .reg_frame_bias = -64,                  \
+		.thread_tid = 0x10, .thread_fragment = 0xb8,                                  \
+		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
+		.frame_link = 0, .frame_method = 8, .frame_pc = 24, .frame_insns = 32,        \
+		.frame_index = 52,                                                            \
+		.method_class = 0, .method_code = 8, .method_index = 12,                      \
+		.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8,         \
+	}
+
 static const struct varid_build builds[] = {
 	{
 		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
 			      0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64 },
 		.name = "ART 11.0.0+r48 (Debian 12, amd64)",
-		.layout = {
-			.kind = VARID_LAYOUT_LIST,
-			.flags = VARID_LAYOUT_ON_NATIVE_STACK,
-			.machine = 62, /* EM_X86_64 */
-			.word = 8,
-			.reference = 4,
-			.reg_pc = 12,    /* r12 */
-			.reg_frame = 13, /* r13: the frame's registers */
-			.reg_frame_bias = -64,
-			.thread_tid = 0x10,
-			.thread_fragment = 0xb8,
-			.fragment_quick = 0,
-			.fragment_link = 8,
-			.fragment_top = 16,
-			.frame_link = 0,
-			.frame_method = 8,
-			.frame_pc = 24,
-			.frame_insns = 32,
-			.frame_index = 52,
-			.method_class = 0,
-			.method_code = 8,
-			.method_index = 12,
-			.class_dex_cache = 16,
-			.dex_cache_dex_file = 16,
-			.dex_file_begin = 8,
-		},
+		.layout = ART_11_LAYOUT(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */),
 		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
 		.dex_debug = 0x8ae0d8,
 		.dex_debug_hook = 0x8ae0d0,
@@ -136,6 +211,19 @@ static const struct varid_build builds[] = {
 		.text_end = 0x7c9f96,
 		.ranges = debian_11_amd64,
 		.range_count = sizeof(debian_11_amd64) / sizeof(debian_11_amd64[0]),
+	},
+	{
+		.build_id = { 0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22,
+			      0xc7, 0x0a, 0x4e, 0x81, 0x4a, 0x34, 0x27, 0x58, 0xd2, 0xe2 },
+		.name = "ART 11.0.0+r48 (Debian 12, arm64)",
+		.layout = ART_11_LAYOUT(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */),
+		.tls_word = 0x80dc30, /* R_AARCH64_TLS_TPREL64 art::Thread::self_tls_ */
+		.dex_debug = 0x8100d8,
+		.dex_debug_hook = 0x8100d0,
+		.text_start = 0x158510,
+		.text_end = 0x72ff30,
+		.ranges = debian_11_arm64,
+		.range_count = sizeof(debian_11_arm64) / sizeof(debian_11_arm64[0]),
 	},
 };
 

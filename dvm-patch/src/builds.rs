@@ -120,6 +120,11 @@ mod tests {
         0x90, 0x82, 0xcc, 0xac, 0x64,
     ];
 
+    const ARM64: [u8; 20] = [
+        0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22, 0xc7, 0x0a, 0x4e, 0x81, 0x4a,
+        0x34, 0x27, 0x58, 0xd2, 0xe2,
+    ];
+
     #[test]
     fn only_a_whole_and_exact_build_id_is_known() {
         assert!(lookup(&AMD64).is_some());
@@ -130,18 +135,25 @@ mod tests {
 
     #[test]
     fn ranges_are_sorted_disjoint_and_reach_over_the_text() {
-        let build = lookup(&AMD64).unwrap();
         let base = 0x7f00_0000_0000;
-        let ranges = build.ranges(base);
-        assert!(ranges.len() < MAX_RANGES);
-        for pair in ranges.windows(2) {
-            assert!(pair[0].start < pair[0].end && pair[0].end <= pair[1].start);
+        for (id, body, text_end) in [
+            (AMD64, 0x7b2da9..0x7bb01e, 0x7c9f96),
+            (ARM64, 0x727438..0x72f7c8, 0x72ff30),
+        ] {
+            let ranges = lookup(&id).unwrap().ranges(base);
+            assert!(ranges.len() < MAX_RANGES);
+            for pair in ranges.windows(2) {
+                assert!(pair[0].start < pair[0].end && pair[0].end <= pair[1].start);
+            }
+            let bodies: Vec<_> = ranges.iter().filter(|r| r.kind == RANGE_BODY).collect();
+            assert_eq!(bodies.len(), 1);
+            assert_eq!(
+                bodies[0].start..bodies[0].end,
+                base + body.start..base + body.end
+            );
+            assert_eq!(ranges[0].kind, RANGE_VM);
+            assert_eq!(ranges[ranges.len() - 1].end, base + text_end);
         }
-        let bodies: Vec<_> = ranges.iter().filter(|r| r.kind == RANGE_BODY).collect();
-        assert_eq!(bodies.len(), 1);
-        assert_eq!(bodies[0].end, base + 0x7bb01e);
-        assert_eq!(ranges[0].kind, RANGE_VM);
-        assert_eq!(ranges[ranges.len() - 1].end, base + 0x7c9f96);
     }
 
     #[test]

@@ -146,7 +146,14 @@ mod tests {
 
     #[test]
     fn every_known_build_passes() {
+        let arm64 = Layout {
+            machine: EM_AARCH64,
+            reg_pc: 20,
+            reg_frame: 21,
+            ..art()
+        };
         assert_eq!(check(&art()), Ok(()));
+        assert_eq!(check(&arm64), Ok(()));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{compile, crate_dir, tunnels};
-use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, VM_ART};
+use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, RANGE_VM, VM_ART};
+use varid_tunnel::builds;
 use varid_tunnel::method::{MethodId, resolve_method};
 use varid_tunnel::reader::{Description, Tunnel};
 use varid_tunnel::{Error, Memory, ProcessMemory};
@@ -258,4 +259,53 @@ fn the_agent_publishes_nothing_where_it_knows_nothing() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "0 0\n");
         assert_eq!(String::from_utf8_lossy(&output.stderr), line);
     }
+}
+
+/// The bounds that .eh_frame gives to functions of a library.
+fn functions(library: &Path) -> Vec<(u64, u64)> {
+    let output = Command::new("readelf")
+        .arg("--debug-dump=frames")
+        .arg(library)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let bounds = text.lines().filter(|line| line.contains(" FDE "));
+    bounds
+        .filter_map(|line| line.split_once("pc=")?.1.split_once(".."))
+        .map(|(start, end)| {
+            let hex = |text: &str| u64::from_str_radix(text.trim(), 16).unwrap();
+            (hex(start), hex(end))
+        })
+        .collect()
+}
+
+#[test]
+fn the_tables_ranges_are_whole_functions_of_the_installed_library() {
+    let library = Path::new("/usr/lib/x86_64-linux-gnu/android/libart.so.0");
+    if !library.exists() {
+        eprintln!("not tested: there is no {}", library.display());
+        return;
+    }
+    let build_id = [
+        0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66,
+        0x90, 0x82, 0xcc, 0xac, 0x64,
+    ];
+    let functions = functions(library);
+    let ranges = builds::lookup(&build_id).unwrap().ranges(0);
+    let mut parts = Vec::new();
+    for range in ranges.iter().filter(|range| range.kind != RANGE_VM) {
+        parts.push((range.start, range.end));
+        // The loop's prologue, body and epilogue make one function.
+        let whole = |part: &(u64, u64)| functions.contains(&(part.0, range.end));
+        if let Some(first) = parts.iter().position(whole) {
+            assert!(
+                parts
+                    .windows(2)
+                    .skip(first)
+                    .all(|pair| pair[0].1 == pair[1].0)
+            );
+            parts.truncate(first);
+        }
+    }
+    assert_eq!(parts, [], "no function ends where these do");
 }
