@@ -96,6 +96,7 @@ static const struct varid_build_range debian_11_amd64[] = {
 	{ 0x7b2d80, 0x7b2da9, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
 	{ 0x7b2da9, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
 	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
+	{ 0x7bb088, 0x7c989b, VARID_RANGE_QUICK }, /* nterp */
 };
 
 /* Debian 12, android-libart 11.0.0+r48-5, arm64. */

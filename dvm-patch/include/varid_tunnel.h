@@ -114,6 +114,7 @@ enum varid_range_kind {
 	VARID_RANGE_INTERPRETER = 2, /* interpreter loop, registers not valid (prologue, epilogue, switch) */
 	VARID_RANGE_BRIDGE = 3,      /* machinery of a call: never worth a row below another frame */
 	VARID_RANGE_VM = 4,          /* other code of the VM */
+	VARID_RANGE_QUICK = 5,       /* interpreter loop with native frames: method at [sp], reg_pc is valid */
 };
 
 struct varid_range {

@@ -37,6 +37,8 @@ pub const RANGE_INTERPRETER: u32 = 2;
 pub const RANGE_BRIDGE: u32 = 3;
 /// [`Range::kind`]: other code of the VM.
 pub const RANGE_VM: u32 = 4;
+/// `VARID_RANGE_QUICK`: an interpreter loop with native frames: method at \[sp\], `reg_pc` is valid.
+pub const RANGE_QUICK: u32 = 5;
 
 /// [`Code::kind`]: a dex file as the VM executes it.
 pub const CODE_DEX: u32 = 1;

@@ -1,6 +1,6 @@
 //! Does ART, with the agent in it, say what is true?
 //!
-//! Takes a real VM: the environment's VARID_ARTVM names it (`cargo build --release -p artvm`).
+//! Takes a real VM: `artvm` of the same build, or the one that VARID_ARTVM names.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,17 @@ struct Setup {
 impl Setup {
     /// `None` where there is no VM to test with.
     fn new() -> Option<Self> {
-        let Some(artvm) = std::env::var_os("VARID_ARTVM").map(PathBuf::from) else {
-            eprintln!("not tested: VARID_ARTVM names no artvm");
-            return None;
+        // target/release/deps/live-... and target/release/artvm
+        let here = std::env::current_exe().unwrap();
+        let built = here.parent().and_then(Path::parent).unwrap().join("artvm");
+        let artvm = match std::env::var_os("VARID_ARTVM") {
+            Some(named) => PathBuf::from(named),
+            None => built,
         };
+        if !artvm.exists() || !artvm.with_file_name("boot.dex").exists() {
+            eprintln!("not tested: no {} with its boot.dex", artvm.display());
+            return None;
+        }
         let dir = tempfile::tempdir().unwrap();
         build_agent(dir.path());
         let jars = [

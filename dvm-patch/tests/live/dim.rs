@@ -8,7 +8,7 @@ use crate::support::{compile, crate_dir, tunnels};
 use varid_tunnel::abi::{self, Shadow, ShadowRecord};
 use varid_tunnel::layout::validate_layout;
 use varid_tunnel::reader::{Description, Tunnel};
-use varid_tunnel::{Memory, ProcessMemory};
+use varid_tunnel::{Error, Memory, ProcessMemory};
 
 /// A VM that does what it is told.
 struct Vm {
@@ -136,6 +136,40 @@ fn more_dex_files_than_there_is_room_for_are_left_out() {
     vm.tell("gone 10000");
     vm.tell("dex 90000000 1000 late");
     assert_eq!(vm.read().codes.last().unwrap().location, "late");
+    vm.end();
+}
+
+#[test]
+fn what_is_read_while_it_changes_is_never_torn() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut vm = Vm::start(dir.path());
+    vm.tell("init");
+    let (start, len, _) = tunnels(vm.pid).remove(0);
+    let memory = ProcessMemory::new(vm.pid);
+    writeln!(vm.input, "churn 40000").unwrap();
+    let (mut first, mut second, mut changing) = (0, 0, 0);
+    for _ in 0..20_000 {
+        match Tunnel::read(&memory, start, len, vm.pid) {
+            Ok(description) => {
+                for code in &description.codes {
+                    let (letter, seen) = match (code.start, code.size, code.flags) {
+                        (0x10000, 0x1000, 0) => ("a", &mut first),
+                        (0x10800, 0x2000, abi::CODE_BOOT) => ("b", &mut second),
+                        _ => panic!("torn: {code:?}"),
+                    };
+                    assert_eq!(code.location, letter.repeat(24));
+                    *seen += 1;
+                }
+            }
+            Err(Error::Changing { .. }) => changing += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    eprintln!("seen: {first}, {second}; at work: {changing}");
+    let mut answer = String::new();
+    vm.output.read_line(&mut answer).unwrap();
+    assert!(answer.starts_with("ok"));
+    assert_eq!(vm.codes().len(), 1);
     vm.end();
 }
 

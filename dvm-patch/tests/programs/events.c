@@ -3,7 +3,7 @@
  * What does dim publish after each event? A VM that does as its standard input says.
  *
  *   init [FOLDER]   nomemfd   dex START SIZE NAME   gone START   thread RECORDS   exit
- *   enter METHOD    leave     leaveto DEPTH         fork         grow
+ *   enter METHOD    leave     leaveto DEPTH         fork         churn TIMES
  *
  * Each line is answered by one: "ok PID VALUE".
  */
@@ -80,6 +80,12 @@ int main(void)
 			dim_leave();
 		} else if (!strcmp(word, "leaveto") && sscanf(line, "%*s %llx", &a) == 1) {
 			dim_leave_to((unsigned long)a);
+		} else if (!strcmp(word, "churn") && sscanf(line, "%*s %llx", &a) == 1) {
+			/* Two dex files that take each other's place. */
+			for (b = 0; b < a; b++) {
+				dim_dex(0x10000, 0x1000, "aaaaaaaaaaaaaaaaaaaaaaaa", 0);
+				dim_dex(0x10800, 0x2000, "bbbbbbbbbbbbbbbbbbbbbbbb", VARID_CODE_BOOT);
+			}
 		} else if (!strcmp(word, "fork")) {
 			/* Bare: nobody tells dim. The child goes on with the conversation. */
 			long child = syscall(SYS_fork);
