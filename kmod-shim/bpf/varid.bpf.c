@@ -103,6 +103,7 @@ struct scratch {
 	struct varid_layout layout;
 	__u32 index;
 	__u32 pos; // bytes of out in use
+	__u64 reach; // address of the innermost frame that is not a quick one
 	union {
 		struct varid_record record;
 		__u8 out[65536 + VARID_STACK_FULL]; // the second half only for the verifier
@@ -222,6 +223,8 @@ static __always_inline long walk_step(struct scratch *s)
 	__builtin_memcpy(s->out + pos, &frame, sizeof(frame));
 	s->pos = pos + sizeof(frame);
 	s->record.frames++;
+	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
+		s->reach = frame.addr;
 	return 0;
 }
 
@@ -284,7 +287,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		return;
 	}
 	result = varid_walk_start(&s->walk, &s->layout, base, tid_inside(task, s->record.tid, target->flags),
-				  reg_frame, reg_pc);
+				  s->record.regs[REG_SP], reg_frame, reg_pc);
 	if (result != VARID_WALK_FRAME) {
 		s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
 		return;
@@ -302,27 +305,23 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	}
 }
 
-// How much stack an unwinder needs: down to the first managed frame, or all of it.
-static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target, __u32 first_frame)
+// How much stack an unwinder needs: all of it, or up to the first managed frame that is not
+// a quick one (among quick frames there may be others that only an unwinder sees).
+static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target)
 {
-	struct varid_frame frame;
 	__u64 len;
 
 	if (target->flags & VARID_TARGET_NO_STACK)
 		return 0;
 	if (target->flags & VARID_TARGET_FULL_STACK)
 		return VARID_STACK_FULL;
+	if (s->record.flags & (VARID_NO_BASE | VARID_NOT_READY) || !(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
+		return VARID_STACK_SLICE;
 	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
 		return 0;
-	if (!s->record.frames || !(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
-		return VARID_STACK_SLICE;
-	if (first_frame > OUT_MAX - sizeof(frame))
-		return 0;
-	__builtin_memcpy(&frame, s->out + first_frame, sizeof(frame));
-	if (frame.addr <= s->record.stack_addr)
-		return VARID_STACK_SLICE;
-	// One word more than the frame's address: a quick frame's return address lies at it.
-	len = frame.addr + sizeof(__u64) - s->record.stack_addr;
+	if (s->reach <= s->record.stack_addr)
+		return VARID_STACK_REACH;
+	len = s->reach - s->record.stack_addr;
 	if (len > VARID_STACK_REACH) {
 		s->record.flags |= VARID_STACK_TRUNCATED;
 		return VARID_STACK_REACH;
@@ -336,7 +335,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	__u64 id = bpf_get_current_pid_tgid();
 	struct varid_target *target;
 	struct scratch *s;
-	__u32 flags = 0, first_frame, want;
+	__u32 flags = 0, want;
 	long kernel_bytes;
 
 	if (!id)
@@ -372,7 +371,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	s->record.flags = flags;
 	s->record.stack_addr = s->record.regs[REG_SP] - VARID_RED_ZONE;
 
-	first_frame = s->pos;
+	s->reach = 0;
 	walk(s, task, target, has_bpf_loop);
 
 	if (flags & VARID_IN_KERNEL && s->pos <= OUT_MAX - VARID_MAX_KERNEL * sizeof(__u64)) {
@@ -383,7 +382,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 		}
 	}
 
-	want = stack_wanted(s, target, first_frame);
+	want = stack_wanted(s, target);
 	if (has_bpf_loop) {
 		bpf_loop(VARID_STACK_FULL / VARID_PAGE + 2, copy_callback, &want, 0);
 	} else {

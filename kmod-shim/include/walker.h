@@ -56,12 +56,13 @@ varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, 
 }
 
 /*
- * base: what tls_offset leads to. tid: as the process knows it. reg_frame, reg_pc: if
- * the ip is in the loop's body, else 0. VARID_WALK_END: not a thread of the VM.
+ * base: what tls_offset leads to. tid: as the process knows it. sp: the thread's stack
+ * pointer. reg_frame, reg_pc: if the ip is in the loop's body, else 0. VARID_WALK_END:
+ * not a thread of the VM.
  */
 static inline __attribute__((always_inline)) int
 varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 base,
-		 varid_u32 tid, varid_u64 reg_frame, varid_u64 reg_pc)
+		 varid_u32 tid, varid_u64 sp, varid_u64 reg_frame, varid_u64 reg_pc)
 {
 	varid_u32 owner = 0;
 
@@ -86,6 +87,9 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, var
 		return VARID_WALK_END;
 	if (varid_walk_fragment(walk, layout, base + layout->thread_fragment) != VARID_WALK_FRAME)
 		return VARID_WALK_TORN;
+	/* Compiled code leaves behind what it last told the VM; a frame below sp is no more. */
+	if (walk->quick < sp)
+		walk->quick = 0;
 	if (reg_frame && (walk->next != reg_frame || walk->quick))
 		return VARID_WALK_TORN;
 	return VARID_WALK_FRAME;

@@ -105,6 +105,12 @@ impl Record {
         })
     }
 
+    /// Bytes of the stack, if the slice holds them all.
+    pub fn stack_at(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let start = usize::try_from(address.checked_sub(self.stack_addr)?).ok()?;
+        self.stack.get(start..start.checked_add(len)?)
+    }
+
     /// Whether all of `flags` are set.
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags

@@ -22,11 +22,11 @@ static int varid_user_read(struct varid_user_walk *walk, void *dst, varid_u64 si
 }
 
 int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,
-			  varid_u32 tid, varid_u64 reg_frame, varid_u64 reg_pc);
+			  varid_u32 tid, varid_u64 sp, varid_u64 reg_frame, varid_u64 reg_pc);
 int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,
-			  varid_u32 tid, varid_u64 reg_frame, varid_u64 reg_pc)
+			  varid_u32 tid, varid_u64 sp, varid_u64 reg_frame, varid_u64 reg_pc)
 {
-	return varid_walk_start(&user->walk, layout, base, tid, reg_frame, reg_pc);
+	return varid_walk_start(&user->walk, layout, base, tid, sp, reg_frame, reg_pc);
 }
 
 int varid_user_walk_step(struct varid_user_walk *user, const struct varid_layout *layout, struct varid_frame *out);

@@ -42,6 +42,7 @@ unsafe extern "C" {
         layout: *const Layout,
         base: u64,
         tid: u32,
+        sp: u64,
         reg_frame: u64,
         reg_pc: u64,
     ) -> c_int;
@@ -56,19 +57,20 @@ pub struct Walk<'a, R> {
 }
 
 impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
-    /// Starts at a thread's base, as the shim does. `registers`: frame and pc, if the ip
+    /// Starts at a thread's base, as the shim does. `sp`: the thread's stack pointer. `registers`: frame and pc, if the ip
     /// is in the loop's body. None: the base is another thread's, unreadable or torn.
     pub fn from_base(
         layout: &'a Layout,
         base: u64,
         tid: u32,
+        sp: u64,
         registers: Option<(u64, u64)>,
         read: R,
     ) -> Option<Self> {
         let mut walk = Self::from_frame(layout, 0, 0, read);
         let (frame, pc) = registers.unwrap_or_default();
         // SAFETY: `with_user` hands over a walk that lives through the call; the layout is a reference.
-        let result = walk.with_user(|user, layout| unsafe { varid_user_walk_start(user, layout, base, tid, frame, pc) });
+        let result = walk.with_user(|user, layout| unsafe { varid_user_walk_start(user, layout, base, tid, sp, frame, pc) });
         (result == 1).then_some(walk)
     }
 

@@ -12,7 +12,7 @@ use crate::process::{Image, Method, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack, UnwindError, unwind};
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, Step, Walk, flags, frame_flags};
-use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM};
+use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
 
 /// A sample's user frames.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +33,7 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
     let mut chain = Chain {
         process,
         remap,
+        ip,
         // A kernel sample's user frames are all callers of the kernel's.
         leaf: !record.has(flags::IN_KERNEL),
         native_stretch: false,
@@ -47,7 +48,8 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
         NativeStack { frames: leaf_only(record, ip), end: None, stopped: None }
     } else {
         let until = managed
-            .first()
+            .iter()
+            .find(|frame| !frame.is_quick())
             .filter(|_| stack == Stack::Vertical && vm.as_ref().is_some_and(on_native_stack))
             .map(|frame| frame.addr);
         unwind_in(chain.process, record, until)
@@ -61,7 +63,7 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
         exact_pcs(&mut managed, vm, &native);
     }
 
-    chain.merge(&native, &managed, vm.as_ref(), stack);
+    chain.merge(record, &native, &managed, vm.as_ref(), stack);
     chain.finish(record, &native, &managed, in_interpreter, incomplete);
     let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
     Attributed { user: chain.user, transition }
@@ -96,9 +98,7 @@ fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeSt
 /// and whether the copy ends before they do.
 fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> (Vec<ManagedFrame>, bool) {
     let read = |address: u64, to: &mut [u8]| -> bool {
-        let from = address.checked_sub(record.stack_addr).and_then(|offset| usize::try_from(offset).ok());
-        let bytes = from.and_then(|from| record.stack.get(from..from.checked_add(to.len())?));
-        bytes.map(|bytes| to.copy_from_slice(bytes)).is_some()
+        record.stack_at(address, to.len()).map(|bytes| to.copy_from_slice(bytes)).is_some()
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
     for (depth, frame) in native.frames.iter().enumerate() {
@@ -117,6 +117,10 @@ fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> (Vec<ManagedFram
     }
     let cut = native.stopped == Some(UnwindError::NoStack) && !managed.is_empty();
     (managed, cut)
+}
+
+fn word_of_stack(record: &Record, address: u64) -> Option<u64> {
+    record.stack_at(address, 8)?.try_into().ok().map(u64::from_le_bytes)
 }
 
 /// The frame's address and bytecode pc that an interpreter loop's registers hold.
@@ -146,6 +150,8 @@ fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
 struct Chain<'a> {
     process: &'a mut Process,
     remap: &'a mut RemapTable,
+    /// The user's instruction.
+    ip: u64,
     /// The next frame is the sampled instruction itself.
     leaf: bool,
     /// Native frames that nobody unwound lie before the next one.
@@ -155,7 +161,8 @@ struct Chain<'a> {
 
 impl Chain<'_> {
     /// Native frames, and the managed ones that lie within them.
-    fn merge(&mut self, native: &NativeStack, managed: &[ManagedFrame], vm: Option<&Vm>, stack: Stack) {
+    fn merge(&mut self, record: &Record, native: &NativeStack, managed: &[ManagedFrame], vm: Option<&Vm>, stack: Stack) {
+        let read = |address: u64| word_of_stack(record, address);
         let mut rest = managed;
         let mut inside = None::<ManagedFrame>; // the managed frame that came last
         for (depth, frame) in native.frames.iter().enumerate() {
@@ -166,6 +173,11 @@ impl Chain<'_> {
             }
             let lookup = if depth == 0 { frame.ip } else { frame.ip.wrapping_sub(1) };
             let kind = vm.and_then(|vm| vm.range(lookup));
+            if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
+                self.quick(frame, vm, read);
+                inside = None;
+                continue;
+            }
             let machinery = match kind {
                 // Stands for the managed frame that it executes; without one it is all there is.
                 Some(RANGE_BODY | RANGE_INTERPRETER) => !managed.is_empty(),
@@ -243,7 +255,28 @@ impl Chain<'_> {
         match place {
             Ok(Some(address)) => self.push(address.wrapping_add(u64::from(!self.leaf))),
             Ok(None) => {}
-            Err(reason) => self.marker(Marker::Reason(reason)),
+            Err(reason) => {
+                if self.leaf {
+                    self.push(self.ip);
+                }
+                self.marker(Marker::Reason(reason));
+            }
+        }
+    }
+
+    /// A frame of an interpreter loop that keeps its frames as compiled code does: the method
+    /// is at its sp, the pc in a register. In the middle of a call the two disagree.
+    fn quick(&mut self, frame: &NativeFrame, vm: &Vm, read: impl Fn(u64) -> Option<u64>) {
+        let pc = frame.regs.get(u16::from(vm.layout.reg_pc));
+        let method = read(frame.sp).map(|pointer| self.process.method(pointer));
+        match (pc, method) {
+            (Some(pc), Some(Method::Known { code: Some(code), .. })) if code.contains(&pc) => {
+                self.push(pc.wrapping_add(u64::from(!self.leaf)));
+            }
+            _ => {
+                self.native(frame.ip);
+                self.marker(Marker::Reason(Reason::ArtQuick));
+            }
         }
     }
 
@@ -258,9 +291,12 @@ impl Chain<'_> {
         match self.process.method(frame.method) {
             Method::Runtime => Ok(None),
             Method::Unknown => Err(Reason::UnknownMethod),
-            Method::Known { code: Some(code), .. } if frame.is_relative() => Ok(Some(code.wrapping_add(frame.pc))),
+            Method::Known { code: Some(code), .. } if frame.is_relative() => {
+                let pc = code.start.wrapping_add(frame.pc);
+                if code.contains(&pc) { Ok(Some(pc)) } else { Err(Reason::TornFrames) }
+            }
             // Compiled code of a method that has bytecode: its entry stands for it.
-            Method::Known { code: Some(code), .. } => Ok(Some(code)),
+            Method::Known { code: Some(code), .. } => Ok(Some(code.start)),
             Method::Known { dex, index, code: None } => {
                 self.remap.slot(&dex, index).map(Some).ok_or(Reason::UnknownMethod)
             }

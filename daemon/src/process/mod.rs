@@ -10,6 +10,7 @@ pub use space::{AddressSpace, Mapped};
 pub use vm::{Found, Vm, find as find_vm, hex};
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 use varid_tunnel::abi::{CODE_BOOT, NAME};
 use varid_tunnel::method::{MethodId, resolve_method};
@@ -24,8 +25,8 @@ pub enum Method {
         dex: Rc<DexImage>,
         /// Index in its method_ids.
         index: u32,
-        /// Address of its first instruction; None: it has no bytecode (JNI).
-        code: Option<u64>,
+        /// Addresses of its instructions; None: it has no bytecode (JNI).
+        code: Option<Range<u64>>,
     },
     /// The VM's own: no method of anybody's.
     Runtime,
@@ -272,11 +273,11 @@ impl Process {
         // A code_item's instructions follow its header of 16 bytes.
         let offset = id.code_off.wrapping_add(16);
         match dex.methods.lookup(offset) {
-            Some(method) if method.code.start == offset => Method::Known {
-                dex: dex.clone(),
-                index: id.method_index,
-                code: Some(id.dex_begin.wrapping_add(u64::from(offset))),
-            },
+            Some(method) if method.code.start == offset => {
+                let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));
+                let code = address(method.code.start)..address(method.code.end);
+                Method::Known { dex: dex.clone(), index: id.method_index, code: Some(code) }
+            }
             _ => Method::Unknown,
         }
     }

@@ -77,9 +77,7 @@ pub fn unwind<'m>(
     let mut stack = NativeStack::default();
     let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else { return stack };
     let read = |address: u64| -> Option<u64> {
-        let offset = usize::try_from(address.checked_sub(record.stack_addr)?).ok()?;
-        let word = record.stack.get(offset..offset.checked_add(8)?)?;
-        word.try_into().ok().map(u64::from_le_bytes)
+        record.stack_at(address, 8)?.try_into().ok().map(u64::from_le_bytes)
     };
     let mut frame = NativeFrame { ip, sp, regs: record.regs };
     loop {
