@@ -146,6 +146,17 @@ fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
     }
 }
 
+/// Which managed frame came last while native ones were merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    /// None yet.
+    Nothing,
+    /// One whose caller is managed, too.
+    Fragment,
+    /// One that native code may have called.
+    Edge,
+}
+
 /// A callchain in the making.
 struct Chain<'a> {
     process: &'a mut Process,
@@ -164,28 +175,32 @@ impl Chain<'_> {
     fn merge(&mut self, record: &Record, native: &NativeStack, managed: &[ManagedFrame], vm: Option<&Vm>, stack: Stack) {
         let read = |address: u64| word_of_stack(record, address);
         let mut rest = managed;
-        let mut inside = None::<ManagedFrame>; // the managed frame that came last
+        let mut inside = Inside::Nothing;
+        let mut enclosing = None; // what the native frame below the next one is
         for (depth, frame) in native.frames.iter().enumerate() {
             while let Some((next, after)) = rest.split_first().filter(|(next, _)| depth > 0 && next.addr < frame.sp) {
-                self.managed(next);
-                inside = Some(*next);
+                // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
+                if !next.is_quick() || enclosing == Some(RANGE_BRIDGE) {
+                    self.managed(next);
+                    inside = if next.is_quick() || next.is_outermost() { Inside::Edge } else { Inside::Fragment };
+                }
                 rest = after;
             }
             let lookup = if depth == 0 { frame.ip } else { frame.ip.wrapping_sub(1) };
             let kind = vm.and_then(|vm| vm.range(lookup));
+            enclosing = kind;
             if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
                 self.quick(frame, vm, read);
-                inside = None;
+                inside = Inside::Edge;
                 continue;
             }
+            let among_managed = inside != Inside::Nothing || !rest.is_empty();
             let machinery = match kind {
                 // Stands for the managed frame that it executes; without one it is all there is.
-                Some(RANGE_BODY | RANGE_INTERPRETER) => !managed.is_empty(),
-                Some(RANGE_BRIDGE) => depth > 0 && !managed.is_empty(),
+                Some(RANGE_BODY | RANGE_INTERPRETER) => among_managed,
+                Some(RANGE_BRIDGE) => depth > 0 && among_managed,
                 // Between two frames of one fragment there is nothing but an invoke.
-                Some(RANGE_VM) => {
-                    depth > 0 && !rest.is_empty() && inside.is_some_and(|inside| !inside.is_outermost() && !inside.is_quick())
-                }
+                Some(RANGE_VM) => depth > 0 && !rest.is_empty() && inside == Inside::Fragment,
                 _ => false,
             };
             if !machinery {
