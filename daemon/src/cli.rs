@@ -2,7 +2,8 @@
 
 use crate::sampler::event::{Event, Rate};
 use crate::session::{SessionOptions, ShimKind, TargetSpec};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use varid_recording::Stack;
 
 /// One profile from the app's methods through the VM and native libraries to the kernel.
 #[derive(Debug, Parser)]
-#[command(name = "varid", version, propagate_version = true)]
+#[command(name = "varid", version, propagate_version = true, after_long_help = PLACES)]
 pub struct Cli {
     /// Say more of what is going on; twice: everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -20,20 +21,73 @@ pub struct Cli {
     pub verb: Verb,
 }
 
+/// Ends with the usage and exit code 2: what clap cannot see by itself.
+pub fn bad_usage(reason: &str) -> ! {
+    Cli::command().error(clap::error::ErrorKind::MissingRequiredArgument, reason).exit()
+}
+
+/// Where things are, at the end of `--help`.
+const PLACES: &str = "\
+Places:
+  Sessions are in $XDG_STATE_HOME/varid (root: /var/lib/varid), the daemon's socket and log in
+  $XDG_RUNTIME_DIR/varid (root: /run/varid); on a device everything is in /data/local/tmp/varid.
+  VARID_HOME=DIR puts all of it below DIR: sessions in DIR/sessions, socket and log in DIR/run.
+
+Exit codes:
+  0, 1 for a failure with a one-line reason, 2 for bad usage.";
+
 /// What varid can be asked for.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Profile an app, a process or everything until 'varid stop'.
+    Start(StartArgs),
+    /// End sessions, wait until they are complete, say where they are.
+    Stop {
+        /// Name, folder or target of one session [default: all that run].
+        session: Option<String>,
+    },
+    /// Show the sessions that run.
+    Status(FormatArgs),
+    /// List what has been recorded, newest last.
+    Sessions(FormatArgs),
     /// Launch a command, profile it until it ends, keep the recording.
     Record(RecordArgs),
-    /// Wait for a byte on a descriptor, then become a command.
+    /// Try which events this machine counts and samples.
+    Events(FormatArgs),
+    /// Tell what this machine offers, what varid will use and why, and what would help.
+    Doctor(FormatArgs),
+    /// Serve 'start', 'stop' and 'status' until a signal comes; 'start' does this by itself.
+    Daemon {
+        /// As 'start' brings it up: in a session of its own, until nothing is left to do.
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Wait for a byte on a socket, then become a command.
     #[command(hide = true)]
     Launch {
-        /// The descriptor.
+        /// The socket's descriptor.
         fd: i32,
         /// The command.
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
+}
+
+/// `varid start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+}
+
+/// How something is shown.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct FormatArgs {
+    /// For programs.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `varid record`.
@@ -49,7 +103,8 @@ pub struct RecordArgs {
 }
 
 /// Who is profiled.
-#[derive(Debug, Args, Clone, Default)]
+#[derive(Debug, Args, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[group(multiple = false)]
 pub struct TargetArgs {
     /// Processes of this package, running or to come, and what they fork.
@@ -75,8 +130,9 @@ impl TargetArgs {
     }
 }
 
-/// What is sampled, and how.
-#[derive(Debug, Args, Clone)]
+/// What is sampled, and how. The control protocol carries it as it is.
+#[derive(Debug, Args, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SamplingArgs {
     /// Event to sample, as perf names it. Default: cycles where the PMU counts, else cpu-clock.
     #[arg(short, long, value_name = "EVENT")]
@@ -108,7 +164,8 @@ pub struct SamplingArgs {
 }
 
 /// `--stack`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StackArg {
     Vertical,
     Full,
@@ -119,6 +176,21 @@ pub enum StackArg {
 const DEFAULT_FREQUENCY: u64 = 997;
 
 impl SamplingArgs {
+    /// What the command line holds its words to, for arguments that come another way.
+    pub fn check(&self) -> Result<(), String> {
+        if self.frequency.is_some() && self.count.is_some() {
+            return Err("a frequency or a period, not both".to_owned());
+        }
+        if self.frequency == Some(0) || self.count == Some(0) {
+            return Err("a rate of 0 samples nothing".to_owned());
+        }
+        check_pages(self.ring_pages)?;
+        match &self.output {
+            Some(output) if !output.is_absolute() => Err(format!("'{}' is not absolute", output.display())),
+            _ => Ok(()),
+        }
+    }
+
     /// The session that these arguments and a target describe; `output`: where, if they do not say.
     pub fn options(&self, target: TargetSpec, output: PathBuf) -> anyhow::Result<SessionOptions> {
         let event = match &self.event {
@@ -169,16 +241,19 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 fn parse_pages(text: &str) -> Result<usize, String> {
     let pages: usize = text.parse().map_err(|_| format!("'{text}' is no number"))?;
+    check_pages(pages).map(|()| pages)
+}
+
+fn check_pages(pages: usize) -> Result<(), String> {
     if !pages.is_power_of_two() || !(16..=1 << 18).contains(&pages) {
         return Err("a ring has a power of two of pages, from 16 to 262144".to_owned());
     }
-    Ok(pages)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -2,6 +2,7 @@
 
 mod attribution;
 mod cli;
+mod control;
 mod paths;
 mod process;
 mod raw;
@@ -11,11 +12,12 @@ mod unwind;
 mod verbs;
 
 use clap::Parser;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    logging(cli.verbose);
+    logging(cli.verbose, matches!(cli.verb, cli::Verb::Daemon { .. }));
     match verbs::run(cli.verb) {
         Ok(code) => code,
         Err(error) => {
@@ -25,11 +27,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn logging(verbose: u8) {
+/// To standard error; a daemon's messages are read later, so they say when.
+fn logging(verbose: u8, daemon: bool) {
     let level = match verbose {
         0 => tracing::Level::INFO,
         1 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false).without_time().init();
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_max_level(level)
+        .with_target(false);
+    if daemon {
+        log.init();
+    } else {
+        log.without_time().init();
+    }
 }

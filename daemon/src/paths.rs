@@ -1,29 +1,103 @@
 //! Where sessions, the control socket and tunnels live.
 
+use crate::control::ControlError;
 use crate::session::TargetSpec;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use varid_recording::manifest::rfc3339;
 
+/// A folder that everything of varid's goes below, instead of the user's own places.
+pub const HOME: &str = "VARID_HOME";
+
+/// Where varid keeps things on a device.
+const DEVICE: &str = "/data/local/tmp";
+
 /// The folder of all sessions.
 pub fn sessions() -> PathBuf {
-    base("XDG_STATE_HOME", ".local/state", "/var/lib/varid")
+    match place() {
+        Place::Home(home) => home.join("sessions"),
+        Place::Device(device) => device,
+        Place::Root => PathBuf::from("/var/lib/varid"),
+        Place::User => variable("XDG_STATE_HOME").unwrap_or_else(|| user_home().join(".local/state")).join("varid"),
+    }
 }
 
-/// `variable`/varid of the user, `root` for root; a device without either has a folder for everybody.
-fn base(variable: &str, below_home: &str, root: &str) -> PathBuf {
-    let device = Path::new("/data/local/tmp");
+/// The folder of the control socket and the daemon's log.
+pub fn runtime() -> PathBuf {
+    match place() {
+        Place::Home(home) => home.join("run"),
+        // Two users of a device, root and the shell, share the rest.
+        Place::Device(device) => device.join(format!("run.{}", nix::unistd::geteuid())),
+        Place::Root => PathBuf::from("/run/varid"),
+        Place::User => {
+            variable("XDG_RUNTIME_DIR").map_or_else(|| sessions().join("run"), |runtime| runtime.join("varid"))
+        }
+    }
+}
+
+/// The daemon's control socket.
+pub fn socket() -> PathBuf {
+    runtime().join("control.sock")
+}
+
+/// What a daemon that `start` brought up has to say.
+pub fn log() -> PathBuf {
+    runtime().join("daemon.log")
+}
+
+enum Place {
+    Home(PathBuf),
+    Device(PathBuf),
+    Root,
+    User,
+}
+
+fn place() -> Place {
+    if let Some(home) = own_home() {
+        return Place::Home(home);
+    }
+    let device = Path::new(DEVICE);
     if device.is_dir() {
-        return device.join("varid");
+        return Place::Device(device.join("varid"));
     }
-    if nix::unistd::geteuid().is_root() {
-        return PathBuf::from(root);
+    if nix::unistd::geteuid().is_root() { Place::Root } else { Place::User }
+}
+
+/// [`HOME`], absolute, if it is set.
+pub fn own_home() -> Option<PathBuf> {
+    let home = std::env::var_os(HOME).filter(|home| !home.is_empty())?;
+    std::path::absolute(home).ok()
+}
+
+/// An absolute path in the environment; others are ignored, as the XDG specification says.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn user_home() -> PathBuf {
+    std::env::var_os("HOME").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+/// Makes the runtime folder, and sees to it that it is this user's and nobody else can enter.
+pub fn private_runtime() -> Result<(), ControlError> {
+    let path = runtime();
+    make_private(&path).map_err(ControlError::io("create", &path))?;
+    let folder = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(&path)
+        .map_err(ControlError::io("open", &path))?;
+    let metadata = folder.metadata().map_err(ControlError::io("read", &path))?;
+    let user = nix::unistd::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(ControlError::Folder { path, owner: metadata.uid(), user });
     }
-    let folder = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from).join(below_home);
-    folder.unwrap_or_else(home).join("varid")
+    if metadata.mode() & 0o077 != 0 {
+        folder.set_permissions(std::fs::Permissions::from_mode(0o700)).map_err(ControlError::io("close to others", &path))?;
+    }
+    Ok(())
 }
 
 /// Makes a folder and those above it, for this user only.

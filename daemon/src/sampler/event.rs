@@ -47,6 +47,11 @@ const EVENTS: &[(&str, u32, u32)] = &[
 ];
 
 impl Event {
+    /// The names that [`Event::parse`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        EVENTS.iter().map(|(name, ..)| *name)
+    }
+
     /// Parses `NAME[:uk]`.
     pub fn parse(text: &str) -> Result<Self, SamplerError> {
         let (name, modifiers) = text.split_once(':').unwrap_or((text, ""));

@@ -199,6 +199,8 @@ impl Session {
         };
         session.sampler.enable()?;
         session.find_those_that_run()?;
+        // Whether it waits or records is known from here on.
+        session.update_manifest();
         Ok(session)
     }
 

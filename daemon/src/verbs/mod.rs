@@ -1,7 +1,15 @@
 //! What each verb does.
 
+mod daemon;
+mod doctor;
+mod events;
 mod launch;
+mod out;
 mod record;
+mod sessions;
+mod start;
+mod status;
+mod stop;
 
 use crate::cli::Verb;
 use std::process::ExitCode;
@@ -9,7 +17,14 @@ use std::process::ExitCode;
 /// Carries a verb out.
 pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     match verb {
+        Verb::Start(args) => start::run(args),
+        Verb::Stop { session } => stop::run(session),
+        Verb::Status(format) => status::run(format),
+        Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args),
+        Verb::Events(format) => events::run(format),
+        Verb::Doctor(format) => doctor::run(format),
+        Verb::Daemon { background } => daemon::run(background),
         Verb::Launch { fd, command } => launch::wait_and_become(fd, &command),
     }
 }

@@ -1,10 +1,10 @@
 //! `varid record`: a session in the foreground.
 
 use super::launch::Held;
-use crate::cli::RecordArgs;
+use crate::cli::{self, RecordArgs};
 use crate::paths;
 use crate::session::{Session, SessionControl, TargetSpec};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -25,8 +25,8 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             held = Some(child);
             target
         }
-        (Some(_), false) => bail!("name a process or give a command, not both"),
-        (None, true) => bail!("nothing to profile: give a command after --, or --app, --pid or --all"),
+        (Some(_), false) => cli::bad_usage("name a process or give a command, not both"),
+        (None, true) => cli::bad_usage("nothing to profile: give a command after --, or --app, --pid or --all"),
     };
     let result = record(args, target, held.as_mut());
     if let Some(held) = &mut held {
@@ -36,18 +36,24 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> anyhow::Result<()> {
-    let output = match &args.sampling.output {
-        Some(output) => output.clone(),
-        None => paths::new_session(&target)?,
+    let (output, own) = match &args.sampling.output {
+        Some(output) => (output.clone(), false),
+        None => (paths::new_session(&target).context("cannot create a session")?, true),
     };
     let control = Arc::new(SessionControl::default());
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, control.stop.clone()).context("cannot watch for signals")?;
     }
-    let session = Session::start(args.sampling.options(target, output)?, control.clone())?;
-    if let Some(held) = held {
-        held.release().context("cannot release the command")?;
+    let begun = args
+        .sampling
+        .options(target, output.clone())
+        .and_then(|options| Ok(Session::start(options, control.clone())?))
+        .and_then(|session| held.map_or(Ok(()), Held::release).map(|()| session));
+    if begun.is_err() && own {
+        // Made for this session a moment ago; nothing has been recorded into it.
+        let _ = std::fs::remove_dir_all(&output);
     }
+    let session = begun?;
     let over = Arc::new(AtomicBool::new(false));
     let progress = show_progress(control.clone(), over.clone());
     let result = session.run();
@@ -56,11 +62,7 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
     let _ = progress.join();
     let output = result?;
     paths::set_last(&output).context("cannot note the last session")?;
-    eprintln!(
-        "varid: {} samples in {}",
-        control.samples.load(Ordering::Relaxed),
-        output.display()
-    );
+    eprintln!("varid: {} samples in {}", control.samples.load(Ordering::Relaxed), output.display());
     Ok(())
 }
 
@@ -92,7 +94,7 @@ fn end(held: &mut Held, failed: bool) {
         let _ = kill(Pid::from_raw(held.child.id() as i32), signal);
     }
     match held.child.wait() {
-        Ok(status) if !status.success() && !running => tracing::warn!("the command ended with {status}"),
+        Ok(status) if !status.success() && !running && !failed => tracing::warn!("the command ended with {status}"),
         _ => {}
     }
 }

@@ -1,0 +1,96 @@
+//! Bringing the daemon up where none runs.
+
+use super::client;
+use super::error::ControlError;
+use super::protocol::{Reply, Request};
+use crate::paths;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A daemon listens by then.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A log beyond is begun anew.
+const MAX_LOG: u64 = 1 << 20;
+/// Daemons that end between the connection and the question, at most.
+const TRIES: usize = 3;
+
+/// Asks the daemon, and brings one up first if none runs.
+pub fn ask(request: &Request) -> Result<Reply, ControlError> {
+    let mut last = ControlError::NoDaemon;
+    for _ in 0..TRIES {
+        match client::ask(request) {
+            // An idle one may end at the moment it is asked.
+            Err(error @ (ControlError::NoDaemon | ControlError::Gone(_))) => last = error,
+            answer => return answer,
+        }
+        bring_up()?;
+    }
+    Err(last)
+}
+
+fn bring_up() -> Result<(), ControlError> {
+    paths::private_runtime()?;
+    let path = paths::log();
+    let mut log = open_log()?;
+    let logged = log.seek(SeekFrom::End(0)).map_err(ControlError::io("read", &path))?;
+    let clone = || log.try_clone().map_err(ControlError::io("open", &path));
+    let mut daemon = Command::new("/proc/self/exe");
+    if let Some(home) = paths::own_home() {
+        // The daemon's working folder is another one.
+        daemon.env(paths::HOME, home);
+    }
+    let mut child = daemon
+        .arg0("varid")
+        .args(["daemon", "--background"])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(clone()?)
+        .stderr(clone()?)
+        .spawn()
+        .map_err(ControlError::io("start", "/proc/self/exe"))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // In this order: another one may have come first, and the child gone for that.
+        let gone = child.try_wait().map_err(ControlError::io("wait for", "/proc/self/exe"))?;
+        match client::connect() {
+            Ok(_) => return Ok(()),
+            Err(ControlError::NoDaemon) => {}
+            Err(error) => return Err(error),
+        }
+        if gone.is_some() || Instant::now() >= deadline {
+            let said = last_line(&mut log, logged).unwrap_or_default();
+            let reason = match gone {
+                Some(status) if said.is_empty() => status.to_string(),
+                None if said.is_empty() => format!("no answer for {} s", PATIENCE.as_secs()),
+                _ => said,
+            };
+            return Err(ControlError::NotUp { reason, log: path });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn open_log() -> Result<File, ControlError> {
+    let path = paths::log();
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let open = || -> io::Result<File> {
+        let log = options.open(&path)?;
+        if log.metadata()?.len() > MAX_LOG {
+            log.set_len(0)?;
+        }
+        Ok(log)
+    };
+    open().map_err(ControlError::io("open", &path))
+}
+
+fn last_line(log: &mut File, from: u64) -> io::Result<String> {
+    let mut text = Vec::new();
+    log.seek(SeekFrom::Start(from))?;
+    log.take(MAX_LOG).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned())
+}

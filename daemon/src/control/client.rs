@@ -1,0 +1,50 @@
+//! Asking the daemon.
+
+use super::error::ControlError;
+use super::protocol::{self, MAX_REPLY, Reply, Request};
+use crate::paths;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// A daemon that has not begun a session by then never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Connects to this user's daemon.
+pub fn connect() -> Result<UnixStream, ControlError> {
+    let socket = paths::socket();
+    UnixStream::connect(&socket).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory => ControlError::NoDaemon,
+        io::ErrorKind::PermissionDenied => ControlError::Denied(socket),
+        _ => ControlError::io("connect to", socket)(error),
+    })
+}
+
+/// Asks one thing and waits for the answer; for the end of a session as long as it takes.
+pub fn ask(request: &Request) -> Result<Reply, ControlError> {
+    let socket = paths::socket();
+    let mut stream = connect()?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(ControlError::io("use", &socket))?;
+    let deadline = match request {
+        Request::Stop { .. } => None,
+        Request::Start { .. } | Request::Status => Some(Instant::now() + PATIENCE),
+    };
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::TimedOut => ControlError::Silent(socket.clone()),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            ControlError::Gone(paths::log())
+        }
+        _ => ControlError::io("ask the daemon at", socket.clone())(error),
+    };
+    // One that refuses at once closes before it has read the question; its answer is there.
+    let sent = protocol::send(&mut stream, request);
+    let line = match protocol::receive(&mut stream, MAX_REPLY, deadline) {
+        Ok(Some(line)) => line,
+        Ok(None) => return Err(sent.err().map_or_else(|| ControlError::Gone(paths::log()), failed)),
+        Err(error) => return Err(failed(error)),
+    };
+    match protocol::parse(&line).map_err(ControlError::Protocol)? {
+        Reply::Refused { reason } => Err(ControlError::Refused(reason)),
+        reply => Ok(reply),
+    }
+}

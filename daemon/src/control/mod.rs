@@ -1,0 +1,19 @@
+//! The daemon and how it is asked for things.
+//!
+//! | question | file |
+//! |---|---|
+//! | what do client and daemon say to each other | [`protocol`] |
+//! | who may ask, how is a client kept from blocking | [`server`] |
+//! | which sessions run, how do they begin and end | [`registry`] |
+//! | how is the daemon asked | [`client`] |
+//! | how is it brought up where none runs | [`bring_up`] |
+//! | what can go wrong | [`error`] |
+
+pub mod bring_up;
+pub mod client;
+pub mod error;
+pub mod protocol;
+pub mod registry;
+pub mod server;
+
+pub use error::ControlError;

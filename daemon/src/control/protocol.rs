@@ -1,0 +1,244 @@
+//! What client and daemon say to each other: one line of JSON each way per connection.
+
+use crate::cli::{SamplingArgs, TargetArgs};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Changes whenever an older side would misunderstand.
+pub const VERSION: u32 = 1;
+/// No request is longer.
+pub const MAX_REQUEST: usize = 64 << 10;
+/// No reply is longer.
+pub const MAX_REPLY: usize = 1 << 20;
+
+/// A message with the version that it is written in.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Envelope<T> {
+    /// [`VERSION`].
+    pub version: u32,
+    /// What is said.
+    #[serde(flatten)]
+    pub body: T,
+}
+
+/// What the daemon can be asked.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum Request {
+    /// Begin a session.
+    Start {
+        /// Who is profiled.
+        target: TargetArgs,
+        /// How.
+        sampling: Box<SamplingArgs>,
+    },
+    /// End sessions and wait until they are complete.
+    Stop {
+        /// Name, folder or target of one; none: all.
+        session: Option<String>,
+    },
+    /// What runs.
+    Status,
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+pub enum Reply {
+    /// The session samples.
+    Started(SessionStatus),
+    /// The sessions have ended.
+    Stopped {
+        /// In the order in which they were started.
+        sessions: Vec<Ended>,
+    },
+    /// What runs.
+    Status(DaemonStatus),
+    /// Not done.
+    Refused {
+        /// In one line.
+        reason: String,
+    },
+}
+
+/// The daemon and its sessions.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    /// Its process.
+    pub pid: u32,
+    /// The version of varid that it is.
+    pub varid: String,
+    /// In the order in which they were started.
+    pub sessions: Vec<SessionStatus>,
+    /// Those that failed since it came up, the latest last.
+    pub failed: Vec<Ended>,
+}
+
+/// A session that runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// The last part of its folder.
+    pub session: String,
+    /// Who is profiled: a package, `pid 17` or `all`.
+    pub target: String,
+    /// Whether anybody is there to be sampled.
+    pub state: Activity,
+    /// The event that is sampled.
+    pub event: String,
+    /// Samples per second, or none where a period was asked for.
+    pub frequency: Option<u64>,
+    /// Event counts between two samples, if that was asked for.
+    pub period: Option<u64>,
+    /// What delivers the samples: `bpf` or `perf`.
+    pub source: String,
+    /// Samples recorded.
+    pub samples: u64,
+    /// Records lost.
+    pub lost: u64,
+    /// Processes profiled now.
+    pub processes: u64,
+    /// Since its start.
+    pub seconds: f64,
+    /// Bytes of perf.data.
+    pub bytes: u64,
+    /// Where it is recorded.
+    pub folder: PathBuf,
+}
+
+/// What a session does at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activity {
+    /// Its events are being opened.
+    Starting,
+    /// No process of its target is there.
+    Waiting,
+    /// It samples.
+    Recording,
+    /// It has been told to end.
+    Stopping,
+}
+
+impl Activity {
+    /// As it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Waiting => "waiting",
+            Self::Recording => "recording",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// A session that has ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ended {
+    /// The last part of its folder.
+    pub session: String,
+    /// Where it was recorded.
+    pub folder: PathBuf,
+    /// Samples recorded.
+    pub samples: u64,
+    /// Records lost.
+    pub lost: u64,
+    /// Why it failed, if it did; what it had recorded is kept.
+    pub error: Option<String>,
+}
+
+/// Writes a message as a line.
+pub fn send<T: Serialize>(stream: &mut UnixStream, body: T) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&Envelope { version: VERSION, body })?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// Reads a line of at most `limit` bytes, until `deadline` whatever the other side does.
+/// None: the other side closed without a word.
+pub fn receive(stream: &mut UnixStream, limit: usize, deadline: Option<Instant>) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(deadline) = deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        }
+        let read = match stream.read(&mut buffer) {
+            Ok(0) if line.is_empty() => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => buffer.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error),
+        };
+        let end = read.iter().position(|byte| *byte == b'\n');
+        line.extend_from_slice(read.get(..end.unwrap_or(read.len())).unwrap_or_default());
+        if line.len() > limit {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line of more than {limit} bytes")));
+        }
+        if end.is_some() {
+            return Ok(Some(line));
+        }
+    }
+}
+
+/// Takes a message in, if it is of a version that is understood.
+pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    #[derive(Deserialize)]
+    struct OnlyVersion {
+        version: u32,
+    }
+    let OnlyVersion { version } =
+        serde_json::from_slice(line).map_err(|error| format!("not a message of varid: {error}"))?;
+    if version != VERSION {
+        return Err(format!(
+            "it speaks version {version} of the control protocol, this varid version {VERSION}: end the daemon and start it again"
+        ));
+    }
+    serde_json::from_slice::<Envelope<T>>(line).map(|envelope| envelope.body).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(bytes: &[u8], limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(bytes).unwrap();
+        drop(theirs);
+        receive(&mut ours, limit, None)
+    }
+
+    #[test]
+    fn a_line_ends_at_its_newline_and_is_bounded() {
+        assert_eq!(received(b"{}\nrest", 10).unwrap().unwrap(), b"{}");
+        assert_eq!(received(b"", 10).unwrap(), None);
+        assert_eq!(received(b"half", 10).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(received(&[b'x'; 100], 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_silent_client_is_given_up_at_the_deadline() {
+        let (mut ours, _theirs) = UnixStream::pair().unwrap();
+        assert_eq!(receive(&mut ours, 10, Some(Instant::now())).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn requests_survive_the_way_and_strange_ones_are_refused() {
+        let line = serde_json::to_vec(&Envelope { version: VERSION, body: Request::Stop { session: Some("a".into()) } });
+        assert!(matches!(parse::<Request>(&line.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a"));
+        assert!(matches!(parse::<Request>(br#"{"version":1,"request":"status"}"#), Ok(Request::Status)));
+        assert!(parse::<Request>(br#"{"version":2,"request":"status"}"#).unwrap_err().contains("version 2"));
+        for bad in [&b"\xff\x00"[..], b"[]", b"{\"version\":1}", b"{\"version\":1,\"request\":\"no\"}", b"{\"version\":-1}"] {
+            assert!(parse::<Request>(bad).is_err());
+        }
+        assert!(parse::<Request>(&[b'['; 60_000]).is_err(), "deep nesting is refused, not recursed into");
+    }
+}

@@ -1,0 +1,317 @@
+//! Which sessions run: each in a thread of its own, from its start to its end.
+
+use super::protocol::{Activity, Ended, SessionStatus};
+use crate::cli::{SamplingArgs, TargetArgs};
+use crate::paths;
+use crate::session::{Session, SessionControl, TargetSpec};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+use varid_recording::{Manifest, Rate, SESSION_JSON};
+
+/// Each has a ring per CPU and a thread.
+const MAX_SESSIONS: usize = 16;
+/// Failures that `status` remembers.
+const MAX_FAILED: usize = 16;
+
+/// The sessions of a daemon.
+#[derive(Debug)]
+pub struct Registry {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    running: Vec<Arc<Running>>,
+    failed: VecDeque<Ended>,
+    /// No further session is begun.
+    closing: bool,
+    /// When the last session ended, or the daemon came up.
+    idle_since: Instant,
+}
+
+/// A session from the moment it was asked for.
+#[derive(Debug)]
+struct Running {
+    target: String,
+    control: Arc<SessionControl>,
+    started: Instant,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Clone)]
+enum Progress {
+    Starting,
+    Runs(Facts),
+    Ended(Ended),
+}
+
+/// What is known of a session once it samples.
+#[derive(Debug, Clone)]
+struct Facts {
+    folder: PathBuf,
+    event: String,
+    rate: Rate,
+    source: &'static str,
+}
+
+impl Registry {
+    /// No session runs.
+    pub fn new() -> Self {
+        let inner = Inner { running: Vec::new(), failed: VecDeque::new(), closing: false, idle_since: Instant::now() };
+        Self { inner: Mutex::new(inner) }
+    }
+
+    /// Begins a session; it samples when this returns.
+    pub fn start(self: &Arc<Self>, target: &TargetArgs, sampling: SamplingArgs) -> Result<SessionStatus, String> {
+        sampling.check()?;
+        let spec = target.spec().ok_or("no target: --app, --pid or --all is needed")?;
+        let running = self.reserve(&spec)?;
+        let (tell, told) = mpsc::channel();
+        let (registry, session) = (Arc::clone(self), Arc::clone(&running));
+        let thread = std::thread::Builder::new().name("session".to_owned()).spawn(move || {
+            let span = tracing::info_span!("session", target = session.target);
+            let ended = span.in_scope(|| session.carry_out(spec, &sampling, &tell));
+            registry.remove(&session, ended);
+        });
+        if let Err(error) = thread {
+            self.remove(&running, None);
+            return Err(format!("cannot start a thread for the session: {error}"));
+        }
+        match told.recv() {
+            Ok(Ok(())) => Ok(running.status()),
+            Ok(Err(reason)) => Err(reason),
+            Err(_) => Err("the session's start failed unexpectedly: see the daemon's log".to_owned()),
+        }
+    }
+
+    fn reserve(&self, spec: &TargetSpec) -> Result<Arc<Running>, String> {
+        let mut inner = self.lock();
+        if inner.closing {
+            return Err("the daemon is ending: try again".to_owned());
+        }
+        if inner.running.len() >= MAX_SESSIONS {
+            return Err(format!("{MAX_SESSIONS} sessions run already, and no more are served at once: stop one"));
+        }
+        let target = match spec {
+            TargetSpec::App(package) => package.clone(),
+            TargetSpec::Pid(pid) | TargetSpec::Command(pid, _) => format!("pid {pid}"),
+            TargetSpec::All => "all".to_owned(),
+        };
+        let running = Arc::new(Running {
+            target,
+            control: Arc::default(),
+            started: Instant::now(),
+            progress: Mutex::new(Progress::Starting),
+            changed: Condvar::new(),
+        });
+        inner.running.push(Arc::clone(&running));
+        Ok(running)
+    }
+
+    fn remove(&self, session: &Arc<Running>, ended: Option<Ended>) {
+        let mut inner = self.lock();
+        inner.running.retain(|other| !Arc::ptr_eq(other, session));
+        inner.idle_since = Instant::now();
+        if let Some(ended) = ended.filter(|ended| ended.error.is_some()) {
+            if inner.failed.len() >= MAX_FAILED {
+                inner.failed.pop_front();
+            }
+            inner.failed.push_back(ended);
+        }
+    }
+
+    /// Ends one session, or all, and waits until what they recorded is complete.
+    pub fn stop(&self, which: Option<&str>) -> Result<Vec<Ended>, String> {
+        let running = self.lock().running.clone();
+        let chosen = match which {
+            None if running.is_empty() => return Err("no session runs".to_owned()),
+            None => running,
+            Some(which) => vec![find(&running, which)?],
+        };
+        for session in &chosen {
+            session.control.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(chosen.iter().filter_map(|session| session.wait()).collect())
+    }
+
+    /// Begins no further session, ends all and waits for them.
+    pub fn close(&self) {
+        self.lock().closing = true;
+        // That none runs is what is wanted.
+        let _ = self.stop(None);
+    }
+
+    /// The sessions that run, and those that failed.
+    pub fn status(&self) -> (Vec<SessionStatus>, Vec<Ended>) {
+        let inner = self.lock();
+        (inner.running.iter().map(|session| session.status()).collect(), inner.failed.iter().cloned().collect())
+    }
+
+    /// How long there has been nothing to do; None: there is.
+    pub fn idle_for(&self) -> Option<Duration> {
+        let inner = self.lock();
+        inner.running.is_empty().then(|| inner.idle_since.elapsed())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing is left half done under this lock.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session of that name, folder or target; one, or an error that names the choice.
+fn find(running: &[Arc<Running>], which: &str) -> Result<Arc<Running>, String> {
+    let folder = Path::new(which);
+    let of = |matches: &dyn Fn(&Running, &SessionStatus) -> bool| -> Vec<Arc<Running>> {
+        running.iter().filter(|session| matches(session, &session.status())).cloned().collect()
+    };
+    let by_name = of(&|_, status| status.session == which || (folder.is_absolute() && status.folder == folder));
+    let found = if by_name.is_empty() { of(&|session, _| session.target == which) } else { by_name };
+    match found.as_slice() {
+        [one] => Ok(Arc::clone(one)),
+        [] => Err(format!("no session '{which}' runs; 'varid status' lists those that do")),
+        several => {
+            let names: Vec<_> = several.iter().map(|session| session.status().folder.display().to_string()).collect();
+            Err(format!("'{which}' may be any of {}: give its folder", names.join(", ")))
+        }
+    }
+}
+
+impl Running {
+    /// The session's whole life, in its own thread.
+    fn carry_out(&self, spec: TargetSpec, sampling: &SamplingArgs, tell: &mpsc::Sender<Result<(), String>>) -> Option<Ended> {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let session = match self.begin(spec, sampling) {
+                Ok(session) => session,
+                Err(reason) => {
+                    tracing::error!("not started: {reason}");
+                    // The client has gone: nobody needs to know.
+                    let _ = tell.send(Err(reason));
+                    return None;
+                }
+            };
+            let _ = tell.send(Ok(()));
+            Some(session.run().map_err(|error| error.to_string()).map(drop))
+        }));
+        let result = match result {
+            Ok(result) => result,
+            Err(_) => Some(Err("it failed unexpectedly: see the daemon's log".to_owned())),
+        };
+        let mut progress = self.progress();
+        let folder = match &*progress {
+            Progress::Runs(facts) => facts.folder.clone(),
+            Progress::Starting | Progress::Ended(_) => PathBuf::new(),
+        };
+        let ended = Ended {
+            session: name_of(&folder),
+            folder,
+            samples: self.control.samples.load(Ordering::Relaxed),
+            lost: self.control.lost.load(Ordering::Relaxed),
+            error: result.as_ref().and_then(|result| result.as_ref().err().cloned()),
+        };
+        match &ended.error {
+            Some(error) => tracing::error!("ended: {error}; what was recorded is in {}", ended.folder.display()),
+            None if result.is_some() => tracing::info!("{} samples in {}", ended.samples, ended.folder.display()),
+            None => {}
+        }
+        if result.is_some() {
+            if let Err(error) = paths::set_last(&ended.folder) {
+                tracing::warn!("cannot note the last session: {error}");
+            }
+        }
+        *progress = Progress::Ended(ended.clone());
+        drop(progress);
+        self.changed.notify_all();
+        result.is_some().then_some(ended)
+    }
+
+    fn begin(&self, spec: TargetSpec, sampling: &SamplingArgs) -> Result<Session, String> {
+        let (folder, own) = match &sampling.output {
+            Some(folder) => (folder.clone(), false),
+            None => (paths::new_session(&spec).map_err(|error| format!("cannot create a session: {error}"))?, true),
+        };
+        let session = sampling
+            .options(spec, folder.clone())
+            .and_then(|options| Ok(Session::start(options, Arc::clone(&self.control))?))
+            .map_err(|error| format!("{error:#}"));
+        if session.is_err() && own {
+            // Made for this session a moment ago; nothing has been recorded into it.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        let session = session?;
+        // The recording itself says what it is made of.
+        let manifest = Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
+        tracing::info!("recording into {}", folder.display());
+        *self.progress() = Progress::Runs(Facts {
+            folder,
+            event: manifest.event.name,
+            rate: manifest.event.rate,
+            source: manifest.source.name(),
+        });
+        Ok(session)
+    }
+
+    /// Waits for the end; None: it never came to a start.
+    fn wait(&self) -> Option<Ended> {
+        let mut progress = self.progress();
+        loop {
+            match &*progress {
+                Progress::Ended(ended) if ended.folder.as_os_str().is_empty() => return None,
+                Progress::Ended(ended) => return Some(ended.clone()),
+                Progress::Starting | Progress::Runs(_) => {
+                    progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    fn status(&self) -> SessionStatus {
+        let control = &self.control;
+        let processes = control.processes.load(Ordering::Relaxed);
+        let stopping = control.stop.load(Ordering::Relaxed);
+        let (folder, facts) = match &*self.progress() {
+            Progress::Starting => (PathBuf::new(), None),
+            Progress::Runs(facts) => (facts.folder.clone(), Some(facts.clone())),
+            Progress::Ended(ended) => (ended.folder.clone(), None),
+        };
+        let state = match &facts {
+            None => if folder.as_os_str().is_empty() { Activity::Starting } else { Activity::Stopping },
+            Some(_) if stopping => Activity::Stopping,
+            Some(_) if processes == 0 => Activity::Waiting,
+            Some(_) => Activity::Recording,
+        };
+        let (frequency, period) = match facts.as_ref().map(|facts| facts.rate) {
+            Some(Rate::Frequency(hz)) => (Some(hz), None),
+            Some(Rate::Period(period)) => (None, Some(period)),
+            None => (None, None),
+        };
+        SessionStatus {
+            session: name_of(&folder),
+            target: self.target.clone(),
+            state,
+            event: facts.as_ref().map_or(String::new(), |facts| facts.event.clone()),
+            frequency,
+            period,
+            source: facts.map_or(String::new(), |facts| facts.source.to_owned()),
+            samples: control.samples.load(Ordering::Relaxed),
+            lost: control.lost.load(Ordering::Relaxed),
+            processes,
+            seconds: self.started.elapsed().as_secs_f64(),
+            bytes: control.bytes.load(Ordering::Relaxed),
+            folder,
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
+}

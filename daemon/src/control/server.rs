@@ -1,0 +1,250 @@
+//! The daemon: its socket, who may use it, and one thread for each client.
+//!
+//! A client has a bounded time for a bounded line; there is a bounded number of clients; so
+//! none of them can keep the daemon from the others or from its sessions.
+
+use super::client;
+use super::error::ControlError;
+use super::protocol::{self, DaemonStatus, MAX_REQUEST, Reply, Request};
+use super::registry::Registry;
+use crate::paths;
+use nix::fcntl::{Flock, FlockArg};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Clients that are served at once.
+const MAX_CLIENTS: usize = 32;
+/// A client says what it wants, and takes the answer, within this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often an idle daemon looks whether its time is over.
+const TICK_MS: u16 = 250;
+
+/// A daemon that listens.
+#[derive(Debug)]
+pub struct Daemon {
+    listener: UnixListener,
+    socket: PathBuf,
+    /// Held as long as the daemon lives; released by the kernel however it dies.
+    _lock: Flock<File>,
+    signals: UnixStream,
+    registry: Arc<Registry>,
+    clients: Arc<AtomicUsize>,
+    idle_limit: Option<Duration>,
+}
+
+impl Daemon {
+    /// Listens on this user's control socket. `idle_limit`: end when nothing has been
+    /// recorded for so long.
+    pub fn open(idle_limit: Option<Duration>) -> Result<Self, ControlError> {
+        paths::private_runtime()?;
+        let socket = paths::socket();
+        let lock = take_lock(&socket)?;
+        remove_stale(&socket)?;
+        let listener = UnixListener::bind(&socket).map_err(ControlError::io("listen on", &socket))?;
+        std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
+            .and_then(|()| listener.set_nonblocking(true))
+            .map_err(ControlError::io("listen on", &socket))?;
+        let signals = watch_signals().map_err(ControlError::io("watch signals for", &socket))?;
+        Ok(Self {
+            listener,
+            socket,
+            _lock: lock,
+            signals,
+            registry: Arc::new(Registry::new()),
+            clients: Arc::default(),
+            idle_limit,
+        })
+    }
+
+    /// Serves until a signal comes or nothing is left to do. Every session is complete when
+    /// this returns.
+    pub fn run(mut self) {
+        tracing::info!("listening on {}", self.socket.display());
+        loop {
+            let mut fds =
+                [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+            // Interrupted or over: the questions below are the same.
+            let _ = poll(&mut fds, PollTimeout::from(TICK_MS));
+            if self.signalled() {
+                tracing::info!("told to end");
+                break;
+            }
+            self.accept();
+            if self.has_nothing_to_do() {
+                tracing::info!("nothing to do: ending");
+                break;
+            }
+        }
+        // From here on a client finds nobody, and brings up the next daemon.
+        let _ = std::fs::remove_file(&self.socket);
+        self.registry.close();
+        self.wait_for_clients();
+    }
+
+    fn signalled(&mut self) -> bool {
+        // The stream does not block: nothing to read is an error.
+        self.signals.read(&mut [0; 16]).is_ok_and(|read| read > 0)
+    }
+
+    fn has_nothing_to_do(&self) -> bool {
+        let idle = self.registry.idle_for();
+        self.clients.load(Ordering::Acquire) == 0
+            && self.idle_limit.is_some_and(|limit| idle.is_some_and(|idle| idle >= limit))
+    }
+
+    fn accept(&self) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.admit(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    tracing::warn!("cannot accept a client: {error}");
+                    // No descriptor is free: the client stays in the queue, sessions go on.
+                    std::thread::sleep(Duration::from_millis(u64::from(TICK_MS)));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, mut stream: UnixStream) {
+        let refusal = match refuse_strangers(&stream) {
+            Err(reason) => Some(reason),
+            Ok(()) if self.clients.load(Ordering::Acquire) >= MAX_CLIENTS => {
+                Some(format!("{MAX_CLIENTS} clients are being served: try again"))
+            }
+            Ok(()) => None,
+        };
+        if let Some(reason) = refusal {
+            tracing::warn!("client refused: {reason}");
+            // A new socket's buffer takes this line; a client that does not read it has itself to blame.
+            let _ = stream.set_nonblocking(true).and_then(|()| protocol::send(&mut stream, Reply::Refused { reason }));
+            return;
+        }
+        let place = Place::take(&self.clients);
+        let registry = Arc::clone(&self.registry);
+        let thread = std::thread::Builder::new().name("client".to_owned()).spawn(move || {
+            let _place = place;
+            if let Err(error) = serve(&mut stream, &registry) {
+                tracing::debug!("a client was given up: {error}");
+            }
+        });
+        if let Err(error) = thread {
+            tracing::warn!("cannot start a thread for a client: {error}");
+        }
+    }
+
+    /// Those that asked for a stop are told that it is done.
+    fn wait_for_clients(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// One of the [`MAX_CLIENTS`] places.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        clients.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(clients))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn serve(stream: &mut UnixStream, registry: &Arc<Registry>) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let reply = match protocol::receive(stream, MAX_REQUEST, Some(Instant::now() + PATIENCE)) {
+        Ok(None) => return Ok(()),
+        Ok(Some(line)) => match protocol::parse(&line) {
+            Ok(request) => answer(request, registry),
+            Err(reason) => Reply::Refused { reason: format!("the daemon did not understand: {reason}") },
+        },
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Reply::Refused { reason: format!("the daemon did not understand: {error}") }
+        }
+        Err(error) => return Err(error),
+    };
+    protocol::send(stream, reply)
+}
+
+fn answer(request: Request, registry: &Arc<Registry>) -> Reply {
+    let refused = |reason| Reply::Refused { reason };
+    match request {
+        Request::Start { target, sampling } => registry.start(&target, *sampling).map_or_else(refused, Reply::Started),
+        Request::Stop { session } => {
+            registry.stop(session.as_deref()).map_or_else(refused, |sessions| Reply::Stopped { sessions })
+        }
+        Request::Status => {
+            let (sessions, failed) = registry.status();
+            let varid = env!("CARGO_PKG_VERSION").to_owned();
+            Reply::Status(DaemonStatus { pid: std::process::id(), varid, sessions, failed })
+        }
+    }
+}
+
+/// Only this user and root are served, whatever the socket's mode has become.
+fn refuse_strangers(stream: &UnixStream) -> Result<(), String> {
+    let peer = getsockopt(stream, sockopt::PeerCredentials).map_err(|error| format!("its user is not known: {error}"))?;
+    let owner = nix::unistd::geteuid().as_raw();
+    if peer.uid() == owner || peer.uid() == 0 {
+        return Ok(());
+    }
+    Err(format!("user {} may not use the daemon of user {owner}: only its owner and root may", peer.uid()))
+}
+
+fn take_lock(socket: &std::path::Path) -> Result<Flock<File>, ControlError> {
+    let path = paths::runtime().join("lock");
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(&path).map_err(ControlError::io("open", &path))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
+        nix::errno::Errno::EWOULDBLOCK => ControlError::AlreadyRuns(socket.to_owned()),
+        error => ControlError::io("lock", &path)(error.into()),
+    })
+}
+
+/// Removes the socket that a killed daemon left. The lock is ours: nobody else does this now.
+fn remove_stale(socket: &std::path::Path) -> Result<(), ControlError> {
+    match client::connect() {
+        Ok(_) => return Err(ControlError::AlreadyRuns(socket.to_owned())),
+        Err(ControlError::NoDaemon) => {}
+        Err(error) => return Err(error),
+    }
+    match std::fs::remove_file(socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ControlError::io("remove", socket)(error)),
+        Ok(()) => {
+            tracing::info!("replacing the socket of a daemon that was killed");
+            Ok(())
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+/// A stream that has a byte to read after each signal that ends the daemon.
+fn watch_signals() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read)
+}

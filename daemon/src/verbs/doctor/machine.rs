@@ -1,0 +1,131 @@
+//! What does this machine offer to this user? Found out by asking and by trying.
+
+use crate::sampler::event::{Event, max_frequency};
+use crate::verbs::events::{Tried, try_event};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use std::fs;
+use std::path::Path;
+use varid_recording::Host;
+use varid_shim::Shim;
+
+/// The capabilities that matter here, by their bit (linux/capability.h).
+const CAPABILITIES: [(&str, u32); 6] = [
+    ("CAP_IPC_LOCK", 14),
+    ("CAP_SYS_PTRACE", 19),
+    ("CAP_SYS_ADMIN", 21),
+    ("CAP_SYSLOG", 34),
+    ("CAP_PERFMON", 38),
+    ("CAP_BPF", 39),
+];
+
+/// What was found.
+#[derive(Debug)]
+pub struct Machine {
+    /// Kernel, architecture, CPUs.
+    pub host: Host,
+    /// The effective user.
+    pub user: u32,
+    /// Those of [`CAPABILITIES`] that are in effect.
+    pub capabilities: Vec<&'static str>,
+    /// PMUs of the CPUs, as the kernel names them.
+    pub pmus: Vec<String>,
+    /// The PMU's cycles.
+    pub cycles: Tried,
+    /// The kernel's timer.
+    pub cpu_clock: Tried,
+    /// What is sampled if nothing is asked for.
+    pub default_event: String,
+    /// The BPF shim, loaded: the variant that the kernel accepted, or why not.
+    pub bpf: Result<&'static str, String>,
+    /// The kernel describes its types.
+    pub btf: bool,
+    /// /proc/sys/kernel/perf_event_paranoid.
+    pub paranoid: Option<i64>,
+    /// /proc/sys/kernel/perf_event_max_sample_rate.
+    pub max_sample_rate: Option<u64>,
+    /// /proc/sys/kernel/perf_event_mlock_kb.
+    pub mlock_kb: Option<i64>,
+    /// RLIMIT_MEMLOCK in bytes; none: unlimited.
+    pub memlock: Option<u64>,
+    /// RLIMIT_NOFILE.
+    pub open_files: Option<u64>,
+    /// /proc/sys/kernel/kptr_restrict.
+    pub kptr_restrict: Option<i64>,
+    /// /proc/kallsyms shows addresses.
+    pub kernel_symbols: bool,
+}
+
+impl Machine {
+    /// Asks and tries.
+    pub fn look() -> anyhow::Result<Self> {
+        Ok(Self {
+            host: Host::this_machine(),
+            user: nix::unistd::geteuid().as_raw(),
+            capabilities: capabilities(),
+            pmus: pmus(),
+            cycles: try_event("cycles")?,
+            cpu_clock: try_event("cpu-clock")?,
+            default_event: Event::default_of_this_machine().name,
+            bpf: Shim::load().map(|shim| shim.variant()).map_err(|error| error.to_string()),
+            btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+            paranoid: setting("perf_event_paranoid"),
+            max_sample_rate: max_frequency(),
+            mlock_kb: setting("perf_event_mlock_kb"),
+            memlock: limit(Resource::RLIMIT_MEMLOCK),
+            open_files: limit(Resource::RLIMIT_NOFILE),
+            kptr_restrict: setting("kptr_restrict"),
+            kernel_symbols: kernel_symbols(),
+        })
+    }
+
+    /// Whether a capability is in effect.
+    pub fn has(&self, capability: &str) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}
+
+fn setting(name: &str) -> Option<i64> {
+    fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
+}
+
+fn limit(resource: Resource) -> Option<u64> {
+    getrlimit(resource).ok().map(|(soft, _)| soft).filter(|soft| *soft != RLIM_INFINITY)
+}
+
+fn capabilities() -> Vec<&'static str> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+        .unwrap_or(0);
+    CAPABILITIES.iter().filter(|(_, bit)| effective >> bit & 1 == 1).map(|(name, _)| *name).collect()
+}
+
+/// The PMUs whose events are those of a CPU: x86's `cpu`, Arm's and hybrid machines' others
+/// have a list of the CPUs that they serve.
+fn pmus() -> Vec<String> {
+    let mut pmus: Vec<_> = fs::read_dir("/sys/bus/event_source/devices")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|device| {
+            let name = device.file_name();
+            name == "cpu" || name.to_string_lossy().starts_with("armv") || device.path().join("cpus").exists()
+        })
+        .map(|device| device.file_name().to_string_lossy().into_owned())
+        .collect();
+    pmus.sort();
+    pmus
+}
+
+fn kernel_symbols() -> bool {
+    use std::io::{BufRead, BufReader};
+    fs::File::open("/proc/kallsyms").is_ok_and(|symbols| {
+        BufReader::new(symbols)
+            .lines()
+            .map_while(Result::ok)
+            .take(1000)
+            .any(|line| line.split(' ').next().is_some_and(|address| address.contains(|c| c != '0')))
+    })
+}

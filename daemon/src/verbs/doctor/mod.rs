@@ -1,0 +1,62 @@
+//! `varid doctor`: what this machine offers, what varid will use and why, what would help.
+
+mod machine;
+mod plan;
+mod vms;
+
+use super::out;
+use crate::cli::FormatArgs;
+use machine::Machine;
+use plan::{Check, Plan};
+use serde::Serialize;
+use std::process::ExitCode;
+use vms::FoundVm;
+
+#[derive(Serialize)]
+struct Document {
+    checks: Vec<Check>,
+    vms: Vec<FoundVm>,
+    plan: Plan,
+}
+
+/// Looks at the machine and tells.
+pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
+    let machine = Machine::look()?;
+    let vms = vms::find();
+    let document = Document { checks: plan::checks(&machine), plan: plan::plan(&machine, &vms), vms };
+    if format.json {
+        out::json(&document)?;
+    } else {
+        out::text(&shown(&document))?;
+    }
+    if document.plan.source.is_none() {
+        eprintln!("varid: nothing can be profiled here as this user; see above for what would help");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(document: &Document) -> String {
+    let mut text = "What this machine offers\n".to_owned();
+    for check in &document.checks {
+        text.push_str(&format!("  {:<8} {:<22} {}\n", check.state.name(), check.name, check.value));
+    }
+    text.push_str("\nVMs found here\n");
+    if document.vms.is_empty() {
+        text.push_str("  none; a VM that an app brings along is looked at when it is profiled\n");
+    }
+    for vm in &document.vms {
+        text.push_str(&format!("  {:<8} {}: {}\n", if vm.usable { "ok" } else { "no" }, vm.place, vm.what));
+    }
+    text.push_str("\nWhat varid will use\n");
+    for line in &document.plan.uses {
+        text.push_str(&format!("  {line}\n"));
+    }
+    if !document.plan.to_improve.is_empty() {
+        text.push_str("\nWhat would make it better\n");
+        for line in &document.plan.to_improve {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    text
+}

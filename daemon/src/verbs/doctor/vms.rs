@@ -1,0 +1,139 @@
+//! Which VMs are on this machine, and are their frames' links known?
+
+use crate::process::hex;
+use object::Object;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use varid_tunnel::abi::NAME;
+use varid_tunnel::builds;
+
+/// Where systems keep ART.
+const FOLDERS: [&str; 6] = [
+    "/apex/com.android.art/lib",
+    "/apex/com.android.art/lib64",
+    "/apex/com.android.runtime/lib",
+    "/apex/com.android.runtime/lib64",
+    "/system/lib",
+    "/system/lib64",
+];
+/// Debian keeps it one level below, by architecture.
+const MULTIARCH: &str = "/usr/lib";
+/// No library of a VM is larger.
+const MAX_LIBRARY: u64 = 1 << 28;
+
+/// A VM's library, or a process that describes its own VM.
+#[derive(Debug, Clone, Serialize)]
+pub struct FoundVm {
+    /// The library's path, or the process.
+    pub place: String,
+    /// Managed frames can be walked in it.
+    pub usable: bool,
+    /// The build, or what is known.
+    pub what: String,
+    /// Of the library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// Processes that run it now.
+    pub pids: Vec<u32>,
+}
+
+/// Looks at the places where systems keep VMs and at every process that may be read.
+pub fn find() -> Vec<FoundVm> {
+    let mut libraries: BTreeMap<PathBuf, (PathBuf, Vec<u32>)> = BTreeMap::new();
+    for path in installed() {
+        let known_as = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        libraries.entry(known_as).or_insert((path, Vec::new()));
+    }
+    let mut found = Vec::new();
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        let (mapped, tunnel) = mapped(pid);
+        for path in mapped {
+            // As the process sees it, which may be in a container.
+            let readable = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
+            libraries.entry(path).or_insert((readable, Vec::new())).1.push(pid);
+        }
+        if tunnel {
+            found.push(FoundVm {
+                place: format!("process {pid}"),
+                usable: true,
+                what: "describes its VM itself, in a tunnel".to_owned(),
+                build_id: None,
+                pids: vec![pid],
+            });
+        }
+    }
+    found.extend(libraries.into_iter().map(|(path, (readable, pids))| look(&path, &readable, pids)));
+    found
+}
+
+fn installed() -> Vec<PathBuf> {
+    let below = fs::read_dir(MULTIARCH).into_iter().flatten().flatten().map(|entry| entry.path().join("android"));
+    FOLDERS.iter().map(PathBuf::from).chain(below).flat_map(|folder| vm_libraries(&folder)).collect()
+}
+
+fn vm_libraries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_vm_library(path)).collect()
+}
+
+/// `libart.so`, `libart.so.0`; ART's debug build is another library.
+fn is_vm_library(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "libart.so" || name.starts_with("libart.so."))
+}
+
+/// The VM libraries that a process has mapped, and whether it has a tunnel.
+fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut tunnel = false;
+    for line in maps.lines() {
+        let Some(at) = line.find('/') else { continue };
+        let path = line.get(at..).unwrap_or_default().trim_end_matches(" (deleted)");
+        tunnel |= path.strip_prefix("/memfd:").is_some_and(|name| name.starts_with(NAME));
+        let path = Path::new(path);
+        if is_vm_library(path) && !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    (paths, tunnel)
+}
+
+fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
+    let mut vm = FoundVm { place: path.display().to_string(), usable: false, what: String::new(), build_id: None, pids };
+    let bytes = match read(readable) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            vm.what = format!("cannot be read: {error}");
+            return vm;
+        }
+    };
+    let build_id = object::File::parse(&*bytes).ok().and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
+    let Some(build_id) = build_id else {
+        vm.what = "has no build-id; its frames are walked only where the app loads varid's agent".to_owned();
+        return vm;
+    };
+    match builds::lookup(&build_id) {
+        Some(build) => {
+            vm.usable = true;
+            vm.what = build.name().to_owned();
+        }
+        None => {
+            vm.what = format!(
+                "build-id {} is not in the table of known builds; its frames are walked only where the app loads varid's agent",
+                hex(&build_id)
+            );
+        }
+    }
+    vm.build_id = Some(hex(&build_id));
+    vm
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

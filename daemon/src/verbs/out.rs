@@ -1,0 +1,90 @@
+//! Standard output: text, tables and JSON, and readers that have seen enough.
+
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Writes text; that a reader such as `head` has gone is no failure.
+pub fn text(text: &str) -> anyhow::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow::anyhow!("cannot write: {error}")),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a document with the version of its shape.
+pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Versioned<'a, T> {
+        version: u32,
+        #[serde(flatten)]
+        document: &'a T,
+    }
+    let mut line = serde_json::to_string_pretty(&Versioned { version: 1, document })?;
+    line.push('\n');
+    text(&line)
+}
+
+/// Where a column's words stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows in columns as wide as they need to be; the last one is not padded.
+pub fn table<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]]) -> String {
+    let mut widths = head.map(|(title, _)| title.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let titles = head.map(|(title, _)| title.to_owned());
+    for row in std::iter::once(&titles).chain(rows) {
+        let mut line = String::new();
+        for ((cell, (_, align)), width) in row.iter().zip(head).zip(widths) {
+            match align {
+                Align::Left => line.push_str(&format!("{cell:width$}  ")),
+                Align::Right => line.push_str(&format!("{cell:>width$}  ")),
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Bytes as people read them.
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if value < 1000.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_lines_have_no_tail() {
+        let rows = [["a".to_owned(), "10".to_owned(), "x".to_owned()], ["long".to_owned(), "5".to_owned(), String::new()]];
+        let text = table([("NAME", Align::Left), ("N", Align::Right), ("LAST", Align::Left)], &rows);
+        assert_eq!(text, "NAME   N  LAST\na     10  x\nlong   5\n");
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size(999), "999 B");
+        assert_eq!(size(1_500), "1.5 KB");
+        assert_eq!(size(12_345_678), "12.3 MB");
+        assert_eq!(size(u64::MAX), "18446744.1 TB");
+    }
+}
