@@ -1,0 +1,132 @@
+//! `varid report`: what a session says.
+
+use super::out;
+use crate::paths;
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use varid_recording::{Layer, SessionReader};
+use varid_report::{By, Format, Options, Pattern, PercentOf, Profile, Table, View, render};
+
+/// `varid report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The session, by folder or by name [default: the last one].
+    #[arg(short, long, value_name = "SESSION")]
+    input: Option<PathBuf>,
+    /// One table [default: layers, then symbols].
+    #[arg(long, value_enum, conflicts_with = "callgraph")]
+    by: Option<ByArg>,
+    /// Callers above, the method, callees below, each with its share.
+    #[arg(long)]
+    callgraph: bool,
+    /// Only rows of this layer.
+    #[arg(long, value_enum)]
+    layer: Option<LayerArg>,
+    /// Only symbols that match; * stands for anything.
+    #[arg(long, value_name = "PATTERN")]
+    symbol: Option<String>,
+    /// Only samples of this process.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Only samples of this thread.
+    #[arg(long)]
+    tid: Option<u32>,
+    /// Only samples of threads whose name matches.
+    #[arg(long, value_name = "PATTERN")]
+    thread: Option<String>,
+    /// At most so many rows of a table.
+    #[arg(long, value_name = "ROWS")]
+    limit: Option<usize>,
+    /// Only rows of at least this share.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    min_percent: f64,
+    /// Shares of the samples, not of the event's counts between them.
+    #[arg(long)]
+    by_samples: bool,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    format: FormatArg,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ByArg {
+    Image,
+    Symbol,
+    Thread,
+    Process,
+    Layer,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LayerArg {
+    App,
+    Framework,
+    Vm,
+    Native,
+    Kernel,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    Text,
+    Json,
+    Csv,
+}
+
+/// Prints the report.
+pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+    let folder = match &args.input {
+        Some(named) => paths::session(named),
+        None => paths::last_session().context("there is no session yet: 'varid record' or 'varid start' makes one")?,
+    };
+    let session = SessionReader::open(&folder)?;
+    let options = Options { pid: args.pid, tid: args.tid, thread: args.thread.map(Pattern::new) };
+    let profile = Profile::from_session(&session, &options)?;
+    let view = View {
+        table: match (args.by, args.callgraph) {
+            (_, true) => Table::Callgraph,
+            (Some(by), _) => Table::By(by.into()),
+            (None, false) => Table::Overview,
+        },
+        layer: args.layer.map(Layer::from),
+        symbol: args.symbol.map(Pattern::new),
+        limit: args.limit,
+        min_percent: args.min_percent,
+        percent_of: if args.by_samples { PercentOf::Samples } else { PercentOf::Period },
+    };
+    let format = match args.format {
+        FormatArg::Text => Format::Text,
+        FormatArg::Json => Format::Json,
+        FormatArg::Csv => Format::Csv,
+    };
+    let mut text = Vec::new();
+    render(&profile, &view, format, &mut text)?;
+    out::bytes(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Image => By::Image,
+            ByArg::Symbol => By::Symbol,
+            ByArg::Thread => By::Thread,
+            ByArg::Process => By::Process,
+            ByArg::Layer => By::Layer,
+        }
+    }
+}
+
+impl From<LayerArg> for Layer {
+    fn from(layer: LayerArg) -> Self {
+        match layer {
+            LayerArg::App => Layer::App,
+            LayerArg::Framework => Layer::Framework,
+            LayerArg::Vm => Layer::Vm,
+            LayerArg::Native => Layer::Native,
+            LayerArg::Kernel => Layer::Kernel,
+        }
+    }
+}
