@@ -12,7 +12,7 @@ use crate::process::{Image, Method, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack, UnwindError, unwind};
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, Step, Walk, flags, frame_flags};
-use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
+use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
 
 /// A sample's user frames.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,6 +63,11 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
         exact_pcs(&mut managed, vm, &native);
     }
 
+    let unpublished = vm.as_ref().is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));
+    if unpublished {
+        chain.native(ip);
+        chain.marker(Marker::Reason(Reason::TornFrames));
+    }
     chain.merge(record, &native, &managed, vm.as_ref(), stack);
     chain.finish(record, &native, &managed, in_interpreter, incomplete);
     let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
@@ -71,6 +76,16 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
 
 fn on_native_stack(vm: &Vm) -> bool {
     vm.layout.flags & LAYOUT_ON_NATIVE_STACK != 0
+}
+
+/// A method that keeps a shadow record says so a little after its native frame is there, and
+/// takes it back a little before: in between, the innermost record is its caller's. It is
+/// recognised by where the record says it was made: not within the leaf's own frame.
+fn is_unpublished(vm: &Vm, leaf_kind: Option<u32>, native: &NativeStack, managed: &[ManagedFrame]) -> bool {
+    vm.layout.kind == LAYOUT_SHADOW
+        && on_native_stack(vm)
+        && leaf_kind == Some(RANGE_INTERPRETER)
+        && native.frames.get(1).zip(managed.first()).is_some_and(|(caller, innermost)| innermost.addr >= caller.sp)
 }
 
 fn leaf_only(record: &Record, ip: u64) -> Vec<NativeFrame> {
