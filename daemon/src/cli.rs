@@ -2,6 +2,7 @@
 
 use crate::sampler::event::{Event, Rate};
 use crate::session::{SessionOptions, ShimKind, TargetSpec};
+use crate::verbs::report::ReportArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -23,7 +24,9 @@ pub struct Cli {
 
 /// Ends with the usage and exit code 2: what clap cannot see by itself.
 pub fn bad_usage(reason: &str) -> ! {
-    Cli::command().error(clap::error::ErrorKind::MissingRequiredArgument, reason).exit()
+    Cli::command()
+        .error(clap::error::ErrorKind::MissingRequiredArgument, reason)
+        .exit()
 }
 
 /// Where things are, at the end of `--help`.
@@ -52,6 +55,8 @@ pub enum Verb {
     Sessions(FormatArgs),
     /// Launch a command, profile it until it ends, keep the recording.
     Record(RecordArgs),
+    /// Print a session: layers, then symbols, or another table, or the call graph.
+    Report(ReportArgs),
     /// Try which events this machine counts and samples.
     Events(FormatArgs),
     /// Tell what this machine offers, what varid will use and why, and what would help.
@@ -122,7 +127,9 @@ impl TargetArgs {
     /// The target that was named, if any.
     pub fn spec(&self) -> Option<TargetSpec> {
         match self {
-            Self { app: Some(package), .. } => Some(TargetSpec::App(package.clone())),
+            Self {
+                app: Some(package), ..
+            } => Some(TargetSpec::App(package.clone())),
             Self { pid: Some(pid), .. } => Some(TargetSpec::Pid(*pid)),
             Self { all: true, .. } => Some(TargetSpec::All),
             _ => None,
@@ -186,7 +193,9 @@ impl SamplingArgs {
         }
         check_pages(self.ring_pages)?;
         match &self.output {
-            Some(output) if !output.is_absolute() => Err(format!("'{}' is not absolute", output.display())),
+            Some(output) if !output.is_absolute() => {
+                Err(format!("'{}' is not absolute", output.display()))
+            }
             _ => Ok(()),
         }
     }
@@ -226,7 +235,9 @@ impl SamplingArgs {
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let seconds = match unit {
         "" | "s" => 1.0,
@@ -235,7 +246,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err(format!("'{unit}' is no unit of time: ms, s, m and h are")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("'{text}' is no duration, as 10, 500ms or 2m are"))?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is no duration, as 10, 500ms or 2m are"))?;
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 

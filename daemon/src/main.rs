@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     match verbs::run(cli.verb) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("varid: {error:#}");
+            eprintln!("varid: {}", verbs::out::reason(&error));
             ExitCode::FAILURE
         }
     }

@@ -20,7 +20,9 @@ pub fn sessions() -> PathBuf {
         Place::Home(home) => home.join("sessions"),
         Place::Device(device) => device,
         Place::Root => PathBuf::from("/var/lib/varid"),
-        Place::User => variable("XDG_STATE_HOME").unwrap_or_else(|| user_home().join(".local/state")).join("varid"),
+        Place::User => variable("XDG_STATE_HOME")
+            .unwrap_or_else(|| user_home().join(".local/state"))
+            .join("varid"),
     }
 }
 
@@ -31,9 +33,8 @@ pub fn runtime() -> PathBuf {
         // Two users of a device, root and the shell, share the rest.
         Place::Device(device) => device.join(format!("run.{}", nix::unistd::geteuid())),
         Place::Root => PathBuf::from("/run/varid"),
-        Place::User => {
-            variable("XDG_RUNTIME_DIR").map_or_else(|| sessions().join("run"), |runtime| runtime.join("varid"))
-        }
+        Place::User => variable("XDG_RUNTIME_DIR")
+            .map_or_else(|| sessions().join("run"), |runtime| runtime.join("varid")),
     }
 }
 
@@ -62,7 +63,11 @@ fn place() -> Place {
     if device.is_dir() {
         return Place::Device(device.join("varid"));
     }
-    if nix::unistd::geteuid().is_root() { Place::Root } else { Place::User }
+    if nix::unistd::geteuid().is_root() {
+        Place::Root
+    } else {
+        Place::User
+    }
 }
 
 /// [`HOME`], absolute, if it is set.
@@ -73,7 +78,9 @@ pub fn own_home() -> Option<PathBuf> {
 
 /// An absolute path in the environment; others are ignored, as the XDG specification says.
 fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }
 
 fn user_home() -> PathBuf {
@@ -84,25 +91,42 @@ fn user_home() -> PathBuf {
 pub fn private_runtime() -> Result<(), ControlError> {
     let path = runtime();
     make_private(&path).map_err(ControlError::io("create", &path))?;
+    let user = nix::unistd::geteuid().as_raw();
+    let owned = |metadata: std::fs::Metadata| match metadata.uid() {
+        owner if owner == user => Ok(metadata),
+        owner => Err(ControlError::Folder {
+            path: path.clone(),
+            owner,
+            user,
+        }),
+    };
+    // Looked at before it is opened: another user's cannot be.
+    std::fs::symlink_metadata(&path)
+        .map_err(ControlError::io("read", &path))
+        .and_then(owned)?;
     let folder = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
         .open(&path)
         .map_err(ControlError::io("open", &path))?;
-    let metadata = folder.metadata().map_err(ControlError::io("read", &path))?;
-    let user = nix::unistd::geteuid().as_raw();
-    if metadata.uid() != user {
-        return Err(ControlError::Folder { path, owner: metadata.uid(), user });
-    }
+    let metadata = folder
+        .metadata()
+        .map_err(ControlError::io("read", &path))
+        .and_then(owned)?;
     if metadata.mode() & 0o077 != 0 {
-        folder.set_permissions(std::fs::Permissions::from_mode(0o700)).map_err(ControlError::io("close to others", &path))?;
+        folder
+            .set_permissions(std::fs::Permissions::from_mode(0o700))
+            .map_err(ControlError::io("close to others", &path))?;
     }
     Ok(())
 }
 
 /// Makes a folder and those above it, for this user only.
 pub fn make_private(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 /// A folder for a new session, named by the moment and the target, and free.
@@ -116,18 +140,40 @@ pub fn new_session(target: &TargetSpec) -> io::Result<PathBuf> {
             program.rsplit('/').next().unwrap_or_default().to_owned()
         }
     };
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    let moment: String = rfc3339(SystemTime::now()).chars().filter(char::is_ascii_digit).take(14).collect();
-    let stem = format!("{moment}-{}", what.chars().map(safe).take(64).collect::<String>());
+    let safe = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let moment: String = rfc3339(SystemTime::now())
+        .chars()
+        .filter(char::is_ascii_digit)
+        .take(14)
+        .collect();
+    let stem = format!(
+        "{moment}-{}",
+        what.chars().map(safe).take(64).collect::<String>()
+    );
     let sessions = sessions();
     make_private(&sessions)?;
     for number in 0.. {
-        let name = if number == 0 { stem.clone() } else { format!("{stem}.{number}") };
+        let name = if number == 0 {
+            stem.clone()
+        } else {
+            format!("{stem}.{number}")
+        };
         let path = sessions.join(name);
         match std::fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("cannot create {}: {error}", path.display()))),
+            Err(error) => {
+                return Err(io::Error::new(
+                    error.kind(),
+                    format!("cannot create {}: {error}", path.display()),
+                ));
+            }
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
@@ -140,6 +186,15 @@ pub fn set_last(session: &Path) -> io::Result<()> {
     let new = sessions().join(format!(".last.{}", std::process::id()));
     std::os::unix::fs::symlink(std::path::absolute(session)?, &new)?;
     std::fs::rename(&new, link)
+}
+
+/// The folder of a session that was named by its folder or by its name among the sessions.
+pub fn session(named: &Path) -> PathBuf {
+    if named.exists() {
+        named.to_owned()
+    } else {
+        sessions().join(named)
+    }
 }
 
 /// The last session, if there is one.

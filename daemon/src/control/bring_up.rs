@@ -36,7 +36,9 @@ fn bring_up() -> Result<(), ControlError> {
     paths::private_runtime()?;
     let path = paths::log();
     let mut log = open_log()?;
-    let logged = log.seek(SeekFrom::End(0)).map_err(ControlError::io("read", &path))?;
+    let logged = log
+        .seek(SeekFrom::End(0))
+        .map_err(ControlError::io("read", &path))?;
     let clone = || log.try_clone().map_err(ControlError::io("open", &path));
     let mut daemon = Command::new("/proc/self/exe");
     if let Some(home) = paths::own_home() {
@@ -55,7 +57,9 @@ fn bring_up() -> Result<(), ControlError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         // In this order: another one may have come first, and the child gone for that.
-        let gone = child.try_wait().map_err(ControlError::io("wait for", "/proc/self/exe"))?;
+        let gone = child
+            .try_wait()
+            .map_err(ControlError::io("wait for", "/proc/self/exe"))?;
         match client::connect() {
             Ok(_) => return Ok(()),
             Err(ControlError::NoDaemon) => {}
@@ -77,7 +81,12 @@ fn bring_up() -> Result<(), ControlError> {
 fn open_log() -> Result<File, ControlError> {
     let path = paths::log();
     let mut options = OpenOptions::new();
-    options.create(true).read(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+        .create(true)
+        .read(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW);
     let open = || -> io::Result<File> {
         let log = options.open(&path)?;
         if log.metadata()?.len() > MAX_LOG {
@@ -92,5 +101,9 @@ fn last_line(log: &mut File, from: u64) -> io::Result<String> {
     let mut text = Vec::new();
     log.seek(SeekFrom::Start(from))?;
     log.take(MAX_LOG).read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned())
+    Ok(String::from_utf8_lossy(&text)
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .to_owned())
 }

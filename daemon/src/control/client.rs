@@ -14,7 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn connect() -> Result<UnixStream, ControlError> {
     let socket = paths::socket();
     UnixStream::connect(&socket).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory => ControlError::NoDaemon,
+        io::ErrorKind::NotFound
+        | io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::NotADirectory => ControlError::NoDaemon,
         io::ErrorKind::PermissionDenied => ControlError::Denied(socket),
         _ => ControlError::io("connect to", socket)(error),
     })
@@ -24,23 +26,29 @@ pub fn connect() -> Result<UnixStream, ControlError> {
 pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     let socket = paths::socket();
     let mut stream = connect()?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(ControlError::io("use", &socket))?;
+    stream
+        .set_write_timeout(Some(PATIENCE))
+        .map_err(ControlError::io("use", &socket))?;
     let deadline = match request {
         Request::Stop { .. } => None,
         Request::Start { .. } | Request::Status => Some(Instant::now() + PATIENCE),
     };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::TimedOut => ControlError::Silent(socket.clone()),
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-            ControlError::Gone(paths::log())
-        }
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => ControlError::Gone(paths::log()),
         _ => ControlError::io("ask the daemon at", socket.clone())(error),
     };
     // One that refuses at once closes before it has read the question; its answer is there.
     let sent = protocol::send(&mut stream, request);
     let line = match protocol::receive(&mut stream, MAX_REPLY, deadline) {
         Ok(Some(line)) => line,
-        Ok(None) => return Err(sent.err().map_or_else(|| ControlError::Gone(paths::log()), failed)),
+        Ok(None) => {
+            return Err(sent
+                .err()
+                .map_or_else(|| ControlError::Gone(paths::log()), failed));
+        }
         Err(error) => return Err(failed(error)),
     };
     match protocol::parse(&line).map_err(ControlError::Protocol)? {

@@ -17,7 +17,9 @@ pub enum ControlError {
     #[error("the daemon ended before it answered; {log} says why", log = .0.display())]
     Gone(PathBuf),
     /// It does not answer.
-    #[error("the daemon does not answer at {0}; it may be stopped or overloaded: see 'varid status' later, or end it and start again")]
+    #[error(
+        "the daemon does not answer at {0}; it may be stopped or overloaded: see 'varid status' later, or end it and start again"
+    )]
     Silent(PathBuf),
     /// The daemon said no.
     #[error("{0}")]
@@ -37,7 +39,9 @@ pub enum ControlError {
         log: PathBuf,
     },
     /// The runtime folder is not ours alone.
-    #[error("{path} belongs to user {owner}, not to user {user}: the control socket is not safe there; remove it or set VARID_HOME")]
+    #[error(
+        "{path} belongs to user {owner}, not to user {user}: the control socket is not safe there; remove it or set VARID_HOME"
+    )]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -62,6 +66,10 @@ impl ControlError {
     /// For `map_err`: `action` on `path` failed.
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { action, path, source }
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
     }
 }

@@ -152,14 +152,21 @@ pub struct Ended {
 
 /// Writes a message as a line.
 pub fn send<T: Serialize>(stream: &mut UnixStream, body: T) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&Envelope { version: VERSION, body })?;
+    let mut line = serde_json::to_vec(&Envelope {
+        version: VERSION,
+        body,
+    })?;
     line.push(b'\n');
     stream.write_all(&line)
 }
 
 /// Reads a line of at most `limit` bytes, until `deadline` whatever the other side does.
 /// None: the other side closed without a word.
-pub fn receive(stream: &mut UnixStream, limit: usize, deadline: Option<Instant>) -> io::Result<Option<Vec<u8>>> {
+pub fn receive(
+    stream: &mut UnixStream,
+    limit: usize,
+    deadline: Option<Instant>,
+) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -175,13 +182,18 @@ pub fn receive(stream: &mut UnixStream, limit: usize, deadline: Option<Instant>)
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => buffer.get(..read).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             Err(error) => return Err(error),
         };
         let end = read.iter().position(|byte| *byte == b'\n');
         line.extend_from_slice(read.get(..end.unwrap_or(read.len())).unwrap_or_default());
         if line.len() > limit {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a line of more than {limit} bytes")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a line of more than {limit} bytes"),
+            ));
         }
         if end.is_some() {
             return Ok(Some(line));
@@ -202,7 +214,9 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
             "it speaks version {version} of the control protocol, this varid version {VERSION}: end the daemon and start it again"
         ));
     }
-    serde_json::from_slice::<Envelope<T>>(line).map(|envelope| envelope.body).map_err(|error| error.to_string())
+    serde_json::from_slice::<Envelope<T>>(line)
+        .map(|envelope| envelope.body)
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -220,25 +234,59 @@ mod tests {
     fn a_line_ends_at_its_newline_and_is_bounded() {
         assert_eq!(received(b"{}\nrest", 10).unwrap().unwrap(), b"{}");
         assert_eq!(received(b"", 10).unwrap(), None);
-        assert_eq!(received(b"half", 10).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        assert_eq!(received(&[b'x'; 100], 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            received(b"half", 10).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        assert_eq!(
+            received(&[b'x'; 100], 10).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
     }
 
     #[test]
     fn a_silent_client_is_given_up_at_the_deadline() {
         let (mut ours, _theirs) = UnixStream::pair().unwrap();
-        assert_eq!(receive(&mut ours, 10, Some(Instant::now())).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(
+            receive(&mut ours, 10, Some(Instant::now()))
+                .unwrap_err()
+                .kind(),
+            io::ErrorKind::TimedOut
+        );
     }
 
     #[test]
     fn requests_survive_the_way_and_strange_ones_are_refused() {
-        let line = serde_json::to_vec(&Envelope { version: VERSION, body: Request::Stop { session: Some("a".into()) } });
-        assert!(matches!(parse::<Request>(&line.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a"));
-        assert!(matches!(parse::<Request>(br#"{"version":1,"request":"status"}"#), Ok(Request::Status)));
-        assert!(parse::<Request>(br#"{"version":2,"request":"status"}"#).unwrap_err().contains("version 2"));
-        for bad in [&b"\xff\x00"[..], b"[]", b"{\"version\":1}", b"{\"version\":1,\"request\":\"no\"}", b"{\"version\":-1}"] {
+        let line = serde_json::to_vec(&Envelope {
+            version: VERSION,
+            body: Request::Stop {
+                session: Some("a".into()),
+            },
+        });
+        assert!(
+            matches!(parse::<Request>(&line.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a")
+        );
+        assert!(matches!(
+            parse::<Request>(br#"{"version":1,"request":"status"}"#),
+            Ok(Request::Status)
+        ));
+        assert!(
+            parse::<Request>(br#"{"version":2,"request":"status"}"#)
+                .unwrap_err()
+                .contains("version 2")
+        );
+        for bad in [
+            &b"\xff\x00"[..],
+            b"[]",
+            b"{\"version\":1}",
+            b"{\"version\":1,\"request\":\"no\"}",
+            b"{\"version\":-1}",
+        ] {
             assert!(parse::<Request>(bad).is_err());
         }
-        assert!(parse::<Request>(&[b'['; 60_000]).is_err(), "deep nesting is refused, not recursed into");
+        assert!(
+            parse::<Request>(&[b'['; 60_000]).is_err(),
+            "deep nesting is refused, not recursed into"
+        );
     }
 }

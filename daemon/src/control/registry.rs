@@ -4,6 +4,7 @@ use super::protocol::{Activity, Ended, SessionStatus};
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::paths;
 use crate::session::{Session, SessionControl, TargetSpec};
+use crate::verbs::out;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -62,22 +63,37 @@ struct Facts {
 impl Registry {
     /// No session runs.
     pub fn new() -> Self {
-        let inner = Inner { running: Vec::new(), failed: VecDeque::new(), closing: false, idle_since: Instant::now() };
-        Self { inner: Mutex::new(inner) }
+        let inner = Inner {
+            running: Vec::new(),
+            failed: VecDeque::new(),
+            closing: false,
+            idle_since: Instant::now(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+        }
     }
 
     /// Begins a session; it samples when this returns.
-    pub fn start(self: &Arc<Self>, target: &TargetArgs, sampling: SamplingArgs) -> Result<SessionStatus, String> {
+    pub fn start(
+        self: &Arc<Self>,
+        target: &TargetArgs,
+        sampling: SamplingArgs,
+    ) -> Result<SessionStatus, String> {
         sampling.check()?;
-        let spec = target.spec().ok_or("no target: --app, --pid or --all is needed")?;
+        let spec = target
+            .spec()
+            .ok_or("no target: --app, --pid or --all is needed")?;
         let running = self.reserve(&spec)?;
         let (tell, told) = mpsc::channel();
         let (registry, session) = (Arc::clone(self), Arc::clone(&running));
-        let thread = std::thread::Builder::new().name("session".to_owned()).spawn(move || {
-            let span = tracing::info_span!("session", target = session.target);
-            let ended = span.in_scope(|| session.carry_out(spec, &sampling, &tell));
-            registry.remove(&session, ended);
-        });
+        let thread = std::thread::Builder::new()
+            .name("session".to_owned())
+            .spawn(move || {
+                let span = tracing::info_span!("session", target = session.target);
+                let ended = span.in_scope(|| session.carry_out(spec, &sampling, &tell));
+                registry.remove(&session, ended);
+            });
         if let Err(error) = thread {
             self.remove(&running, None);
             return Err(format!("cannot start a thread for the session: {error}"));
@@ -85,7 +101,9 @@ impl Registry {
         match told.recv() {
             Ok(Ok(())) => Ok(running.status()),
             Ok(Err(reason)) => Err(reason),
-            Err(_) => Err("the session's start failed unexpectedly: see the daemon's log".to_owned()),
+            Err(_) => {
+                Err("the session's start failed unexpectedly: see the daemon's log".to_owned())
+            }
         }
     }
 
@@ -95,7 +113,9 @@ impl Registry {
             return Err("the daemon is ending: try again".to_owned());
         }
         if inner.running.len() >= MAX_SESSIONS {
-            return Err(format!("{MAX_SESSIONS} sessions run already, and no more are served at once: stop one"));
+            return Err(format!(
+                "{MAX_SESSIONS} sessions run already, and no more are served at once: stop one"
+            ));
         }
         let target = match spec {
             TargetSpec::App(package) => package.clone(),
@@ -149,7 +169,14 @@ impl Registry {
     /// The sessions that run, and those that failed.
     pub fn status(&self) -> (Vec<SessionStatus>, Vec<Ended>) {
         let inner = self.lock();
-        (inner.running.iter().map(|session| session.status()).collect(), inner.failed.iter().cloned().collect())
+        (
+            inner
+                .running
+                .iter()
+                .map(|session| session.status())
+                .collect(),
+            inner.failed.iter().cloned().collect(),
+        )
     }
 
     /// How long there has been nothing to do; None: there is.
@@ -168,23 +195,46 @@ impl Registry {
 fn find(running: &[Arc<Running>], which: &str) -> Result<Arc<Running>, String> {
     let folder = Path::new(which);
     let of = |matches: &dyn Fn(&Running, &SessionStatus) -> bool| -> Vec<Arc<Running>> {
-        running.iter().filter(|session| matches(session, &session.status())).cloned().collect()
+        running
+            .iter()
+            .filter(|session| matches(session, &session.status()))
+            .cloned()
+            .collect()
     };
-    let by_name = of(&|_, status| status.session == which || (folder.is_absolute() && status.folder == folder));
-    let found = if by_name.is_empty() { of(&|session, _| session.target == which) } else { by_name };
+    let by_name = of(&|_, status| {
+        status.session == which || (folder.is_absolute() && status.folder == folder)
+    });
+    let found = if by_name.is_empty() {
+        of(&|session, _| session.target == which)
+    } else {
+        by_name
+    };
     match found.as_slice() {
         [one] => Ok(Arc::clone(one)),
-        [] => Err(format!("no session '{which}' runs; 'varid status' lists those that do")),
+        [] => Err(format!(
+            "no session '{which}' runs; 'varid status' lists those that do"
+        )),
         several => {
-            let names: Vec<_> = several.iter().map(|session| session.status().folder.display().to_string()).collect();
-            Err(format!("'{which}' may be any of {}: give its folder", names.join(", ")))
+            let names: Vec<_> = several
+                .iter()
+                .map(|session| session.status().folder.display().to_string())
+                .collect();
+            Err(format!(
+                "'{which}' may be any of {}: give its folder",
+                names.join(", ")
+            ))
         }
     }
 }
 
 impl Running {
     /// The session's whole life, in its own thread.
-    fn carry_out(&self, spec: TargetSpec, sampling: &SamplingArgs, tell: &mpsc::Sender<Result<(), String>>) -> Option<Ended> {
+    fn carry_out(
+        &self,
+        spec: TargetSpec,
+        sampling: &SamplingArgs,
+        tell: &mpsc::Sender<Result<(), String>>,
+    ) -> Option<Ended> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let session = match self.begin(spec, sampling) {
                 Ok(session) => session,
@@ -200,7 +250,9 @@ impl Running {
         }));
         let result = match result {
             Ok(result) => result,
-            Err(_) => Some(Err("it failed unexpectedly: see the daemon's log".to_owned())),
+            Err(_) => Some(Err(
+                "it failed unexpectedly: see the daemon's log".to_owned()
+            )),
         };
         let mut progress = self.progress();
         let folder = match &*progress {
@@ -212,17 +264,24 @@ impl Running {
             folder,
             samples: self.control.samples.load(Ordering::Relaxed),
             lost: self.control.lost.load(Ordering::Relaxed),
-            error: result.as_ref().and_then(|result| result.as_ref().err().cloned()),
+            error: result
+                .as_ref()
+                .and_then(|result| result.as_ref().err().cloned()),
         };
         match &ended.error {
-            Some(error) => tracing::error!("ended: {error}; what was recorded is in {}", ended.folder.display()),
-            None if result.is_some() => tracing::info!("{} samples in {}", ended.samples, ended.folder.display()),
+            Some(error) => tracing::error!(
+                "ended: {error}; what was recorded is in {}",
+                ended.folder.display()
+            ),
+            None if result.is_some() => {
+                tracing::info!("{} samples in {}", ended.samples, ended.folder.display())
+            }
             None => {}
         }
-        if result.is_some() {
-            if let Err(error) = paths::set_last(&ended.folder) {
-                tracing::warn!("cannot note the last session: {error}");
-            }
+        if result.is_some()
+            && let Err(error) = paths::set_last(&ended.folder)
+        {
+            tracing::warn!("cannot note the last session: {error}");
         }
         *progress = Progress::Ended(ended.clone());
         drop(progress);
@@ -233,19 +292,24 @@ impl Running {
     fn begin(&self, spec: TargetSpec, sampling: &SamplingArgs) -> Result<Session, String> {
         let (folder, own) = match &sampling.output {
             Some(folder) => (folder.clone(), false),
-            None => (paths::new_session(&spec).map_err(|error| format!("cannot create a session: {error}"))?, true),
+            None => (
+                paths::new_session(&spec)
+                    .map_err(|error| format!("cannot create a session: {error}"))?,
+                true,
+            ),
         };
         let session = sampling
             .options(spec, folder.clone())
             .and_then(|options| Ok(Session::start(options, Arc::clone(&self.control))?))
-            .map_err(|error| format!("{error:#}"));
+            .map_err(|error| out::reason(&error));
         if session.is_err() && own {
             // Made for this session a moment ago; nothing has been recorded into it.
             let _ = std::fs::remove_dir_all(&folder);
         }
         let session = session?;
         // The recording itself says what it is made of.
-        let manifest = Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
+        let manifest =
+            Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
         tracing::info!("recording into {}", folder.display());
         *self.progress() = Progress::Runs(Facts {
             folder,
@@ -264,7 +328,10 @@ impl Running {
                 Progress::Ended(ended) if ended.folder.as_os_str().is_empty() => return None,
                 Progress::Ended(ended) => return Some(ended.clone()),
                 Progress::Starting | Progress::Runs(_) => {
-                    progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+                    progress = self
+                        .changed
+                        .wait(progress)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
@@ -280,7 +347,13 @@ impl Running {
             Progress::Ended(ended) => (ended.folder.clone(), None),
         };
         let state = match &facts {
-            None => if folder.as_os_str().is_empty() { Activity::Starting } else { Activity::Stopping },
+            None => {
+                if folder.as_os_str().is_empty() {
+                    Activity::Starting
+                } else {
+                    Activity::Stopping
+                }
+            }
             Some(_) if stopping => Activity::Stopping,
             Some(_) if processes == 0 => Activity::Waiting,
             Some(_) => Activity::Recording,
@@ -294,7 +367,9 @@ impl Running {
             session: name_of(&folder),
             target: self.target.clone(),
             state,
-            event: facts.as_ref().map_or(String::new(), |facts| facts.event.clone()),
+            event: facts
+                .as_ref()
+                .map_or(String::new(), |facts| facts.event.clone()),
             frequency,
             period,
             source: facts.map_or(String::new(), |facts| facts.source.to_owned()),
@@ -313,5 +388,7 @@ impl Running {
 }
 
 fn name_of(folder: &Path) -> String {
-    folder.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
+    folder
+        .file_name()
+        .map_or(String::new(), |name| name.to_string_lossy().into_owned())
 }

@@ -49,7 +49,8 @@ impl Daemon {
         let socket = paths::socket();
         let lock = take_lock(&socket)?;
         remove_stale(&socket)?;
-        let listener = UnixListener::bind(&socket).map_err(ControlError::io("listen on", &socket))?;
+        let listener =
+            UnixListener::bind(&socket).map_err(ControlError::io("listen on", &socket))?;
         std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
             .and_then(|()| listener.set_nonblocking(true))
             .map_err(ControlError::io("listen on", &socket))?;
@@ -70,8 +71,10 @@ impl Daemon {
     pub fn run(mut self) {
         tracing::info!("listening on {}", self.socket.display());
         loop {
-            let mut fds =
-                [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN), PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+            let mut fds = [
+                PollFd::new(self.listener.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            ];
             // Interrupted or over: the questions below are the same.
             let _ = poll(&mut fds, PollTimeout::from(TICK_MS));
             if self.signalled() {
@@ -98,7 +101,9 @@ impl Daemon {
     fn has_nothing_to_do(&self) -> bool {
         let idle = self.registry.idle_for();
         self.clients.load(Ordering::Acquire) == 0
-            && self.idle_limit.is_some_and(|limit| idle.is_some_and(|idle| idle >= limit))
+            && self
+                .idle_limit
+                .is_some_and(|limit| idle.is_some_and(|idle| idle >= limit))
     }
 
     fn accept(&self) {
@@ -128,17 +133,21 @@ impl Daemon {
         if let Some(reason) = refusal {
             tracing::warn!("client refused: {reason}");
             // A new socket's buffer takes this line; a client that does not read it has itself to blame.
-            let _ = stream.set_nonblocking(true).and_then(|()| protocol::send(&mut stream, Reply::Refused { reason }));
+            let _ = stream
+                .set_nonblocking(true)
+                .and_then(|()| protocol::send(&mut stream, Reply::Refused { reason }));
             return;
         }
         let place = Place::take(&self.clients);
         let registry = Arc::clone(&self.registry);
-        let thread = std::thread::Builder::new().name("client".to_owned()).spawn(move || {
-            let _place = place;
-            if let Err(error) = serve(&mut stream, &registry) {
-                tracing::debug!("a client was given up: {error}");
-            }
-        });
+        let thread = std::thread::Builder::new()
+            .name("client".to_owned())
+            .spawn(move || {
+                let _place = place;
+                if let Err(error) = serve(&mut stream, &registry) {
+                    tracing::debug!("a client was given up: {error}");
+                }
+            });
         if let Err(error) = thread {
             tracing::warn!("cannot start a thread for a client: {error}");
         }
@@ -176,11 +185,13 @@ fn serve(stream: &mut UnixStream, registry: &Arc<Registry>) -> io::Result<()> {
         Ok(None) => return Ok(()),
         Ok(Some(line)) => match protocol::parse(&line) {
             Ok(request) => answer(request, registry),
-            Err(reason) => Reply::Refused { reason: format!("the daemon did not understand: {reason}") },
+            Err(reason) => Reply::Refused {
+                reason: format!("the daemon did not understand: {reason}"),
+            },
         },
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Reply::Refused { reason: format!("the daemon did not understand: {error}") }
-        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Reply::Refused {
+            reason: format!("the daemon did not understand: {error}"),
+        },
         Err(error) => return Err(error),
     };
     protocol::send(stream, reply)
@@ -189,33 +200,51 @@ fn serve(stream: &mut UnixStream, registry: &Arc<Registry>) -> io::Result<()> {
 fn answer(request: Request, registry: &Arc<Registry>) -> Reply {
     let refused = |reason| Reply::Refused { reason };
     match request {
-        Request::Start { target, sampling } => registry.start(&target, *sampling).map_or_else(refused, Reply::Started),
-        Request::Stop { session } => {
-            registry.stop(session.as_deref()).map_or_else(refused, |sessions| Reply::Stopped { sessions })
-        }
+        Request::Start { target, sampling } => registry
+            .start(&target, *sampling)
+            .map_or_else(refused, Reply::Started),
+        Request::Stop { session } => registry
+            .stop(session.as_deref())
+            .map_or_else(refused, |sessions| Reply::Stopped { sessions }),
         Request::Status => {
             let (sessions, failed) = registry.status();
             let varid = env!("CARGO_PKG_VERSION").to_owned();
-            Reply::Status(DaemonStatus { pid: std::process::id(), varid, sessions, failed })
+            Reply::Status(DaemonStatus {
+                pid: std::process::id(),
+                varid,
+                sessions,
+                failed,
+            })
         }
     }
 }
 
 /// Only this user and root are served, whatever the socket's mode has become.
 fn refuse_strangers(stream: &UnixStream) -> Result<(), String> {
-    let peer = getsockopt(stream, sockopt::PeerCredentials).map_err(|error| format!("its user is not known: {error}"))?;
+    let peer = getsockopt(stream, sockopt::PeerCredentials)
+        .map_err(|error| format!("its user is not known: {error}"))?;
     let owner = nix::unistd::geteuid().as_raw();
     if peer.uid() == owner || peer.uid() == 0 {
         return Ok(());
     }
-    Err(format!("user {} may not use the daemon of user {owner}: only its owner and root may", peer.uid()))
+    Err(format!(
+        "user {} may not use the daemon of user {owner}: only its owner and root may",
+        peer.uid()
+    ))
 }
 
 fn take_lock(socket: &std::path::Path) -> Result<Flock<File>, ControlError> {
     let path = paths::runtime().join("lock");
     let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(&path).map_err(ControlError::io("open", &path))?;
+    options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW);
+    let file = options
+        .open(&path)
+        .map_err(ControlError::io("open", &path))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
         nix::errno::Errno::EWOULDBLOCK => ControlError::AlreadyRuns(socket.to_owned()),
         error => ControlError::io("lock", &path)(error.into()),
@@ -230,7 +259,9 @@ fn remove_stale(socket: &std::path::Path) -> Result<(), ControlError> {
         Err(error) => return Err(error),
     }
     match std::fs::remove_file(socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ControlError::io("remove", socket)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(ControlError::io("remove", socket)(error))
+        }
         Ok(()) => {
             tracing::info!("replacing the socket of a daemon that was killed");
             Ok(())
@@ -243,7 +274,11 @@ fn remove_stale(socket: &std::path::Path) -> Result<(), ControlError> {
 fn watch_signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     Ok(read)

@@ -32,7 +32,9 @@ pub struct Tried {
 
 /// Lists every event that is known.
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
-    let events = Event::names().map(try_event).collect::<Result<Vec<_>, _>>()?;
+    let events = Event::names()
+        .map(try_event)
+        .collect::<Result<Vec<_>, _>>()?;
     let default = Event::default_of_this_machine().name;
     if format.json {
         out::json(&Document { events, default })?;
@@ -42,12 +44,26 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         .into_iter()
         .map(|tried| {
             let state = tried.state();
-            [tried.event, state, tried.count.map_or_else(|| "-".to_owned(), |count| count.to_string()), tried.error.unwrap_or_default()]
+            [
+                tried.event,
+                state,
+                tried
+                    .count
+                    .map_or_else(|| "-".to_owned(), |count| count.to_string()),
+                tried.error.unwrap_or_default(),
+            ]
         })
         .collect();
-    let head = [("EVENT", Align::Left), ("HERE", Align::Left), ("COUNTED", Align::Right), ("", Align::Left)];
+    let head = [
+        ("EVENT", Align::Left),
+        ("HERE", Align::Left),
+        ("COUNTED", Align::Right),
+        ("", Align::Left),
+    ];
     out::text(&out::table(head, &rows))?;
-    out::text(&format!("\nSampled by default: {default}. Modifiers: ':u' for user code only, ':k' for the kernel only.\n"))?;
+    out::text(&format!(
+        "\nSampled by default: {default}. Modifiers: ':u' for user code only, ':k' for the kernel only.\n"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -66,9 +82,18 @@ impl Tried {
 /// Opens the event for counting and for sampling in this thread, with the kernel's part if
 /// that is allowed.
 pub fn try_event(name: &str) -> anyhow::Result<Tried> {
-    let mut tried = Tried { event: name.to_owned(), count: None, samples: false, kernel: true, error: None };
+    let mut tried = Tried {
+        event: name.to_owned(),
+        count: None,
+        samples: false,
+        kernel: true,
+        error: None,
+    };
     let with_kernel = Event::parse(name)?;
-    let user_only = Event { exclude_kernel: true, ..with_kernel.clone() };
+    let user_only = Event {
+        exclude_kernel: true,
+        ..with_kernel.clone()
+    };
     let (counted, event) = match count(&with_kernel) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
             tried.kernel = false;

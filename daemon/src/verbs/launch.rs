@@ -23,7 +23,8 @@ impl Held {
     pub fn start(command: &[OsString]) -> anyhow::Result<Self> {
         let (gate, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
         // The child finds its end by its number.
-        fcntl(&theirs, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot hand a socket to a child")?;
+        fcntl(&theirs, FcntlArg::F_SETFD(FdFlag::empty()))
+            .context("cannot hand a socket to a child")?;
         let child = Command::new("/proc/self/exe")
             .arg0("varid")
             .args(["launch", &theirs.as_raw_fd().to_string(), "--"])
@@ -35,10 +36,15 @@ impl Held {
 
     /// The child becomes the command now; an error says why it cannot.
     pub fn release(&mut self) -> anyhow::Result<()> {
-        self.gate.write_all(b"g").context("cannot release the command")?;
+        self.gate
+            .write_all(b"g")
+            .context("cannot release the command")?;
         let mut reason = String::new();
         // Its end closes when it becomes the command; before that it only says what failed.
-        (&self.gate).take(4096).read_to_string(&mut reason).context("cannot hear of the command")?;
+        (&self.gate)
+            .take(4096)
+            .read_to_string(&mut reason)
+            .context("cannot hear of the command")?;
         if !reason.is_empty() {
             bail!("{reason}");
         }
@@ -58,18 +64,28 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
         Ok(never) => match never {},
         Err(error) => error,
     };
-    gate.write_all(format!("{error:#}").as_bytes()).context("cannot report a failure")?;
+    gate.write_all(super::out::reason(&error).as_bytes())
+        .context("cannot report a failure")?;
     Ok(ExitCode::FAILURE)
 }
 
-fn become_command(gate: &UnixStream, command: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
-    fcntl(gate, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).context("cannot close a socket at the start")?;
+fn become_command(
+    gate: &UnixStream,
+    command: &[OsString],
+) -> anyhow::Result<std::convert::Infallible> {
+    fcntl(gate, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
+        .context("cannot close a socket at the start")?;
     let words: Vec<CString> = command
         .iter()
         .map(|word| CString::new(word.as_bytes()))
         .collect::<Result<_, _>>()
         .context("an argument has a zero byte")?;
     let program = words.first().context("no command")?;
-    nix::unistd::execvp(program, &words)
-        .map_err(|error| anyhow::anyhow!("cannot run '{}': {}", program.to_string_lossy(), error.desc()))
+    nix::unistd::execvp(program, &words).map_err(|error| {
+        anyhow::anyhow!(
+            "cannot run '{}': {}",
+            program.to_string_lossy(),
+            error.desc()
+        )
+    })
 }

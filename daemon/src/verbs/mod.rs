@@ -4,8 +4,9 @@ mod daemon;
 mod doctor;
 mod events;
 mod launch;
-mod out;
+pub mod out;
 mod record;
+pub mod report;
 mod sessions;
 mod start;
 mod status;
@@ -22,6 +23,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Status(format) => status::run(format),
         Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args),
+        Verb::Report(args) => report::run(args),
         Verb::Events(format) => events::run(format),
         Verb::Doctor(format) => doctor::run(format),
         Verb::Daemon { background } => daemon::run(background),

@@ -3,10 +3,17 @@
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Writes text; that a reader such as `head` has gone is no failure.
+/// Writes text.
 pub fn text(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow::anyhow!("cannot write: {error}")),
+    bytes(text.as_bytes())
+}
+
+/// Writes what is text already; that a reader such as `head` has gone is no failure.
+pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    match io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::anyhow!("cannot write: {error}"))
+        }
         _ => Ok(()),
     }
 }
@@ -19,9 +26,25 @@ pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
         #[serde(flatten)]
         document: &'a T,
     }
-    let mut line = serde_json::to_string_pretty(&Versioned { version: 1, document })?;
+    let mut line = serde_json::to_string_pretty(&Versioned {
+        version: 1,
+        document,
+    })?;
     line.push('\n');
     text(&line)
+}
+
+/// An error with those of its causes that it does not name itself, in one line.
+pub fn reason(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text.replace('\n', " ")
 }
 
 /// Where a column's words stand.
@@ -62,7 +85,11 @@ pub fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KB", "MB", "GB"] {
         if value < 1000.0 {
-            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+            return if unit == "B" {
+                format!("{bytes} B")
+            } else {
+                format!("{value:.1} {unit}")
+            };
         }
         value /= 1000.0;
     }
@@ -75,9 +102,27 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_lines_have_no_tail() {
-        let rows = [["a".to_owned(), "10".to_owned(), "x".to_owned()], ["long".to_owned(), "5".to_owned(), String::new()]];
-        let text = table([("NAME", Align::Left), ("N", Align::Right), ("LAST", Align::Left)], &rows);
+        let rows = [
+            ["a".to_owned(), "10".to_owned(), "x".to_owned()],
+            ["long".to_owned(), "5".to_owned(), String::new()],
+        ];
+        let text = table(
+            [
+                ("NAME", Align::Left),
+                ("N", Align::Right),
+                ("LAST", Align::Left),
+            ],
+            &rows,
+        );
         assert_eq!(text, "NAME   N  LAST\na     10  x\nlong   5\n");
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::Error::from(io::Error::other("no room"))
+            .context("cannot write x: no room")
+            .context("outer");
+        assert_eq!(reason(&error), "outer: cannot write x: no room");
     }
 
     #[test]

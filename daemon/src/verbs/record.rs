@@ -20,13 +20,20 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         (Some(target), true) => target,
         (None, false) => {
             let child = Held::start(&args.command)?;
-            let line = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+            let line = args
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(" ");
             let target = TargetSpec::Command(child.child.id(), line);
             held = Some(child);
             target
         }
         (Some(_), false) => cli::bad_usage("name a process or give a command, not both"),
-        (None, true) => cli::bad_usage("nothing to profile: give a command after --, or --app, --pid or --all"),
+        (None, true) => {
+            cli::bad_usage("nothing to profile: give a command after --, or --app, --pid or --all")
+        }
     };
     let result = record(args, target, held.as_mut());
     if let Some(held) = &mut held {
@@ -38,11 +45,19 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
 fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> anyhow::Result<()> {
     let (output, own) = match &args.sampling.output {
         Some(output) => (output.clone(), false),
-        None => (paths::new_session(&target).context("cannot create a session")?, true),
+        None => (
+            paths::new_session(&target).context("cannot create a session")?,
+            true,
+        ),
     };
     let control = Arc::new(SessionControl::default());
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, control.stop.clone()).context("cannot watch for signals")?;
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, control.stop.clone())
+            .context("cannot watch for signals")?;
     }
     let begun = args
         .sampling
@@ -62,12 +77,19 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
     let _ = progress.join();
     let output = result?;
     paths::set_last(&output).context("cannot note the last session")?;
-    eprintln!("varid: {} samples in {}", control.samples.load(Ordering::Relaxed), output.display());
+    eprintln!(
+        "varid: {} samples in {}",
+        control.samples.load(Ordering::Relaxed),
+        output.display()
+    );
     Ok(())
 }
 
 /// A line that counts, where a terminal is.
-fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+fn show_progress(
+    control: Arc<SessionControl>,
+    over: Arc<AtomicBool>,
+) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::default_spinner());
@@ -89,12 +111,18 @@ fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> std::th
 fn end(held: &mut Held, failed: bool) {
     let running = matches!(held.child.try_wait(), Ok(None));
     if running {
-        let signal = if failed { Signal::SIGKILL } else { Signal::SIGTERM };
+        let signal = if failed {
+            Signal::SIGKILL
+        } else {
+            Signal::SIGTERM
+        };
         // It may have ended just now.
         let _ = kill(Pid::from_raw(held.child.id() as i32), signal);
     }
     match held.child.wait() {
-        Ok(status) if !status.success() && !running && !failed => tracing::warn!("the command ended with {status}"),
+        Ok(status) if !status.success() && !running && !failed => {
+            tracing::warn!("the command ended with {status}")
+        }
         _ => {}
     }
 }

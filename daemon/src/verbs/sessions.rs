@@ -41,7 +41,10 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     if format.json {
         out::json(&Document { sessions })?;
     } else if sessions.is_empty() {
-        out::text(&format!("nothing has been recorded in {}\n", paths::sessions().display()))?;
+        out::text(&format!(
+            "nothing has been recorded in {}\n",
+            paths::sessions().display()
+        ))?;
     } else {
         out::text(&shown(&sessions))?;
     }
@@ -52,7 +55,9 @@ fn list(folder: &Path) -> anyhow::Result<Vec<Listed>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read {}", folder.display()));
+        }
     };
     let mut sessions: Vec<_> = entries
         .flatten()
@@ -68,7 +73,11 @@ fn list(folder: &Path) -> anyhow::Result<Vec<Listed>> {
 
 fn look(folder: PathBuf) -> Listed {
     let mut listed = Listed {
-        session: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        session: folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         state: "unreadable",
         started: String::new(),
         seconds: 0.0,
@@ -104,8 +113,13 @@ fn look(folder: PathBuf) -> Listed {
 
 /// Its writer holds a lock on the folder; the kernel releases that of a killed one.
 fn is_being_recorded(folder: &Path) -> bool {
-    let Ok(folder) = File::open(folder) else { return false };
-    matches!(Flock::lock(folder, FlockArg::LockSharedNonblock), Err((_, nix::errno::Errno::EWOULDBLOCK)))
+    let Ok(folder) = File::open(folder) else {
+        return false;
+    };
+    matches!(
+        Flock::lock(folder, FlockArg::LockSharedNonblock),
+        Err((_, nix::errno::Errno::EWOULDBLOCK))
+    )
 }
 
 /// Bytes of the files in a session's folder, which is two levels deep.
@@ -113,9 +127,10 @@ fn size_of(folder: &Path) -> u64 {
     let files = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     files(folder)
         .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => {
-                files(&entry.path()).filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
-            }
+            Ok(metadata) if metadata.is_dir() => files(&entry.path())
+                .filter_map(|entry| entry.metadata().ok())
+                .map(|metadata| metadata.len())
+                .sum(),
             Ok(metadata) => metadata.len(),
             Err(_) => 0,
         })
@@ -133,7 +148,10 @@ fn shown(sessions: &[Listed]) -> String {
                 format!("{:.1}", session.seconds),
                 session.samples.to_string(),
                 out::size(session.bytes),
-                session.error.clone().unwrap_or_else(|| session.target.clone()),
+                session
+                    .error
+                    .clone()
+                    .unwrap_or_else(|| session.target.clone()),
             ]
         })
         .collect();

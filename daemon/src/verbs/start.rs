@@ -14,9 +14,13 @@ pub fn run(mut args: StartArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(output) = &mut args.sampling.output {
         // The daemon's working folder is another one.
-        *output = std::path::absolute(&*output).with_context(|| format!("cannot use {}", output.display()))?;
+        *output = std::path::absolute(&*output)
+            .with_context(|| format!("cannot use {}", output.display()))?;
     }
-    let request = Request::Start { target: args.target.clone(), sampling: Box::new(args.sampling) };
+    let request = Request::Start {
+        target: args.target.clone(),
+        sampling: Box::new(args.sampling),
+    };
     match bring_up::ask(&request)? {
         Reply::Started(status) => out::text(&said(&args.target, &status))?,
         other => bail!("the daemon answered something else: {other:?}"),

@@ -33,12 +33,24 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     };
     if format.json {
         let (daemon, sessions, failed) = match status {
-            Some(DaemonStatus { pid, varid, sessions, failed }) => (Some(DaemonFacts { pid, varid }), sessions, failed),
+            Some(DaemonStatus {
+                pid,
+                varid,
+                sessions,
+                failed,
+            }) => (Some(DaemonFacts { pid, varid }), sessions, failed),
             None => (None, Vec::new(), Vec::new()),
         };
-        out::json(&Document { daemon, sessions, failed })?;
+        out::json(&Document {
+            daemon,
+            sessions,
+            failed,
+        })?;
     } else {
-        out::text(&status.map_or_else(|| "no session runs, no daemon either\n".to_owned(), |status| shown(&status)))?;
+        out::text(&status.map_or_else(
+            || "no session runs, no daemon either\n".to_owned(),
+            |status| shown(&status),
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

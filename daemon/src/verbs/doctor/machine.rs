@@ -66,7 +66,9 @@ impl Machine {
             cycles: try_event("cycles")?,
             cpu_clock: try_event("cpu-clock")?,
             default_event: Event::default_of_this_machine().name,
-            bpf: Shim::load().map(|shim| shim.variant()).map_err(|error| error.to_string()),
+            bpf: Shim::load()
+                .map(|shim| shim.variant())
+                .map_err(|error| error.to_string()),
             btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
             paranoid: setting("perf_event_paranoid"),
             max_sample_rate: max_frequency(),
@@ -85,11 +87,18 @@ impl Machine {
 }
 
 fn setting(name: &str) -> Option<i64> {
-    fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
+    fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn limit(resource: Resource) -> Option<u64> {
-    getrlimit(resource).ok().map(|(soft, _)| soft).filter(|soft| *soft != RLIM_INFINITY)
+    getrlimit(resource)
+        .ok()
+        .map(|(soft, _)| soft)
+        .filter(|soft| *soft != RLIM_INFINITY)
 }
 
 fn capabilities() -> Vec<&'static str> {
@@ -99,7 +108,11 @@ fn capabilities() -> Vec<&'static str> {
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
         .unwrap_or(0);
-    CAPABILITIES.iter().filter(|(_, bit)| effective >> bit & 1 == 1).map(|(name, _)| *name).collect()
+    CAPABILITIES
+        .iter()
+        .filter(|(_, bit)| effective >> bit & 1 == 1)
+        .map(|(name, _)| *name)
+        .collect()
 }
 
 /// The PMUs whose events are those of a CPU: x86's `cpu`, Arm's and hybrid machines' others
@@ -111,7 +124,9 @@ fn pmus() -> Vec<String> {
         .flatten()
         .filter(|device| {
             let name = device.file_name();
-            name == "cpu" || name.to_string_lossy().starts_with("armv") || device.path().join("cpus").exists()
+            name == "cpu"
+                || name.to_string_lossy().starts_with("armv")
+                || device.path().join("cpus").exists()
         })
         .map(|device| device.file_name().to_string_lossy().into_owned())
         .collect();
@@ -126,6 +141,10 @@ fn kernel_symbols() -> bool {
             .lines()
             .map_while(Result::ok)
             .take(1000)
-            .any(|line| line.split(' ').next().is_some_and(|address| address.contains(|c| c != '0')))
+            .any(|line| {
+                line.split(' ')
+                    .next()
+                    .is_some_and(|address| address.contains(|c| c != '0'))
+            })
     })
 }

@@ -23,14 +23,20 @@ struct Document {
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::look()?;
     let vms = vms::find();
-    let document = Document { checks: plan::checks(&machine), plan: plan::plan(&machine, &vms), vms };
+    let document = Document {
+        checks: plan::checks(&machine),
+        plan: plan::plan(&machine, &vms),
+        vms,
+    };
     if format.json {
         out::json(&document)?;
     } else {
         out::text(&shown(&document))?;
     }
     if document.plan.source.is_none() {
-        eprintln!("varid: nothing can be profiled here as this user; see above for what would help");
+        eprintln!(
+            "varid: nothing can be profiled here as this user; see above for what would help"
+        );
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -39,14 +45,24 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
 fn shown(document: &Document) -> String {
     let mut text = "What this machine offers\n".to_owned();
     for check in &document.checks {
-        text.push_str(&format!("  {:<8} {:<22} {}\n", check.state.name(), check.name, check.value));
+        text.push_str(&format!(
+            "  {:<8} {:<22} {}\n",
+            check.state.name(),
+            check.name,
+            check.value
+        ));
     }
     text.push_str("\nVMs found here\n");
     if document.vms.is_empty() {
         text.push_str("  none; a VM that an app brings along is looked at when it is profiled\n");
     }
     for vm in &document.vms {
-        text.push_str(&format!("  {:<8} {}: {}\n", if vm.usable { "ok" } else { "no" }, vm.place, vm.what));
+        text.push_str(&format!(
+            "  {:<8} {}: {}\n",
+            if vm.usable { "ok" } else { "no" },
+            vm.place,
+            vm.what
+        ));
     }
     text.push_str("\nWhat varid will use\n");
     for line in &document.plan.uses {

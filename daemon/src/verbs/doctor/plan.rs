@@ -62,24 +62,43 @@ pub struct Plan {
 /// What was looked at, in the order in which it matters.
 pub fn checks(machine: &Machine) -> Vec<Check> {
     let check = |name, state, value: String| Check { name, state, value };
-    let number = |value: Option<i64>| value.map_or_else(|| "not told".to_owned(), |value| value.to_string());
+    let number =
+        |value: Option<i64>| value.map_or_else(|| "not told".to_owned(), |value| value.to_string());
     let host = &machine.host;
     let samples_cycles = machine.cycles.samples;
     vec![
-        check("kernel", State::Ok, format!("{} on {}, {} CPUs", host.kernel, host.arch, host.cpus)),
+        check(
+            "kernel",
+            State::Ok,
+            format!("{} on {}, {} CPUs", host.kernel, host.arch, host.cpus),
+        ),
         check(
             "PMU",
-            State::of(samples_cycles, if machine.pmus.is_empty() { State::No } else { State::Limits }),
+            State::of(
+                samples_cycles,
+                if machine.pmus.is_empty() {
+                    State::No
+                } else {
+                    State::Limits
+                },
+            ),
             match (&machine.cycles.error, machine.pmus.is_empty()) {
                 (None, _) => format!("{}: counts cycles and interrupts", machine.pmus.join(", ")),
                 (Some(error), true) => format!("none; cycles: {error}"),
-                (Some(error), false) => format!("{}, but cycles cannot be sampled: {error}", machine.pmus.join(", ")),
+                (Some(error), false) => format!(
+                    "{}, but cycles cannot be sampled: {error}",
+                    machine.pmus.join(", ")
+                ),
             },
         ),
         check(
             "cpu-clock",
             State::of(machine.cpu_clock.samples, State::No),
-            machine.cpu_clock.error.clone().unwrap_or_else(|| "the kernel's timer samples".to_owned()),
+            machine
+                .cpu_clock
+                .error
+                .clone()
+                .unwrap_or_else(|| "the kernel's timer samples".to_owned()),
         ),
         check(
             "BPF shim",
@@ -92,11 +111,19 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
         check(
             "BTF",
             State::of(machine.btf, State::No),
-            if machine.btf { "/sys/kernel/btf/vmlinux".to_owned() } else { "the kernel does not describe its types".to_owned() },
+            if machine.btf {
+                "/sys/kernel/btf/vmlinux".to_owned()
+            } else {
+                "the kernel does not describe its types".to_owned()
+            },
         ),
         check(
             "user",
-            State::of(machine.has("CAP_PERFMON") && machine.has("CAP_BPF") || machine.has("CAP_SYS_ADMIN"), State::Limits),
+            State::of(
+                machine.has("CAP_PERFMON") && machine.has("CAP_BPF")
+                    || machine.has("CAP_SYS_ADMIN"),
+                State::Limits,
+            ),
             match machine.capabilities.as_slice() {
                 [] => format!("{} without capabilities", machine.user),
                 some => format!("{} with {}", machine.user, some.join(", ")),
@@ -104,19 +131,38 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
         ),
         check(
             "perf_event_paranoid",
-            State::of(perfmon(machine) || machine.paranoid.is_some_and(|level| level <= 1), State::Limits),
+            State::of(
+                perfmon(machine) || machine.paranoid.is_some_and(|level| level <= 1),
+                State::Limits,
+            ),
             format!("{} ({})", number(machine.paranoid), paranoid_means(machine)),
         ),
         check(
             "max_sample_rate",
-            State::of(machine.max_sample_rate.is_none_or(|rate| rate >= 1000), State::Limits),
-            machine.max_sample_rate.map_or_else(|| "not told".to_owned(), |rate| format!("{rate} Hz; -F beyond is refused")),
+            State::of(
+                machine.max_sample_rate.is_none_or(|rate| rate >= 1000),
+                State::Limits,
+            ),
+            machine.max_sample_rate.map_or_else(
+                || "not told".to_owned(),
+                |rate| format!("{rate} Hz; -F beyond is refused"),
+            ),
         ),
-        check("memory for rings", State::of(rings_fit(machine), State::Limits), rings(machine)),
+        check(
+            "memory for rings",
+            State::of(rings_fit(machine), State::Limits),
+            rings(machine),
+        ),
         check(
             "open files",
-            State::of(machine.open_files.is_none_or(|files| files >= 1024), State::Limits),
-            machine.open_files.map_or_else(|| "unlimited".to_owned(), |files| format!("at most {files}")),
+            State::of(
+                machine.open_files.is_none_or(|files| files >= 1024),
+                State::Limits,
+            ),
+            machine.open_files.map_or_else(
+                || "unlimited".to_owned(),
+                |files| format!("at most {files}"),
+            ),
         ),
         check(
             "kernel symbols",
@@ -124,7 +170,11 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
             format!(
                 "kptr_restrict {}: {}",
                 number(machine.kptr_restrict),
-                if machine.kernel_symbols { "addresses are shown" } else { "addresses are hidden from this user" }
+                if machine.kernel_symbols {
+                    "addresses are shown"
+                } else {
+                    "addresses are hidden from this user"
+                }
             ),
         ),
     ]
@@ -158,36 +208,63 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
         uses.push("targets  processes of this user, by --pid, --app or as a command; --all needs the BPF shim".to_owned());
     }
     if machine.cycles.samples {
-        uses.push(format!("event    {}: the PMU counts it and interrupts", machine.default_event));
+        uses.push(format!(
+            "event    {}: the PMU counts it and interrupts",
+            machine.default_event
+        ));
     } else {
-        let why = machine.cycles.error.as_deref().unwrap_or("cycles cannot be sampled");
-        uses.push(format!("event    {}: {why}. It samples time on a CPU, not work done in it", machine.default_event));
+        let why = machine
+            .cycles
+            .error
+            .as_deref()
+            .unwrap_or("cycles cannot be sampled");
+        uses.push(format!(
+            "event    {}: {why}. It samples time on a CPU, not work done in it",
+            machine.default_event
+        ));
         to_improve.push(better_event(machine));
     }
     let kernel = source == Some("bpf") || machine.cpu_clock.kernel;
     match (kernel, machine.kernel_symbols) {
-        (true, true) => uses.push("kernel   its functions are sampled, with their names".to_owned()),
+        (true, true) => {
+            uses.push("kernel   its functions are sampled, with their names".to_owned())
+        }
         (true, false) => {
             uses.push("kernel   sampled, but its functions have no names".to_owned());
             to_improve.push("sysctl kernel.kptr_restrict=0, or CAP_SYSLOG with 1, shows the kernel's functions by name".to_owned());
         }
         (false, _) => {
             uses.push("kernel   not seen by this user: only user code".to_owned());
-            to_improve.push("sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON, adds the kernel's part".to_owned());
+            to_improve.push(
+                "sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON, adds the kernel's part"
+                    .to_owned(),
+            );
         }
     }
     if !rings_fit(machine) {
-        uses.push("rings    smaller than asked for: more samples are lost at high rates".to_owned());
+        uses.push(
+            "rings    smaller than asked for: more samples are lost at high rates".to_owned(),
+        );
         to_improve.push("ulimit -l unlimited, or a larger kernel.perf_event_mlock_kb, makes room for whole rings".to_owned());
     }
     if let Some(unknown) = vms.iter().find(|vm| !vm.usable && vm.build_id.is_some()) {
-        to_improve.push(format!("varid's agent, loaded by the app (-agentpath), shows the methods that {} runs", unknown.place));
+        to_improve.push(format!(
+            "varid's agent, loaded by the app (-agentpath), shows the methods that {} runs",
+            unknown.place
+        ));
     }
-    Plan { source, event: machine.default_event.clone(), kernel, uses, to_improve }
+    Plan {
+        source,
+        event: machine.default_event.clone(),
+        kernel,
+        uses,
+        to_improve,
+    }
 }
 
 fn better_source(machine: &Machine) -> String {
-    let privileged = machine.has("CAP_SYS_ADMIN") || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
+    let privileged =
+        machine.has("CAP_SYS_ADMIN") || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
     match (privileged, machine.btf) {
         (false, _) => "root, or CAP_BPF and CAP_PERFMON (setcap cap_bpf,cap_perfmon+ep on varid), allows the BPF shim: exact frames, any process".to_owned(),
         (true, false) => "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), 5.15 or newer, allows the BPF shim".to_owned(),
@@ -224,16 +301,29 @@ fn rings_fit(machine: &Machine) -> bool {
     if machine.has("CAP_IPC_LOCK") {
         return true;
     }
-    let Some(memlock) = machine.memlock else { return true };
+    let Some(memlock) = machine.memlock else {
+        return true;
+    };
     let free = u64::try_from(machine.mlock_kb.unwrap_or(0)).unwrap_or(0);
-    let beyond = RING_KB.saturating_sub(free).saturating_mul(u64::from(machine.host.cpus));
+    let beyond = RING_KB
+        .saturating_sub(free)
+        .saturating_mul(u64::from(machine.host.cpus));
     beyond <= memlock >> 10
 }
 
 fn rings(machine: &Machine) -> String {
-    let limit = machine.memlock.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{} KB", bytes >> 10));
-    let per_cpu = machine.mlock_kb.map_or_else(|| "not told".to_owned(), |kb| format!("{kb} KB"));
-    let free = if machine.has("CAP_IPC_LOCK") { "; neither binds this user" } else { "" };
+    let limit = machine.memlock.map_or_else(
+        || "unlimited".to_owned(),
+        |bytes| format!("{} KB", bytes >> 10),
+    );
+    let per_cpu = machine
+        .mlock_kb
+        .map_or_else(|| "not told".to_owned(), |kb| format!("{kb} KB"));
+    let free = if machine.has("CAP_IPC_LOCK") {
+        "; neither binds this user"
+    } else {
+        ""
+    };
     format!("perf_event_mlock_kb {per_cpu} a CPU, memlock limit {limit}{free}")
 }
 
@@ -244,12 +334,22 @@ mod tests {
     use varid_recording::Host;
 
     fn tried(event: &str, samples: bool, error: Option<&str>) -> Tried {
-        Tried { event: event.into(), count: Some(1), samples, kernel: samples, error: error.map(str::to_owned) }
+        Tried {
+            event: event.into(),
+            count: Some(1),
+            samples,
+            kernel: samples,
+            error: error.map(str::to_owned),
+        }
     }
 
     fn best() -> Machine {
         Machine {
-            host: Host { kernel: "6.1".into(), arch: "aarch64".into(), cpus: 8 },
+            host: Host {
+                kernel: "6.1".into(),
+                arch: "aarch64".into(),
+                cpus: 8,
+            },
             user: 0,
             capabilities: vec!["CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF", "CAP_IPC_LOCK"],
             pmus: vec!["armv8_pmuv3_0".into()],
@@ -272,8 +372,15 @@ mod tests {
     fn the_best_machine_has_nothing_to_improve() {
         let machine = best();
         let plan = plan(&machine, &[]);
-        assert_eq!((plan.source, plan.kernel, plan.to_improve.len()), (Some("bpf"), true, 0));
-        assert!(checks(&machine).iter().all(|check| check.state == State::Ok));
+        assert_eq!(
+            (plan.source, plan.kernel, plan.to_improve.len()),
+            (Some("bpf"), true, 0)
+        );
+        assert!(
+            checks(&machine)
+                .iter()
+                .all(|check| check.state == State::Ok)
+        );
     }
 
     #[test]
@@ -282,7 +389,10 @@ mod tests {
             user: 1000,
             capabilities: vec![],
             bpf: Err("not permitted".into()),
-            cpu_clock: Tried { kernel: false, ..tried("cpu-clock", true, None) },
+            cpu_clock: Tried {
+                kernel: false,
+                ..tried("cpu-clock", true, None)
+            },
             paranoid: Some(2),
             kernel_symbols: false,
             ..best()
@@ -305,12 +415,27 @@ mod tests {
         };
         let plan = plan(&machine, &[]);
         assert_eq!(plan.source, None);
-        assert!(plan.to_improve.iter().any(|line| line.contains("perf_event_paranoid=2")));
+        assert!(
+            plan.to_improve
+                .iter()
+                .any(|line| line.contains("perf_event_paranoid=2"))
+        );
     }
 
     #[test]
     fn a_vm_of_an_unknown_build_is_named() {
-        let vm = FoundVm { place: "/x/libart.so".into(), usable: false, what: String::new(), build_id: Some("00".into()), pids: vec![] };
-        assert!(plan(&best(), &[vm]).to_improve.iter().any(|line| line.contains("/x/libart.so")));
+        let vm = FoundVm {
+            place: "/x/libart.so".into(),
+            usable: false,
+            what: String::new(),
+            build_id: Some("00".into()),
+            pids: vec![],
+        };
+        assert!(
+            plan(&best(), &[vm])
+                .to_improve
+                .iter()
+                .any(|line| line.contains("/x/libart.so"))
+        );
     }
 }

@@ -54,7 +54,11 @@ pub fn find() -> Vec<FoundVm> {
         for path in mapped {
             // As the process sees it, which may be in a container.
             let readable = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
-            libraries.entry(path).or_insert((readable, Vec::new())).1.push(pid);
+            libraries
+                .entry(path)
+                .or_insert((readable, Vec::new()))
+                .1
+                .push(pid);
         }
         if tunnel {
             found.push(FoundVm {
@@ -66,23 +70,41 @@ pub fn find() -> Vec<FoundVm> {
             });
         }
     }
-    found.extend(libraries.into_iter().map(|(path, (readable, pids))| look(&path, &readable, pids)));
+    found.extend(
+        libraries
+            .into_iter()
+            .map(|(path, (readable, pids))| look(&path, &readable, pids)),
+    );
     found
 }
 
 fn installed() -> Vec<PathBuf> {
-    let below = fs::read_dir(MULTIARCH).into_iter().flatten().flatten().map(|entry| entry.path().join("android"));
-    FOLDERS.iter().map(PathBuf::from).chain(below).flat_map(|folder| vm_libraries(&folder)).collect()
+    let below = fs::read_dir(MULTIARCH)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("android"));
+    FOLDERS
+        .iter()
+        .map(PathBuf::from)
+        .chain(below)
+        .flat_map(|folder| vm_libraries(&folder))
+        .collect()
 }
 
 fn vm_libraries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| is_vm_library(path)).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| is_vm_library(path))
+        .collect()
 }
 
 /// `libart.so`, `libart.so.0`; ART's debug build is another library.
 fn is_vm_library(path: &Path) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "libart.so" || name.starts_with("libart.so."))
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name == "libart.so" || name.starts_with("libart.so."))
 }
 
 /// The VM libraries that a process has mapped, and whether it has a tunnel.
@@ -92,8 +114,13 @@ fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
     let mut tunnel = false;
     for line in maps.lines() {
         let Some(at) = line.find('/') else { continue };
-        let path = line.get(at..).unwrap_or_default().trim_end_matches(" (deleted)");
-        tunnel |= path.strip_prefix("/memfd:").is_some_and(|name| name.starts_with(NAME));
+        let path = line
+            .get(at..)
+            .unwrap_or_default()
+            .trim_end_matches(" (deleted)");
+        tunnel |= path
+            .strip_prefix("/memfd:")
+            .is_some_and(|name| name.starts_with(NAME));
         let path = Path::new(path);
         if is_vm_library(path) && !paths.iter().any(|known| known == path) {
             paths.push(path.to_owned());
@@ -103,7 +130,13 @@ fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
 }
 
 fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
-    let mut vm = FoundVm { place: path.display().to_string(), usable: false, what: String::new(), build_id: None, pids };
+    let mut vm = FoundVm {
+        place: path.display().to_string(),
+        usable: false,
+        what: String::new(),
+        build_id: None,
+        pids,
+    };
     let bytes = match read(readable) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -111,9 +144,12 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
             return vm;
         }
     };
-    let build_id = object::File::parse(&*bytes).ok().and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
+    let build_id = object::File::parse(&*bytes)
+        .ok()
+        .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
     let Some(build_id) = build_id else {
-        vm.what = "has no build-id; its frames are walked only where the app loads varid's agent".to_owned();
+        vm.what = "has no build-id; its frames are walked only where the app loads varid's agent"
+            .to_owned();
         return vm;
     };
     match builds::lookup(&build_id) {
@@ -134,6 +170,8 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(MAX_LIBRARY)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -1,0 +1,236 @@
+//! A place of its own for each test, the program in it, and processes to be profiled.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use varid_recording::{Record, SessionReader};
+
+pub const VARID: &str = env!("CARGO_BIN_EXE_varid");
+
+/// Beyond it something will never happen; nothing is measured by it.
+const NEVER: Duration = Duration::from_secs(120);
+
+/// A VARID_HOME. Its daemon is ended and its files are removed at the end of the test.
+pub struct Home {
+    pub path: PathBuf,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Short: a socket's path has 107 bytes at most.
+        let path = std::env::temp_dir().join(format!("varid-{}-{number}", std::process::id()));
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .unwrap();
+        Self { path }
+    }
+
+    /// The program, with words, in this place.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(VARID);
+        command
+            .args(words)
+            .env("VARID_HOME", &self.path)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// Standard output of a command that succeeds.
+    pub fn ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The one line that a command fails with, by exit code 1.
+    pub fn fails(&self, words: &[&str]) -> String {
+        one_line_of_failure(&self.run(words))
+    }
+
+    pub fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(words)).unwrap()
+    }
+
+    pub fn status(&self) -> Value {
+        self.json(&["status", "--json"])
+    }
+
+    pub fn daemon_pid(&self) -> Option<u32> {
+        self.status()["daemon"]["pid"]
+            .as_u64()
+            .map(|pid| u32::try_from(pid).unwrap())
+    }
+
+    /// The running session of a target.
+    pub fn session(&self, target: &str) -> Option<Value> {
+        find(&self.status(), target)
+    }
+
+    /// The recorded sessions, newest last.
+    pub fn sessions(&self) -> Vec<Value> {
+        self.json(&["sessions", "--json"])["sessions"]
+            .as_array()
+            .unwrap()
+            .clone()
+    }
+
+    /// Waits until samples of a target are in its file, not only counted.
+    pub fn wait_for_samples(&self, target: &str) {
+        let samples = |home: &Self| home.session(target).unwrap()["samples"].as_u64().unwrap();
+        wait_until(&format!("samples of {target}"), || samples(self) > 0);
+        let counted = samples(self);
+        wait_until(&format!("more samples of {target}"), || {
+            samples(self) > counted
+        });
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("run/control.sock")
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let status = self.run(&["status", "--json"]);
+        let pid = serde_json::from_slice::<Value>(&status.stdout)
+            .ok()
+            .and_then(|status| status["daemon"]["pid"].as_u64());
+        if let Some(pid) = pid {
+            kill(pid as u32, libc::SIGKILL);
+        }
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn find(status: &Value, target: &str) -> Option<Value> {
+    status["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|session| session["target"] == target)
+        .cloned()
+}
+
+pub fn one_line_of_failure(output: &Output) -> String {
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let reason: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("varid: "))
+        .collect();
+    assert_eq!(reason.len(), 1, "one line says why: {said}");
+    reason[0].to_owned()
+}
+
+/// Asks until the answer is yes.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < NEVER, "never came: {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub fn kill(pid: u32, signal: i32) {
+    let signal = nix::sys::signal::Signal::try_from(signal).unwrap();
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Whether the BPF shim can be expected to load; says why a test is skipped.
+pub fn has_bpf(test: &str) -> bool {
+    if !is_root() {
+        println!("skipped: {test}: needs the BPF shim, and this user is not root");
+    }
+    is_root()
+}
+
+/// A process that computes until it is dropped, called `name` as an app is by its package.
+pub struct App(pub Child);
+
+impl App {
+    pub fn run(name: &str) -> Self {
+        Self::with_work(name, 0)
+    }
+
+    /// Ends by itself after some rounds.
+    pub fn with_work(name: &str, rounds: u64) -> Self {
+        let child = Command::new(program())
+            .arg0(name)
+            .arg(rounds.to_string())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A C program that computes for as many rounds as it is told; 0: for ever.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (source, program) = (folder.join("busy.c"), folder.join(format!("busy.{}", std::process::id())));
+        std::fs::write(
+            &source,
+            "#include <stdlib.h>\n\
+             volatile unsigned long sum;\n\
+             static void spin(unsigned long n) { for (unsigned long i = 0; !n || i < n; i++) sum += i; }\n\
+             int main(int argc, char **argv) { spin(argc > 1 ? strtoul(argv[1], 0, 10) : 0); return 0; }\n",
+        )
+        .unwrap();
+        let status = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap();
+        assert!(status.success(), "cc cannot compile {}", source.display());
+        program
+    })
+}
+
+/// The processes whose samples a recording holds, and how many samples.
+pub fn sampled(session: &Path) -> (BTreeSet<u32>, usize) {
+    let reader = SessionReader::open(session).unwrap();
+    let mut pids = BTreeSet::new();
+    let mut count = 0;
+    for record in reader.records().unwrap() {
+        if let Record::Sample(sample) = record.unwrap() {
+            pids.insert(sample.pid);
+            count += 1;
+        }
+    }
+    (pids, count)
+}
+
+/// The folder that a line such as `recording into FOLDER` ends with.
+pub fn folder(said: &str) -> PathBuf {
+    let line = said
+        .lines()
+        .find(|line| line.contains(" into ") || line.contains(" in "))
+        .unwrap();
+    PathBuf::from(&line[line.find('/').unwrap()..])
+}
