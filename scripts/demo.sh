@@ -16,7 +16,7 @@ title() {
 }
 
 of_perf() { # ARGUMENT...: the first rows of a report of perf
-    perf report --stdio --percent-limit 1 "$@" 2>/dev/null | grep -v '^$' | head -n 24 || true
+    perf report --stdio --percent-limit 1 "$@" 2>/dev/null | sed -nE 's/^( +[0-9.]+%.*[^ -])[ -]*$/\1/p' | head -n 16 || true
 }
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 4)

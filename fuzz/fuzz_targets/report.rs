@@ -1,0 +1,16 @@
+//! A report of any recording is made: no sum overflows, no address leads anywhere it should not.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::io::sink;
+use varid_fuzz::with_session;
+use varid_report::{Format, Options, Profile, View, render};
+
+fuzz_target!(|bytes: &[u8]| {
+    with_session(bytes, |session| {
+        let Ok(profile) = Profile::from_session(session, &Options::default()) else { return };
+        for format in [Format::Text, Format::Json, Format::Csv] {
+            render(&profile, &View::default(), format, &mut sink()).expect("a sink takes everything");
+        }
+    });
+});
