@@ -41,6 +41,9 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
     };
 
     let mut managed = record.frames.clone();
+    if vm.as_ref().is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
+        drop_unwound(&mut managed, record);
+    }
     // In the loop itself, and in what it calls to invoke a method (assembly that is no better
     // than approximate about its frame), there is nothing between the leaf and the frames.
     let nothing_between = (record.has(flags::IN_BODY) || leaf_kind == Some(RANGE_BRIDGE)) && !managed.is_empty();
@@ -76,6 +79,14 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
 
 fn on_native_stack(vm: &Vm) -> bool {
     vm.layout.flags & LAYOUT_ON_NATIVE_STACK != 0
+}
+
+/// Records below sp are of methods that an exception has left, and that the one which caught
+/// it has not taken back yet.
+fn drop_unwound(managed: &mut Vec<ManagedFrame>, record: &Record) {
+    let sp = record.regs.sp().unwrap_or(0);
+    let live = managed.iter().position(|frame| frame.addr >= sp).unwrap_or(managed.len());
+    managed.drain(..live);
 }
 
 /// A method that keeps a shadow record says so a little after its native frame is there, and
