@@ -3,39 +3,62 @@
 use crate::process::{DexImage, hex};
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use varid_recording::remap::{FIRST_METHOD, Marker, SLOT_SIZE};
-use varid_recording::{REMAP_BASE, REMAP_SIZE};
+use varid_recording::{Layer, REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::substitute::{Slot, Substitute};
+
+/// Where the framework's half of the range starts; the app's and the markers' comes first.
+const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
 
 /// Slots that have been given out in a session, the same for all its processes.
 #[derive(Debug)]
 pub struct RemapTable {
-    build_id: [u8; 20],
+    parts: [RemapPart; 2],
     slots: HashMap<([u8; 20], u32), u64>,
+}
+
+/// The slots of one layer: a range of addresses and the ELF file behind it.
+#[derive(Debug)]
+pub struct RemapPart {
+    /// Whose methods these are.
+    pub layer: Layer,
+    /// The file's name among the session's symbols.
+    pub file: &'static str,
+    /// The addresses that it stands for.
+    pub range: Range<u64>,
+    /// The session's own: it names the file whatever will be added to it.
+    pub build_id: [u8; 20],
     names: Vec<Slot>,
     next: u64,
     changed: bool,
 }
 
 impl RemapTable {
-    /// A table with the markers only. Its build-id is the session's own: it names the file
-    /// whatever will be added to it.
+    /// A table with the markers only.
     pub fn new() -> std::io::Result<Self> {
-        let mut build_id = [0; 20];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut build_id)?;
-        let markers = Marker::all().map(|marker| Slot {
+        let end = REMAP_BASE.saturating_add(REMAP_SIZE);
+        let mut app = RemapPart::new(Layer::App, "remap.elf", REMAP_BASE..FRAMEWORK_BASE)?;
+        app.names.extend(Marker::all().map(|marker| Slot {
             offset: marker.address().wrapping_sub(REMAP_BASE),
             size: SLOT_SIZE,
             name: marker.symbol().to_owned(),
-        });
-        Ok(Self { build_id, slots: HashMap::new(), names: markers.collect(), next: FIRST_METHOD, changed: true })
+        }));
+        app.next = FIRST_METHOD;
+        let framework = RemapPart::new(Layer::Framework, "remap-framework.elf", FRAMEWORK_BASE..end)?;
+        Ok(Self { parts: [app, framework], slots: HashMap::new() })
     }
 
-    /// The build-id that the table's file has.
-    pub fn build_id(&self) -> &[u8] {
-        &self.build_id
+    /// Its parts.
+    pub fn parts(&mut self) -> &mut [RemapPart] {
+        &mut self.parts
+    }
+
+    /// The part that an address lies in.
+    pub fn part_at(&mut self, address: u64) -> Option<&mut RemapPart> {
+        self.parts.iter_mut().find(|part| part.range.contains(&address))
     }
 
     /// The address that stands for a method without bytecode. None: the range is full.
@@ -44,23 +67,36 @@ impl RemapTable {
         if let Some(known) = self.slots.get(&key) {
             return Some(*known);
         }
-        let address = self.next;
-        if address.checked_add(SLOT_SIZE)? > REMAP_BASE.checked_add(REMAP_SIZE)? {
-            return None;
-        }
+        let part = self.parts.iter_mut().find(|part| part.layer == dex.layer.get())?;
         let name = dex.dex.method_name(method).unwrap_or_else(|_| format!("{}@method{method}", hex(&dex.build_id)));
-        self.names.push(Slot { offset: address.wrapping_sub(REMAP_BASE), size: SLOT_SIZE, name });
+        let address = part.add(name)?;
         self.slots.insert(key, address);
-        self.next = address.wrapping_add(SLOT_SIZE);
+        Some(address)
+    }
+}
+
+impl RemapPart {
+    fn new(layer: Layer, file: &'static str, range: Range<u64>) -> std::io::Result<Self> {
+        let mut build_id = [0; 20];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut build_id)?;
+        let next = range.start;
+        Ok(Self { layer, file, range, build_id, names: Vec::new(), next, changed: true })
+    }
+
+    fn add(&mut self, name: String) -> Option<u64> {
+        let address = self.next;
+        let next = address.checked_add(SLOT_SIZE).filter(|next| *next <= self.range.end)?;
+        self.names.push(Slot { offset: address.wrapping_sub(self.range.start), size: SLOT_SIZE, name });
+        self.next = next;
         self.changed = true;
         Some(address)
     }
 
-    /// Writes the table's ELF file if there is anything new in it.
-    pub fn write_if_changed(&mut self, path: &Path) -> varid_symbolizer::Result<()> {
-        if self.changed {
-            let used = self.next.wrapping_sub(REMAP_BASE);
-            Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?.write(path)?;
+    /// Writes the part's ELF file into `folder` if there is anything new in it.
+    pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
+        if self.changed && !self.names.is_empty() {
+            let used = self.next.wrapping_sub(self.range.start);
+            Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?.write(&folder.join(self.file))?;
             self.changed = false;
         }
         Ok(())

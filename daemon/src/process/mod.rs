@@ -47,8 +47,8 @@ pub struct Process {
     pub vm_problem: Option<String>,
     /// Its threads know themselves by ids of a pid namespace of its own.
     pub namespaced: bool,
-    /// The recording knows that the remap range is mapped.
-    pub remap_recorded: bool,
+    /// Parts of the remap range that the recording knows to be mapped, by their files.
+    pub remap_recorded: Vec<&'static str>,
     tunnels: Vec<(u64, u64)>,
     methods: HashMap<u64, Method>,
 }
@@ -62,7 +62,7 @@ impl Process {
             vm: None,
             vm_problem: None,
             namespaced: is_namespaced(pid),
-            remap_recorded: false,
+            remap_recorded: Vec::new(),
             tunnels: Vec::new(),
             methods: HashMap::new(),
         }
@@ -229,7 +229,7 @@ impl Process {
             vm: self.vm.clone(),
             vm_problem: self.vm_problem.clone(),
             namespaced: self.namespaced,
-            remap_recorded: false,
+            remap_recorded: Vec::new(),
             tunnels: self.tunnels.clone(),
             methods: self.methods.clone(),
         }

@@ -174,11 +174,6 @@ impl Sampler {
         &self.source
     }
 
-    /// Kernel addresses are not sampled, for want of privilege.
-    pub fn excludes_kernel(&self) -> bool {
-        self.exclude_kernel
-    }
-
     fn open_cpu(&mut self, cpu: u32) -> Result<Cpu, SamplerError> {
         let Source::Bpf(shim) = &self.source else {
             return self.open_dummy(cpu);

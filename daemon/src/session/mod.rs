@@ -12,7 +12,7 @@ use crate::sampler::decode::{Mmap, RingEvent, Stamped};
 use crate::sampler::event::{Event, Rate};
 use crate::sampler::{Sampler, SamplerError, SamplerOptions, Source, monotonic_ns};
 use recorder::Recorder;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -106,6 +106,8 @@ const AWAKE_MS: u16 = 2;
 const YOUTH: Duration = Duration::from_secs(2);
 /// How often everything is brought to the disk.
 const FLUSH: Duration = Duration::from_millis(500);
+/// How often processes are looked for where nobody tells of new ones.
+const LOOK: Duration = Duration::from_millis(100);
 /// Samples of a process without a name that are kept until it has one.
 const MAX_HELD: usize = 100_000;
 /// Samples in the loop's body after which a layout that was never right is refused.
@@ -142,6 +144,9 @@ pub struct Session {
     no_space: u64,
     started: Instant,
     flushed: Instant,
+    looked: Instant,
+    /// Processes of the app that may not be sampled.
+    refused: HashSet<u32>,
     full: bool,
 }
 
@@ -195,6 +200,8 @@ impl Session {
             no_space: 0,
             started: Instant::now(),
             flushed: Instant::now(),
+            looked: Instant::now(),
+            refused: HashSet::new(),
             full: false,
         };
         session.sampler.enable()?;
@@ -245,6 +252,7 @@ impl Session {
             self.handle(stamped)?;
         }
         self.look_for_names()?;
+        self.look_for_newcomers()?;
         self.look_for_vms()?;
         if last || self.flushed.elapsed() >= FLUSH {
             self.flush()?;
@@ -319,11 +327,13 @@ impl Session {
         let own = std::process::id();
         let mut pids = tracker::all_pids();
         pids.retain(|pid| *pid != own || !matches!(self.options.target, TargetSpec::All));
+        self.refused.retain(|pid| pids.contains(pid));
         for pid in pids {
             match self.tracker.role(pid) {
+                Role::Target if matches!(self.options.target, TargetSpec::App(_)) => self.track_one_of_many(pid),
                 Role::Target => self.track(pid)?,
                 Role::Zygote => self.follow_zygote(pid)?,
-                Role::Unnamed | Role::Stranger => {}
+                Role::Stranger => {}
             }
         }
         if self.tracked.is_empty() && !self.waiting_said {
@@ -333,6 +343,28 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Only the shim's events tell of processes that are not tracked: without it they are looked for.
+    fn look_for_newcomers(&mut self) -> Result<(), SessionError> {
+        let told = matches!(self.sampler.source(), Source::Bpf(_));
+        if told || !matches!(self.options.target, TargetSpec::App(_)) || self.looked.elapsed() < LOOK {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        self.find_those_that_run()
+    }
+
+    /// That another user's process has the app's name ends nothing.
+    fn track_one_of_many(&mut self, pid: u32) {
+        if self.refused.contains(&pid) {
+            return;
+        }
+        if let Err(error) = self.track(pid) {
+            tracing::warn!("process {pid} is not profiled: {error}");
+            self.refused.insert(pid);
+            self.tracked.remove(&pid);
+        }
     }
 
     /// A zygote is not sampled; its children are, from their first instruction on.
@@ -552,7 +584,9 @@ impl Session {
         };
         tracked.main_thread_gone |= pid == tid;
         if tracked.main_thread_gone && !tracker::is_alive(pid) {
-            tracing::info!("process {pid} has ended");
+            if tracked.held.is_none() {
+                tracing::info!("process {pid} has ended");
+            }
             self.tracked.remove(&pid);
             self.tracker.forget(pid);
             self.sampler.remove_target(pid)?;

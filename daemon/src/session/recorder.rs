@@ -7,13 +7,11 @@ use std::path::Path;
 use std::rc::Rc;
 use thiserror::Error;
 use varid_recording::{
-    Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample, SessionWriter,
+    Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, Record, Sample, SessionWriter,
 };
 use varid_symbolizer::kernel::KernelSymbols;
 use varid_symbolizer::substitute::{Substitute, write_sym};
 
-/// Name of the remap table's file.
-const REMAP_ELF: &str = "remap.elf";
 /// Name of the paper's text form of all methods.
 const SUBSTITUTE_SYM: &str = "substitute.sym";
 /// Name of the kernel's symbols as far as they were sampled.
@@ -69,15 +67,6 @@ impl Recorder {
             vm_paths: HashSet::new(),
             manifest_changed: true,
         };
-        let build_id = hex(recorder.remap.build_id());
-        recorder.add_image(ManifestImage {
-            path: REMAP_ELF.to_owned(),
-            build_id,
-            kind: ImageKind::Remap,
-            layer: Layer::App,
-            substitute: Some(format!("symbols/{REMAP_ELF}")),
-            location: None,
-        });
         recorder.kernel_mapping()?;
         recorder.flush()?;
         Ok(recorder)
@@ -132,7 +121,7 @@ impl Recorder {
 
     fn mapping_of(&mut self, address: u64, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
         if varid_recording::remap::contains(address) {
-            return self.remap_mapping(sample, process);
+            return self.remap_mapping(address, sample, process);
         }
         let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) else { return Ok(()) };
         let (path, build_id) = match &mapped.image {
@@ -168,22 +157,36 @@ impl Recorder {
         Ok(self.writer.write(&Record::Mapping(mapping))?)
     }
 
-    fn remap_mapping(&mut self, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
-        self.remap.write_if_changed(&self.writer.symbols().join(REMAP_ELF))?;
-        if std::mem::replace(&mut process.remap_recorded, true) {
+    fn remap_mapping(&mut self, address: u64, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
+        let symbols = self.writer.symbols();
+        let Some(part) = self.remap.part_at(address) else { return Ok(()) };
+        part.write_if_changed(&symbols)?;
+        if process.remap_recorded.contains(&part.file) {
             return Ok(());
         }
+        process.remap_recorded.push(part.file);
         let mapping = Mapping {
             time: sample.time,
             pid: sample.pid,
             tid: sample.tid,
-            start: REMAP_BASE,
-            len: REMAP_SIZE,
+            start: part.range.start,
+            len: part.range.end.saturating_sub(part.range.start),
             pgoff: 0,
             kernel: false,
-            path: absolute(&self.writer.symbols().join(REMAP_ELF)),
-            build_id: self.remap.build_id().to_vec(),
+            path: absolute(&symbols.join(part.file)),
+            build_id: part.build_id.to_vec(),
         };
+        let image = ManifestImage {
+            path: part.file.to_owned(),
+            build_id: hex(&part.build_id),
+            kind: ImageKind::Remap,
+            layer: part.layer,
+            substitute: Some(format!("symbols/{}", part.file)),
+            location: None,
+        };
+        if !self.writer.manifest_mut().images.contains(&image) {
+            self.add_image(image);
+        }
         Ok(self.writer.write(&Record::Mapping(mapping))?)
     }
 
@@ -232,7 +235,8 @@ impl Recorder {
             written.map_err(|source| RecorderError::Io { path, source })?;
             self.kernel_written = addresses.len();
         }
-        self.remap.write_if_changed(&self.writer.symbols().join(REMAP_ELF))?;
+        let symbols = self.writer.symbols();
+        self.remap.parts().iter_mut().try_for_each(|part| part.write_if_changed(&symbols))?;
         self.writer.flush()?;
         if std::mem::take(&mut self.manifest_changed) {
             self.writer.save_manifest()?;

@@ -21,8 +21,6 @@ pub enum TargetSpec {
 pub enum Role {
     /// Profiled.
     Target,
-    /// Perhaps a target: it has not taken its name yet.
-    Unnamed,
     /// Not profiled; its children come unnamed.
     Zygote,
     /// Not profiled.
