@@ -4,6 +4,7 @@ use super::out;
 use crate::cli::{self, StartArgs, TargetArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
+use crate::session::ShimKind;
 use anyhow::{Context, bail};
 use std::process::ExitCode;
 
@@ -17,25 +18,26 @@ pub fn run(mut args: StartArgs) -> anyhow::Result<ExitCode> {
         *output = std::path::absolute(&*output)
             .with_context(|| format!("cannot use {}", output.display()))?;
     }
+    let wanted_perf = args.sampling.shim == Some(ShimKind::Perf);
     let request = Request::Start {
         target: args.target.clone(),
         sampling: Box::new(args.sampling),
     };
     match bring_up::ask(&request)? {
-        Reply::Started(status) => out::text(&said(&args.target, &status))?,
+        Reply::Started(status) => out::text(&said(&args.target, wanted_perf, &status))?,
         other => bail!("the daemon answered something else: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(target: &TargetArgs, status: &SessionStatus) -> String {
+fn said(target: &TargetArgs, wanted_perf: bool, status: &SessionStatus) -> String {
     let rate = match (status.frequency, status.period) {
         (Some(hz), _) => format!("at {hz} Hz"),
         (_, Some(period)) => format!("every {period}"),
         (None, None) => String::new(),
     };
     let mut lines = format!("sampling {} {rate} ({})", status.event, status.source);
-    if status.source == "perf" {
+    if status.source == "perf" && !wanted_perf {
         lines.push_str("; the BPF shim cannot be used, 'varid doctor' says why");
     }
     lines.push('\n');

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,10 @@ impl Home {
             .args(words)
             .env("VARID_HOME", &self.path)
             .stdin(Stdio::null());
+        if words.first() == Some(&"start") && !words.contains(&"--ring-pages") && !is_root() {
+            // What an ordinary user may lock has to do for all tests that run at once.
+            command.args(["--ring-pages", "16"]);
+        }
         command
     }
 
@@ -153,14 +159,6 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Whether the BPF shim can be expected to load; says why a test is skipped.
-pub fn has_bpf(test: &str) -> bool {
-    if !is_root() {
-        println!("skipped: {test}: needs the BPF shim, and this user is not root");
-    }
-    is_root()
-}
-
 /// A process that computes until it is dropped, called `name` as an app is by its package.
 pub struct App(pub Child);
 
@@ -192,22 +190,38 @@ impl Drop for App {
     }
 }
 
-/// A C program that computes for as many rounds as it is told; 0: for ever.
+const SOURCE: &str = "\
+#include <stdlib.h>
+volatile unsigned long sum;
+static void spin(unsigned long n) { for (unsigned long i = 0; !n || i < n; i++) sum += i; }
+int main(int argc, char **argv) { spin(argc > 1 ? strtoul(argv[1], 0, 10) : 0); return 0; }
+";
+
+/// A C program that computes for as many rounds as it is told; 0: for ever. Compiled once.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (source, program) = (folder.join("busy.c"), folder.join(format!("busy.{}", std::process::id())));
-        std::fs::write(
-            &source,
-            "#include <stdlib.h>\n\
-             volatile unsigned long sum;\n\
-             static void spin(unsigned long n) { for (unsigned long i = 0; !n || i < n; i++) sum += i; }\n\
-             int main(int argc, char **argv) { spin(argc > 1 ? strtoul(argv[1], 0, 10) : 0); return 0; }\n",
-        )
-        .unwrap();
-        let status = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap();
-        assert!(status.success(), "cc cannot compile {}", source.display());
+        let mut hasher = DefaultHasher::new();
+        SOURCE.hash(&mut hasher);
+        let program =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("busy-{:016x}", hasher.finish()));
+        if !program.exists() {
+            let new = program.with_extension(std::process::id().to_string());
+            let mut cc = Command::new("cc")
+                .args(["-O1", "-x", "c", "-", "-o"])
+                .arg(&new)
+                .stdin(Stdio::piped())
+                .spawn()
+                .expect("a C compiler, cc");
+            cc.stdin
+                .take()
+                .unwrap()
+                .write_all(SOURCE.as_bytes())
+                .unwrap();
+            assert!(cc.wait().unwrap().success());
+            // Another test may do the same at this moment: either's is as good.
+            std::fs::rename(&new, &program).unwrap();
+        }
         program
     })
 }
