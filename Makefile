@@ -49,6 +49,7 @@ lint: deps ## format, clippy, shellcheck, licences, SPDX lines, links
 
 bench: build ## what a sample costs, at three depths, beside perf's
 	scripts/bench.py $(RELEASE) $(TARGET)/bench
+	dvm-patch/bench/shadow_call.sh
 
 fuzz: ## each parser against hostile input for TIME=60 seconds
 	@scripts/deps.sh --fuzz
