@@ -3,6 +3,7 @@
 use crate::sampler::event::{Event, Rate};
 use crate::session::{SessionOptions, ShimKind, TargetSpec};
 use crate::verbs::report::ReportArgs;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -113,7 +114,7 @@ pub struct RecordArgs {
 #[group(multiple = false)]
 pub struct TargetArgs {
     /// Processes of this package, running or to come, and what they fork.
-    #[arg(short, long, value_name = "PACKAGE")]
+    #[arg(short, long, value_name = "PACKAGE", value_parser = NonEmptyStringValueParser::new())]
     pub app: Option<String>,
     /// This process and what it forks.
     #[arg(short, long, value_name = "PID")]

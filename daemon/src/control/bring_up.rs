@@ -3,6 +3,7 @@
 use super::client;
 use super::error::ControlError;
 use super::protocol::{Reply, Request};
+use super::server::MAX_LOG;
 use crate::paths;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,8 +14,6 @@ use std::time::{Duration, Instant};
 
 /// A daemon listens by then.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A log beyond is begun anew.
-const MAX_LOG: u64 = 1 << 20;
 /// Daemons that end between the connection and the question, at most.
 const TRIES: usize = 3;
 

@@ -42,6 +42,14 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     };
     // One that refuses at once closes before it has read the question; its answer is there.
     let sent = protocol::send(&mut stream, request);
+    if sent
+        .as_ref()
+        .is_err_and(|error| error.kind() == io::ErrorKind::InvalidData)
+    {
+        return Err(ControlError::Protocol(
+            "a path that is not UTF-8 cannot be named to the daemon".to_owned(),
+        ));
+    }
     let line = match protocol::receive(&mut stream, MAX_REPLY, deadline) {
         Ok(Some(line)) => line,
         Ok(None) => {

@@ -99,7 +99,7 @@ impl Registry {
             return Err(format!("cannot start a thread for the session: {error}"));
         }
         match told.recv() {
-            Ok(Ok(())) => Ok(running.status()),
+            Ok(Ok(status)) => Ok(status),
             Ok(Err(reason)) => Err(reason),
             Err(_) => {
                 Err("the session's start failed unexpectedly: see the daemon's log".to_owned())
@@ -233,7 +233,7 @@ impl Running {
         &self,
         spec: TargetSpec,
         sampling: &SamplingArgs,
-        tell: &mpsc::Sender<Result<(), String>>,
+        tell: &mpsc::Sender<Result<SessionStatus, String>>,
     ) -> Option<Ended> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let session = match self.begin(spec, sampling) {
@@ -245,7 +245,7 @@ impl Running {
                     return None;
                 }
             };
-            let _ = tell.send(Ok(()));
+            let _ = tell.send(Ok(self.status()));
             Some(session.run().map_err(|error| error.to_string()).map(drop))
         }));
         let result = match result {

@@ -8,6 +8,7 @@ use super::error::ControlError;
 use super::protocol::{self, DaemonStatus, MAX_REQUEST, Reply, Request};
 use super::registry::Registry;
 use crate::paths;
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
@@ -16,7 +17,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ use std::time::{Duration, Instant};
 const MAX_CLIENTS: usize = 32;
 /// A client says what it wants, and takes the answer, within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A log beyond is begun anew.
+pub const MAX_LOG: u64 = 1 << 20;
 /// How often an idle daemon looks whether its time is over.
 const TICK_MS: u16 = 250;
 
@@ -82,6 +85,7 @@ impl Daemon {
                 break;
             }
             self.accept();
+            self.bound_log();
             if self.has_nothing_to_do() {
                 tracing::info!("nothing to do: ending");
                 break;
@@ -104,6 +108,23 @@ impl Daemon {
             && self
                 .idle_limit
                 .is_some_and(|limit| idle.is_some_and(|idle| idle >= limit))
+    }
+
+    /// What `start` redirected to a file does not grow for ever; it is appended to, so that
+    /// emptying it is enough.
+    fn bound_log(&self) {
+        if self.idle_limit.is_none() {
+            return;
+        }
+        let path = paths::log();
+        if std::fs::metadata(&path).is_ok_and(|log| log.len() > MAX_LOG) {
+            // Tried again at the next turn.
+            let _ = OpenOptions::new()
+                .write(true)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&path)
+                .and_then(|log| log.set_len(0));
+        }
     }
 
     fn accept(&self) {
@@ -233,7 +254,8 @@ fn refuse_strangers(stream: &UnixStream) -> Result<(), String> {
     ))
 }
 
-fn take_lock(socket: &std::path::Path) -> Result<Flock<File>, ControlError> {
+/// Makes this the only daemon here. One that is ending is waited for.
+fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
     let path = paths::runtime().join("lock");
     let mut options = OpenOptions::new();
     options
@@ -242,17 +264,27 @@ fn take_lock(socket: &std::path::Path) -> Result<Flock<File>, ControlError> {
         .write(true)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW);
-    let file = options
+    let mut file = options
         .open(&path)
         .map_err(ControlError::io("open", &path))?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
-        nix::errno::Errno::EWOULDBLOCK => ControlError::AlreadyRuns(socket.to_owned()),
-        error => ControlError::io("lock", &path)(error.into()),
-    })
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((file, Errno::EWOULDBLOCK)) => file,
+            Err((_, error)) => return Err(ControlError::io("lock", &path)(error.into())),
+        };
+        // One that comes up or ends holds the lock and does not listen.
+        let listens = !matches!(client::connect(), Err(ControlError::NoDaemon));
+        if listens || Instant::now() >= deadline {
+            return Err(ControlError::AlreadyRuns(socket.to_owned()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Removes the socket that a killed daemon left. The lock is ours: nobody else does this now.
-fn remove_stale(socket: &std::path::Path) -> Result<(), ControlError> {
+fn remove_stale(socket: &Path) -> Result<(), ControlError> {
     match client::connect() {
         Ok(_) => return Err(ControlError::AlreadyRuns(socket.to_owned())),
         Err(ControlError::NoDaemon) => {}

@@ -68,6 +68,41 @@ fn several_starts_at_once_bring_up_one_daemon() {
 }
 
 #[test]
+fn a_start_while_the_daemon_ends_gets_the_next_one() {
+    let home = Home::new();
+    let app = App::run("org.example.between");
+    let pid = app.pid().to_string();
+    for _ in 0..5 {
+        home.ok(&["start", "--pid", &pid]);
+        let daemon = home.daemon_pid().unwrap();
+        // It completes its session and goes, while the next start is on its way.
+        kill(daemon, libc::SIGTERM);
+        home.ok(&["start", "--pid", &pid]);
+        // Taken by either; kept by both.
+        home.run(&["stop"]);
+    }
+    wait_until("all are complete", || {
+        let sessions = home.sessions();
+        sessions.len() == 10
+            && sessions
+                .iter()
+                .all(|session| session["state"] == "complete")
+    });
+}
+
+#[test]
+fn a_path_that_is_not_utf8_is_refused_at_once() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = Home::new();
+    let mut start = home.command(&["start", "--pid", "1", "-o"]);
+    let output = start
+        .arg(std::ffi::OsStr::from_bytes(b"/x\xff"))
+        .output()
+        .unwrap();
+    assert!(one_line_of_failure(&output).contains("UTF-8"));
+}
+
+#[test]
 fn what_cannot_be_started_is_said_in_one_line_and_leaves_nothing() {
     let home = Home::new();
     let nobody = nix::unistd::Pid::this().as_raw() as u32;

@@ -54,6 +54,7 @@ fn bad_usage_is_exit_code_2() {
         &[][..],
         &["no-such-verb"],
         &["start"],
+        &["start", "--app", ""],
         &["start", "--app", "a", "--pid", "1"],
         &["start", "--app", "a", "-F", "0"],
         &["start", "--app", "a", "-F", "1", "-c", "1"],
