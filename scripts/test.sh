@@ -12,9 +12,8 @@ mkdir -p "$(dirname "$log")"
 : >"$log"
 failed=0
 
-# Tests in other crates find the VM and the apps by these.
+# The tunnel's tests find a real VM by this.
 export VARID_ARTVM=$release/artvm
-export VARID_WORKLOADS=$workloads
 
 if cargo nextest --version >/dev/null 2>&1; then
     runner="nextest run --no-tests=pass"
