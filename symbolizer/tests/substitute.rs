@@ -107,6 +107,11 @@ fn readelf_and_elflint_find_nothing_to_complain_about() {
         std::fs::rename(path, &kept).unwrap();
         files.push(kept);
     }
+    // A range that is shorter than the file's own headers.
+    let tiny = folder.path().join("tiny.elf");
+    Substitute::remap([slot(0, 16)], 16, &[1; 20]).unwrap().write(&tiny).unwrap();
+    assert!(ElfSymbols::open(&tiny).unwrap().lookup(1).is_some());
+    files.push(tiny);
     for file in &files {
         let file = common::text(file);
         if let Some(printed) = common::run("readelf", &["-aW", file]) {
@@ -176,13 +181,16 @@ fn the_remap_range_holds_its_first_and_last_slot() {
     assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
 }
 
-#[test]
-fn slots_that_do_not_fit_are_refused() {
-    let slot = |offset, size| Slot {
+fn slot(offset: u64, size: u64) -> Slot {
+    Slot {
         offset,
         size,
         name: "x".to_owned(),
-    };
+    }
+}
+
+#[test]
+fn slots_that_do_not_fit_are_refused() {
     for (offset, size) in [(0, 0), (0, 17), (16, 1), (u64::MAX, 2)] {
         let error = Substitute::remap([slot(offset, size)], 16, &[1]).unwrap_err();
         assert!(error.to_string().contains("slot `x`"), "{error}");

@@ -97,7 +97,8 @@ impl Substitute {
         }
         Ok(Self {
             machine: Machine::host(),
-            text: 0..length,
+            // The headers lie over the first addresses, as they do over a dex file's.
+            text: 0..length.max(elf::TEXT_START),
             build_id: build_id.to_vec(),
             slots,
         })
