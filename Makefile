@@ -57,6 +57,7 @@ fuzz: ## each parser against hostile input for TIME=60 seconds
 
 fmt: deps ## format the Rust sources
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 
 docs: deps ## the crates' documentation, below target/doc
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --release

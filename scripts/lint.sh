@@ -34,6 +34,7 @@ shell() {
 }
 
 check format cargo fmt --all --check
+check "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
 check clippy cargo clippy --locked --workspace --all-targets --release -- -D warnings
 check shellcheck shell
 check licences licences

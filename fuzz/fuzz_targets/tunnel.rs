@@ -28,7 +28,10 @@ impl Memory for Changing<'_> {
 fn look(memory: &dyn Memory, len: u64) {
     let Ok(description) = Tunnel::read(memory, START, len, 1) else { return };
     assert!(description.ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "ranges overlap");
-    assert!(description.codes.windows(2).all(|pair| pair[0].start + pair[0].size <= pair[1].start), "dex files overlap");
+    assert!(
+        description.codes.windows(2).all(|pair| pair[0].start + pair[0].size <= pair[1].start),
+        "dex files overlap"
+    );
     let _ = validate_layout(&description, memory);
     for thread in &description.threads {
         let _ = resolve_method(&description.layout, memory, thread.base);

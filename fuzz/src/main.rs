@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 use varid_fuzz::manifest;
-use varid_recording::{CpuMode, Mapping, Marker, PERF_DATA, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample, SessionWriter};
+use varid_recording::{
+    CpuMode, Mapping, Marker, PERF_DATA, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample, SessionWriter,
+};
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
 use varid_tunnel::abi::{CODE_BOOT, CODE_DEX, LAYOUT_SHADOW, Layout, MAGIC, RANGE_BODY, RANGE_VM, VERSION, VM_ART};
@@ -13,7 +15,8 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Debian's android-libart 11 for x86_64.
 const ART: [u8; 20] = [
-    0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64,
+    0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac,
+    0x64,
 ];
 
 fn main() -> Result {
@@ -30,7 +33,11 @@ fn main() -> Result {
     Substitute::of_dex(&DexFile::parse(dex)?)?.write(&substitute)?;
     save("elf", "substitute", &std::fs::read(substitute)?)?;
     save("elf", "library", &library(scratch.path())?)?;
-    save("kernel", "kallsyms", b"ffffffff81000000 T _text\nffffffff81000040 t do_one\t[ext4]\nffffffff81000100 D data\n")?;
+    save(
+        "kernel",
+        "kallsyms",
+        b"ffffffff81000000 T _text\nffffffff81000040 t do_one\t[ext4]\nffffffff81000100 D data\n",
+    )?;
     save("kernel", "kernel.sym", b"ffffffff81000000\t40\tschedule\t\nffffffffc0000000\t10\text4_read\text4\n")?;
     let session = session(&scratch.path().join("session"))?;
     save("session", "session", &session)?;
@@ -47,7 +54,10 @@ fn main() -> Result {
 /// A shared library with symbols, a demangled name and unwind information.
 fn library(scratch: &Path) -> Result<Vec<u8>> {
     let (source, library) = (scratch.join("library.c"), scratch.join("library.so"));
-    std::fs::write(&source, "static int twice(int n) { return n * 2; }\nint _ZN3org4mainEi(int n) { return twice(n) + 1; }\n")?;
+    std::fs::write(
+        &source,
+        "static int twice(int n) { return n * 2; }\nint _ZN3org4mainEi(int n) { return twice(n) + 1; }\n",
+    )?;
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-nostdlib", "-fno-inline", "-Wl,-z,max-page-size=512", "-Wl,--build-id", "-o"])
         .args([&library, &source])
@@ -64,7 +74,17 @@ fn session(folder: &Path) -> Result<Vec<u8>> {
     let (pid, tid) = (10, 10);
     let mapping = |start, len, path: &str, kernel| {
         let (pid, pgoff) = if kernel { (u32::MAX, start) } else { (pid, 0) };
-        Record::Mapping(Mapping { time: 1, pid, tid, start, len, pgoff, kernel, path: path.into(), build_id: ART.to_vec() })
+        Record::Mapping(Mapping {
+            time: 1,
+            pid,
+            tid,
+            start,
+            len,
+            pgoff,
+            kernel,
+            path: path.into(),
+            build_id: ART.to_vec(),
+        })
     };
     let sample = |time, kernel: Vec<u64>, user: Vec<u64>| {
         let mode = if kernel.is_empty() { CpuMode::User } else { CpuMode::Kernel };
