@@ -1,1 +1,13 @@
-//! varid-tests.
+//! What tests of the whole system share: the programs under test, recordings of real runs, and oracles.
+//!
+//! An oracle (`oracle/`, Python) uses no crate of varid and takes nothing that varid computed for true.
+
+mod app;
+mod oracle;
+mod session;
+mod testbed;
+
+pub use app::App;
+pub use oracle::{judge, oracle};
+pub use session::{Recording, record};
+pub use testbed::{Testbed, skip_without_root, testbed};

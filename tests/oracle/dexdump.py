@@ -1,0 +1,98 @@
+"""Where are a dex file's methods and instructions? As dexdump prints them."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+CLASS = re.compile(r"^    #\d+ +: \(in (\S+)\)$")
+FIELD = re.compile(r"^      (name|type|insns size) +: (.*)$")
+INSTRUCTION = re.compile(r"^([0-9a-f]{6,}): [^|]*\|[0-9a-f]{4,}: (.*)$")
+DATA = ("packed-switch-data", "sparse-switch-data", "array-data")
+INVOKED = re.compile(r", (L[^;]+;)\.([^:]+):(\(\S*\)\S+)")
+PRIMITIVES = {
+    "V": "void", "Z": "boolean", "B": "byte", "S": "short", "C": "char",
+    "I": "int", "J": "long", "F": "float", "D": "double",
+}  # fmt: skip
+
+
+@dataclass
+class Method:
+    """A method with code; `start` and `end` are offsets in the file."""
+
+    cls: str  # as in Java, with dots
+    name: str
+    descriptor: str
+    start: int = 0
+    end: int = 0
+    symbol: str = ""  # what a profile calls it
+
+
+class Dex:
+    """A dex file's methods by name and its instructions by offset."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        content = Path(path).read_bytes()
+        # The header's SHA-1: a profile knows the file by it.
+        self.build_id = content[12:32].hex()
+        self.methods = []
+        self.declared = set()  # symbols of all methods, those without code too
+        self.instructions = {}  # offset: (mnemonic and operands, method)
+        self.parse(subprocess.run(["dexdump", "-d", self.path], capture_output=True, text=True, check=True).stdout)
+        self.name()
+
+    def parse(self, text):
+        """Reads dexdump's output."""
+        method = None
+        for line in text.splitlines():
+            if found := INSTRUCTION.match(line):
+                offset, instruction = int(found[1], 16), found[2]
+                if method.start == 0:
+                    method.start = offset
+                    method.end += offset
+                if not instruction.startswith(DATA):
+                    self.instructions[offset] = (instruction, method)
+            elif found := CLASS.match(line):
+                method = Method(java_class(found[1]), "", "")
+            elif (found := FIELD.match(line)) and method:
+                if found[1] == "name":
+                    method.name = found[2].strip("'")
+                elif found[1] == "type" and found[2].startswith("'("):
+                    method.descriptor = found[2].strip("'")
+                    self.methods.append(method)
+                elif found[1] == "insns size":
+                    method.end = 2 * int(found[2].split()[0])
+
+    def name(self):
+        """Overloads are told apart by their parameters, as in Java."""
+        overloads = {}
+        for method in self.methods:
+            overloads.setdefault((method.cls, method.name), []).append(method)
+        for (cls, name), methods in overloads.items():
+            for method in methods:
+                method.symbol = f"{cls}.{name}" + (parameters(method.descriptor) if len(methods) > 1 else "")
+                self.declared.add(method.symbol)
+
+    def invoked(self, offset):
+        """Name and descriptor of the method that the instruction at an offset calls: the class is the static one."""
+        instruction = self.instructions.get(offset, ("", None))[0]
+        found = INVOKED.search(instruction) if instruction.startswith("invoke-") else None
+        return found and (java_class(found[1]), found[2], found[3])
+
+
+def java_class(descriptor):
+    """Lorg/example/Main; is org.example.Main."""
+    return descriptor[1:-1].replace("/", ".")
+
+
+def parameters(descriptor):
+    """(I[Ljava/lang/String;)V is (int,java.lang.String[])."""
+    types = re.findall(r"\[*(?:[A-Z](?<!L)|L[^;]+;)", descriptor[1 : descriptor.index(")")])
+    return "(" + ",".join(map(java_type, types)) + ")"
+
+
+def java_type(descriptor):
+    """[I is int[]."""
+    plain = descriptor.lstrip("[")
+    return (PRIMITIVES.get(plain) or java_class(plain)) + "[]" * (len(descriptor) - len(plain))

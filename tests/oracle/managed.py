@@ -1,0 +1,54 @@
+"""Which frames of a callchain are the app's methods, and can one have called the other?"""
+
+CLASS_INITIALIZERS = ("sget", "sput", "new-instance", "invoke-static")
+
+
+class Code:
+    """The dex files of a process, by the build-id that a profile's files are named after."""
+
+    def __init__(self, dexes):
+        self.dexes = {dex.build_id: dex for dex in dexes}
+
+    def dex(self, frame):
+        """The dex file that a frame is in, or None."""
+        name = frame.file.rsplit("/", 1)[-1]
+        return self.dexes.get(name.removesuffix(".elf"))
+
+    def is_managed(self, frame):
+        """In bytecode, or a method without: markers ([native], [truncated]) are neither."""
+        return self.dex(frame) is not None or (frame.file.endswith("/remap.elf") and not frame.symbol.startswith("["))
+
+    def wrong_name(self, frame, offset):
+        """Why a frame's name is not that of the method at an offset, or None."""
+        instruction, method = self.dex(frame).instructions.get(offset, (None, None))
+        if instruction is None:
+            return f"{offset:#x} is no start of an instruction (of {frame.symbol})"
+        if frame.symbol != method.symbol:
+            return f"{offset:#x} is in {method.symbol}, not in {frame.symbol}"
+        return None
+
+    def wrong_call(self, caller, callee):
+        """Why one managed frame cannot have called the next one, or None."""
+        dex = self.dex(caller)
+        if dex is None:
+            return None  # a native method's frame: it calls what it likes
+        offset = caller.offset - 1
+        if wrong := self.wrong_name(caller, offset):
+            return wrong
+        instruction = dex.instructions[offset][0]
+        invoked = dex.invoked(offset)
+        called = self.dex(callee)
+        if called is None:
+            name = callee.symbol.split("(")[0]
+            if invoked and name.endswith(f".{invoked[1]}"):
+                return None
+            return f"{caller.symbol}: {instruction} does not call {callee.symbol}"
+        entry = called.instructions.get(callee.offset) or called.instructions.get(callee.offset - 1)
+        if entry is None:
+            return f"{callee.offset:#x} is no instruction of {callee.symbol}"
+        method = entry[1]
+        if method.name == "<clinit>" and instruction.startswith(CLASS_INITIALIZERS):
+            return None
+        if invoked and invoked[1:] == (method.name, method.descriptor):
+            return None
+        return f"{caller.symbol}: {instruction} does not call {method.symbol}{method.descriptor}"

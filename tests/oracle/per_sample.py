@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Is every sample of an ART process attributed to the method and bytecode that ran?
+
+usage: per_sample.py SESSION MAPS DEX...
+
+SESSION has raw.data: the kernel's record of each overflow, with the registers. MAPS is a copy of the process's /proc/PID/maps.
+Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
+"""
+
+import json
+import sys
+from collections import Counter
+
+import perf_script
+from art import Libart
+from dexdump import Dex
+from managed import Code
+from maps import Maps
+
+KERNEL = 1 << 63
+MANY = 20  # wrong samples that are printed
+
+
+class Oracle:
+    """Judges samples of one process."""
+
+    def __init__(self, maps, dexes):
+        self.maps = maps
+        paths = {mapping.path for mapping in maps.mappings}
+        libart = next((path for path in paths if path.rsplit("/", 1)[-1].startswith("libart.so")), None)
+        if libart is None:
+            raise SystemExit("the process has not mapped libart")
+        self.libart = Libart(libart)
+        self.code = Code([Dex(path) for path in dexes])
+        self.dex_at = {dex.path: dex for dex in self.code.dexes.values()}
+        self.counts = Counter()
+
+    def part(self, address):
+        """Which part of the interpreter an address is in, or None."""
+        place = self.maps.at(address)
+        return self.libart.part(place[1]) if place and place[0] == self.libart.path else None
+
+    def bytecode(self, address):
+        """(dex, offset) of an address in a dex file's instructions, or None."""
+        place = self.maps.at(address)
+        dex = place and self.dex_at.get(place[0])
+        return (dex, place[1]) if dex and place[1] in dex.instructions else None
+
+    def judge(self, raw, sample):
+        """What is wrong with an attributed sample, or None."""
+        if sample.ip != raw.ip:
+            return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
+        if not sample.chain:
+            return "no frame at all"
+        user = [frame for frame in sample.chain if frame.offset < KERNEL]
+        in_kernel = raw.ip >= KERNEL
+        if in_kernel and sample.chain[0].offset != raw.ip:
+            return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
+        ip = raw.registers.get("IP", 0) if in_kernel else raw.ip
+        part = self.part(ip)
+        self.counts["in kernel" if in_kernel else part or "outside"] += 1
+        if not in_kernel and part and self.unresolved(user):
+            self.counts["unresolved"] += 1
+            wrong = self.leaf(raw.ip, user)
+        elif part in ("body", "nterp"):
+            self.counts["bytecode known"] += 1
+            wrong = self.in_body(raw, user, in_kernel)
+        elif in_kernel:
+            wrong = None
+        elif part:
+            wrong = self.in_method(user)
+        else:
+            wrong = self.leaf(raw.ip, user)
+        if part is None:
+            self.confirm(raw, user)
+        return wrong or self.calls(user)
+
+    def unresolved(self, user):
+        """An interpreter's address and a reason instead of a method."""
+        return not self.code.is_managed(user[0]) and any(is_reason(frame) for frame in user)
+
+    def in_body(self, raw, user, in_kernel):
+        """The registers say which bytecode."""
+        known = self.bytecode(raw.registers["R12"])
+        if known is None:
+            return f"r12 {raw.registers['R12']:#x} is no instruction"
+        dex, offset = known
+        if not user or self.code.dex(user[0]) is not dex:
+            return f"the bytecode {offset:#x} of {dex.path} is not the leaf"
+        if user[0].offset != offset + in_kernel:
+            return f"the leaf is {user[0].symbol} {user[0].offset:#x}, the bytecode was {offset:#x}"
+        return self.code.wrong_name(user[0], offset)
+
+    def in_method(self, user):
+        """Some method ran: which one is for its callers to say."""
+        if not self.code.is_managed(user[0]):
+            return "neither a method nor a reason"
+        return self.code.wrong_name(user[0], user[0].offset) if self.code.dex(user[0]) else None
+
+    def leaf(self, ip, user):
+        """A native leaf is the interrupted instruction itself."""
+        place = self.maps.at(ip)
+        if place is None:
+            return None
+        if not user or (user[0].file, user[0].offset) != place:
+            return f"the leaf is {user and user[0]}, the ip in {place[0]} {place[1]:#x}"
+        return None
+
+    def confirm(self, raw, user):
+        """Outside the loops r12 is callee-saved: where it still is an instruction, it tends to be the innermost method's."""
+        known = self.bytecode(raw.registers.get("R12", 0))
+        inner = next((frame for frame in user if self.code.is_managed(frame)), None)
+        if known and inner:
+            same = self.code.dex(inner) is known[0] and inner.offset - (inner is not user[0]) == known[1]
+            self.counts["bytecode confirmed" if same else "bytecode not confirmed"] += 1
+
+    def calls(self, user):
+        """Each managed frame must have been called by the next one: its instruction says whom it calls."""
+        for callee, caller in zip(user, user[1:]):
+            if self.code.is_managed(callee) and self.code.is_managed(caller):
+                self.counts["calls"] += 1
+                if wrong := self.code.wrong_call(caller, callee):
+                    return wrong
+        return None
+
+
+def is_reason(frame):
+    """Why there is no method, in the place of one."""
+    return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol != "[native]"
+
+
+def compare(session, oracle):
+    """Judges a session's samples; yields what is wrong."""
+    samples = {}
+    for key, sample in perf_script.attributed(f"{session}/perf.data"):
+        if key in samples:
+            yield key, "attributed twice", sample
+        samples[key] = sample
+    start = min(time for _, time in samples) if samples else ""
+    by_time = {time: tid for tid, time in samples}
+    missing = []
+    for key, raw in perf_script.raw(f"{session}/raw.data"):
+        oracle.counts["samples"] += 1
+        if key[0] < 0 and key[1] in by_time:
+            # A thread that the kernel has already forgotten.
+            key = (by_time[key[1]], key[1])
+        sample = samples.pop(key, None)
+        if sample is None:
+            missing.append((key, raw))
+        elif wrong := oracle.judge(raw, sample):
+            yield key, wrong, sample
+    for key, raw in missing:
+        other = next((each for each in samples if is_same(key, raw, each, samples[each])), None)
+        if other:
+            oracle.counts["paired by ip"] += 1
+            if wrong := oracle.judge(raw, samples.pop(other)):
+                yield key, wrong, None
+        elif raw.ip >= KERNEL and not raw.registers:
+            # The process's last work, after its memory is gone and the kernel has said that it ended.
+            oracle.counts["after the end"] += 1
+        elif key[1] < start:
+            # Of the process that was to become the app.
+            oracle.counts["before the start"] += 1
+        else:
+            yield key, f"not attributed: {raw}", None
+    for key, sample in samples.items():
+        yield key, "the kernel has no such sample", sample
+
+
+def is_same(key, raw, other, sample):
+    """The two clocks of one overflow are microseconds apart; where a ring is drained between the two records they stay so."""
+    return key[0] == other[0] and raw.ip == sample.ip and abs(float(key[1]) - float(other[1])) < 20e-6
+
+
+def main():
+    """Compares, prints."""
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    oracle = Oracle(Maps(sys.argv[2]), sys.argv[3:])
+    wrong = 0
+    for (tid, time), reason, sample in compare(sys.argv[1], oracle):
+        wrong += 1
+        if wrong <= MANY:
+            print(f"{tid} {time}: {reason}", file=sys.stderr)
+            for frame in sample.chain if sample else []:
+                print(f"    {frame.offset:x} {frame.symbol} ({frame.file})", file=sys.stderr)
+    print(json.dumps({**oracle.counts, "wrong": wrong}))
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

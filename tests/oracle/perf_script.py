@@ -1,0 +1,78 @@
+"""What is in a recording? As an unmodified perf reads it."""
+
+import re
+import subprocess
+from dataclasses import dataclass, field
+
+HEAD = re.compile(r"^ *(-?\d+) +(\d+\.\d+): +(\S.*)?$")
+FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
+REGISTER = re.compile(r"([A-Z0-9]+):0x([0-9a-f]+)")
+
+
+@dataclass
+class Frame:
+    """One entry of a callchain. `offset` is in the file, except in the kernel."""
+
+    offset: int
+    symbol: str
+    file: str
+
+
+@dataclass
+class Attributed:
+    """A sample of perf.data; `ip` is the interrupted instruction's, chain[0] the leaf."""
+
+    ip: int
+    chain: list = field(default_factory=list)
+
+
+@dataclass
+class Raw:
+    """The kernel's own record of a sample."""
+
+    ip: int
+    chain: list = field(default_factory=list)  # addresses, kernel first
+    registers: dict = field(default_factory=dict)
+
+
+def lines(path, fields, *options):
+    """perf script's output, line by line."""
+    command = ["perf", "script", "-i", path, "--ns", "--no-inline", "-F", fields, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as perf:
+        yield from perf.stdout
+        errors = perf.stderr.read()
+        if perf.wait():
+            raise SystemExit(f"{' '.join(command)}: {errors}")
+
+
+def attributed(path):
+    """Samples of perf.data as (thread, time), sample; in the file's order."""
+    key = sample = None
+    for line in lines(path, "tid,time,addr,ip,sym,dso"):
+        if head := HEAD.match(line):
+            if sample:
+                yield key, sample
+            key, sample = (int(head[1]), head[2]), Attributed(int(head[3], 16))
+        elif frame := FRAME.match(line):
+            sample.chain.append(Frame(int(frame[1], 16), frame[2], frame[3]))
+        elif line.strip():
+            raise SystemExit(f"{path}: perf script printed {line!r}")
+    if sample:
+        yield key, sample
+
+
+def raw(path):
+    """Samples of raw.data as (thread, time), sample."""
+    key = sample = None
+    for line in lines(path, "tid,time,ip,uregs"):
+        if head := HEAD.match(line):
+            if sample:
+                yield key, sample
+            key, sample = (int(head[1]), head[2]), Raw(0)
+        elif line.lstrip().startswith("ABI:"):
+            sample.registers = {name: int(value, 16) for name, value in REGISTER.findall(line)}
+        elif line.strip():
+            sample.chain.append(int(line.split()[0], 16))
+            sample.ip = sample.chain[0]
+    if sample:
+        yield key, sample

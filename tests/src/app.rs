@@ -1,0 +1,93 @@
+//! Which app runs? A workload in artvm.
+
+use crate::testbed::{Testbed, testbed};
+use anyhow::{Result, anyhow};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A run of a workload's method.
+#[derive(Debug, Clone)]
+pub struct App {
+    testbed: &'static Testbed,
+    /// The workload: its package is org.example.NAME.
+    pub name: &'static str,
+    method: String,
+    rounds: u32,
+    options: Vec<String>,
+}
+
+impl App {
+    /// `org.example.NAME.Main.METHOD(rounds)`.
+    pub fn new(name: &'static str, method: &str, rounds: u32) -> Result<Self> {
+        Ok(Self {
+            testbed: testbed()?,
+            name,
+            method: method.to_owned(),
+            rounds,
+            options: Vec::new(),
+        })
+    }
+
+    /// With a further option of artvm.
+    #[must_use]
+    pub fn option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+
+    /// The dex file.
+    pub fn dex(&self) -> PathBuf {
+        self.testbed.workloads.join(format!("{}.dex", self.name))
+    }
+
+    /// The JNI library, if the workload has one.
+    pub fn library(&self) -> Option<PathBuf> {
+        Some(self.testbed.workloads.join(format!("lib{}.so", self.name)))
+            .filter(|path| path.exists())
+    }
+
+    /// artvm's command line.
+    pub fn arguments(&self) -> Vec<String> {
+        let path = |path: PathBuf| path.display().to_string();
+        let package = format!("org.example.{}", self.name);
+        let mut all = vec![path(self.testbed.release.join("artvm")), "--no-dim".into()];
+        all.extend(self.options.iter().cloned());
+        all.extend([
+            "--dex".into(),
+            path(self.dex()),
+            "--name".into(),
+            package.clone(),
+        ]);
+        if let Some(library) = self.library() {
+            all.extend(["--lib".into(), path(library)]);
+        }
+        all.extend([
+            format!("{package}.Main"),
+            self.method.clone(),
+            self.rounds.to_string(),
+        ]);
+        all
+    }
+
+    /// The app as a command, without varid.
+    pub fn command(&self) -> Command {
+        let arguments = self.arguments();
+        let mut command = Command::new(&arguments[0]);
+        command.args(&arguments[1..]).stdin(Stdio::null());
+        command
+    }
+
+    /// What the app prints when nobody looks, from a model of the workload in Python.
+    pub fn expected(&self) -> Result<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads/expected.py");
+        let output = Command::new(script)
+            .args([self.name, &self.method, &self.rounds.to_string()])
+            .output()?;
+        output
+            .status
+            .success()
+            .then_some(())
+            .ok_or_else(|| anyhow!("{script}: {}", String::from_utf8_lossy(&output.stderr)))?;
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}

@@ -1,0 +1,35 @@
+//! What does an oracle say? Python programs in `oracle/` that print what they counted as JSON.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs an oracle; its exit status does not matter.
+pub fn oracle<S: AsRef<OsStr>>(
+    name: &str,
+    arguments: impl IntoIterator<Item = S>,
+) -> Result<(bool, Value, String)> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("oracle")
+        .join(name);
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(&script).args(arguments);
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let Ok(value) = serde_json::from_str(printed.trim()) else {
+        bail!("{command:?}: {}\n{printed}\n{complaints}", output.status);
+    };
+    Ok((output.status.success(), value, complaints))
+}
+
+/// Runs an oracle that must have nothing to complain of.
+pub fn judge<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>) -> Result<Value> {
+    let (content, value, complaints) = oracle(name, arguments)?;
+    if !content {
+        bail!("{name}: {value}\n{complaints}");
+    }
+    Ok(value)
+}

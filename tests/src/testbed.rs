@@ -1,0 +1,98 @@
+//! Where are the programs under test? Built once in each test program, as `make testbed` does.
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The programs under test.
+#[derive(Debug)]
+pub struct Testbed {
+    /// The folder with `varid`, `artvm` and `boot.dex`.
+    pub release: PathBuf,
+    /// The folder with the workloads' dex files and libraries.
+    pub workloads: PathBuf,
+    /// The folder with `shadowvm` and its dex file.
+    pub shadowvm: PathBuf,
+}
+
+impl Testbed {
+    /// varid, ready for its arguments.
+    pub fn varid(&self) -> Command {
+        Command::new(self.release.join("varid"))
+    }
+
+    /// The boot class path of artvm.
+    pub fn boot_dex(&self) -> PathBuf {
+        self.release.join("boot.dex")
+    }
+}
+
+/// The programs under test, brought up to date.
+pub fn testbed() -> Result<&'static Testbed> {
+    static TESTBED: OnceLock<std::result::Result<Testbed, String>> = OnceLock::new();
+    let built = TESTBED.get_or_init(|| build().map_err(|error| format!("{error:#}")));
+    built
+        .as_ref()
+        .map_err(|error| anyhow::anyhow!(error.clone()))
+}
+
+fn build() -> Result<Testbed> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // This program is PROFILE/deps/NAME.
+    let test = std::env::current_exe()?;
+    let release = test
+        .ancestors()
+        .nth(2)
+        .context("this program has no profile folder above it")?
+        .to_owned();
+    let target = release
+        .parent()
+        .context("the profile has no target folder above it")?
+        .to_owned();
+    run(Command::new(env!("CARGO"))
+        .current_dir(&root)
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "-p",
+            "varid",
+            "-p",
+            "artvm",
+        ])
+        .env("CARGO_TARGET_DIR", &target))?;
+    run(Command::new("make")
+        .current_dir(&root)
+        .args(["--silent", "--no-print-directory", "testbed"])
+        .env_remove("MAKEFLAGS")
+        .env("CARGO_TARGET_DIR", &target))?;
+    let folder = target.join("testbed");
+    Ok(Testbed {
+        release,
+        workloads: folder.join("workloads"),
+        shadowvm: folder.join("shadowvm"),
+    })
+}
+
+/// Runs a tool that must succeed; its output is shown only if it does not.
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    if !output.status.success() {
+        bail!(
+            "{command:?}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
+
+/// Whether the test must be left out; says so.
+pub fn skip_without_root(test: &str) -> bool {
+    let skip = !nix::unistd::geteuid().is_root();
+    if skip {
+        println!("{test}: skipped: sampling whole processes needs root here");
+    }
+    skip
+}

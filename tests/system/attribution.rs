@@ -1,0 +1,84 @@
+//! Is every sample attributed to the method and bytecode that ran?
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use varid_tests::{App, Recording, judge, record, skip_without_root, testbed};
+
+/// What an oracle counted, summed over runs.
+#[derive(Debug, Default)]
+struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    fn add(&mut self, counted: &serde_json::Value) -> Result<()> {
+        for (name, count) in counted.as_object().context("no JSON object")? {
+            *self.0.entry(name.clone()).or_default() += count.as_u64().context("no count")?;
+        }
+        Ok(())
+    }
+
+    fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// Judges a run in ART.
+fn judge_art(app: &App, recording: &Recording) -> Result<serde_json::Value> {
+    judge(
+        "per_sample.py",
+        [
+            recording.session(),
+            recording.maps(),
+            app.dex(),
+            testbed()?.boot_dex(),
+        ],
+    )
+}
+
+/// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.
+fn art(rate: u32, enough: u64) -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    // Some four seconds each.
+    let apps = [
+        App::new("math", "run", 100)?,
+        App::new("truth", "run", 900)?,
+        App::new("cradle", "run", 3000)?,
+    ];
+    let mut counts = Counts::default();
+    for (run, app) in apps.iter().cycle().enumerate() {
+        // All of them at least once.
+        if counts.of("samples") >= enough && run >= apps.len() {
+            break;
+        }
+        let recording = record(
+            app,
+            &["-F", &rate.to_string(), "--shim", "bpf", "--keep-raw"],
+        )?;
+        let counted =
+            judge_art(app, &recording).with_context(|| format!("{} at {rate} Hz", app.name))?;
+        println!("{} at {rate} Hz: {counted}", app.name);
+        counts.add(&counted)?;
+    }
+    println!("ART at {rate} Hz: {counts:?}");
+    ensure!(counts.of("wrong") == 0);
+    ensure!(
+        counts.of("bytecode known") * 4 > counts.of("samples"),
+        "too few samples have a known truth: {counts:?}"
+    );
+    ensure!(
+        counts.of("unresolved") * 200 < counts.of("samples"),
+        "0.5 % or more unresolved: {counts:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn every_sample_in_art_at_1_khz_is_what_the_registers_say() -> Result<()> {
+    art(1000, 10_000)
+}
+
+#[test]
+fn every_sample_in_art_at_10_khz_is_what_the_registers_say() -> Result<()> {
+    art(10_000, 100_000)
+}
