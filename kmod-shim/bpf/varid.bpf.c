@@ -60,6 +60,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct task_struct *real_parent;
 	struct thread_struct thread;
+	void *mm;
 } KERNEL_TYPE;
 
 struct bpf_perf_event_data {
@@ -366,9 +367,11 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 
 		s->record.ip = CTX_IP(&ctx->regs);
 		flags |= VARID_IN_KERNEL;
-		struct pt_regs copy;
+		struct pt_regs copy = {};
 
-		bpf_probe_read_kernel(&copy, sizeof(copy), user);
+		// A kernel thread has no user registers, only room for them.
+		if (BPF_CORE_READ(task, mm))
+			bpf_probe_read_kernel(&copy, sizeof(copy), user);
 		COPY_REGS(s->record.regs, &copy);
 	}
 	s->record.flags = flags;

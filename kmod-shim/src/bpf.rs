@@ -85,6 +85,10 @@ unsafe impl aya::Pod for Target {}
 impl Shim {
     /// Loads the program, preferring the variant with bpf_loop.
     pub fn load() -> Result<Self, Error> {
+        Self::load_first_of(&PROGRAMS)
+    }
+
+    fn load_first_of(programs: &[&'static str]) -> Result<Self, Error> {
         let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
         let mut ebpf = EbpfLoader::new().map_max_entries("scratches", cpus).load(OBJECT)?;
@@ -93,7 +97,7 @@ impl Shim {
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
         let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
         let mut refused = None;
-        for name in PROGRAMS {
+        for &name in programs {
             let program: &mut PerfEvent = ebpf.program_mut(name).ok_or(Error::Missing(name))?.try_into()?;
             match program.load() {
                 Ok(()) => return Ok(Self { ebpf, program: name, targets, everyone, counters }),
@@ -190,3 +194,6 @@ fn bpf_map_update(map: BorrowedFd<'_>, key: u32, value: i32) -> io::Result<()> {
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests;

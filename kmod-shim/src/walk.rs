@@ -116,3 +116,6 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

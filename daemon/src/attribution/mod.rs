@@ -26,7 +26,8 @@ pub struct Attributed {
 
 /// Attributes a record. `stack` is what the session was asked for.
 pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable, stack: Stack) -> Attributed {
-    let Some(ip) = record.regs.ip() else { return Attributed::default() };
+    // A kernel thread has no user part.
+    let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else { return Attributed::default() };
     let vm = process.vm.clone();
     let leaf_kind = vm.as_ref().and_then(|vm| vm.range(ip));
     let in_interpreter = matches!(leaf_kind, Some(RANGE_BODY | RANGE_INTERPRETER));
@@ -111,6 +112,7 @@ fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeSt
             Image::Other(_) => return CodeAt::Unknown,
             Image::Dex(_) => return CodeAt::None,
         };
+        let Some(elf) = elf.contents() else { return CodeAt::Unknown };
         let module = elf.module.borrow_mut();
         let offset = address.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);
         match module.address_of_offset(offset) {
@@ -348,7 +350,7 @@ impl Chain<'_> {
 fn reason(error: &UnwindError) -> Reason {
     match error {
         UnwindError::NoStack => Reason::Truncated,
-        UnwindError::NoInfo(_) | UnwindError::Elf(_) => Reason::NoUnwindInfo,
+        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
         UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
     }
 }

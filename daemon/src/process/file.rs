@@ -1,11 +1,11 @@
 //! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// No library or dex file is larger; a larger one is not read into memory.
+/// No dex file is larger; a larger one is not read into memory.
 const MAX_FILE: u64 = 1 << 30;
 
 /// What identifies a file behind a mapping, whatever its path says by now.
@@ -64,13 +64,20 @@ pub fn is_dex(file: &File, offset: u64) -> bool {
     file.read_exact_at(&mut magic, offset).is_ok() && magic.starts_with(b"dex\n") && magic.ends_with(b"\0")
 }
 
-/// Reads the whole file; no mapping, because a file that shrinks would kill the reader.
-pub fn read(file: &File) -> io::Result<Vec<u8>> {
-    let len = file.metadata()?.len();
+/// Reads the file from `offset` on; no mapping, because a file that shrinks would kill the reader.
+pub fn read(file: &File, offset: u64) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len().saturating_sub(offset);
     if len > MAX_FILE {
         return Err(io::Error::other(format!("{len} bytes are more than a profiler reads")));
     }
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset.saturating_add(filled as u64))? {
+            0 => break,
+            read => filled = filled.saturating_add(read),
+        }
+    }
+    bytes.truncate(filled);
     Ok(bytes)
 }

@@ -2,8 +2,8 @@
 
 use super::file::{self, FileKey};
 use crate::unwind::Module;
-use object::Object;
-use std::cell::{Cell, RefCell};
+use object::{Object, ReadCache, ReadRef};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,41 +12,63 @@ use varid_recording::Layer;
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
 
-/// An ELF file.
+/// An ELF file. What is in it is read when a sample first lands there.
 #[derive(Debug)]
 pub struct ElfImage {
     /// Where it was mapped from.
     pub path: PathBuf,
+    file: Option<File>,
+    contents: OnceCell<Option<Elf>>,
+}
+
+/// What is of interest in an ELF file.
+#[derive(Debug)]
+pub struct Elf {
     /// Its build-id; empty if it has none.
     pub build_id: Vec<u8>,
     /// How to unwind its frames.
     pub module: RefCell<Module>,
     /// What is known of it, if it is a VM.
     pub build: Option<&'static Build>,
-    /// It looks like a VM that is not known.
-    pub unknown_vm: bool,
 }
 
 impl ElfImage {
-    /// Takes in an ELF file's bytes.
-    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, String> {
-        let build_id = object::File::parse(bytes)
-            .map_err(|error| error.to_string())?
-            .build_id()
-            .ok()
-            .flatten()
-            .unwrap_or_default()
-            .to_vec();
-        let build = builds::lookup(&build_id);
-        let is_vm = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("libart.so"));
-        Ok(Self {
-            path: path.to_owned(),
-            module: RefCell::new(Module::parse(bytes).map_err(|error| error.to_string())?),
-            build,
-            unknown_vm: is_vm && build.is_none(),
-            build_id,
-        })
+    fn new(file: File, path: &Path) -> Self {
+        Self { path: path.to_owned(), file: Some(file), contents: OnceCell::new() }
     }
+
+    /// An ELF file that is nowhere but in memory.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Self {
+        let contents = OnceCell::from(parse_or_say(bytes, path));
+        Self { path: path.to_owned(), file: None, contents }
+    }
+
+    /// What is in it; None: it cannot be read, which has been said.
+    pub fn contents(&self) -> Option<&Elf> {
+        let read = || parse_or_say(&ReadCache::new(self.file.as_ref()?), &self.path);
+        self.contents.get_or_init(read).as_ref()
+    }
+
+    /// Its build-id; empty if it has none.
+    pub fn build_id(&self) -> &[u8] {
+        self.contents().map_or(&[], |elf| &elf.build_id)
+    }
+
+    /// Its name is that of a VM's library, whatever build of it this is.
+    pub fn is_vm_library(&self) -> bool {
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        ["libart.so", "libartd.so"].iter().any(|vm| name.starts_with(vm))
+    }
+}
+
+fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
+    let parse = || -> Result<Elf, String> {
+        let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
+        let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
+        let module = RefCell::new(Module::of(&file));
+        Ok(Elf { module, build: builds::lookup(&build_id), build_id })
+    };
+    parse().inspect_err(|reason| tracing::warn!("{}: {reason}; its frames stay without names", path.display())).ok()
 }
 
 /// A dex file.
@@ -150,24 +172,20 @@ impl Images {
         if let Some(known) = self.by_file.get(&key) {
             return Some(known.clone());
         }
-        let image = load(&file, dex.then_some(mapped.pgoff), Path::new(path)).unwrap_or_else(|reason| {
-            tracing::warn!("{path}: {reason}; its frames stay without names");
-            other()
-        });
+        let image = if dex {
+            load_dex(&file, mapped.pgoff, Path::new(path)).unwrap_or_else(|reason| {
+                tracing::warn!("{path}: {reason}; its methods stay without names");
+                other()
+            })
+        } else {
+            Image::Elf(Rc::new(ElfImage::new(file, Path::new(path))))
+        };
         self.by_file.insert(key, image.clone());
         Some(image)
     }
 }
 
-fn load(file: &File, dex_at: Option<u64>, path: &Path) -> Result<Image, String> {
-    let bytes = file::read(file).map_err(|error| error.to_string())?;
-    if let Some(offset) = dex_at {
-        let bytes = match usize::try_from(offset) {
-            Ok(0) => bytes,
-            Ok(offset) => bytes.get(offset..).unwrap_or_default().to_vec(),
-            Err(_) => return Err("its offset is beyond this machine's memory".to_owned()),
-        };
-        return DexImage::parse(bytes, path).map(|dex| Image::Dex(Rc::new(dex))).map_err(|error| error.to_string());
-    }
-    ElfImage::parse(&bytes, path).map(|elf| Image::Elf(Rc::new(elf)))
+fn load_dex(file: &File, offset: u64, path: &Path) -> Result<Image, String> {
+    let bytes = file::read(file, offset).map_err(|error| error.to_string())?;
+    DexImage::parse(bytes, path).map(|dex| Image::Dex(Rc::new(dex))).map_err(|error| error.to_string())
 }

@@ -103,7 +103,7 @@ impl Process {
             self.space.remove(mapped.start, mapped.end);
             return false;
         };
-        let may_be_vm = matches!(&image, Image::Elf(elf) if elf.build.is_some() || elf.unknown_vm);
+        let may_be_vm = matches!(&image, Image::Elf(elf) if elf.is_vm_library());
         let (start, end, pgoff) = (mapped.start, mapped.end, mapped.pgoff);
         self.space.insert(Mapped { start, end, pgoff, image, recorded: false });
         may_be_vm
@@ -116,7 +116,7 @@ impl Process {
         let len = mapped.end.checked_sub(mapped.start).filter(|len| *len <= MAX_VDSO)?;
         let mut bytes = vec![0; usize::try_from(len).ok()?];
         ProcessMemory::new(self.pid).read(mapped.start, &mut bytes).ok()?;
-        ElfImage::parse(&bytes, std::path::Path::new(mapped.path)).ok().map(|elf| Image::Elf(Rc::new(elf)))
+        Some(Image::Elf(Rc::new(ElfImage::from_bytes(&bytes, std::path::Path::new(mapped.path)))))
     }
 
     /// Looks for a VM; true: there is one now that was not known before.
@@ -144,7 +144,7 @@ impl Process {
     pub fn awaits_vm(&self) -> bool {
         self.vm.is_none()
             && self.vm_problem.is_none()
-            && (!self.tunnels.is_empty() || self.elf_images().any(|elf| elf.build.is_some()))
+            && (!self.tunnels.is_empty() || self.elf_images().any(|elf| elf.is_vm_library()))
     }
 
     /// The layout led to no thread's frames in all of so many samples: it is not this VM's.
@@ -160,7 +160,7 @@ impl Process {
 
     /// The folder of the VM's library, if it is one that holds nothing but a VM.
     pub fn vm_directory(&self) -> Option<std::path::PathBuf> {
-        let library = self.elf_images().find(|elf| elf.build.is_some() || elf.unknown_vm)?;
+        let library = self.elf_images().find(|elf| elf.is_vm_library())?;
         let parent = library.path.parent()?;
         let own = parent.file_name().is_some_and(|name| name == "android") || parent.starts_with("/apex");
         own.then(|| parent.to_owned())
@@ -168,7 +168,7 @@ impl Process {
 
     /// Whether code of the VM is in this image.
     pub fn is_vm_image(&self, elf: &ElfImage) -> bool {
-        let Some(vm) = &self.vm else { return elf.build.is_some() || elf.unknown_vm };
+        let Some(vm) = &self.vm else { return elf.is_vm_library() };
         self.space.iter().any(|mapped| {
             matches!(&mapped.image, Image::Elf(image) if std::ptr::eq(image.as_ref(), elf))
                 && vm.has_code_in(mapped.start, mapped.end)

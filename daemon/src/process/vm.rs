@@ -3,6 +3,7 @@
 use super::image::Image;
 use super::space::AddressSpace;
 use std::fmt;
+use std::path::Path;
 use varid_shim::{Target, dwarf_to_index, target_flags};
 use varid_tunnel::abi::{self, Layout, NO_REG, Range};
 use varid_tunnel::reader::{Code, Description, Tunnel};
@@ -57,19 +58,24 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
     for (start, len) in tunnels {
         match Tunnel::read(&memory, *start, *len, pid) {
             Ok(description) => return Found::Vm(Box::new(Vm::described(description))),
+            // Nothing is left to be read, or to be said, of a process that has ended.
+            Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,
             Err(error) => problem = Some(format!("its tunnel at {start:#x} is not usable: {error}")),
         }
     }
     for mapped in space.iter() {
-        let Image::Elf(elf) = &mapped.image else { continue };
-        if elf.unknown_vm {
+        let Image::Elf(image) = &mapped.image else { continue };
+        let Some(elf) = Some(image).filter(|image| image.is_vm_library()).and_then(|image| image.contents()) else {
+            continue;
+        };
+        let Some(build) = elf.build else {
             problem.get_or_insert(format!(
                 "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; start it with varid's agent",
-                elf.path.display(),
+                image.path.display(),
                 hex(&elf.build_id)
             ));
-        }
-        let Some(build) = elf.build else { continue };
+            continue;
+        };
         let Some(load_base) = elf.module.borrow().address_of_offset(mapped.pgoff).map(|at| mapped.start.wrapping_sub(at))
         else {
             continue;

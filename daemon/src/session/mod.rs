@@ -405,11 +405,13 @@ impl Session {
         let mut process = Process::new(pid);
         process.read_maps(&mut self.images);
         process.find_vm(&mut self.images);
-        tracing::info!(
-            "profiling process {pid} ({}){}",
-            tracker::command_name(pid).unwrap_or_else(|| "?".to_owned()),
-            process.vm.as_ref().map_or(String::new(), |vm| format!(", its VM known by {}", vm.known_by))
-        );
+        if !matches!(self.options.target, TargetSpec::All) {
+            tracing::info!(
+                "profiling process {pid} ({}){}",
+                tracker::command_name(pid).unwrap_or_else(|| "?".to_owned()),
+                process.vm.as_ref().map_or(String::new(), |vm| format!(", its VM known by {}", vm.known_by))
+            );
+        }
         let awaits_exec = matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
         self.admit(process, None, awaits_exec, awaits_exec)?;
         for tid in tracker::threads(pid) {
@@ -438,10 +440,7 @@ impl Session {
         for tid in tracker::threads(pid) {
             let Some(mut name) = tracker::thread_name(pid, tid) else { continue };
             if tid == pid {
-                // The kernel cuts names at 15 bytes; a package is its command line, too.
-                if let Some(full) = tracker::command_name(pid).filter(|full| full.starts_with(&name) || full.ends_with(&name)) {
-                    name = full;
-                }
+                name = tracker::full_name(pid, name);
             }
             self.recorder.write(&Record::Comm { time, pid, tid, exec: false, name })?;
         }
@@ -541,6 +540,7 @@ impl Session {
                 tracked.trials = (0, 0);
                 self.retarget(pid)?;
             }
+            let name = if tid == pid { tracker::full_name(pid, name) } else { name };
             self.recorder.write(&Record::Comm { time, pid, tid, exec, name })?;
             if self.tracked.get(&pid).is_none_or(|tracked| tracked.held.is_none()) {
                 return Ok(());
@@ -554,6 +554,10 @@ impl Session {
     }
 
     fn fork(&mut self, time: u64, pid: u32, ppid: u32, tid: u32, ptid: u32) -> Result<(), SessionError> {
+        if pid != ppid {
+            // The id was another process's, whose end went unseen or was followed by samples.
+            self.tracked.remove(&pid);
+        }
         if let Some(parent) = self.tracked.get(&ppid) {
             let (child, held) = (parent.process.fork(pid), parent.held.is_some());
             self.recorder.write(&Record::Fork { time, pid, ppid, tid, ptid })?;
@@ -584,7 +588,7 @@ impl Session {
         };
         tracked.main_thread_gone |= pid == tid;
         if tracked.main_thread_gone && !tracker::is_alive(pid) {
-            if tracked.held.is_none() {
+            if tracked.held.is_none() && !matches!(self.options.target, TargetSpec::All) {
                 tracing::info!("process {pid} has ended");
             }
             self.tracked.remove(&pid);
@@ -596,10 +600,14 @@ impl Session {
 
     fn sample(&mut self, record: varid_shim::Record) -> Result<(), SessionError> {
         if !self.tracked.contains_key(&record.pid) {
-            if matches!(self.options.target, TargetSpec::All) && record.pid != std::process::id() {
+            if !matches!(self.options.target, TargetSpec::All) || record.pid == std::process::id() {
+                return Ok(());
+            }
+            if tracker::is_alive(record.pid) {
                 self.track(record.pid)?;
             } else {
-                return Ok(());
+                // On its way out: nothing of it can be read any more.
+                self.admit(Process::new(record.pid), None, false, false)?;
             }
         }
         let Some(tracked) = self.tracked.get_mut(&record.pid) else { return Ok(()) };

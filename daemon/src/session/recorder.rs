@@ -125,7 +125,7 @@ impl Recorder {
         }
         let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) else { return Ok(()) };
         let (path, build_id) = match &mapped.image {
-            Image::Elf(elf) => (elf.path.clone(), elf.build_id.clone()),
+            Image::Elf(elf) => (elf.path.clone(), elf.build_id().to_vec()),
             Image::Dex(dex) => {
                 let dex = dex.clone();
                 (self.substitute(&dex)?, dex.build_id.to_vec())
@@ -216,7 +216,7 @@ impl Recorder {
         if is_vm && self.vm_paths.insert(elf.path.clone()) {
             self.add_image(ManifestImage {
                 path: elf.path.to_string_lossy().into_owned(),
-                build_id: hex(&elf.build_id),
+                build_id: hex(elf.build_id()),
                 kind: ImageKind::Elf,
                 layer: Layer::Vm,
                 substitute: None,

@@ -134,6 +134,13 @@ pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok().map(|name| name.trim_end_matches('\n').to_owned())
 }
 
+/// The name of a main thread, whole: the kernel cuts it at 15 bytes, but a package is its
+/// process's command line, too.
+pub fn full_name(pid: u32, name: String) -> String {
+    let whole = |full: &String| full.starts_with(&name) || full.ends_with(&name);
+    command_name(pid).filter(whole).unwrap_or(name)
+}
+
 /// The first word of a process's command line: an Android app's is its package.
 pub fn command_name(pid: u32) -> Option<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;

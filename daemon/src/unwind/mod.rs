@@ -14,9 +14,6 @@ use varid_shim::{Record, Regs};
 /// Why unwinding stopped before the outermost frame.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum UnwindError {
-    /// Not an ELF file, or one that contradicts itself.
-    #[error("cannot read unwind information: {0}")]
-    Elf(String),
     /// The next frame lies beyond the stack that the sample has.
     #[error("the copy of the stack ends here")]
     NoStack,
@@ -141,13 +138,29 @@ fn step(
             }
             (cfa, module.caller(&rule, cfa, &frame.regs, read)?)
         }
+        None if lookup == frame.ip => frameless(frame, read).map_or_else(|| by_frame_pointer(frame, read), Ok)?,
         None => by_frame_pointer(frame, read)?,
     };
-    if cfa <= frame.sp {
+    // A leaf that has pushed nothing may end where it begins (arm64).
+    if cfa < frame.sp || (cfa == frame.sp && lookup != frame.ip) {
         return Err(UnwindError::NotAscending(frame.sp).into());
     }
     let Some(ip) = caller.ip().filter(|ip| *ip != 0) else { return Ok(None) };
     Ok(Some(NativeFrame { ip, sp: cfa, regs: caller }))
+}
+
+/// A leaf without unwind information is most often assembly that has pushed nothing: its
+/// return address is where the call left it.
+fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(u64, Regs)> {
+    const LINK_REGISTER: u16 = 30;
+    let mut regs = frame.regs;
+    let (ip, cfa) = if cfg!(target_arch = "aarch64") {
+        (frame.regs.get(LINK_REGISTER)?, frame.sp)
+    } else {
+        (read(frame.sp)?, frame.sp.wrapping_add(8))
+    };
+    regs.set_frame(ip, cfa, frame.regs.fp()?);
+    Some((cfa, regs))
 }
 
 /// Code without unwind information that keeps a frame pointer: {caller's fp, return address}.

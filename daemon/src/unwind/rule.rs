@@ -5,7 +5,7 @@ use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation, EvaluationResult,
     LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Value,
 };
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment, ReadRef};
 use std::collections::HashMap;
 use std::rc::Rc;
 use varid_shim::{REGS, Regs};
@@ -73,8 +73,7 @@ pub struct Module {
 
 impl Module {
     /// Reads an ELF file's unwind information; a file without any gives a module without rules.
-    pub fn parse(bytes: &[u8]) -> Result<Self, UnwindError> {
-        let file = object::File::parse(bytes).map_err(|error| UnwindError::Elf(error.to_string()))?;
+    pub fn of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Self {
         let section = |name: &str| {
             let section = file.section_by_name(name)?;
             Some((section.address(), section.data().ok()?.to_vec()))
@@ -82,7 +81,7 @@ impl Module {
         let (frame_address, eh_frame) = section(".eh_frame").unwrap_or_default();
         let (hdr_address, eh_frame_hdr) = section(".eh_frame_hdr").unwrap_or_default();
         let (text_address, _) = section(".text").unwrap_or_default();
-        Ok(Self {
+        Self {
             eh_frame,
             eh_frame_hdr,
             bases: BaseAddresses::default()
@@ -94,7 +93,7 @@ impl Module {
                 .map(|segment| (segment.file_range().0, segment.address(), segment.file_range().1))
                 .collect(),
             rules: HashMap::new(),
-        })
+        }
     }
 
     /// The address, in the module's own terms, of a byte of its file.

@@ -1,0 +1,68 @@
+//! Does the kernel take the program, and does what it is told arrive?
+
+use super::*;
+use crate::target_flags;
+
+/// Whether this kernel and this user can load BPF programs at all; if not, the reason is printed.
+fn can_load() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let btf = std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+    if !root {
+        eprintln!("skipped: only root can load BPF programs");
+    } else if !btf {
+        eprintln!("skipped: this kernel has no BTF (/sys/kernel/btf/vmlinux)");
+    }
+    root && btf
+}
+
+/// The kernel's version: bpf_loop came with 5.17.
+fn has_bpf_loop() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 17)
+}
+
+#[test]
+fn the_verifier_takes_both_variants() {
+    if !can_load() {
+        return;
+    }
+    for name in PROGRAMS {
+        if name == PROGRAMS[0] && !has_bpf_loop() {
+            eprintln!("skipped: {name} needs bpf_loop, which this kernel does not have");
+            continue;
+        }
+        let shim = Shim::load_first_of(&[name]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(shim.variant(), name);
+        assert_eq!(shim.counters().unwrap(), Counters::default());
+    }
+}
+
+#[test]
+fn a_variant_that_is_not_there_is_named() {
+    if !can_load() {
+        return;
+    }
+    let error = Shim::load_first_of(&["no_such_program"]).unwrap_err();
+    assert!(matches!(error, Error::Missing("no_such_program")), "{error}");
+}
+
+#[test]
+fn targets_come_and_go() {
+    if !can_load() {
+        return;
+    }
+    let mut shim = Shim::load().unwrap();
+    let target = Target { flags: target_flags::READY | target_flags::FOLLOW, body_start: 5, ..Target::default() };
+    shim.set_target(42, &target).unwrap();
+    let found = shim.targets.get(&42, 0).unwrap();
+    assert_eq!((found.flags, found.body_start), (target.flags, 5));
+    shim.set_target(42, &Target::default()).unwrap();
+    assert_eq!(shim.targets.get(&42, 0).unwrap().flags, 0);
+    shim.remove_target(42).unwrap();
+    assert!(shim.targets.get(&42, 0).is_err());
+    shim.remove_target(42).unwrap();
+    shim.admit_everyone(&target).unwrap();
+    assert_eq!(shim.everyone.get(&0, 0).unwrap().flags, target.flags);
+}
