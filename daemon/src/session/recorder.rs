@@ -107,16 +107,16 @@ impl Recorder {
 
     /// A sample of a process, after everything that gives its addresses names.
     pub fn sample(&mut self, sample: Sample, process: &mut Process) -> Result<(), RecorderError> {
-        for address in &sample.user {
+        let mut named = Ok(());
+        for (depth, address) in sample.user.iter().enumerate() {
             // A caller's address may lie behind the mapping's last byte.
-            let address = address.saturating_sub(1);
-            self.mapping_of(address, &sample, process)?;
-        }
-        if let Some(first) = sample.user.first() {
-            self.mapping_of(*first, &sample, process)?;
+            let address = if depth == 0 { *address } else { address.saturating_sub(1) };
+            named = named.and(self.mapping_of(address, &sample, process));
         }
         self.kernel_addresses.extend(&sample.kernel);
-        Ok(self.writer.write(&Record::Sample(sample))?)
+        // A sample without a name is still a sample.
+        self.writer.write(&Record::Sample(sample))?;
+        named
     }
 
     fn mapping_of(&mut self, address: u64, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
@@ -194,9 +194,10 @@ impl Recorder {
     fn substitute(&mut self, dex: &Rc<DexImage>) -> Result<std::path::PathBuf, RecorderError> {
         let name = format!("{}.elf", hex(&dex.build_id));
         let path = self.writer.symbols().join(&name);
-        if !dex.written.replace(true) {
+        if !dex.written.get() {
             Substitute::of_dex(&dex.dex)?.write(&path)?;
             write_sym(&dex.dex, &self.writer.symbols().join(format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id))))?;
+            dex.written.set(true);
             self.add_image(ManifestImage {
                 path: dex.path.to_string_lossy().into_owned(),
                 build_id: hex(&dex.build_id),

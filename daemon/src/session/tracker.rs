@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// What a session profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +28,17 @@ pub enum Role {
     Stranger,
 }
 
-/// How often a process that has changed is looked at again: its name may follow.
-const LOOKS: u32 = 400;
+/// How long a process that has become another program is looked at: its name may follow.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a zygote's child is: it will have a name, but has a lot to do before.
+const PATIENCE_WITH_CHILD: Duration = Duration::from_secs(30);
 
 /// The processes that may become targets.
 #[derive(Debug)]
 pub struct Tracker {
     spec: TargetSpec,
-    candidates: HashMap<u32, u32>,
+    /// Until when each is looked at.
+    candidates: HashMap<u32, Instant>,
     zygotes: HashSet<u32>,
 }
 
@@ -71,10 +75,21 @@ impl Tracker {
         self.zygotes.contains(&parent)
     }
 
-    /// Something about the process has changed: its name may, too.
+    /// The process has a new name, or runs a new program: it may soon have the target's.
     pub fn watch(&mut self, pid: u32) {
+        self.watch_for(pid, PATIENCE);
+    }
+
+    /// A zygote's child, whose samples wait for its name.
+    pub fn watch_child(&mut self, pid: u32) {
+        self.watch_for(pid, PATIENCE_WITH_CHILD);
+    }
+
+    fn watch_for(&mut self, pid: u32, patience: Duration) {
         if matches!(self.spec, TargetSpec::App(_)) {
-            self.candidates.insert(pid, LOOKS);
+            let until = Instant::now() + patience;
+            let known = self.candidates.entry(pid).or_insert(until);
+            *known = until.max(*known);
         }
     }
 
@@ -85,21 +100,20 @@ impl Tracker {
     }
 
     /// Looks at every candidate once: those that have become targets, and those that have
-    /// been looked at often enough.
+    /// been looked at long enough.
     pub fn look(&mut self) -> (Vec<u32>, Vec<u32>) {
-        let pids: Vec<u32> = self.candidates.keys().copied().collect();
+        let now = Instant::now();
+        let candidates: Vec<(u32, Instant)> = self.candidates.iter().map(|(pid, until)| (*pid, *until)).collect();
         let (mut found, mut given_up) = (Vec::new(), Vec::new());
-        for pid in pids {
+        for (pid, until) in candidates {
             if self.role(pid) == Role::Target {
-                self.candidates.remove(&pid);
                 found.push(pid);
-            } else if let Some(looks) = self.candidates.get_mut(&pid) {
-                *looks = looks.saturating_sub(1);
-                if *looks == 0 {
-                    self.candidates.remove(&pid);
-                    given_up.push(pid);
-                }
+            } else if until <= now || command_name(pid).is_none() {
+                given_up.push(pid);
+            } else {
+                continue;
             }
+            self.candidates.remove(&pid);
         }
         (found, given_up)
     }
