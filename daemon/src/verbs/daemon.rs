@@ -13,7 +13,23 @@ pub fn run(background: bool) -> anyhow::Result<ExitCode> {
         // Signals of the terminal that it was started from are not meant for it. It fails
         // only for a leader of a process group, which has none to leave.
         let _ = nix::unistd::setsid();
+        close_inherited();
     }
     Daemon::open(background.then_some(IDLE))?.run();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Descriptors that the user's shell had open for something else: kept, they would keep a pipe
+/// from ending or a file system from being unmounted.
+fn close_inherited() {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let inherited: Vec<i32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    for fd in inherited {
+        // Nothing here has opened any yet; the folder's own is closed already.
+        let _ = nix::unistd::close(fd);
+    }
 }

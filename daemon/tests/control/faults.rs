@@ -91,6 +91,35 @@ fn a_start_while_the_daemon_ends_gets_the_next_one() {
 }
 
 #[test]
+fn the_daemon_keeps_nothing_open_that_is_the_shells() {
+    let home = Home::new();
+    let app = App::run("org.example.open");
+    let file = home.path.join("open");
+    let script = "exec 7>\"$1\"; exec \"$0\" start --ring-pages 16 --pid \"$2\"";
+    let status = Command::new("sh")
+        .args([
+            "-c",
+            script,
+            VARID,
+            file.to_str().unwrap(),
+            &app.pid().to_string(),
+        ])
+        .env("VARID_HOME", &home.path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success() && file.exists());
+    let daemon = home.daemon_pid().unwrap();
+    let open: Vec<_> = std::fs::read_dir(format!("/proc/{daemon}/fd"))
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .collect();
+    assert!(open.len() > 2 && !open.contains(&file), "{open:?}");
+    home.ok(&["stop"]);
+}
+
+#[test]
 fn a_path_that_is_not_utf8_is_refused_at_once() {
     use std::os::unix::ffi::OsStrExt;
     let home = Home::new();
