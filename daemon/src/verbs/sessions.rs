@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use varid_recording::{Manifest, SESSION_JSON, State, TargetKind};
+use varid_recording::{Manifest, Record, SESSION_JSON, SessionReader, State, TargetKind};
 
 #[derive(Serialize)]
 struct Document {
@@ -103,12 +103,35 @@ fn look(folder: PathBuf) -> Listed {
     listed.started = manifest.wall_start;
     listed.seconds = manifest.duration_ns as f64 / 1e9;
     listed.samples = manifest.counts.samples;
+    if listed.state == "interrupted" {
+        // The manifest is as old as its last save; the records are what is there.
+        if let Some((samples, last)) = recorded(&listed.folder) {
+            listed.samples = samples;
+            listed.seconds = last.saturating_sub(manifest.start_time_ns) as f64 / 1e9;
+        }
+    }
     listed.target = match manifest.target.kind {
         TargetKind::All => "all".to_owned(),
         TargetKind::Pid => format!("pid {}", manifest.target.value),
         TargetKind::App | TargetKind::Command => manifest.target.value,
     };
     listed
+}
+
+/// How many samples a recording holds, and the time of the last one.
+fn recorded(folder: &Path) -> Option<(u64, u64)> {
+    let records = SessionReader::open(folder)
+        .and_then(|reader| reader.records())
+        .ok()?;
+    let mut last = None;
+    let mut samples = 0u64;
+    for record in records.map_while(Result::ok) {
+        if let Record::Sample(sample) = record {
+            samples = samples.saturating_add(1);
+            last = last.max(Some(sample.time));
+        }
+    }
+    last.map(|last| (samples, last))
 }
 
 /// Its writer holds a lock on the folder; the kernel releases that of a killed one.
