@@ -173,3 +173,6 @@ fn by_frame_pointer(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> R
     regs.set_frame(ip, cfa, next_fp);
     Ok((cfa, regs))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
