@@ -228,6 +228,11 @@ static const struct varid_build builds[] = {
 	},
 };
 
+const struct varid_build *varid_build_at(varid_u32 index)
+{
+	return index < sizeof(builds) / sizeof(builds[0]) ? &builds[index] : 0;
+}
+
 const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 size)
 {
 	varid_u32 i, k;

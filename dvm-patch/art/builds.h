@@ -38,6 +38,9 @@ struct varid_build {
 /* At most as many ranges as varid_build_ranges fills in for any build. */
 #define VARID_BUILD_RANGES 256
 
+/* The builds, one by one; null behind the last. */
+const struct varid_build *varid_build_at(varid_u32 index);
+
 /* The build with this id, or null. */
 const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 size);
 

@@ -38,6 +38,7 @@ struct BuildRange {
 unsafe impl Sync for Build {}
 
 unsafe extern "C" {
+    fn varid_build_at(index: u32) -> *const Build;
     fn varid_build_find(build_id: *const u8, size: u32) -> *const Build;
     fn varid_build_ranges(build: *const Build, base: u64, out: *mut Range, capacity: u32) -> u32;
 }
@@ -48,6 +49,12 @@ pub fn lookup(build_id: &[u8]) -> Option<&'static Build> {
     // SAFETY: build_id is readable for its length; the result is null or points into a
     // constant table, which lives for ever.
     unsafe { varid_build_find(build_id.as_ptr(), size).as_ref() }
+}
+
+/// Every build whose layout is known.
+pub fn all() -> impl Iterator<Item = &'static Build> {
+    // SAFETY: the result is null or points into a constant table, which lives for ever.
+    (0..).map_while(|index| unsafe { varid_build_at(index).as_ref() })
 }
 
 impl Build {
@@ -127,6 +134,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_and_exact_build_id_is_known() {
+        assert!(all().any(|build| build.build_id() == AMD64));
         assert!(lookup(&AMD64).is_some());
         assert!(lookup(&AMD64[..19]).is_none());
         assert!(lookup(&[0; 20]).is_none());

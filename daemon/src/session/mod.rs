@@ -29,6 +29,8 @@ const IDLE_MS: u16 = 50;
 const AWAKE_MS: u16 = 2;
 /// A VM that a process has comes up within this time.
 const YOUTH: Duration = Duration::from_secs(2);
+/// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
+const STACK_COPY: u32 = 16384;
 /// How often everything is brought to the disk.
 const FLUSH: Duration = Duration::from_millis(500);
 /// Samples of a process without a name that are kept until it has one.
@@ -96,7 +98,7 @@ impl Session {
                 event: options.event.clone(),
                 rate: options.rate,
                 keep_raw: options.keep_raw,
-                stack_copy: 32768,
+                stack_copy: STACK_COPY,
                 ring_pages: options.ring_pages,
             },
             source,
@@ -139,7 +141,7 @@ impl Session {
     pub fn run(mut self) -> Result<PathBuf, SessionError> {
         let result = self.run_loop();
         // What was recorded is kept whatever happened.
-        let ended = self.end();
+        let ended = self.end(if result.is_ok() { State::Complete } else { State::Failed });
         result.and(ended)?;
         Ok(self.options.output)
     }
@@ -159,12 +161,12 @@ impl Session {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), SessionError> {
+    fn end(&mut self, state: State) -> Result<(), SessionError> {
         self.sampler.disable()?;
         self.turn(true)?;
         self.count_the_untold()?;
         self.update_manifest();
-        self.recorder.writer().manifest_mut().state = State::Complete;
+        self.recorder.writer().manifest_mut().state = state;
         self.recorder.finish()?;
         Ok(())
     }

@@ -46,7 +46,6 @@ pub struct Recorder {
     kernel_addresses: HashSet<u64>,
     kernel_written: usize,
     vm_paths: HashSet<std::path::PathBuf>,
-    manifest_changed: bool,
 }
 
 impl Recorder {
@@ -65,7 +64,6 @@ impl Recorder {
             kernel_addresses: HashSet::new(),
             kernel_written: 0,
             vm_paths: HashSet::new(),
-            manifest_changed: true,
         };
         recorder.kernel_mapping()?;
         recorder.flush()?;
@@ -79,7 +77,6 @@ impl Recorder {
 
     fn add_image(&mut self, image: ManifestImage) {
         self.writer.manifest_mut().images.push(image);
-        self.manifest_changed = true;
     }
 
     /// The kernel's own code is a mapping, too: perf finds its names by it.
@@ -239,10 +236,8 @@ impl Recorder {
         let symbols = self.writer.symbols();
         self.remap.parts().iter_mut().try_for_each(|part| part.write_if_changed(&symbols))?;
         self.writer.flush()?;
-        if std::mem::take(&mut self.manifest_changed) {
-            self.writer.save_manifest()?;
-        }
-        Ok(())
+        // Its counts are what those see who read a live session.
+        Ok(self.writer.save_manifest()?)
     }
 
     /// The last flush: the session is complete.

@@ -6,17 +6,26 @@ mod vms;
 
 use super::out;
 use crate::cli::FormatArgs;
+use crate::process::hex;
 use machine::Machine;
 use plan::{Check, Plan};
 use serde::Serialize;
 use std::process::ExitCode;
+use varid_tunnel::builds;
 use vms::FoundVm;
 
 #[derive(Serialize)]
 struct Document {
     checks: Vec<Check>,
+    known_builds: Vec<KnownBuild>,
     vms: Vec<FoundVm>,
     plan: Plan,
+}
+
+#[derive(Serialize)]
+struct KnownBuild {
+    build_id: String,
+    name: &'static str,
 }
 
 /// Looks at the machine and tells.
@@ -26,6 +35,9 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let document = Document {
         checks: plan::checks(&machine),
         plan: plan::plan(&machine, &vms),
+        known_builds: builds::all()
+            .map(|build| KnownBuild { build_id: hex(build.build_id()), name: build.name() })
+            .collect(),
         vms,
     };
     if format.json {
@@ -51,6 +63,10 @@ fn shown(document: &Document) -> String {
             check.name,
             check.value
         ));
+    }
+    text.push_str("\nVM builds known without an agent\n");
+    for build in &document.known_builds {
+        text.push_str(&format!("  {}  {}\n", build.build_id, build.name));
     }
     text.push_str("\nVMs found here\n");
     if document.vms.is_empty() {
