@@ -108,7 +108,8 @@ impl Tracker {
         for (pid, until) in candidates {
             if self.role(pid) == Role::Target {
                 found.push(pid);
-            } else if until <= now || command_name(pid).is_none() {
+            } else if until <= now || !is_alive(pid) {
+                // A process in the middle of an exec is alive and has no command line for a moment.
                 given_up.push(pid);
             } else {
                 continue;
@@ -177,6 +178,9 @@ fn is_zygote(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command, Stdio};
 
     #[test]
     fn a_package_names_its_processes_and_no_others() {
@@ -195,5 +199,136 @@ mod tests {
         assert!(is_alive(pid) && threads(pid).contains(&pid) && all_pids().contains(&pid));
         assert_eq!(Tracker::new(TargetSpec::Pid(pid)).role(pid), Role::Target);
         assert_eq!(Tracker::new(TargetSpec::Pid(pid)).role(1), Role::Stranger);
+    }
+
+    /// A process with a command line of our choice, until it is dropped.
+    struct Named(Child);
+
+    impl Named {
+        fn new(name: &str) -> Self {
+            let mut command = Command::new("cat");
+            command.arg0(name).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            // Once it answers, the exec is over: the command line is the new program's.
+            child.stdin.as_mut().unwrap().write_all(b"?").unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            Self(child)
+        }
+
+        fn pid(&self) -> u32 {
+            self.0.id()
+        }
+    }
+
+    impl Drop for Named {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn app() -> Tracker {
+        Tracker::new(TargetSpec::App("org.example.tracked".to_owned()))
+    }
+
+    #[test]
+    fn an_app_is_known_by_its_command_line() {
+        let mut tracker = app();
+        for (name, role) in [
+            ("org.example.tracked", Role::Target),
+            ("org.example.tracked:remote", Role::Target),
+            ("org.example.other", Role::Stranger),
+        ] {
+            assert_eq!(tracker.role(Named::new(name).pid()), role, "{name}");
+        }
+        assert_eq!(tracker.role(u32::MAX >> 2), Role::Stranger, "a process that is not there");
+    }
+
+    #[test]
+    fn the_children_of_a_zygote_are_unnamed_until_it_is_forgotten() {
+        let zygote = Named::new("zygote64");
+        let mut tracker = app();
+        assert!(!tracker.is_child_of_zygote(zygote.pid()));
+        assert_eq!(tracker.role(zygote.pid()), Role::Zygote);
+        assert!(tracker.is_child_of_zygote(zygote.pid()));
+        tracker.forget(zygote.pid());
+        assert!(!tracker.is_child_of_zygote(zygote.pid()));
+        // A session that wants something else does not follow zygotes.
+        assert_eq!(Tracker::new(TargetSpec::Pid(1)).role(zygote.pid()), Role::Stranger);
+    }
+
+    #[test]
+    fn a_candidate_is_found_once() {
+        let (wanted, other) = (Named::new("org.example.tracked"), Named::new("org.example.other"));
+        let mut tracker = app();
+        tracker.watch(wanted.pid());
+        tracker.watch_child(other.pid());
+        assert_eq!(tracker.look(), (vec![wanted.pid()], vec![]));
+        assert_eq!(tracker.look(), (vec![], vec![]));
+        assert_eq!(tracker.candidates.keys().collect::<Vec<_>>(), [&other.pid()]);
+        // A forgotten one is not looked at.
+        tracker.watch(wanted.pid());
+        tracker.forget(wanted.pid());
+        assert_eq!(tracker.look(), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_stranger_is_given_up_when_patience_ends_or_it_has_gone() {
+        let other = Named::new("org.example.other");
+        let mut tracker = app();
+        tracker.watch_for(other.pid(), Duration::ZERO);
+        assert_eq!(tracker.look(), (vec![], vec![other.pid()]));
+        assert_eq!(tracker.look(), (vec![], vec![]));
+        // A shorter patience does not end a longer one.
+        tracker.watch_child(other.pid());
+        tracker.watch_for(other.pid(), Duration::ZERO);
+        assert_eq!(tracker.look(), (vec![], vec![]));
+        let gone = other.pid();
+        drop(other);
+        assert_eq!(tracker.look(), (vec![], vec![gone]));
+    }
+
+    #[test]
+    fn a_process_without_a_command_line_yet_is_looked_at_again() {
+        let unnamed = Named::new("");
+        assert_eq!(command_name(unnamed.pid()), None);
+        let mut tracker = app();
+        tracker.watch(unnamed.pid());
+        assert_eq!(tracker.look(), (vec![], vec![]));
+        assert!(tracker.candidates.contains_key(&unnamed.pid()));
+    }
+
+    #[test]
+    fn only_an_app_has_candidates() {
+        for spec in [TargetSpec::All, TargetSpec::Pid(1), TargetSpec::Command(1, "x".to_owned())] {
+            let mut tracker = Tracker::new(spec);
+            tracker.watch(std::process::id());
+            assert_eq!(tracker.look(), (vec![], vec![]));
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_before_it_is_waited_for() {
+        let mut process = Named::new("org.example.tracked");
+        let pid = process.pid();
+        assert!(is_alive(pid));
+        process.0.kill().unwrap();
+        let id = nix::sys::wait::Id::Pid(nix::unistd::Pid::from_raw(pid as i32));
+        let flags = nix::sys::wait::WaitPidFlag::WEXITED | nix::sys::wait::WaitPidFlag::WNOWAIT;
+        nix::sys::wait::waitid(id, flags).unwrap();
+        assert!(!is_alive(pid) && threads(pid) == [pid]);
+        assert_eq!(command_name(pid), None);
+        process.0.wait().unwrap();
+        assert!(!is_alive(pid) && threads(pid).is_empty());
+    }
+
+    #[test]
+    fn a_thread_is_called_as_it_calls_itself() {
+        let thread = std::thread::Builder::new().name("varid) Z test".to_owned());
+        let named = thread.spawn(|| {
+            let tid = nix::unistd::gettid().as_raw() as u32;
+            (thread_name(std::process::id(), tid), is_alive(std::process::id()))
+        });
+        assert_eq!(named.unwrap().join().unwrap(), (Some("varid) Z test".to_owned()), true));
     }
 }
