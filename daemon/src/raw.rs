@@ -61,3 +61,63 @@ impl RawFile {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
+    use crate::sampler::event::{Event, Rate};
+    use perf_event_open_sys::bindings as perf;
+    use std::process::Command;
+    use varid_shim::REGS;
+
+    /// A sample as the kernel writes it for `attr`: registers are 0x100, 0x101 and so on, in bit order.
+    fn sample(tid: u32, time: u64, ip: u64) -> Vec<u8> {
+        let mut words = vec![7, ip, u64::from(tid) << 32 | 40, time, 0, 1000, 1, ip, 2];
+        words.extend((0..REGS.len() as u64).map(|reg| 0x100 + reg));
+        let size = (8 + 8 * words.len()) as u16;
+        let mut bytes = perf::PERF_RECORD_SAMPLE.to_le_bytes().to_vec();
+        bytes.extend((perf::PERF_RECORD_MISC_USER as u16).to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn perf_reads_what_was_flushed() {
+        let folder = std::env::temp_dir().join(format!("varid-raw-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("raw.data");
+        let mut attr = Event::parse("cpu-clock").unwrap().attr(Rate::Period(1000));
+        attr.sample_type = STACK_COPY_SAMPLE & !u64::from(perf::PERF_SAMPLE_STACK_USER);
+        attr.sample_regs_user = regs_mask();
+        let mut file = RawFile::create(&path, &attr).unwrap();
+        let perf = || {
+            let fields = ["-f", "-F", "tid,time,ip,uregs", "--ns", "-i"];
+            Command::new("perf").arg("script").args(fields).arg(&path).output()
+        };
+        let mut read = Vec::new();
+        for (tid, time, ip) in [(41, 5_000_000_001, 0x401234), (42, 5_000_000_002, 0x405678)] {
+            file.push(&sample(tid, time, ip)).unwrap();
+            file.flush().unwrap();
+            match perf() {
+                Ok(output) => read.push(String::from_utf8_lossy(&output.stdout).into_owned()),
+                Err(error) => eprintln!("not compared with perf: {error}"),
+            }
+        }
+        // Behind the last flush nothing counts, however much of it is there.
+        file.push(&sample(43, 5_000_000_003, 0x409999)).unwrap();
+        drop(file);
+        read.extend(perf().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()));
+        std::fs::remove_dir_all(&folder).unwrap();
+        let Some(last) = read.last() else { return };
+        for wanted in ["41", "5.000000001:", "401234", "42", "5.000000002:", "405678"] {
+            assert!(last.split_whitespace().any(|word| word == wanted), "{wanted} in {last}");
+        }
+        for reg in 0..REGS.len() {
+            assert!(last.contains(&format!(":0x{:x}", 0x100 + reg)), "{last}");
+        }
+        assert!(!last.contains("409999"), "{last}");
+        assert!(read[0].contains("401234") && !read[0].contains("405678"), "{}", read[0]);
+    }
+}

@@ -77,6 +77,7 @@ impl AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::path::Path;
 
     fn mapped(start: u64, end: u64) -> Mapped {
@@ -94,5 +95,54 @@ mod tests {
         assert_eq!(space.at(0x4fff).unwrap().start, 0x3000);
         space.remove(0, 0x10000);
         assert_eq!(space.iter().count(), 0);
+    }
+
+    /// What is mapped at each of a few addresses: which mapping, and which byte of its file.
+    type Model = [Option<(u64, u64)>; 64];
+
+    /// From where to where, at which offset of which file; none: unmapped.
+    type Change = (u64, u64, Option<(u64, u64)>);
+
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        let what = prop::option::weighted(0.7, (0u64..1000, 0u64..4));
+        prop::collection::vec((0u64..64, 0u64..24, what), 0..24)
+            .prop_map(|all| all.into_iter().map(|(start, len, what)| (start, (start + len).min(64), what)).collect())
+    }
+
+    fn file(mapped: &Mapped) -> u64 {
+        let Image::Other(path) = &mapped.image else { panic!("no other image is mapped here") };
+        path.to_str().unwrap().parse().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn every_address_shows_what_was_mapped_there_last(changes in changes()) {
+            let mut space = AddressSpace::default();
+            let mut model: Model = [None; 64];
+            for (start, end, what) in changes {
+                match what {
+                    Some((pgoff, id)) => {
+                        let image = Image::Other(Path::new(&id.to_string()).into());
+                        space.insert(Mapped { start, end, pgoff, image, recorded: true });
+                        (start..end).for_each(|at| model[at as usize] = Some((id, pgoff + at - start)));
+                    }
+                    None => {
+                        space.remove(start, end);
+                        (start..end).for_each(|at| model[at as usize] = None);
+                    }
+                }
+                for (at, expected) in (0..).zip(model) {
+                    let found = space.at(at).map(|mapped| (file(mapped), mapped.pgoff + at - mapped.start));
+                    prop_assert_eq!(found, expected, "at {}", at);
+                    let found = space.at_mut(at).map(|mapped| mapped.start);
+                    prop_assert_eq!(found, space.at(at).map(|mapped| mapped.start));
+                }
+                let all: Vec<_> = space.iter().map(|mapped| (mapped.start, mapped.end)).collect();
+                prop_assert!(all.iter().all(|(start, end)| start < end));
+                prop_assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+            }
+            space.forget_recorded();
+            prop_assert!(space.iter().all(|mapped| !mapped.recorded));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sampler::event::COMMON_SAMPLE;
 use perf_event_open_sys::bindings as perf;
-use varid_shim::{REGS, Record, Regs, flags};
+use varid_shim::{CONTEXT_MAX, REGS, Record, Regs, flags};
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,8 +175,6 @@ fn decode_sample(bytes: &[u8], mut reader: Reader<'_>, kind_of: impl Fn(u64) -> 
 
 /// The kernel's part of a callchain, and whether the sample was taken in the kernel.
 fn kernel_callchain(reader: &mut Reader<'_>) -> Option<(Vec<u64>, bool)> {
-    /// The kernel's markers between the parts of a chain, the largest is -4095.
-    const CONTEXT_MAX: u64 = 0u64.wrapping_sub(4095);
     const CONTEXT_KERNEL: u64 = 0u64.wrapping_sub(128);
     let entries = reader.u64()?;
     let mut kernel = Vec::new();
@@ -229,3 +227,6 @@ impl<'a> Reader<'a> {
         String::from_utf8_lossy(self.0.get(..end).unwrap_or_default()).into_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

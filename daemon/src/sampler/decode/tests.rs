@@ -1,0 +1,253 @@
+//! Is every record of the kernel's understood, and every broken one refused?
+
+use super::*;
+use proptest::prelude::*;
+
+const SHIM: u64 = 1;
+const RAW: u64 = 2;
+const COPY: u64 = 3;
+const TIME: u64 = 0x1122_3344_5566;
+
+fn kind_of(id: u64) -> SampleKind {
+    match id {
+        SHIM => SampleKind::Shim,
+        RAW => SampleKind::Raw,
+        _ => SampleKind::StackCopy,
+    }
+}
+
+/// Bytes of a record in the making.
+#[derive(Clone)]
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn new(kind: u32, misc: u16) -> Self {
+        let mut bytes = Self(Vec::new());
+        bytes.0.extend(kind.to_le_bytes());
+        bytes.0.extend(misc.to_le_bytes());
+        bytes.0.extend([0; 2]);
+        bytes
+    }
+
+    fn u32(mut self, values: &[u32]) -> Self {
+        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self
+    }
+
+    fn u64(mut self, values: &[u64]) -> Self {
+        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self
+    }
+
+    /// A string as the kernel pads it.
+    fn text(mut self, text: &[u8]) -> Self {
+        self.0.extend(text);
+        self.0.resize((self.0.len() + 1).next_multiple_of(8), 0);
+        self
+    }
+
+    /// What every record but a sample ends with.
+    fn identified(self) -> Self {
+        self.u32(&[10, 11]).u64(&[TIME]).u32(&[1, 0]).u64(&[COPY])
+    }
+
+    fn decode(&self) -> Option<Stamped> {
+        decode(&self.0, kind_of)
+    }
+}
+
+fn event(bytes: Bytes) -> RingEvent {
+    let stamped = bytes.identified().decode().unwrap();
+    assert_eq!(stamped.time, TIME);
+    stamped.event
+}
+
+fn mmap() -> Bytes {
+    Bytes::new(perf::PERF_RECORD_MMAP2, 0)
+        .u32(&[10, 11])
+        .u64(&[0x7000, 0x2000, 0x1000])
+        .u32(&[8, 1])
+        .u64(&[1234, 99])
+        .u32(&[5, 2])
+        .text(b"/system/lib64/libart.so")
+}
+
+#[test]
+fn a_mapping_has_its_place_and_its_file() {
+    let RingEvent::Mmap(mapped) = event(mmap()) else { panic!("a mapping") };
+    let expected = Mmap {
+        pid: 10,
+        tid: 11,
+        start: 0x7000,
+        len: 0x2000,
+        pgoff: 0x1000,
+        device: (8, 1),
+        inode: 1234,
+        prot: 5,
+        path: "/system/lib64/libart.so".to_owned(),
+    };
+    assert_eq!(mapped, expected);
+}
+
+#[test]
+fn an_exec_is_told_from_a_new_name() {
+    let comm = |misc| event(Bytes::new(perf::PERF_RECORD_COMM, misc).u32(&[10, 11]).text(b"main \xff"));
+    let named = |exec| RingEvent::Comm { pid: 10, tid: 11, exec, name: "main \u{fffd}".to_owned() };
+    assert_eq!(comm(perf::PERF_RECORD_MISC_COMM_EXEC as u16), named(true));
+    assert_eq!(comm(perf::PERF_RECORD_MISC_USER as u16), named(false));
+}
+
+#[test]
+fn forks_and_exits_name_parent_and_child() {
+    let task = |kind| event(Bytes::new(kind, 0).u32(&[20, 10, 21, 11]).u64(&[TIME - 1]));
+    assert_eq!(task(perf::PERF_RECORD_FORK), RingEvent::Fork { pid: 20, ppid: 10, tid: 21, ptid: 11 });
+    assert_eq!(task(perf::PERF_RECORD_EXIT), RingEvent::Exit { pid: 20, ppid: 10, tid: 21, ptid: 11 });
+}
+
+#[test]
+fn what_the_kernel_lost_or_held_back_is_counted() {
+    assert_eq!(event(Bytes::new(perf::PERF_RECORD_LOST, 0).u64(&[5, 42])), RingEvent::Lost(42));
+    assert_eq!(event(Bytes::new(perf::PERF_RECORD_LOST_SAMPLES, 0).u64(&[43])), RingEvent::Lost(43));
+    assert_eq!(event(Bytes::new(perf::PERF_RECORD_THROTTLE, 0).u64(&[TIME, 1, 2])), RingEvent::Throttle);
+    let unthrottle = Bytes::new(perf::PERF_RECORD_UNTHROTTLE, 0).u64(&[TIME, 1, 2]).identified();
+    assert_eq!(unthrottle.decode(), None);
+}
+
+/// The start of a sample, after its identifier and, unless it is the shim's, its ip.
+fn sample(id: u64) -> Bytes {
+    let bytes = Bytes::new(perf::PERF_RECORD_SAMPLE, 0).u64(&[id]);
+    let bytes = if id == SHIM { bytes } else { bytes.u64(&[0x401000]) };
+    bytes.u32(&[10, 11]).u64(&[TIME]).u32(&[3, 0])
+}
+
+#[test]
+fn the_shims_record_comes_with_its_own_time() {
+    let mut record = vec![0u8; 184];
+    record[..8].copy_from_slice(&77u64.to_le_bytes());
+    record[8..12].copy_from_slice(&10u32.to_le_bytes());
+    let mut bytes = sample(SHIM).u32(&[record.len() as u32]);
+    bytes.0.extend(&record);
+    let Some(Stamped { time: 77, event: RingEvent::Sample(found) }) = bytes.decode() else { panic!("a sample") };
+    assert_eq!((found.pid, found.time), (10, 77));
+    // A record that says it is longer than what there is.
+    for cut in 1..=record.len() {
+        let short = Bytes(bytes.0[..bytes.0.len() - cut].to_vec());
+        assert_eq!(short.decode(), None, "{cut}");
+    }
+}
+
+#[test]
+fn a_raw_sample_is_kept_as_it_was() {
+    let bytes = sample(RAW).u64(&[1000, 0, 0]);
+    let stamped = bytes.decode().unwrap();
+    assert_eq!((stamped.time, stamped.event), (TIME, RingEvent::Raw(bytes.0)));
+}
+
+/// A sample with a chain, the registers in the order of perf's bits, and a stack.
+fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
+    let bytes = sample(COPY).u64(&[997, chain.len() as u64]).u64(chain).u64(&[2]);
+    let mut perf: Vec<u8> = REGS.iter().map(|reg| reg.perf).collect();
+    perf.sort_unstable();
+    let mut bytes = bytes.u64(&perf.iter().map(|bit| 0x1000 + u64::from(*bit)).collect::<Vec<_>>()).u64(&[size]);
+    bytes.0.extend((0..size).map(|at| at as u8));
+    if size == 0 { bytes } else { bytes.u64(&[used]) }
+}
+
+fn copied(bytes: &Bytes) -> Record {
+    let Some(Stamped { time: TIME, event: RingEvent::Sample(record) }) = bytes.decode() else { panic!("a sample") };
+    *record
+}
+
+#[test]
+fn a_copy_of_the_stack_is_a_record_to_be_walked() {
+    let record = copied(&copy(&[], 32, 24));
+    assert_eq!((record.pid, record.tid, record.cpu, record.period, record.ip), (10, 11, 3, 997, 0x401000));
+    assert_eq!((record.flags, record.frames.len(), record.kernel.len()), (flags::NO_WALK, 0, 0));
+    for reg in REGS {
+        assert_eq!(record.regs.get(reg.dwarf), Some(0x1000 + u64::from(reg.perf)), "register {}", reg.dwarf);
+    }
+    assert_eq!(Some(record.stack_addr), record.regs.sp());
+    // What the kernel could not read is no stack.
+    assert_eq!(record.stack, (0..24).collect::<Vec<u8>>());
+    assert!(copied(&copy(&[], 0, 0)).stack.is_empty());
+    // More used than there is.
+    assert_eq!(copy(&[], 32, 40).decode(), None);
+}
+
+#[test]
+fn a_chains_kernel_part_is_told_from_the_users() {
+    let context = |number: u64| 0u64.wrapping_sub(number);
+    let (kernel, user) = (context(128), context(512));
+    let record = copied(&copy(&[kernel, 0xffff_8000, 0xffff_9000, user, 0x401000], 0, 0));
+    assert_eq!(record.kernel, [0xffff_8000, 0xffff_9000]);
+    assert!(record.has(flags::IN_KERNEL | flags::NO_WALK));
+    let record = copied(&copy(&[user, 0x401000, 0x402000], 0, 0));
+    assert!(record.kernel.is_empty() && !record.has(flags::IN_KERNEL));
+}
+
+#[test]
+fn a_kernel_thread_has_no_user_registers() {
+    let bytes = sample(COPY).u64(&[997, 0, 0, 0]);
+    let record = copied(&bytes);
+    assert_eq!((record.regs, record.stack_addr), (Regs::default(), 0));
+}
+
+#[test]
+fn a_record_that_is_cut_short_is_refused() {
+    let tasks = Bytes::new(perf::PERF_RECORD_FORK, 0).u32(&[20, 10, 21, 11]).u64(&[TIME]);
+    // Nothing but the string may be missing: the part before the trailer decides.
+    for whole in [tasks, Bytes::new(perf::PERF_RECORD_LOST, 0).u64(&[5, 42])] {
+        let fixed = whole.0.len();
+        for len in 0..fixed.min(24) {
+            assert_eq!(Bytes(whole.0[..len].to_vec()).decode(), None, "{len} of {fixed}");
+        }
+    }
+    let whole = copy(&[1, 2, 3], 32, 24);
+    for len in 0..whole.0.len() {
+        assert_eq!(Bytes(whole.0[..len].to_vec()).decode(), None, "{len}");
+    }
+}
+
+#[test]
+fn counts_that_lie_allocate_nothing() {
+    assert_eq!(sample(COPY).u64(&[997, u64::MAX]).decode(), None);
+    assert_eq!(sample(COPY).u64(&[997, 0, 0, u64::MAX]).decode(), None);
+    assert_eq!(sample(SHIM).u32(&[u32::MAX]).decode(), None);
+}
+
+proptest! {
+    /// Any bytes, behind the head of any kind of record.
+    #[test]
+    fn random_bytes_are_decoded_or_refused(
+        kind in 0u32..24,
+        misc: u16,
+        id in 0u64..5,
+        words in prop::collection::vec(prop_oneof![0u64..80, any::<u64>()], 0..60),
+        cut in 0usize..8,
+    ) {
+        let mut bytes = Bytes::new(kind, misc);
+        if kind == perf::PERF_RECORD_SAMPLE {
+            bytes = bytes.u64(&[id]);
+        }
+        bytes = bytes.u64(&words);
+        bytes.0.truncate(bytes.0.len() - cut);
+        if let Some(Stamped { event: RingEvent::Sample(record), .. }) = bytes.decode() {
+            prop_assert!(record.stack.len() + 8 * record.kernel.len() + 32 * record.frames.len() <= bytes.0.len());
+        }
+    }
+
+    /// A true record with some bytes changed.
+    #[test]
+    fn spoilt_records_are_decoded_or_refused(
+        which in 0usize..4,
+        spoil in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let shim = { let mut bytes = sample(SHIM).u32(&[184]); bytes.0.extend([0; 184]); bytes };
+        let mut bytes = [mmap().identified(), copy(&[1, 2], 64, 64), sample(RAW), shim][which].clone();
+        for (at, value) in spoil {
+            let at = at.index(bytes.0.len());
+            bytes.0[at] = value;
+        }
+        let _ = bytes.decode();
+    }
+}
