@@ -1,9 +1,9 @@
 //! Does unwinding find the callers and registers that were there?
 
+mod hostile;
+
 use super::*;
 use crate::process::{Image, Images, Process};
-use object::{Object, ObjectSection, ObjectSymbol};
-use proptest::prelude::*;
 use std::ffi::{CString, c_int, c_void};
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,32 +17,17 @@ pub struct Compiled {
 impl Compiled {
     /// Compiles the text of a C (`.c`) or assembly (`.s`) file.
     pub fn new(name: &str, source: &str) -> Self {
-        let id = format!(
-            "varid-{name}-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        );
+        let id = format!("varid-{name}-{}-{:?}", std::process::id(), std::thread::current().id());
         let folder = std::env::temp_dir().join(id.replace(['(', ')'], ""));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name), source).unwrap();
         let compiled = Self { folder };
         let output = Command::new("cc")
-            .args([
-                "-O2",
-                "-fomit-frame-pointer",
-                "-fasynchronous-unwind-tables",
-                "-shared",
-                "-fPIC",
-                "-o",
-            ])
+            .args(["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-shared", "-fPIC", "-o"])
             .args([compiled.path(), compiled.folder.join(name)])
             .output()
             .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         compiled
     }
 
@@ -90,35 +75,18 @@ unsafe extern "C" fn stop(context: *mut c_void, registers: *const [u64; 8]) {
     // SAFETY: chain.c hands back the context of `show`, and its own registers.
     let (shown, registers) = unsafe { (&mut *context.cast::<Option<Shown>>(), &*registers) };
     let mut regs = Regs::default();
-    SHOWN
-        .iter()
-        .zip(registers)
-        .for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
+    SHOWN.iter().zip(registers).for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
     let sp = regs.sp().unwrap();
     let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
-    let top = maps
-        .iter()
-        .find(|map| (map.address.0..map.address.1).contains(&sp))
-        .unwrap()
-        .address
-        .1;
+    let top = maps.iter().find(|map| (map.address.0..map.address.1).contains(&sp)).unwrap().address.1;
     let mut stack = vec![0; usize::try_from(top - sp).unwrap()];
-    ProcessMemory::new(std::process::id())
-        .read(sp, &mut stack)
-        .unwrap();
+    ProcessMemory::new(std::process::id()).read(sp, &mut stack).unwrap();
     let mut truth = [std::ptr::null_mut(); 256];
     // SAFETY: the buffer has room for as many addresses as are asked for.
     let found = unsafe { libc::backtrace(truth.as_mut_ptr(), truth.len() as c_int) };
-    let truth = truth[..found as usize]
-        .iter()
-        .map(|address| *address as u64);
-    let truth = truth
-        .skip_while(|address| Some(*address) != regs.ip())
-        .collect();
-    *shown = Some(Shown {
-        record: record(regs, sp, stack),
-        truth,
-    });
+    let truth = truth[..found as usize].iter().map(|address| *address as u64);
+    let truth = truth.skip_while(|address| Some(*address) != regs.ip()).collect();
+    *shown = Some(Shown { record: record(regs, sp, stack), truth });
 }
 
 type Stop = unsafe extern "C" fn(*mut c_void, *const [u64; 8]);
@@ -137,10 +105,7 @@ impl Chain {
         // SAFETY: the library has no constructors.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null());
-        Self {
-            handle,
-            _compiled: compiled,
-        }
+        Self { handle, _compiled: compiled }
     }
 
     fn symbol(&self, name: &std::ffi::CStr) -> *mut c_void {
@@ -199,14 +164,7 @@ fn ips(stack: &NativeStack) -> Vec<u64> {
     stack.frames.iter().map(|frame| frame.ip).collect()
 }
 
-const VALUES: [u64; 6] = [
-    0x1111_2222_3333_4444,
-    0xb0b0,
-    0x1212,
-    0x1313_0000_0000_1313,
-    0x1414,
-    u64::MAX,
-];
+const VALUES: [u64; 6] = [0x1111_2222_3333_4444, 0xb0b0, 0x1212, 0x1313_0000_0000_1313, 0x1414, u64::MAX];
 
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
@@ -231,11 +189,7 @@ fn registers_that_callees_saved_come_back() {
     let Shown { record, .. } = chain.with_values(&VALUES, 3);
     let stack = unwind(&record, None, |address| code_at(&process, address));
     let called = chain.symbol(c"with_values_called") as u64;
-    let frame = stack
-        .frames
-        .iter()
-        .find(|frame| frame.ip == called)
-        .unwrap();
+    let frame = stack.frames.iter().find(|frame| frame.ip == called).unwrap();
     let found = SHOWN[..6].iter().map(|dwarf| frame.regs.get(*dwarf));
     assert_eq!(found.collect::<Vec<_>>(), VALUES.map(Some));
     // They are what its callees saved: where the chain stopped, they were others.
@@ -267,10 +221,7 @@ fn a_stack_that_is_cut_anywhere_gives_the_frames_below_the_cut() {
         let found = ips(&stack);
         assert_eq!(found, truth[..found.len()], "{len} bytes");
         assert!(found.len() >= fewest);
-        assert_eq!(
-            stack.stopped,
-            (found.len() < truth.len()).then_some(UnwindError::NoStack)
-        );
+        assert_eq!(stack.stopped, (found.len() < truth.len()).then_some(UnwindError::NoStack));
         fewest = found.len();
     }
     assert!(fewest > 5);
@@ -300,27 +251,16 @@ const CODE: u64 = 0x5000;
 fn words(ip: u64, sp: usize, fp: usize, words: &[u64]) -> Record {
     let mut regs = Regs::default();
     regs.set_frame(ip, SP + 8 * sp as u64, SP + 8 * fp as u64);
-    record(
-        regs,
-        SP,
-        words.iter().flat_map(|word| word.to_le_bytes()).collect(),
-    )
+    record(regs, SP, words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
 /// Code without unwind information between two addresses; nothing elsewhere.
 fn unknown_code(address: u64) -> CodeAt<'static> {
-    if (CODE..CODE + 0x1000).contains(&address) {
-        CodeAt::Unknown
-    } else {
-        CodeAt::None
-    }
+    if (CODE..CODE + 0x1000).contains(&address) { CodeAt::Unknown } else { CodeAt::None }
 }
 
 #[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the stack is laid out as x86-64 does"
-)]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "the stack is laid out as x86-64 does")]
 fn code_without_rules_is_left_by_its_frame_pointer() {
     // The leaf has pushed nothing; its caller and that one's caller keep frame pointers.
     let stack = [CODE + 0x10, 0, SP + 8 * 5, CODE + 0x20, 0, 0, 0];
@@ -332,10 +272,7 @@ fn code_without_rules_is_left_by_its_frame_pointer() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the stack is laid out as x86-64 does"
-)]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "the stack is laid out as x86-64 does")]
 fn a_frame_pointer_that_leads_nowhere_is_no_information() {
     let misaligned = words(CODE, 0, 2, &[CODE + 0x10, 0, SP + 3, CODE + 0x20, 0, 0]);
     let below = words(CODE, 0, 2, &[CODE + 0x10, 0, SP, CODE + 0x20, 0, 0]);
@@ -348,16 +285,9 @@ fn a_frame_pointer_that_leads_nowhere_is_no_information() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the stack is laid out as x86-64 does"
-)]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "the stack is laid out as x86-64 does")]
 fn a_return_address_that_is_no_code_is_refused() {
-    let found = unwind(
-        &words(CODE, 0, 2, &[0x1234, 0, 0, 0x9999]),
-        None,
-        unknown_code,
-    );
+    let found = unwind(&words(CODE, 0, 2, &[0x1234, 0, 0, 0x9999]), None, unknown_code);
     assert_eq!(ips(&found), [CODE]);
     assert_eq!(found.stopped, Some(UnwindError::NoCode(0x1234)));
     let lost = unwind(&words(0x1234, 0, 2, &[CODE, 0, 0, 0]), None, unknown_code);
@@ -368,167 +298,4 @@ fn a_return_address_that_is_no_code_is_refused() {
 fn registers_that_are_not_there_give_no_frames() {
     let found = unwind(&record(Regs::default(), SP, Vec::new()), None, unknown_code);
     assert_eq!(found, NativeStack::default());
-}
-
-/// Rules that a compiler does not write.
-const ODD: &str = "
-.text
-.globl falls, loops, deep, endless
-.type falls, @function
-falls: .cfi_startproc
-.cfi_def_cfa rbp, 16
-.skip 16, 0x90
-.cfi_endproc
-.size falls, . - falls
-.type loops, @function
-loops: .cfi_startproc
-.cfi_def_cfa rsp, 0
-.skip 16, 0x90
-.cfi_endproc
-.size loops, . - loops
-.type deep, @function
-deep: .cfi_startproc
-.cfi_def_cfa_offset 8
-.skip 16, 0x90
-.cfi_endproc
-.size deep, . - deep
-.type endless, @function
-endless: .cfi_startproc
-.cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff
-.skip 16, 0x90
-.cfi_endproc
-.size endless, . - endless
-.section .note.GNU-stack,\"\",@progbits
-";
-
-/// A module by itself, its addresses those of its file.
-fn with_odd(test: impl FnOnce(&dyn Fn(&str) -> u64, &dyn Fn(&Record) -> NativeStack)) {
-    let bytes = std::fs::read(Compiled::new("odd.s", ODD).path()).unwrap();
-    let file = object::File::parse(&*bytes).unwrap();
-    let module = std::cell::RefCell::new(Module::of(&file));
-    let text = file.section_by_name(".text").unwrap();
-    let text = text.address()..text.address() + text.size();
-    let symbol = |name: &str| {
-        file.dynamic_symbols()
-            .find(|symbol| symbol.name() == Ok(name))
-            .unwrap()
-            .address()
-            + 4
-    };
-    let code = |address: u64| {
-        if text.contains(&address) {
-            CodeAt::Module(module.borrow_mut(), address)
-        } else {
-            CodeAt::None
-        }
-    };
-    test(&symbol, &|record| unwind(record, None, code));
-}
-
-#[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the rules name x86-64's registers"
-)]
-fn frames_that_do_not_ascend_end_the_stack() {
-    with_odd(|symbol, unwind| {
-        let (falls, loops) = (symbol("falls"), symbol("loops"));
-        // Its CFA is below its own sp.
-        let found = unwind(&words(falls, 4, 0, &[0, falls, 0, 0, falls, 0]));
-        assert_eq!(ips(&found), [falls]);
-        assert_eq!(found.stopped, Some(UnwindError::NotAscending(SP + 32)));
-        // A caller that would be its own caller.
-        let mut found = unwind(&words(loops, 1, 0, &[loops, loops, loops]));
-        found.frames.dedup();
-        assert!(found.frames.len() <= 2, "{found:x?}");
-        assert!(matches!(found.stopped, Some(UnwindError::NotAscending(_))));
-    });
-}
-
-#[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the rules name x86-64's registers"
-)]
-fn no_stack_has_more_frames_than_the_limit() {
-    with_odd(|symbol, unwind| {
-        let deep = symbol("deep");
-        let found = unwind(&words(deep, 0, 0, &vec![deep; 3 * MAX_FRAMES]));
-        assert_eq!(found.frames.len(), MAX_FRAMES);
-    });
-}
-
-#[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the rules name x86-64's registers"
-)]
-fn an_expression_that_never_ends_is_given_up() {
-    with_odd(|symbol, unwind| {
-        let endless = symbol("endless");
-        let found = unwind(&words(endless, 0, 0, &[endless; 8]));
-        assert_eq!(ips(&found), [endless]);
-        assert!(found.stopped.is_some());
-    });
-}
-
-/// This process's C library: every kind of rule that compilers and people write.
-fn libc_bytes() -> Vec<u8> {
-    let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
-    let path = maps.iter().find_map(|map| match &map.pathname {
-        procfs::process::MMapPath::Path(path) if path.to_str()?.contains("/libc.so") => {
-            Some(path.clone())
-        }
-        _ => None,
-    });
-    std::fs::read(path.expect("this test is linked with a C library")).unwrap()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-    /// Bytes of .eh_frame and .eh_frame_hdr may say anything: unwinding ends, and does not panic.
-    #[test]
-    fn hostile_rules_are_survived(
-        mutations in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..2000),
-        cut in prop::option::of(any::<prop::sample::Index>()),
-        picks in prop::collection::vec(any::<prop::sample::Index>(), 40),
-        values in prop::collection::vec(any::<u64>(), 8),
-        stack in prop::collection::vec(prop_oneof![any::<u64>(), (0u64..64).prop_map(|at| SP + 8 * at)], 64),
-    ) {
-        thread_local!(static LIBC: Vec<u8> = libc_bytes());
-        let mut bytes = LIBC.with(Clone::clone);
-        let (ranges, text, addresses) = {
-            let file = object::File::parse(&*bytes).unwrap();
-            let range = |name| {
-                let (start, len) = file.section_by_name(name).unwrap().file_range().unwrap();
-                start as usize..(start + len) as usize
-            };
-            let text = file.section_by_name(".text").unwrap();
-            let symbols: Vec<_> = file.dynamic_symbols().map(|symbol| symbol.address()).collect();
-            let addresses: Vec<_> = picks.iter().map(|pick| *pick.get(&symbols)).collect();
-            ([range(".eh_frame"), range(".eh_frame_hdr")], text.address()..text.address() + text.size(), addresses)
-        };
-        for (header, at, value) in mutations {
-            let range = &ranges[usize::from(header)];
-            bytes[range.start + at.index(range.len())] = value;
-        }
-        if let Some(cut) = cut {
-            let range = &ranges[0];
-            let from = range.start + cut.index(range.len());
-            bytes[from..range.end].fill(0xff);
-        }
-        let module = std::cell::RefCell::new(Module::of(&object::File::parse(&*bytes).unwrap()));
-        let code = |address: u64| {
-            if text.contains(&address) { CodeAt::Module(module.borrow_mut(), address) } else { CodeAt::Unknown }
-        };
-        for address in addresses {
-            let mut regs = Regs::default();
-            SHOWN.iter().zip(&values).for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
-            regs.set_frame(address, SP, SP + 16);
-            let bytes = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let found = unwind(&record(regs, SP, bytes), None, code);
-            prop_assert!(!found.frames.is_empty() && found.frames.len() <= MAX_FRAMES);
-        }
-    }
 }
