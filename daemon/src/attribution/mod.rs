@@ -354,3 +354,6 @@ fn reason(error: &UnwindError) -> Reason {
         UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 mod file;
 mod image;
 mod space;
+#[cfg(test)]
+pub mod testing;
 mod vm;
 
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};

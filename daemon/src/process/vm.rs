@@ -146,3 +146,11 @@ impl Vm {
         }
     }
 }
+
+#[cfg(test)]
+impl Vm {
+    /// A VM as its tunnel might describe it.
+    pub fn made_up(layout: Layout, ranges: Vec<Range>) -> Self {
+        Self { layout, ranges, codes: Vec::new(), known_by: KnownBy::Tunnel }
+    }
+}

@@ -1,0 +1,233 @@
+//! A process whose every address, frame and method is known: what attribution is tested on.
+
+use crate::attribution::{Attributed, RemapTable, attribute};
+use crate::process::testing::{dex, elf, mapped};
+use crate::process::{AddressSpace, Image, Method, Process, Vm};
+use crate::unwind::tests::Compiled;
+use object::{Object, ObjectSection, ObjectSymbol};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::OnceLock;
+use varid_recording::{Marker, Reason, Stack};
+use varid_shim::{ManagedFrame, Record, Regs};
+use varid_tunnel::abi;
+
+/// Bytes of every native frame here.
+pub const FRAME: u64 = 64;
+/// The stack pointer of every record: native frame n starts at SP + 64 n.
+pub const SP: u64 = 0x7fff_0000_0000;
+/// Code that nothing is known of.
+pub const JIT: u64 = 0x7200_0000_0000;
+/// No address of anything.
+pub const NOWHERE: u64 = 0x1234_5000;
+const LIBRARY: u64 = 0x7000_0000_0000;
+const DEX: u64 = 0x7100_0000_0000;
+
+/// Pointers of methods: two with bytecode, one without, one of the VM's own, one that cannot be read.
+pub const FIRST: u64 = 0x100;
+pub const SECOND: u64 = 0x110;
+pub const NATIVE: u64 = 0x120;
+pub const RUNTIME: u64 = 0x130;
+pub const UNREADABLE: u64 = 0x140;
+
+/// DWARF numbers of the loop's pc and frame registers.
+pub const PC: u16 = 12;
+pub const FRAME_REGISTER: u16 = 13;
+
+/// Functions that only an unwinder visits. `helper` saves the loop's registers.
+const FRAMES: &str = "
+.macro function name
+.balign 0x100
+.globl \\name
+.type \\name, @function
+\\name: .cfi_startproc
+.cfi_def_cfa_offset 64
+.endm
+.macro done name
+.skip 0x80, 0x90
+.cfi_endproc
+.size \\name, . - \\name
+.endm
+.text
+function body
+done body
+function interpreter
+done interpreter
+function bridge
+done bridge
+function vm
+done vm
+function quick
+done quick
+function native
+done native
+function helper
+.cfi_offset r12, -24
+.cfi_offset r13, -32
+done helper
+function outermost
+.cfi_undefined rip
+done outermost
+.section .note.GNU-stack,\"\",@progbits
+";
+
+const KINDS: [(&str, u32); 6] = [
+    ("body", abi::RANGE_BODY),
+    ("interpreter", abi::RANGE_INTERPRETER),
+    ("bridge", abi::RANGE_BRIDGE),
+    ("vm", abi::RANGE_VM),
+    ("quick", abi::RANGE_QUICK),
+    ("helper", abi::RANGE_VM),
+];
+
+/// ART's frames on x86-64, as far as a walk needs them.
+fn layout(kind: u32) -> abi::Layout {
+    abi::Layout {
+        kind,
+        flags: abi::LAYOUT_ON_NATIVE_STACK,
+        machine: 62,
+        word: 8,
+        reference: 4,
+        reg_pc: PC as u8,
+        reg_frame: FRAME_REGISTER as u8,
+        reg_frame_bias: -64,
+        frame_link: 0,
+        frame_method: 8,
+        frame_pc: 24,
+        frame_insns: 32,
+        frame_index: 52,
+        ..abi::Layout::default()
+    }
+}
+
+pub struct World {
+    pub process: Process,
+    pub remap: RemapTable,
+    /// Addresses of the instructions of `FIRST` and `SECOND`.
+    pub code: [Range<u64>; 2],
+    functions: HashMap<String, u64>,
+}
+
+impl World {
+    /// A VM whose frames are a list on the native stack.
+    pub fn list() -> Self {
+        Self::new(abi::LAYOUT_LIST)
+    }
+
+    /// A VM that keeps a shadow stack.
+    pub fn shadow() -> Self {
+        Self::new(abi::LAYOUT_SHADOW)
+    }
+
+    fn new(kind: u32) -> Self {
+        static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+        let bytes = BYTES.get_or_init(|| std::fs::read(Compiled::new("frames.s", FRAMES).path()).unwrap());
+        let file = object::File::parse(&**bytes).unwrap();
+        let text = file.section_by_name(".text").unwrap();
+        let (offset, size) = text.file_range().unwrap();
+        let at = |address: u64| LIBRARY + (address - text.address());
+        let functions: HashMap<String, u64> =
+            file.dynamic_symbols().map(|symbol| (symbol.name().unwrap().to_owned(), at(symbol.address()))).collect();
+        let mut ranges: Vec<_> = KINDS
+            .map(|(name, kind)| abi::Range { start: functions[name], end: functions[name] + 0x80, kind, reserved: 0 })
+            .into();
+        ranges.sort_by_key(|range| range.start);
+
+        let dex = dex();
+        let mut space = AddressSpace::default();
+        space.insert(mapped(LIBRARY, size, offset, elf(bytes)));
+        space.insert(mapped(DEX, dex.dex.bytes().len() as u64, 0, Image::Dex(dex.clone())));
+        space.insert(mapped(JIT, 0x1000, 0, Image::Other(Path::new("//anon").into())));
+        let mut process = Process::made_up(space, Some(Vm::made_up(layout(kind), ranges)));
+
+        // The methods with most code; one that has none.
+        let mut methods: Vec<_> = dex.methods.methods().to_vec();
+        methods.sort_by_key(|method| std::cmp::Reverse(method.code.len()));
+        let code = [0, 1].map(|which| {
+            let code = &methods[which].code;
+            DEX + u64::from(code.start)..DEX + u64::from(code.end)
+        });
+        for (which, pointer) in [FIRST, SECOND].into_iter().enumerate() {
+            let known =
+                Method::Known { dex: dex.clone(), index: methods[which].index, code: Some(code[which].clone()) };
+            process.set_method(pointer, known);
+        }
+        let native = dex.dex.methods().flatten().find(|method| method.code.is_none()).unwrap().id.index();
+        process.set_method(NATIVE, Method::Known { dex: dex.clone(), index: native, code: None });
+        process.set_method(RUNTIME, Method::Runtime);
+        Self { process, remap: RemapTable::new().unwrap(), code, functions }
+    }
+
+    /// An address in a function: what a sample's ip is, and what a return address into it is.
+    pub fn at(&self, function: &str) -> u64 {
+        match function {
+            "jit" => JIT + 0x10,
+            "nowhere" => NOWHERE,
+            _ => self.functions[function] + 0x10,
+        }
+    }
+
+    /// The slot of the method without bytecode.
+    pub fn native_slot(&mut self) -> u64 {
+        let Method::Known { dex, index, .. } = self.process.method(NATIVE) else { panic!("a known method") };
+        self.remap.slot(&dex, index).unwrap()
+    }
+
+    /// A record whose native frames are these, leaf first.
+    pub fn record(&self, functions: &[&str]) -> Record {
+        let mut stack = vec![0; functions.len() * FRAME as usize];
+        for (frame, caller) in stack.chunks_mut(FRAME as usize).zip(&functions[1..]) {
+            frame[56..].copy_from_slice(&self.at(caller).to_le_bytes());
+        }
+        let mut regs = Regs::default();
+        let ip = self.at(functions[0]);
+        regs.set_frame(ip, SP, 0);
+        Record {
+            time: 1,
+            pid: self.process.pid,
+            tid: 2,
+            cpu: 0,
+            flags: 0,
+            period: 1,
+            ip,
+            regs,
+            frames: Vec::new(),
+            kernel: Vec::new(),
+            stack_addr: SP,
+            stack,
+        }
+    }
+
+    pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
+        attribute(record, &mut self.process, &mut self.remap, stack)
+    }
+
+    /// The user frames of a record with these managed ones.
+    pub fn user(&mut self, mut record: Record, flags: u32, managed: &[ManagedFrame], stack: Stack) -> Vec<u64> {
+        record.flags |= flags;
+        record.frames = managed.to_vec();
+        self.attribute(&record, stack).user
+    }
+}
+
+/// Writes a word of a record's stack.
+pub fn put(record: &mut Record, address: u64, word: u64) {
+    let at = (address - record.stack_addr) as usize;
+    record.stack[at..at + 8].copy_from_slice(&word.to_le_bytes());
+}
+
+/// A managed frame in native frame `n`.
+pub fn managed(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
+    ManagedFrame { addr: SP + FRAME * n + 8, method, pc, flags }
+}
+
+/// What stands in a callchain for a reason.
+pub fn because(reason: Reason) -> u64 {
+    Marker::Reason(reason).address() + 1
+}
+
+/// What stands in a callchain for native frames that were left out.
+pub fn left_out() -> u64 {
+    Marker::Native.address() + 1
+}

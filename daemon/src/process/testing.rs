@@ -1,0 +1,36 @@
+//! Processes that tests make up.
+
+use super::{AddressSpace, DexImage, ElfImage, Image, Mapped, Method, Process, Vm};
+use std::path::Path;
+use std::rc::Rc;
+
+/// No process has this id: nothing of it can be read.
+const NOBODY: u32 = 0x3fff_fff0;
+
+impl Process {
+    /// A process of which only this is known.
+    pub fn made_up(space: AddressSpace, vm: Option<Vm>) -> Self {
+        Self { space, vm, ..Self::new(NOBODY) }
+    }
+
+    /// What a method pointer stands for from now on.
+    pub fn set_method(&mut self, pointer: u64, method: Method) {
+        self.methods.insert(pointer, method);
+    }
+}
+
+/// Maps an image.
+pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
+    Mapped { start, end: start + len, pgoff, image, recorded: false }
+}
+
+/// A library from its bytes.
+pub fn elf(bytes: &[u8]) -> Image {
+    Image::Elf(Rc::new(ElfImage::from_bytes(bytes, Path::new("/test/library.so"))))
+}
+
+/// The dex file that the symbolizer's tests keep.
+pub fn dex() -> Rc<DexImage> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbolizer/tests/fixtures/names.dex");
+    Rc::new(DexImage::parse(std::fs::read(&path).unwrap(), Path::new("/test/app.dex")).unwrap())
+}
