@@ -96,7 +96,13 @@ static const struct varid_build_range debian_11_amd64[] = {
 	{ 0x7b2d80, 0x7b2da9, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
 	{ 0x7b2da9, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
 	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
-	{ 0x7bb088, 0x7c989b, VARID_RANGE_QUICK }, /* nterp */
+	{ 0x7bb088, 0x7c90ee, VARID_RANGE_QUICK }, /* nterp */
+	{ 0x7c90ee, 0x7c926d, VARID_RANGE_QUICK }, /* nterp: invokes */
+	{ 0x7c926d, 0x7c93d5, VARID_RANGE_QUICK },
+	{ 0x7c93d5, 0x7c9545, VARID_RANGE_QUICK },
+	{ 0x7c9545, 0x7c965b, VARID_RANGE_QUICK },
+	{ 0x7c965b, 0x7c977f, VARID_RANGE_QUICK },
+	{ 0x7c977f, 0x7c989b, VARID_RANGE_QUICK },
 };
 
 /* Debian 12, android-libart 11.0.0+r48-5, arm64. */

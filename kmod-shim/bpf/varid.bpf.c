@@ -97,12 +97,12 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+#define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every turn
 #define OUT_MAX 65400 // of a perf record's 65,535 bytes
 
 struct scratch {
 	struct varid_walk walk;
 	struct varid_layout layout;
-	__u32 index;
 	__u32 pos; // bytes of out in use
 	__u64 reach; // address of the innermost frame that is not a quick one
 	union {
@@ -118,6 +118,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+// What a turn of a loop leaves in registers would make each turn a state of its own to the
+// verifier; read again from the map, every turn looks like the first.
+static __always_inline void forget_registers(void)
+{
+	asm volatile("" ::: "memory");
+}
 
 static __always_inline struct scratch *scratch_of_this_cpu(void)
 {
@@ -206,7 +213,7 @@ static __always_inline __u32 tid_inside(struct task_struct *task, __u32 tid, __u
 }
 
 // One step of the walk: 0 to go on.
-static __always_inline long walk_step(struct scratch *s)
+static __always_inline long walk_step(struct scratch *s, __u32 limit)
 {
 	struct varid_frame frame;
 	__u32 pos = s->pos;
@@ -217,11 +224,11 @@ static __always_inline long walk_step(struct scratch *s)
 		s->record.flags |= VARID_TORN;
 	if (result != VARID_WALK_FRAME)
 		return 1;
-	if (s->record.frames >= VARID_MAX_FRAMES || pos > OUT_MAX - sizeof(frame)) {
+	if (s->record.frames >= limit || pos > OUT_MAX - sizeof(frame)) {
 		s->record.flags |= VARID_FRAMES_TRUNCATED;
 		return 1;
 	}
-	__builtin_memcpy(s->out + pos, &frame, sizeof(frame));
+	*(struct varid_frame *)(s->out + pos) = frame;
 	s->pos = pos + sizeof(frame);
 	s->record.frames++;
 	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
@@ -233,7 +240,7 @@ static long walk_callback(__u32 index, void *unused)
 {
 	struct scratch *s = scratch_of_this_cpu();
 
-	return s ? walk_step(s) : 1;
+	return s ? walk_step(s, VARID_MAX_FRAMES) : 1;
 }
 
 // Copies stack from the record's stack_addr on, a page at a time: the last page of a
@@ -294,15 +301,17 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		return;
 	}
 	if (target->flags & VARID_TARGET_NO_STACK) {
-		walk_step(s);
+		walk_step(s, 1);
 		return;
 	}
 	if (has_bpf_loop) {
 		bpf_loop(VARID_MAX_FRAMES + 1, walk_callback, NULL, 0);
 	} else {
-		for (s->index = 0; s->index <= VARID_MAX_FRAMES; s->index++)
-			if (walk_step(s))
+		for (int frame = 0; frame <= MAX_FRAMES_UNROLLED; frame++) {
+			forget_registers();
+			if (walk_step(s, MAX_FRAMES_UNROLLED))
 				break;
+		}
 	}
 }
 
@@ -340,6 +349,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	struct varid_target *target;
 	struct scratch *s;
 	__u32 flags = 0, want;
+	__u64 size;
 	long kernel_bytes;
 
 	if (!id)
@@ -392,12 +402,21 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	if (has_bpf_loop) {
 		bpf_loop(VARID_STACK_FULL / VARID_PAGE + 2, copy_callback, &want, 0);
 	} else {
-		for (s->index = 0; s->index < VARID_STACK_FULL / VARID_PAGE + 2; s->index++)
+#pragma unroll
+		for (int page = 0; page < VARID_STACK_FULL / VARID_PAGE + 2; page++) {
+			forget_registers();
 			if (copy_page(s, want))
 				break;
+		}
 	}
 
-	if (s->pos <= OUT_MAX && bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, s->out, s->pos) < 0)
+	size = *(volatile __u32 *)&s->pos;
+	// The bound is for the verifier, which must see it on the very register that is passed.
+	asm volatile("" : "+r"(size));
+	if (size > OUT_MAX)
+		size = OUT_MAX;
+	asm volatile("" : "+r"(size));
+	if (size <= OUT_MAX && bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, s->out, size) < 0)
 		count(VARID_COUNT_NO_SPACE);
 	return target->flags & VARID_TARGET_KEEP_RAW ? 1 : 0;
 }

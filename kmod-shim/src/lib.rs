@@ -13,6 +13,6 @@ mod walk;
 
 pub use abi::{MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags, target_flags};
 pub use bpf::{Counters, Error, Shim};
-pub use record::{DecodeError, ManagedFrame, Record};
+pub use record::{CONTEXT_MAX, DecodeError, ManagedFrame, Record};
 pub use regs::{REGS, Regs, dwarf_to_index};
 pub use walk::{Step, Walk};

@@ -5,6 +5,9 @@ use crate::regs::Regs;
 use std::mem::size_of;
 use thiserror::Error;
 
+/// `PERF_CONTEXT_MAX`: from here on an entry of a callchain is a mark, not an address.
+pub const CONTEXT_MAX: u64 = 0u64.wrapping_sub(4095);
+
 /// A frame of the VM at the instant of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManagedFrame {
@@ -86,7 +89,11 @@ impl Record {
         }
         let mut kernel = Vec::with_capacity(usize::from(head.kernel).min(bytes.len() / 8));
         for _ in 0..head.kernel {
-            kernel.push(reader.u64("its kernel callchain")?);
+            let address = reader.u64("its kernel callchain")?;
+            // Where the event records callchains itself, the kernel puts its marks among them.
+            if address < CONTEXT_MAX {
+                kernel.push(address);
+            }
         }
         let stack = reader.take(head.stack_len as usize, "its stack")?.to_vec();
         Ok(Self {
