@@ -30,7 +30,10 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
     let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else { return Attributed::default() };
     let vm = process.vm.clone();
     let leaf_kind = vm.as_ref().and_then(|vm| vm.range(ip));
-    let in_interpreter = matches!(leaf_kind, Some(RANGE_BODY | RANGE_INTERPRETER));
+    let in_interpreter = match leaf_kind {
+        Some(kind) => matches!(kind, RANGE_BODY | RANGE_INTERPRETER),
+        None => process.vm_problem.is_some() && process.is_in_vm_library(ip),
+    };
     let mut chain = Chain {
         process,
         remap,
@@ -235,6 +238,15 @@ impl Chain<'_> {
                 self.native(frame.ip);
             }
         }
+        // An interrupted loop has been left out for the frame that it executes: that is the leaf.
+        while let Some((next, after)) = rest.split_first().filter(|_| self.leaf) {
+            self.managed(next);
+            self.native_stretch |= next.is_outermost();
+            rest = after;
+        }
+        if self.leaf {
+            self.native(self.ip);
+        }
         if let Some(error) = native.stopped.as_ref().filter(|_| stack == Stack::Full || !rest.is_empty()) {
             self.marker(Marker::Reason(reason(error)));
         }
@@ -292,7 +304,7 @@ impl Chain<'_> {
         if place == Ok(None) {
             return;
         }
-        if std::mem::take(&mut self.native_stretch) {
+        if std::mem::take(&mut self.native_stretch) && !self.leaf {
             self.marker(Marker::Native);
         }
         match place {

@@ -177,6 +177,12 @@ impl Process {
         })
     }
 
+    /// Whether an address lies in what is a VM's library by its name.
+    pub fn is_in_vm_library(&self, address: u64) -> bool {
+        let image = self.space.at(address).map(|mapped| &mapped.image);
+        matches!(image, Some(Image::Elf(elf)) if elf.is_vm_library())
+    }
+
     fn elf_images(&self) -> impl Iterator<Item = &Rc<ElfImage>> {
         self.space.iter().filter_map(|mapped| match &mapped.image {
             Image::Elf(elf) => Some(elf),

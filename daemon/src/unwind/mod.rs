@@ -81,7 +81,7 @@ pub fn unwind<'m>(
         stack.frames.push(frame);
         // A return address may lie behind the function that made the call.
         let lookup = if stack.frames.len() == 1 { frame.ip } else { frame.ip.wrapping_sub(1) };
-        let step = step(&frame, code_at(lookup), lookup, &read, until);
+        let step = step(&frame, lookup, &mut code_at, &read, until);
         match step {
             Ok(Some(next)) if matches!(code_at(next.ip.wrapping_sub(1)), CodeAt::None) => {
                 stack.end = Some(next.sp);
@@ -118,14 +118,14 @@ impl From<UnwindError> for Stop {
     }
 }
 
-fn step(
+fn step<'m>(
     frame: &NativeFrame,
-    code: CodeAt<'_>,
     lookup: u64,
+    code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
     read: &dyn Fn(u64) -> Option<u64>,
     until: Option<u64>,
 ) -> Result<Option<NativeFrame>, Stop> {
-    let ruled = match code {
+    let ruled = match code_at(lookup) {
         CodeAt::Module(mut module, address) => module.rule(address).map(|rule| (module, rule)),
         CodeAt::Unknown => None,
         CodeAt::None => return Err(UnwindError::NoCode(lookup).into()),
@@ -138,8 +138,10 @@ fn step(
             }
             (cfa, module.caller(&rule, cfa, &frame.regs, read)?)
         }
-        None if lookup == frame.ip => frameless(frame, read).map_or_else(|| by_frame_pointer(frame, read), Ok)?,
-        None => by_frame_pointer(frame, read)?,
+        None => match frameless(frame, read).filter(|_| lookup == frame.ip) {
+            Some((cfa, regs)) if leads_to_code(&regs, code_at) => (cfa, regs),
+            _ => by_frame_pointer(frame, read)?,
+        },
     };
     // A leaf that has pushed nothing may end where it begins (arm64).
     if cfa < frame.sp || (cfa == frame.sp && lookup != frame.ip) {
@@ -147,6 +149,10 @@ fn step(
     }
     let Some(ip) = caller.ip().filter(|ip| *ip != 0) else { return Ok(None) };
     Ok(Some(NativeFrame { ip, sp: cfa, regs: caller }))
+}
+
+fn leads_to_code<'m>(regs: &Regs, code_at: &mut impl FnMut(u64) -> CodeAt<'m>) -> bool {
+    regs.ip().is_some_and(|ip| !matches!(code_at(ip.wrapping_sub(1)), CodeAt::None))
 }
 
 /// A leaf without unwind information is most often assembly that has pushed nothing: its

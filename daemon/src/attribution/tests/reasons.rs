@@ -212,14 +212,12 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "known: the two cases below"]
     fn a_loops_leaf_is_always_real(sample in any_sample(LOOPS)) {
         leaf_is_real(sample)?;
     }
 }
 
 #[test]
-#[ignore = "known: where nothing could be unwound, the reason's marker takes the leaf's place"]
 fn a_loop_that_cannot_be_unwound_keeps_its_leaf() {
     let mut world = World::list();
     let pc = world.code[0].start;
@@ -232,7 +230,6 @@ fn a_loop_that_cannot_be_unwound_keeps_its_leaf() {
 }
 
 #[test]
-#[ignore = "known: a loop whose only managed frame is one of the VM's own methods has no user frame"]
 fn a_loop_without_anybodys_method_is_itself() {
     let mut world = World::list();
     let record = world.record(&["interpreter", "bridge", "outermost"]);
