@@ -26,19 +26,35 @@ fn bpf() {
         Ok("aarch64") => "arm64",
         other => panic!("the shim's BPF program knows x86_64 and aarch64, not {other:?}"),
     };
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("varid.bpf.o");
+    let out =
+        PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("varid.bpf.o");
     let clang = std::env::var("VARID_CLANG").unwrap_or_else(|_| "clang-16".to_owned());
     let status = Command::new(&clang)
-        .args(["-target", "bpf", "-O2", "-g", "-Wall", "-Werror", "-c", "bpf/varid.bpf.c", "-o"])
+        .args([
+            "-target",
+            "bpf",
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Werror",
+            "-c",
+            "bpf/varid.bpf.c",
+            "-o",
+        ])
         .arg(&out)
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(HEADERS.map(|dir| format!("-I{dir}")))
         // asm/types.h, which clang does not look for when it targets bpf.
-        .arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH))
+        .arg(format!(
+            "-I/usr/include/{}-linux-gnu",
+            std::env::consts::ARCH
+        ))
         .status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{clang} could not compile bpf/varid.bpf.c: {status}"),
-        Err(error) => panic!("cannot run {clang}: {error}. Install clang-16, libbpf-dev and linux-libc-dev, or set VARID_CLANG"),
+        Err(error) => panic!(
+            "cannot run {clang}: {error}. Install clang-16, libbpf-dev and linux-libc-dev, or set VARID_CLANG"
+        ),
     }
 }

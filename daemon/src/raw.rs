@@ -27,20 +27,30 @@ impl RawFile {
     /// Starts the file: header and attribute, no records.
     pub fn create(path: &Path, attr: &perf_event_attr) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-        let attr = perf_event_attr { size: ATTR, ..*attr };
+        let attr = perf_event_attr {
+            size: ATTR,
+            ..*attr
+        };
         // SAFETY: the attribute is plain data without padding, longer than the part that is
         // taken, and lives as long as the slice.
-        let attr_bytes = unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), ATTR as usize) };
+        let attr_bytes =
+            unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), ATTR as usize) };
         let entry = u64::from(ATTR) + 16; // the attribute, then where its ids are: nowhere
         let data_start = HEADER + entry;
         let mut head = b"PERFILE2".to_vec();
-        for word in [HEADER, entry, HEADER, entry, data_start, 0, 0, 0, 0, 0, 0, 0] {
+        for word in [
+            HEADER, entry, HEADER, entry, data_start, 0, 0, 0, 0, 0, 0, 0,
+        ] {
             head.extend(word.to_le_bytes());
         }
         head.extend(attr_bytes);
         head.extend([0; 16]);
         file.write_all(&head)?;
-        Ok(Self { file, data_start, data_len: 0 })
+        Ok(Self {
+            file,
+            data_start,
+            data_len: 0,
+        })
     }
 
     /// Appends a record.
@@ -94,7 +104,11 @@ mod tests {
         let mut file = RawFile::create(&path, &attr).unwrap();
         let perf = || {
             let fields = ["-f", "-F", "tid,time,ip,uregs", "--ns", "-i"];
-            Command::new("perf").arg("script").args(fields).arg(&path).output()
+            Command::new("perf")
+                .arg("script")
+                .args(fields)
+                .arg(&path)
+                .output()
         };
         let mut read = Vec::new();
         for (tid, time, ip) in [(41, 5_000_000_001, 0x401234), (42, 5_000_000_002, 0x405678)] {
@@ -111,13 +125,27 @@ mod tests {
         read.extend(perf().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()));
         std::fs::remove_dir_all(&folder).unwrap();
         let Some(last) = read.last() else { return };
-        for wanted in ["41", "5.000000001:", "401234", "42", "5.000000002:", "405678"] {
-            assert!(last.split_whitespace().any(|word| word == wanted), "{wanted} in {last}");
+        for wanted in [
+            "41",
+            "5.000000001:",
+            "401234",
+            "42",
+            "5.000000002:",
+            "405678",
+        ] {
+            assert!(
+                last.split_whitespace().any(|word| word == wanted),
+                "{wanted} in {last}"
+            );
         }
         for reg in 0..REGS.len() {
             assert!(last.contains(&format!(":0x{:x}", 0x100 + reg)), "{last}");
         }
         assert!(!last.contains("409999"), "{last}");
-        assert!(read[0].contains("401234") && !read[0].contains("405678"), "{}", read[0]);
+        assert!(
+            read[0].contains("401234") && !read[0].contains("405678"),
+            "{}",
+            read[0]
+        );
     }
 }

@@ -139,10 +139,30 @@ mod tests {
             check(format!("sizeof(struct {})", $c), size_of::<$t>());
             $( check(format!("offsetof(struct {}, {})", $c, stringify!($f)), offset_of!($t, $f)); )*
         } }
-        field!("varid_target", Target, layout, body_start, body_end, flags, reserved);
         field!(
-            "varid_record", RawRecord, time, pid, tid, cpu, flags, period, ip, stack_addr, stack_len,
-            frames, kernel, regs
+            "varid_target",
+            Target,
+            layout,
+            body_start,
+            body_end,
+            flags,
+            reserved
+        );
+        field!(
+            "varid_record",
+            RawRecord,
+            time,
+            pid,
+            tid,
+            cpu,
+            flags,
+            period,
+            ip,
+            stack_addr,
+            stack_len,
+            frames,
+            kernel,
+            regs
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
         for (name, value) in [
@@ -179,7 +199,11 @@ mod tests {
         std::fs::write(dir.join("abi.c"), &program).unwrap();
         let built = Command::new("cc")
             .arg(dir.join("abi.c"))
-            .args([format!("-I{here}/include"), format!("-I{here}/../dvm-patch/include"), "-o".into()])
+            .args([
+                format!("-I{here}/include"),
+                format!("-I{here}/../dvm-patch/include"),
+                "-o".into(),
+            ])
             .arg(dir.join("abi"))
             .status()
             .unwrap();

@@ -18,7 +18,9 @@ const PROGRAMS: [&str; 2] = ["varid_sample", "varid_sample_no_loop"];
 #[derive(Debug, Error)]
 pub enum Error {
     /// The kernel refuses BPF as a whole, or its object.
-    #[error("cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF")]
+    #[error(
+        "cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF"
+    )]
     Load(#[from] EbpfError),
     /// The verifier or the kernel refuses the program.
     #[error("the kernel refuses the BPF shim: {0}")]
@@ -74,7 +76,9 @@ pub struct Shim {
 
 impl std::fmt::Debug for Shim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shim").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("Shim")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,16 +95,29 @@ impl Shim {
     fn load_first_of(programs: &[&'static str]) -> Result<Self, Error> {
         let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-        let mut ebpf = EbpfLoader::new().map_max_entries("scratches", cpus).load(OBJECT)?;
+        let mut ebpf = EbpfLoader::new()
+            .map_max_entries("scratches", cpus)
+            .load(OBJECT)?;
         let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
         let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
         let mut refused = None;
         for &name in programs {
-            let program: &mut PerfEvent = ebpf.program_mut(name).ok_or(Error::Missing(name))?.try_into()?;
+            let program: &mut PerfEvent = ebpf
+                .program_mut(name)
+                .ok_or(Error::Missing(name))?
+                .try_into()?;
             match program.load() {
-                Ok(()) => return Ok(Self { ebpf, program: name, targets, everyone, counters }),
+                Ok(()) => {
+                    return Ok(Self {
+                        ebpf,
+                        program: name,
+                        targets,
+                        everyone,
+                        counters,
+                    });
+                }
                 Err(error) => {
                     tracing::debug!(program = name, %error, "the kernel refuses this variant of the shim");
                     refused.get_or_insert(error);
@@ -117,47 +134,81 @@ impl Shim {
 
     /// Runs the shim at every overflow of `event`, the event of `cpu`; its records go to
     /// `output`, a BPF output event of that CPU.
-    pub fn attach(&self, cpu: u32, event: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
+    pub fn attach(
+        &self,
+        cpu: u32,
+        event: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+    ) -> Result<(), Error> {
         let Some(Map::PerfEventArray(rings)) = self.ebpf.map("rings") else {
             return Err(Error::Missing("rings"));
         };
-        bpf_map_update(rings.fd().as_fd(), cpu, output.as_raw_fd())
-            .map_err(|source| Error::Attach { cpu, step: "bpf(MAP_UPDATE_ELEM)", source })?;
-        let program = self.ebpf.program(self.program).ok_or(Error::Missing("program"))?;
+        bpf_map_update(rings.fd().as_fd(), cpu, output.as_raw_fd()).map_err(|source| {
+            Error::Attach {
+                cpu,
+                step: "bpf(MAP_UPDATE_ELEM)",
+                source,
+            }
+        })?;
+        let program = self
+            .ebpf
+            .program(self.program)
+            .ok_or(Error::Missing("program"))?;
         let program = program.fd()?.as_fd().as_raw_fd();
         // SAFETY: PERF_EVENT_IOC_SET_BPF takes a file descriptor by value; both live through the call.
         if unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program) } < 0 {
-            return Err(Error::Attach { cpu, step: "PERF_EVENT_IOC_SET_BPF", source: io::Error::last_os_error() });
+            return Err(Error::Attach {
+                cpu,
+                step: "PERF_EVENT_IOC_SET_BPF",
+                source: io::Error::last_os_error(),
+            });
         }
         Ok(())
     }
 
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), Error> {
-        self.targets.insert(pid, target, 0).map_err(map_error("targets"))
+        self.targets
+            .insert(pid, target, 0)
+            .map_err(map_error("targets"))
     }
 
     /// Forgets a process; it is no error if it was not known.
     pub fn remove_target(&mut self, pid: u32) -> Result<(), Error> {
         match self.targets.remove(&pid) {
             Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
-            Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-            Err(source) => Err(Error::Map { map: "targets", source }),
+            Err(MapError::SyscallError(error))
+                if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
+            {
+                Ok(())
+            }
+            Err(source) => Err(Error::Map {
+                map: "targets",
+                source,
+            }),
         }
     }
 
     /// Admits every process that has no entry of its own.
     pub fn admit_everyone(&mut self, target: &Target) -> Result<(), Error> {
-        self.everyone.set(0, target, 0).map_err(map_error("everyone"))
+        self.everyone
+            .set(0, target, 0)
+            .map_err(map_error("everyone"))
     }
 
     /// Sums the counters over all CPUs.
     pub fn counters(&self) -> Result<Counters, Error> {
         let sum = |index| -> Result<u64, Error> {
-            let values = self.counters.get(&index, 0).map_err(map_error("counters"))?;
+            let values = self
+                .counters
+                .get(&index, 0)
+                .map_err(map_error("counters"))?;
             Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
         };
-        Ok(Counters { samples: sum(COUNTER_SAMPLES)?, no_space: sum(COUNTER_NO_SPACE)? })
+        Ok(Counters {
+            samples: sum(COUNTER_SAMPLES)?,
+            no_space: sum(COUNTER_NO_SPACE)?,
+        })
     }
 }
 
@@ -190,9 +241,18 @@ fn bpf_map_update(map: BorrowedFd<'_>, key: u32, value: i32) -> io::Result<()> {
     // SAFETY: `attr` has the layout that the kernel expects of this command; key and value
     // are 4 bytes each, as the map declares, and live through the call.
     let result = unsafe {
-        libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, std::ptr::from_ref(&attr), size_of::<MapElement>())
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_UPDATE_ELEM,
+            std::ptr::from_ref(&attr),
+            size_of::<MapElement>(),
+        )
     };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

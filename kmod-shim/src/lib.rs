@@ -11,7 +11,9 @@ mod record;
 mod regs;
 mod walk;
 
-pub use abi::{MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags, target_flags};
+pub use abi::{
+    MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags, target_flags,
+};
 pub use bpf::{Counters, Error, Shim};
 pub use record::{CONTEXT_MAX, DecodeError, ManagedFrame, Record};
 pub use regs::{REGS, Regs, dwarf_to_index};

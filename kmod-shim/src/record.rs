@@ -76,9 +76,13 @@ pub struct DecodeError {
 impl Record {
     /// Decodes the bytes that the shim wrote; trailing bytes are the ring's padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader { rest: bytes, len: bytes.len() };
+        let mut reader = Reader {
+            rest: bytes,
+            len: bytes.len(),
+        };
         let head = reader.raw_record()?;
-        let mut frames = Vec::with_capacity(usize::from(head.frames).min(bytes.len() / size_of::<RawFrame>()));
+        let mut frames =
+            Vec::with_capacity(usize::from(head.frames).min(bytes.len() / size_of::<RawFrame>()));
         for _ in 0..head.frames {
             frames.push(ManagedFrame {
                 addr: reader.u64("its frames")?,
@@ -131,7 +135,10 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        let (taken, rest) = self.rest.split_at_checked(n).ok_or(DecodeError { len: self.len, what })?;
+        let (taken, rest) = self.rest.split_at_checked(n).ok_or(DecodeError {
+            len: self.len,
+            what,
+        })?;
         self.rest = rest;
         Ok(taken)
     }
@@ -190,7 +197,12 @@ mod tests {
 
     #[test]
     fn counts_that_lie_are_refused() {
-        for (frames, kernel, stack) in [(1, 0, 0), (0, 1, 0), (0, 0, 1), (u16::MAX, u16::MAX, u32::MAX)] {
+        for (frames, kernel, stack) in [
+            (1, 0, 0),
+            (0, 1, 0),
+            (0, 0, 1),
+            (u16::MAX, u16::MAX, u32::MAX),
+        ] {
             assert!(Record::decode(&bytes(frames, kernel, stack)).is_err());
         }
         for len in 0..size_of::<RawRecord>() {
@@ -206,7 +218,15 @@ mod tests {
         }
         input.extend([7, 8, 9, 0, 0]);
         let record = Record::decode(&input).unwrap();
-        assert_eq!(record.frames, [ManagedFrame { addr: 0x10, method: 0x20, pc: 0x30, flags: 3 }]);
+        assert_eq!(
+            record.frames,
+            [ManagedFrame {
+                addr: 0x10,
+                method: 0x20,
+                pc: 0x30,
+                flags: 3
+            }]
+        );
         assert!(record.frames[0].is_quick() && record.frames[0].is_outermost());
         assert_eq!(record.kernel, [0xff, 0xee]);
         assert_eq!(record.stack, [7, 8, 9]);

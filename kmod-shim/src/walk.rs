@@ -46,7 +46,11 @@ unsafe extern "C" {
         reg_frame: u64,
         reg_pc: u64,
     ) -> c_int;
-    fn varid_user_walk_step(user: *mut UserWalk, layout: *const Layout, out: *mut RawFrame) -> c_int;
+    fn varid_user_walk_step(
+        user: *mut UserWalk,
+        layout: *const Layout,
+        out: *mut RawFrame,
+    ) -> c_int;
 }
 
 /// A walk over memory that `read` gives: it fills the slice from the address, or says false.
@@ -70,13 +74,22 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
         let mut walk = Self::from_frame(layout, 0, 0, read);
         let (frame, pc) = registers.unwrap_or_default();
         // SAFETY: `with_user` hands over a walk that lives through the call; the layout is a reference.
-        let result = walk.with_user(|user, layout| unsafe { varid_user_walk_start(user, layout, base, tid, sp, frame, pc) });
+        let result = walk.with_user(|user, layout| unsafe {
+            varid_user_walk_start(user, layout, base, tid, sp, frame, pc)
+        });
         (result == 1).then_some(walk)
     }
 
     /// Starts at a frame, with the pc that a register held (0: the frame's own).
     pub fn from_frame(layout: &'a Layout, frame: u64, pc: u64, read: R) -> Self {
-        let raw = RawWalk { base: 0, next: frame, quick: 0, fragment: 0, reg_pc: pc, window: [0; 72] };
+        let raw = RawWalk {
+            base: 0,
+            next: frame,
+            quick: 0,
+            fragment: 0,
+            reg_pc: pc,
+            window: [0; 72],
+        };
         Self { layout, raw, read }
     }
 
@@ -84,8 +97,14 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
     pub fn step(&mut self) -> Step {
         let mut out = RawFrame::default();
         // SAFETY: as in `from_base`; `out` is a frame that lives through the call.
-        match self.with_user(|user, layout| unsafe { varid_user_walk_step(user, layout, &mut out) }) {
-            1 => Step::Frame(ManagedFrame { addr: out.addr, method: out.method, pc: out.pc, flags: out.flags }),
+        match self.with_user(|user, layout| unsafe { varid_user_walk_step(user, layout, &mut out) })
+        {
+            1 => Step::Frame(ManagedFrame {
+                addr: out.addr,
+                method: out.method,
+                pc: out.pc,
+                flags: out.flags,
+            }),
             0 => Step::End,
             _ => Step::Torn,
         }
@@ -101,7 +120,10 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             // SAFETY: `context` is the `R` that `with_user` lends for the length of the
             // call, and walker.h reads into buffers of its own of at least `size` bytes.
             let (read, dst) = unsafe {
-                (&mut *context.cast::<R>(), std::slice::from_raw_parts_mut(dst, size as usize))
+                (
+                    &mut *context.cast::<R>(),
+                    std::slice::from_raw_parts_mut(dst, size as usize),
+                )
             };
             dst.fill(0);
             if read(addr, dst) { 0 } else { -1 }

@@ -109,7 +109,10 @@ fn readelf_and_elflint_find_nothing_to_complain_about() {
     }
     // A range that is shorter than the file's own headers.
     let tiny = folder.path().join("tiny.elf");
-    Substitute::remap([slot(0, 16)], 16, &[1; 20]).unwrap().write(&tiny).unwrap();
+    Substitute::remap([slot(0, 16)], 16, &[1; 20])
+        .unwrap()
+        .write(&tiny)
+        .unwrap();
     assert!(ElfSymbols::open(&tiny).unwrap().lookup(1).is_some());
     files.push(tiny);
     for file in &files {

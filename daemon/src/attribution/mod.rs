@@ -12,7 +12,10 @@ use crate::process::{Image, Method, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack, UnwindError, unwind};
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, Step, Walk, flags, frame_flags};
-use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
+use varid_tunnel::abi::{
+    LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER,
+    RANGE_QUICK, RANGE_VM,
+};
 
 /// A sample's user frames.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,9 +28,16 @@ pub struct Attributed {
 }
 
 /// Attributes a record. `stack` is what the session was asked for.
-pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable, stack: Stack) -> Attributed {
+pub fn attribute(
+    record: &Record,
+    process: &mut Process,
+    remap: &mut RemapTable,
+    stack: Stack,
+) -> Attributed {
     // A kernel thread has no user part.
-    let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else { return Attributed::default() };
+    let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
+        return Attributed::default();
+    };
     let vm = process.vm.clone();
     let leaf_kind = vm.as_ref().and_then(|vm| vm.range(ip));
     let in_interpreter = match leaf_kind {
@@ -45,14 +55,22 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
     };
 
     let mut managed = record.frames.clone();
-    if vm.as_ref().is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
+    if vm
+        .as_ref()
+        .is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm))
+    {
         drop_unwound(&mut managed, record);
     }
     // In the loop itself, and in what it calls to invoke a method (assembly that is no better
     // than approximate about its frame), there is nothing between the leaf and the frames.
-    let nothing_between = (record.has(flags::IN_BODY) || leaf_kind == Some(RANGE_BRIDGE)) && !managed.is_empty();
+    let nothing_between =
+        (record.has(flags::IN_BODY) || leaf_kind == Some(RANGE_BRIDGE)) && !managed.is_empty();
     let native = if stack == Stack::None || (nothing_between && stack == Stack::Vertical) {
-        NativeStack { frames: leaf_only(record, ip), end: None, stopped: None }
+        NativeStack {
+            frames: leaf_only(record, ip),
+            end: None,
+            stopped: None,
+        }
     } else {
         let until = managed
             .iter()
@@ -70,7 +88,9 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
         exact_pcs(&mut managed, vm, &native);
     }
 
-    let unpublished = vm.as_ref().is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));
+    let unpublished = vm
+        .as_ref()
+        .is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));
     if unpublished {
         chain.native(ip);
         chain.marker(Marker::Reason(Reason::TornFrames));
@@ -78,7 +98,10 @@ pub fn attribute(record: &Record, process: &mut Process, remap: &mut RemapTable,
     chain.merge(record, &native, &managed, vm.as_ref(), stack);
     chain.finish(record, &native, &managed, in_interpreter, incomplete);
     let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
-    Attributed { user: chain.user, transition }
+    Attributed {
+        user: chain.user,
+        transition,
+    }
 }
 
 fn on_native_stack(vm: &Vm) -> bool {
@@ -89,35 +112,57 @@ fn on_native_stack(vm: &Vm) -> bool {
 /// it has not taken back yet.
 fn drop_unwound(managed: &mut Vec<ManagedFrame>, record: &Record) {
     let sp = record.regs.sp().unwrap_or(0);
-    let live = managed.iter().position(|frame| frame.addr >= sp).unwrap_or(managed.len());
+    let live = managed
+        .iter()
+        .position(|frame| frame.addr >= sp)
+        .unwrap_or(managed.len());
     managed.drain(..live);
 }
 
 /// A method that keeps a shadow record says so a little after its native frame is there, and
 /// takes it back a little before: in between, the innermost record is its caller's. It is
 /// recognised by where the record says it was made: not within the leaf's own frame.
-fn is_unpublished(vm: &Vm, leaf_kind: Option<u32>, native: &NativeStack, managed: &[ManagedFrame]) -> bool {
+fn is_unpublished(
+    vm: &Vm,
+    leaf_kind: Option<u32>,
+    native: &NativeStack,
+    managed: &[ManagedFrame],
+) -> bool {
     vm.layout.kind == LAYOUT_SHADOW
         && on_native_stack(vm)
         && leaf_kind == Some(RANGE_INTERPRETER)
-        && native.frames.get(1).zip(managed.first()).is_some_and(|(caller, innermost)| innermost.addr >= caller.sp)
+        && native
+            .frames
+            .get(1)
+            .zip(managed.first())
+            .is_some_and(|(caller, innermost)| innermost.addr >= caller.sp)
 }
 
 fn leaf_only(record: &Record, ip: u64) -> Vec<NativeFrame> {
-    vec![NativeFrame { ip, sp: record.regs.sp().unwrap_or(0), regs: record.regs }]
+    vec![NativeFrame {
+        ip,
+        sp: record.regs.sp().unwrap_or(0),
+        regs: record.regs,
+    }]
 }
 
 fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeStack {
     unwind(record, until, |address| {
-        let Some(mapped) = process.space.at(address) else { return CodeAt::None };
+        let Some(mapped) = process.space.at(address) else {
+            return CodeAt::None;
+        };
         let elf = match &mapped.image {
             Image::Elf(elf) => elf,
             Image::Other(_) => return CodeAt::Unknown,
             Image::Dex(_) => return CodeAt::None,
         };
-        let Some(elf) = elf.contents() else { return CodeAt::Unknown };
+        let Some(elf) = elf.contents() else {
+            return CodeAt::Unknown;
+        };
         let module = elf.module.borrow_mut();
-        let offset = address.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);
+        let offset = address
+            .wrapping_sub(mapped.start)
+            .wrapping_add(mapped.pgoff);
         match module.address_of_offset(offset) {
             Some(address) => CodeAt::Module(module, address),
             None => CodeAt::Unknown,
@@ -129,11 +174,16 @@ fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeSt
 /// and whether the copy ends before they do.
 fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> (Vec<ManagedFrame>, bool) {
     let read = |address: u64, to: &mut [u8]| -> bool {
-        record.stack_at(address, to.len()).map(|bytes| to.copy_from_slice(bytes)).is_some()
+        record
+            .stack_at(address, to.len())
+            .map(|bytes| to.copy_from_slice(bytes))
+            .is_some()
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
     for (depth, frame) in native.frames.iter().enumerate() {
-        let Some((address, pc)) = registers(vm, frame, depth) else { continue };
+        let Some((address, pc)) = registers(vm, frame, depth) else {
+            continue;
+        };
         if managed.last().is_some_and(|last| last.addr >= address) {
             continue;
         }
@@ -151,26 +201,42 @@ fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> (Vec<ManagedFram
 }
 
 fn word_of_stack(record: &Record, address: u64) -> Option<u64> {
-    record.stack_at(address, 8)?.try_into().ok().map(u64::from_le_bytes)
+    record
+        .stack_at(address, 8)?
+        .try_into()
+        .ok()
+        .map(u64::from_le_bytes)
 }
 
 /// The frame's address and bytecode pc that an interpreter loop's registers hold.
 fn registers(vm: &Vm, frame: &NativeFrame, depth: usize) -> Option<(u64, u64)> {
-    let lookup = if depth == 0 { frame.ip } else { frame.ip.wrapping_sub(1) };
+    let lookup = if depth == 0 {
+        frame.ip
+    } else {
+        frame.ip.wrapping_sub(1)
+    };
     if vm.range(lookup) != Some(RANGE_BODY) {
         return None;
     }
     let address = frame.regs.get(u16::from(vm.layout.reg_frame))?;
     let pc = frame.regs.get(u16::from(vm.layout.reg_pc))?;
-    Some((address.wrapping_add_signed(i64::from(vm.layout.reg_frame_bias)), pc))
+    Some((
+        address.wrapping_add_signed(i64::from(vm.layout.reg_frame_bias)),
+        pc,
+    ))
 }
 
 /// A loop that called a helper need not have stored its pc; its register, restored by
 /// unwinding, is the exact one.
 fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
     for (depth, frame) in native.frames.iter().enumerate() {
-        let Some((address, pc)) = registers(vm, frame, depth) else { continue };
-        if let Some(found) = managed.iter_mut().find(|managed| managed.addr == address && !managed.is_quick()) {
+        let Some((address, pc)) = registers(vm, frame, depth) else {
+            continue;
+        };
+        if let Some(found) = managed
+            .iter_mut()
+            .find(|managed| managed.addr == address && !managed.is_quick())
+        {
             found.pc = pc;
             found.flags &= !frame_flags::RELATIVE;
         }
@@ -203,21 +269,39 @@ struct Chain<'a> {
 
 impl Chain<'_> {
     /// Native frames, and the managed ones that lie within them.
-    fn merge(&mut self, record: &Record, native: &NativeStack, managed: &[ManagedFrame], vm: Option<&Vm>, stack: Stack) {
+    fn merge(
+        &mut self,
+        record: &Record,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+        vm: Option<&Vm>,
+        stack: Stack,
+    ) {
         let read = |address: u64| word_of_stack(record, address);
         let mut rest = managed;
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
         for (depth, frame) in native.frames.iter().enumerate() {
-            while let Some((next, after)) = rest.split_first().filter(|(next, _)| depth > 0 && next.addr < frame.sp) {
+            while let Some((next, after)) = rest
+                .split_first()
+                .filter(|(next, _)| depth > 0 && next.addr < frame.sp)
+            {
                 // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
                 if !next.is_quick() || enclosing == Some(RANGE_BRIDGE) {
                     self.managed(next);
-                    inside = if next.is_quick() || next.is_outermost() { Inside::Edge } else { Inside::Fragment };
+                    inside = if next.is_quick() || next.is_outermost() {
+                        Inside::Edge
+                    } else {
+                        Inside::Fragment
+                    };
                 }
                 rest = after;
             }
-            let lookup = if depth == 0 { frame.ip } else { frame.ip.wrapping_sub(1) };
+            let lookup = if depth == 0 {
+                frame.ip
+            } else {
+                frame.ip.wrapping_sub(1)
+            };
             let kind = vm.and_then(|vm| vm.range(lookup));
             enclosing = kind;
             if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
@@ -247,7 +331,11 @@ impl Chain<'_> {
         if self.leaf {
             self.native(self.ip);
         }
-        if let Some(error) = native.stopped.as_ref().filter(|_| stack == Stack::Full || !rest.is_empty()) {
+        if let Some(error) = native
+            .stopped
+            .as_ref()
+            .filter(|_| stack == Stack::Full || !rest.is_empty())
+        {
             self.marker(Marker::Reason(reason(error)));
         }
         for frame in rest {
@@ -325,7 +413,12 @@ impl Chain<'_> {
         let pc = frame.regs.get(u16::from(vm.layout.reg_pc));
         let method = read(frame.sp).map(|pointer| self.process.method(pointer));
         match (pc, method) {
-            (Some(pc), Some(Method::Known { code: Some(code), .. })) if code.contains(&pc) => {
+            (
+                Some(pc),
+                Some(Method::Known {
+                    code: Some(code), ..
+                }),
+            ) if code.contains(&pc) => {
                 self.push(pc.wrapping_add(u64::from(!self.leaf)));
             }
             _ => {
@@ -346,15 +439,29 @@ impl Chain<'_> {
         match self.process.method(frame.method) {
             Method::Runtime => Ok(None),
             Method::Unknown => Err(Reason::UnknownMethod),
-            Method::Known { code: Some(code), .. } if frame.is_relative() => {
+            Method::Known {
+                code: Some(code), ..
+            } if frame.is_relative() => {
                 let pc = code.start.wrapping_add(frame.pc);
-                if code.contains(&pc) { Ok(Some(pc)) } else { Err(Reason::TornFrames) }
+                if code.contains(&pc) {
+                    Ok(Some(pc))
+                } else {
+                    Err(Reason::TornFrames)
+                }
             }
             // Compiled code of a method that has bytecode: its entry stands for it.
-            Method::Known { code: Some(code), .. } => Ok(Some(code.start)),
-            Method::Known { dex, index, code: None } => {
-                self.remap.slot(&dex, index).map(Some).ok_or(Reason::UnknownMethod)
-            }
+            Method::Known {
+                code: Some(code), ..
+            } => Ok(Some(code.start)),
+            Method::Known {
+                dex,
+                index,
+                code: None,
+            } => self
+                .remap
+                .slot(&dex, index)
+                .map(Some)
+                .ok_or(Reason::UnknownMethod),
         }
     }
 }

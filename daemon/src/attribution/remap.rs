@@ -47,8 +47,12 @@ impl RemapTable {
             name: marker.symbol().to_owned(),
         }));
         app.next = FIRST_METHOD;
-        let framework = RemapPart::new(Layer::Framework, "remap-framework.elf", FRAMEWORK_BASE..end)?;
-        Ok(Self { parts: [app, framework], slots: HashMap::new() })
+        let framework =
+            RemapPart::new(Layer::Framework, "remap-framework.elf", FRAMEWORK_BASE..end)?;
+        Ok(Self {
+            parts: [app, framework],
+            slots: HashMap::new(),
+        })
     }
 
     /// Its parts.
@@ -58,7 +62,9 @@ impl RemapTable {
 
     /// The part that an address lies in.
     pub fn part_at(&mut self, address: u64) -> Option<&mut RemapPart> {
-        self.parts.iter_mut().find(|part| part.range.contains(&address))
+        self.parts
+            .iter_mut()
+            .find(|part| part.range.contains(&address))
     }
 
     /// The address that stands for a method without bytecode. None: the range is full.
@@ -67,8 +73,14 @@ impl RemapTable {
         if let Some(known) = self.slots.get(&key) {
             return Some(*known);
         }
-        let part = self.parts.iter_mut().find(|part| part.layer == dex.layer.get())?;
-        let name = dex.dex.method_name(method).unwrap_or_else(|_| format!("{}@method{method}", hex(&dex.build_id)));
+        let part = self
+            .parts
+            .iter_mut()
+            .find(|part| part.layer == dex.layer.get())?;
+        let name = dex
+            .dex
+            .method_name(method)
+            .unwrap_or_else(|_| format!("{}@method{method}", hex(&dex.build_id)));
         let address = part.add(name)?;
         self.slots.insert(key, address);
         Some(address)
@@ -80,13 +92,27 @@ impl RemapPart {
         let mut build_id = [0; 20];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut build_id)?;
         let next = range.start;
-        Ok(Self { layer, file, range, build_id, names: Vec::new(), next, changed: true })
+        Ok(Self {
+            layer,
+            file,
+            range,
+            build_id,
+            names: Vec::new(),
+            next,
+            changed: true,
+        })
     }
 
     fn add(&mut self, name: String) -> Option<u64> {
         let address = self.next;
-        let next = address.checked_add(SLOT_SIZE).filter(|next| *next <= self.range.end)?;
-        self.names.push(Slot { offset: address.wrapping_sub(self.range.start), size: SLOT_SIZE, name });
+        let next = address
+            .checked_add(SLOT_SIZE)
+            .filter(|next| *next <= self.range.end)?;
+        self.names.push(Slot {
+            offset: address.wrapping_sub(self.range.start),
+            size: SLOT_SIZE,
+            name,
+        });
         self.next = next;
         self.changed = true;
         Some(address)
@@ -96,7 +122,8 @@ impl RemapPart {
     pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
         if self.changed && !self.names.is_empty() {
             let used = self.next.wrapping_sub(self.range.start);
-            Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?.write(&folder.join(self.file))?;
+            Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?
+                .write(&folder.join(self.file))?;
             self.changed = false;
         }
         Ok(())

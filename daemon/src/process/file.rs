@@ -45,7 +45,10 @@ fn open_regular(path: &Path) -> io::Result<File> {
     if !path.is_absolute() {
         return Err(io::Error::from(io::ErrorKind::NotFound));
     }
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
 }
 
 fn checked(file: File, inode: u64) -> io::Result<(File, FileKey)> {
@@ -53,22 +56,30 @@ fn checked(file: File, inode: u64) -> io::Result<(File, FileKey)> {
     if !meta.is_file() || meta.ino() != inode {
         return Err(io::Error::other("the path leads to another file by now"));
     }
-    let key =
-        FileKey { device: meta.dev(), inode, size: meta.len(), changed: (meta.mtime(), meta.mtime_nsec()) };
+    let key = FileKey {
+        device: meta.dev(),
+        inode,
+        size: meta.len(),
+        changed: (meta.mtime(), meta.mtime_nsec()),
+    };
     Ok((file, key))
 }
 
 /// Whether the file has the first bytes of a dex file at `offset`.
 pub fn is_dex(file: &File, offset: u64) -> bool {
     let mut magic = [0; 8];
-    file.read_exact_at(&mut magic, offset).is_ok() && magic.starts_with(b"dex\n") && magic.ends_with(b"\0")
+    file.read_exact_at(&mut magic, offset).is_ok()
+        && magic.starts_with(b"dex\n")
+        && magic.ends_with(b"\0")
 }
 
 /// Reads the file from `offset` on; no mapping, because a file that shrinks would kill the reader.
 pub fn read(file: &File, offset: u64) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len().saturating_sub(offset);
     if len > MAX_FILE {
-        return Err(io::Error::other(format!("{len} bytes are more than a profiler reads")));
+        return Err(io::Error::other(format!(
+            "{len} bytes are more than a profiler reads"
+        )));
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
     let mut filled = 0;

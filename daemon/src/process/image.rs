@@ -34,13 +34,21 @@ pub struct Elf {
 
 impl ElfImage {
     fn new(file: File, path: &Path) -> Self {
-        Self { path: path.to_owned(), file: Some(file), contents: OnceCell::new() }
+        Self {
+            path: path.to_owned(),
+            file: Some(file),
+            contents: OnceCell::new(),
+        }
     }
 
     /// An ELF file that is nowhere but in memory.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Self {
         let contents = OnceCell::from(parse_or_say(bytes, path));
-        Self { path: path.to_owned(), file: None, contents }
+        Self {
+            path: path.to_owned(),
+            file: None,
+            contents,
+        }
     }
 
     /// What is in it; None: it cannot be read, which has been said.
@@ -56,8 +64,14 @@ impl ElfImage {
 
     /// Its name is that of a VM's library, whatever build of it this is.
     pub fn is_vm_library(&self) -> bool {
-        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        ["libart.so", "libartd.so"].iter().any(|vm| name.starts_with(vm))
+        let name = self
+            .path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        ["libart.so", "libartd.so"]
+            .iter()
+            .any(|vm| name.starts_with(vm))
     }
 }
 
@@ -66,9 +80,20 @@ fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> 
         let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
         let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
         let module = RefCell::new(Module::of(&file));
-        Ok(Elf { module, build: builds::lookup(&build_id), build_id })
+        Ok(Elf {
+            module,
+            build: builds::lookup(&build_id),
+            build_id,
+        })
     };
-    parse().inspect_err(|reason| tracing::warn!("{}: {reason}; its frames stay without names", path.display())).ok()
+    parse()
+        .inspect_err(|reason| {
+            tracing::warn!(
+                "{}: {reason}; its frames stay without names",
+                path.display()
+            )
+        })
+        .ok()
 }
 
 /// A dex file.
@@ -108,7 +133,11 @@ impl DexImage {
 fn layer_of_path(path: &Path) -> Layer {
     let system = ["/system/framework/", "/system_ext/framework/", "/apex/"];
     let named_boot = path.file_name().is_some_and(|name| name == "boot.dex");
-    if named_boot || system.iter().any(|prefix| path.starts_with(prefix)) { Layer::Framework } else { Layer::App }
+    if named_boot || system.iter().any(|prefix| path.starts_with(prefix)) {
+        Layer::Framework
+    } else {
+        Layer::App
+    }
 }
 
 /// What a mapping shows.
@@ -187,5 +216,7 @@ impl Images {
 
 fn load_dex(file: &File, offset: u64, path: &Path) -> Result<Image, String> {
     let bytes = file::read(file, offset).map_err(|error| error.to_string())?;
-    DexImage::parse(bytes, path).map(|dex| Image::Dex(Rc::new(dex))).map_err(|error| error.to_string())
+    DexImage::parse(bytes, path)
+        .map(|dex| Image::Dex(Rc::new(dex)))
+        .map_err(|error| error.to_string())
 }

@@ -72,7 +72,11 @@ impl Process {
 
     /// Takes in the memory map as it is now. A process that has ended is left as it was.
     pub fn read_maps(&mut self, images: &mut Images) {
-        let Ok(maps) = procfs::process::Process::new(self.pid as i32).and_then(|process| process.maps()) else { return };
+        let Ok(maps) =
+            procfs::process::Process::new(self.pid as i32).and_then(|process| process.maps())
+        else {
+            return;
+        };
         for map in maps {
             let path = match &map.pathname {
                 procfs::process::MMapPath::Path(path) => path.to_string_lossy().into_owned(),
@@ -80,15 +84,18 @@ impl Process {
                 procfs::process::MMapPath::Anonymous => "//anon".to_owned(),
                 _ => String::new(),
             };
-            self.map(images, &MappedFile {
-                pid: self.pid,
-                start: map.address.0,
-                end: map.address.1,
-                pgoff: map.offset,
-                inode: map.inode,
-                executable: map.perms.contains(procfs::process::MMPermissions::EXECUTE),
-                path: &path,
-            });
+            self.map(
+                images,
+                &MappedFile {
+                    pid: self.pid,
+                    start: map.address.0,
+                    end: map.address.1,
+                    pgoff: map.offset,
+                    inode: map.inode,
+                    executable: map.perms.contains(procfs::process::MMPermissions::EXECUTE),
+                    path: &path,
+                },
+            );
         }
     }
 
@@ -100,14 +107,24 @@ impl Process {
             self.tunnels.push(tunnel);
             return true;
         }
-        let image = if mapped.path == "[vdso]" { self.vdso(mapped) } else { images.get(mapped) };
+        let image = if mapped.path == "[vdso]" {
+            self.vdso(mapped)
+        } else {
+            images.get(mapped)
+        };
         let Some(image) = image else {
             self.space.remove(mapped.start, mapped.end);
             return false;
         };
         let may_be_vm = matches!(&image, Image::Elf(elf) if elf.is_vm_library());
         let (start, end, pgoff) = (mapped.start, mapped.end, mapped.pgoff);
-        self.space.insert(Mapped { start, end, pgoff, image, recorded: false });
+        self.space.insert(Mapped {
+            start,
+            end,
+            pgoff,
+            image,
+            recorded: false,
+        });
         may_be_vm
     }
 
@@ -115,10 +132,18 @@ impl Process {
     fn vdso(&self, mapped: &MappedFile<'_>) -> Option<Image> {
         /// The vdso is a page or two.
         const MAX_VDSO: u64 = 1 << 16;
-        let len = mapped.end.checked_sub(mapped.start).filter(|len| *len <= MAX_VDSO)?;
+        let len = mapped
+            .end
+            .checked_sub(mapped.start)
+            .filter(|len| *len <= MAX_VDSO)?;
         let mut bytes = vec![0; usize::try_from(len).ok()?];
-        ProcessMemory::new(self.pid).read(mapped.start, &mut bytes).ok()?;
-        Some(Image::Elf(Rc::new(ElfImage::from_bytes(&bytes, std::path::Path::new(mapped.path)))))
+        ProcessMemory::new(self.pid)
+            .read(mapped.start, &mut bytes)
+            .ok()?;
+        Some(Image::Elf(Rc::new(ElfImage::from_bytes(
+            &bytes,
+            std::path::Path::new(mapped.path),
+        ))))
     }
 
     /// Looks for a VM; true: there is one now that was not known before.
@@ -164,13 +189,16 @@ impl Process {
     pub fn vm_directory(&self) -> Option<std::path::PathBuf> {
         let library = self.elf_images().find(|elf| elf.is_vm_library())?;
         let parent = library.path.parent()?;
-        let own = parent.file_name().is_some_and(|name| name == "android") || parent.starts_with("/apex");
+        let own =
+            parent.file_name().is_some_and(|name| name == "android") || parent.starts_with("/apex");
         own.then(|| parent.to_owned())
     }
 
     /// Whether code of the VM is in this image.
     pub fn is_vm_image(&self, elf: &ElfImage) -> bool {
-        let Some(vm) = &self.vm else { return elf.is_vm_library() };
+        let Some(vm) = &self.vm else {
+            return elf.is_vm_library();
+        };
         self.space.iter().any(|mapped| {
             matches!(&mapped.image, Image::Elf(image) if std::ptr::eq(image.as_ref(), elf))
                 && vm.has_code_in(mapped.start, mapped.end)
@@ -194,13 +222,20 @@ impl Process {
     /// file shows.
     fn take_in_codes(&mut self, _images: &mut Images, vm: &Vm) {
         for code in &vm.codes {
-            if self.space.at(code.start).is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_))) {
+            if self
+                .space
+                .at(code.start)
+                .is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_)))
+            {
                 self.take_in_memory(code.start, code.size, &code.location);
             }
-            if let Some(Mapped { image: Image::Dex(dex), .. }) = self.space.at(code.start) {
-                if code.flags & CODE_BOOT != 0 {
-                    dex.layer.set(varid_recording::Layer::Framework);
-                }
+            if let Some(Mapped {
+                image: Image::Dex(dex),
+                ..
+            }) = self.space.at(code.start)
+                && code.flags & CODE_BOOT != 0
+            {
+                dex.layer.set(varid_recording::Layer::Framework);
             }
         }
     }
@@ -209,10 +244,18 @@ impl Process {
     fn take_in_memory(&mut self, start: u64, size: u64, location: &str) {
         /// No dex file is larger; a tunnel that says so lies.
         const MAX_DEX: u64 = 1 << 28;
-        let Some(size) = usize::try_from(size).ok().filter(|size| *size as u64 <= MAX_DEX) else { return };
+        let Some(size) = usize::try_from(size)
+            .ok()
+            .filter(|size| *size as u64 <= MAX_DEX)
+        else {
+            return;
+        };
         let mut bytes = vec![0; size];
         if let Err(error) = ProcessMemory::new(self.pid).read(start, &mut bytes) {
-            tracing::warn!("process {}: cannot read the dex file '{location}' at {start:#x}: {error}", self.pid);
+            tracing::warn!(
+                "process {}: cannot read the dex file '{location}' at {start:#x}: {error}",
+                self.pid
+            );
             return;
         }
         match DexImage::parse(bytes, std::path::Path::new(location)) {
@@ -223,7 +266,9 @@ impl Process {
                 image: Image::Dex(Rc::new(dex)),
                 recorded: false,
             }),
-            Err(error) => tracing::warn!("process {}: '{location}' at {start:#x}: {error}", self.pid),
+            Err(error) => {
+                tracing::warn!("process {}: '{location}' at {start:#x}: {error}", self.pid)
+            }
         }
     }
 
@@ -245,7 +290,10 @@ impl Process {
 
     /// The process runs another program now.
     pub fn exec(&mut self) {
-        *self = Self { namespaced: self.namespaced, ..Self::new(self.pid) };
+        *self = Self {
+            namespaced: self.namespaced,
+            ..Self::new(self.pid)
+        };
     }
 
     /// What a method pointer stands for; read from the process the first time it is seen.
@@ -253,7 +301,9 @@ impl Process {
         if let Some(known) = self.methods.get(&pointer) {
             return known.clone();
         }
-        let Some(vm) = &self.vm else { return Method::Unknown };
+        let Some(vm) = &self.vm else {
+            return Method::Unknown;
+        };
         let method = match resolve_method(&vm.layout, &ProcessMemory::new(self.pid), pointer) {
             Ok(Some(id)) => self.place(&id),
             Ok(None) => Method::Runtime,
@@ -271,12 +321,22 @@ impl Process {
 
     /// The method's place in a mapped dex file, if the two agree.
     fn place(&self, id: &MethodId) -> Method {
-        let Some(Mapped { image: Image::Dex(dex), .. }) = self.space.at(id.dex_begin) else { return Method::Unknown };
+        let Some(Mapped {
+            image: Image::Dex(dex),
+            ..
+        }) = self.space.at(id.dex_begin)
+        else {
+            return Method::Unknown;
+        };
         if id.method_index >= dex.dex.method_count() {
             return Method::Unknown;
         }
         if id.code_off == 0 {
-            return Method::Known { dex: dex.clone(), index: id.method_index, code: None };
+            return Method::Known {
+                dex: dex.clone(),
+                index: id.method_index,
+                code: None,
+            };
         }
         // A code_item's instructions follow its header of 16 bytes.
         let offset = id.code_off.wrapping_add(16);
@@ -284,7 +344,11 @@ impl Process {
             Some(method) if method.code.start == offset => {
                 let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));
                 let code = address(method.code.start)..address(method.code.end);
-                Method::Known { dex: dex.clone(), index: id.method_index, code: Some(code) }
+                Method::Known {
+                    dex: dex.clone(),
+                    index: id.method_index,
+                    code: Some(code),
+                }
             }
             _ => Method::Unknown,
         }
@@ -293,13 +357,20 @@ impl Process {
 
 fn is_tunnel(path: &str) -> bool {
     let path = path.trim_end_matches(" (deleted)");
-    path.strip_prefix("/memfd:").or_else(|| path.rsplit('/').next()).is_some_and(|name| name.starts_with(NAME))
+    path.strip_prefix("/memfd:")
+        .or_else(|| path.rsplit('/').next())
+        .is_some_and(|name| name.starts_with(NAME))
 }
 
 /// Whether the process sees itself by other ids than we do.
 fn is_namespaced(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/status"))
         .ok()
-        .and_then(|status| status.lines().find_map(|line| line.strip_prefix("NSpid:").map(|ids| ids.split_whitespace().count() > 1)))
+        .and_then(|status| {
+            status.lines().find_map(|line| {
+                line.strip_prefix("NSpid:")
+                    .map(|ids| ids.split_whitespace().count() > 1)
+            })
+        })
         .unwrap_or(false)
 }

@@ -27,7 +27,11 @@ pub struct AddressSpace {
 impl AddressSpace {
     /// The mapping of an address.
     pub fn at(&self, address: u64) -> Option<&Mapped> {
-        self.by_start.range(..=address).next_back().map(|(_, mapped)| mapped).filter(|mapped| address < mapped.end)
+        self.by_start
+            .range(..=address)
+            .next_back()
+            .map(|(_, mapped)| mapped)
+            .filter(|mapped| address < mapped.end)
     }
 
     /// The same, to note that it has been recorded.
@@ -54,23 +58,47 @@ impl AddressSpace {
 
     /// Nothing is known of these addresses any more.
     pub fn remove(&mut self, start: u64, end: u64) {
-        let overlapping: Vec<u64> =
-            self.by_start.range(..end).rev().take_while(|(_, old)| old.end > start).map(|(key, _)| *key).collect();
+        let overlapping: Vec<u64> = self
+            .by_start
+            .range(..end)
+            .rev()
+            .take_while(|(_, old)| old.end > start)
+            .map(|(key, _)| *key)
+            .collect();
         for key in overlapping {
-            let Some(old) = self.by_start.remove(&key) else { continue };
+            let Some(old) = self.by_start.remove(&key) else {
+                continue;
+            };
             if old.start < start {
-                self.by_start.insert(old.start, Mapped { end: start, recorded: false, ..old.clone() });
+                self.by_start.insert(
+                    old.start,
+                    Mapped {
+                        end: start,
+                        recorded: false,
+                        ..old.clone()
+                    },
+                );
             }
             if old.end > end {
                 let pgoff = old.pgoff.wrapping_add(end.wrapping_sub(old.start));
-                self.by_start.insert(end, Mapped { start: end, pgoff, recorded: false, ..old });
+                self.by_start.insert(
+                    end,
+                    Mapped {
+                        start: end,
+                        pgoff,
+                        recorded: false,
+                        ..old
+                    },
+                );
             }
         }
     }
 
     /// Nothing has been recorded yet: another process has taken these mappings over.
     pub fn forget_recorded(&mut self) {
-        self.by_start.values_mut().for_each(|mapped| mapped.recorded = false);
+        self.by_start
+            .values_mut()
+            .for_each(|mapped| mapped.recorded = false);
     }
 }
 
@@ -81,16 +109,32 @@ mod tests {
     use std::path::Path;
 
     fn mapped(start: u64, end: u64) -> Mapped {
-        Mapped { start, end, pgoff: start, image: Image::Other(Path::new("x").into()), recorded: true }
+        Mapped {
+            start,
+            end,
+            pgoff: start,
+            image: Image::Other(Path::new("x").into()),
+            recorded: true,
+        }
     }
 
     #[test]
     fn a_mapping_in_the_middle_splits_what_was_there() {
         let mut space = AddressSpace::default();
         space.insert(mapped(0x1000, 0x5000));
-        space.insert(Mapped { pgoff: 0, ..mapped(0x2000, 0x3000) });
+        space.insert(Mapped {
+            pgoff: 0,
+            ..mapped(0x2000, 0x3000)
+        });
         let found: Vec<_> = space.iter().map(|m| (m.start, m.end, m.pgoff)).collect();
-        assert_eq!(found, [(0x1000, 0x2000, 0x1000), (0x2000, 0x3000, 0), (0x3000, 0x5000, 0x3000)]);
+        assert_eq!(
+            found,
+            [
+                (0x1000, 0x2000, 0x1000),
+                (0x2000, 0x3000, 0),
+                (0x3000, 0x5000, 0x3000)
+            ]
+        );
         assert!(space.at(0x0fff).is_none() && space.at(0x5000).is_none());
         assert_eq!(space.at(0x4fff).unwrap().start, 0x3000);
         space.remove(0, 0x10000);
@@ -105,12 +149,17 @@ mod tests {
 
     fn changes() -> impl Strategy<Value = Vec<Change>> {
         let what = prop::option::weighted(0.7, (0u64..1000, 0u64..4));
-        prop::collection::vec((0u64..64, 0u64..24, what), 0..24)
-            .prop_map(|all| all.into_iter().map(|(start, len, what)| (start, (start + len).min(64), what)).collect())
+        prop::collection::vec((0u64..64, 0u64..24, what), 0..24).prop_map(|all| {
+            all.into_iter()
+                .map(|(start, len, what)| (start, (start + len).min(64), what))
+                .collect()
+        })
     }
 
     fn file(mapped: &Mapped) -> u64 {
-        let Image::Other(path) = &mapped.image else { panic!("no other image is mapped here") };
+        let Image::Other(path) = &mapped.image else {
+            panic!("no other image is mapped here")
+        };
         path.to_str().unwrap().parse().unwrap()
     }
 

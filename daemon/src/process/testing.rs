@@ -10,7 +10,11 @@ const NOBODY: u32 = 0x3fff_fff0;
 impl Process {
     /// A process of which only this is known.
     pub fn made_up(space: AddressSpace, vm: Option<Vm>) -> Self {
-        Self { space, vm, ..Self::new(NOBODY) }
+        Self {
+            space,
+            vm,
+            ..Self::new(NOBODY)
+        }
     }
 
     /// What a method pointer stands for from now on.
@@ -21,12 +25,21 @@ impl Process {
 
 /// Maps an image.
 pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
-    Mapped { start, end: start + len, pgoff, image, recorded: false }
+    Mapped {
+        start,
+        end: start + len,
+        pgoff,
+        image,
+        recorded: false,
+    }
 }
 
 /// A library from its bytes.
 pub fn elf(bytes: &[u8]) -> Image {
-    Image::Elf(Rc::new(ElfImage::from_bytes(bytes, Path::new("/test/library.so"))))
+    Image::Elf(Rc::new(ElfImage::from_bytes(
+        bytes,
+        Path::new("/test/library.so"),
+    )))
 }
 
 /// The dex file that the symbolizer's tests keep.

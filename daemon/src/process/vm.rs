@@ -60,12 +60,19 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
             Ok(description) => return Found::Vm(Box::new(Vm::described(description))),
             // Nothing is left to be read, or to be said, of a process that has ended.
             Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,
-            Err(error) => problem = Some(format!("its tunnel at {start:#x} is not usable: {error}")),
+            Err(error) => {
+                problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
+            }
         }
     }
     for mapped in space.iter() {
-        let Image::Elf(image) = &mapped.image else { continue };
-        let Some(elf) = Some(image).filter(|image| image.is_vm_library()).and_then(|image| image.contents()) else {
+        let Image::Elf(image) = &mapped.image else {
+            continue;
+        };
+        let Some(elf) = Some(image)
+            .filter(|image| image.is_vm_library())
+            .and_then(|image| image.contents())
+        else {
             continue;
         };
         let Some(build) = elf.build else {
@@ -76,13 +83,20 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
             ));
             continue;
         };
-        let Some(load_base) = elf.module.borrow().address_of_offset(mapped.pgoff).map(|at| mapped.start.wrapping_sub(at))
+        let Some(load_base) = elf
+            .module
+            .borrow()
+            .address_of_offset(mapped.pgoff)
+            .map(|at| mapped.start.wrapping_sub(at))
         else {
             continue;
         };
         let word = |address| {
             let mut word = [0; 8];
-            memory.read(address, &mut word).ok().map(|()| u64::from_le_bytes(word))
+            memory
+                .read(address, &mut word)
+                .ok()
+                .map(|()| u64::from_le_bytes(word))
         };
         match build.layout(load_base, word) {
             Ok(layout) => {
@@ -124,14 +138,21 @@ impl Vm {
 
     /// Whether any of the VM's code lies between these addresses.
     pub fn has_code_in(&self, start: u64, end: u64) -> bool {
-        self.ranges.iter().any(|range| range.start < end && range.end > start)
+        self.ranges
+            .iter()
+            .any(|range| range.start < end && range.end > start)
     }
 
     /// What the shim is told about the process.
     pub fn target(&self, flags: u32) -> Target {
-        let body = self.ranges.iter().find(|range| range.kind == abi::RANGE_BODY);
+        let body = self
+            .ranges
+            .iter()
+            .find(|range| range.kind == abi::RANGE_BODY);
         let index = |register: u8| {
-            dwarf_to_index(u16::from(register)).and_then(|index| u8::try_from(index).ok()).unwrap_or(NO_REG)
+            dwarf_to_index(u16::from(register))
+                .and_then(|index| u8::try_from(index).ok())
+                .unwrap_or(NO_REG)
         };
         Target {
             layout: Layout {
@@ -151,6 +172,11 @@ impl Vm {
 impl Vm {
     /// A VM as its tunnel might describe it.
     pub fn made_up(layout: Layout, ranges: Vec<Range>) -> Self {
-        Self { layout, ranges, codes: Vec::new(), known_by: KnownBy::Tunnel }
+        Self {
+            layout,
+            ranges,
+            codes: Vec::new(),
+            known_by: KnownBy::Tunnel,
+        }
     }
 }

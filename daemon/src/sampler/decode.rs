@@ -15,11 +15,26 @@ pub enum RingEvent {
     /// A file or memory was mapped.
     Mmap(Mmap),
     /// A thread took a name; `exec`: because it runs a new program.
-    Comm { pid: u32, tid: u32, exec: bool, name: String },
+    Comm {
+        pid: u32,
+        tid: u32,
+        exec: bool,
+        name: String,
+    },
     /// A process or thread was forked.
-    Fork { pid: u32, ppid: u32, tid: u32, ptid: u32 },
+    Fork {
+        pid: u32,
+        ppid: u32,
+        tid: u32,
+        ptid: u32,
+    },
     /// A process or thread ended.
-    Exit { pid: u32, ppid: u32, tid: u32, ptid: u32 },
+    Exit {
+        pid: u32,
+        ppid: u32,
+        tid: u32,
+        ptid: u32,
+    },
     /// Records that the kernel had no room for.
     Lost(u64),
     /// The event was stopped for a while because it came too often.
@@ -71,7 +86,10 @@ pub enum SampleKind {
 
 /// What the stack-copying source asks the kernel for.
 pub const STACK_COPY_SAMPLE: u64 = COMMON_SAMPLE
-    | (perf::PERF_SAMPLE_IP | perf::PERF_SAMPLE_PERIOD | perf::PERF_SAMPLE_CALLCHAIN | perf::PERF_SAMPLE_REGS_USER
+    | (perf::PERF_SAMPLE_IP
+        | perf::PERF_SAMPLE_PERIOD
+        | perf::PERF_SAMPLE_CALLCHAIN
+        | perf::PERF_SAMPLE_REGS_USER
         | perf::PERF_SAMPLE_STACK_USER) as u64;
 
 /// Bit mask of the registers of a record, for `sample_regs_user`.
@@ -114,11 +132,22 @@ pub fn decode(bytes: &[u8], kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamp
             name: reader.text(),
         },
         perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
-            let (pid, ppid, tid, ptid) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+            let (pid, ppid, tid, ptid) =
+                (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
             if kind == perf::PERF_RECORD_FORK {
-                RingEvent::Fork { pid, ppid, tid, ptid }
+                RingEvent::Fork {
+                    pid,
+                    ppid,
+                    tid,
+                    ptid,
+                }
             } else {
-                RingEvent::Exit { pid, ppid, tid, ptid }
+                RingEvent::Exit {
+                    pid,
+                    ppid,
+                    tid,
+                    ptid,
+                }
             }
         }
         perf::PERF_RECORD_LOST => {
@@ -130,21 +159,40 @@ pub fn decode(bytes: &[u8], kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamp
         _ => return None,
     };
     // sample_id_all: pid, tid, time, cpu, reserved, identifier.
-    let trailer = bytes.len().checked_sub(32).and_then(|at| bytes.get(at + 8..))?;
-    Some(Stamped { time: Reader(trailer).u64()?, event })
+    let trailer = bytes
+        .len()
+        .checked_sub(32)
+        .and_then(|at| bytes.get(at + 8..))?;
+    Some(Stamped {
+        time: Reader(trailer).u64()?,
+        event,
+    })
 }
 
-fn decode_sample(bytes: &[u8], mut reader: Reader<'_>, kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamped> {
+fn decode_sample(
+    bytes: &[u8],
+    mut reader: Reader<'_>,
+    kind_of: impl Fn(u64) -> SampleKind,
+) -> Option<Stamped> {
     let kind = kind_of(reader.u64()?);
-    let ip = if kind == SampleKind::Shim { 0 } else { reader.u64()? };
+    let ip = if kind == SampleKind::Shim {
+        0
+    } else {
+        reader.u64()?
+    };
     let (pid, tid, time) = (reader.u32()?, reader.u32()?, reader.u64()?);
     let cpu = reader.u32()?;
     reader.u32()?;
     let event = match kind {
         SampleKind::Shim => {
             let len = reader.u32()? as usize;
-            let record = Record::decode(reader.take(len)?).inspect_err(|error| tracing::error!(%error)).ok()?;
-            return Some(Stamped { time: record.time, event: RingEvent::Sample(Box::new(record)) });
+            let record = Record::decode(reader.take(len)?)
+                .inspect_err(|error| tracing::error!(%error))
+                .ok()?;
+            return Some(Stamped {
+                time: record.time,
+                event: RingEvent::Sample(Box::new(record)),
+            });
         }
         SampleKind::Raw => RingEvent::Raw(bytes.to_vec()),
         SampleKind::StackCopy => {
@@ -223,7 +271,11 @@ impl<'a> Reader<'a> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
     fn text(&mut self) -> String {
-        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        let end = self
+            .0
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(self.0.len());
         String::from_utf8_lossy(self.0.get(..end).unwrap_or_default()).into_owned()
     }
 }

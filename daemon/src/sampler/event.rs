@@ -31,19 +31,71 @@ pub struct Event {
 
 /// The events that the kernel itself names (linux/perf_event.h).
 const EVENTS: &[(&str, u32, u32)] = &[
-    ("cycles", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
-    ("cpu-cycles", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
-    ("instructions", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_INSTRUCTIONS),
-    ("cache-references", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_CACHE_REFERENCES),
-    ("cache-misses", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_CACHE_MISSES),
-    ("branches", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_BRANCH_INSTRUCTIONS),
-    ("branch-misses", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_BRANCH_MISSES),
-    ("bus-cycles", perf::PERF_TYPE_HARDWARE, perf::PERF_COUNT_HW_BUS_CYCLES),
-    ("cpu-clock", perf::PERF_TYPE_SOFTWARE, perf::PERF_COUNT_SW_CPU_CLOCK),
-    ("task-clock", perf::PERF_TYPE_SOFTWARE, perf::PERF_COUNT_SW_TASK_CLOCK),
-    ("page-faults", perf::PERF_TYPE_SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS),
-    ("context-switches", perf::PERF_TYPE_SOFTWARE, perf::PERF_COUNT_SW_CONTEXT_SWITCHES),
-    ("cpu-migrations", perf::PERF_TYPE_SOFTWARE, perf::PERF_COUNT_SW_CPU_MIGRATIONS),
+    (
+        "cycles",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_CPU_CYCLES,
+    ),
+    (
+        "cpu-cycles",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_CPU_CYCLES,
+    ),
+    (
+        "instructions",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_INSTRUCTIONS,
+    ),
+    (
+        "cache-references",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_CACHE_REFERENCES,
+    ),
+    (
+        "cache-misses",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_CACHE_MISSES,
+    ),
+    (
+        "branches",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+    ),
+    (
+        "branch-misses",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_BRANCH_MISSES,
+    ),
+    (
+        "bus-cycles",
+        perf::PERF_TYPE_HARDWARE,
+        perf::PERF_COUNT_HW_BUS_CYCLES,
+    ),
+    (
+        "cpu-clock",
+        perf::PERF_TYPE_SOFTWARE,
+        perf::PERF_COUNT_SW_CPU_CLOCK,
+    ),
+    (
+        "task-clock",
+        perf::PERF_TYPE_SOFTWARE,
+        perf::PERF_COUNT_SW_TASK_CLOCK,
+    ),
+    (
+        "page-faults",
+        perf::PERF_TYPE_SOFTWARE,
+        perf::PERF_COUNT_SW_PAGE_FAULTS,
+    ),
+    (
+        "context-switches",
+        perf::PERF_TYPE_SOFTWARE,
+        perf::PERF_COUNT_SW_CONTEXT_SWITCHES,
+    ),
+    (
+        "cpu-migrations",
+        perf::PERF_TYPE_SOFTWARE,
+        perf::PERF_COUNT_SW_CPU_MIGRATIONS,
+    ),
 ];
 
 impl Event {
@@ -58,10 +110,17 @@ impl Event {
         let known = EVENTS.iter().find(|(known, ..)| *known == name);
         let (_, kind, config) = known.ok_or_else(|| SamplerError::UnknownEvent {
             event: text.to_owned(),
-            known: EVENTS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", "),
+            known: EVENTS
+                .iter()
+                .map(|(name, ..)| *name)
+                .collect::<Vec<_>>()
+                .join(", "),
         })?;
         if let Some(unknown) = modifiers.chars().find(|c| !"uk".contains(*c)) {
-            return Err(SamplerError::UnknownModifier { event: text.to_owned(), modifier: unknown });
+            return Err(SamplerError::UnknownModifier {
+                event: text.to_owned(),
+                modifier: unknown,
+            });
         }
         let only = |c| modifiers.contains(c) && modifiers.len() == 1;
         Ok(Self {
@@ -82,7 +141,10 @@ impl Event {
             exclude_user: false,
             exclude_kernel: false,
         };
-        Self::parse("cycles").ok().filter(|cycles| cycles.opens()).unwrap_or(cpu_clock)
+        Self::parse("cycles")
+            .ok()
+            .filter(|cycles| cycles.opens())
+            .unwrap_or(cpu_clock)
     }
 
     /// Whether this process may count the event in its own user code.
@@ -112,7 +174,9 @@ impl Event {
 
 /// What every record of every event of ours ends with (`sample_id_all`), and samples begin
 /// with: this is what `decode` relies on.
-pub const COMMON_SAMPLE: u64 = (perf::PERF_SAMPLE_IDENTIFIER | perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME
+pub const COMMON_SAMPLE: u64 = (perf::PERF_SAMPLE_IDENTIFIER
+    | perf::PERF_SAMPLE_TID
+    | perf::PERF_SAMPLE_TIME
     | perf::PERF_SAMPLE_CPU) as u64;
 
 /// An attribute with the common settings.
@@ -145,7 +209,11 @@ pub fn open(attr: &mut perf::perf_event_attr, pid: i32, cpu: i32) -> std::io::Re
 
 /// The frequency that the kernel allows at most.
 pub fn max_frequency() -> Option<u64> {
-    fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?.trim().parse().ok()
+    fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -158,7 +226,15 @@ mod tests {
         assert!(user.exclude_kernel && !user.exclude_user);
         let both = Event::parse("cycles:uk").unwrap();
         assert!(!both.exclude_kernel && !both.exclude_user);
-        assert!(matches!(Event::parse("cycles:x"), Err(SamplerError::UnknownModifier { modifier: 'x', .. })));
-        assert!(Event::parse("no-such").unwrap_err().to_string().contains("cpu-clock"));
+        assert!(matches!(
+            Event::parse("cycles:x"),
+            Err(SamplerError::UnknownModifier { modifier: 'x', .. })
+        ));
+        assert!(
+            Event::parse("no-such")
+                .unwrap_err()
+                .to_string()
+                .contains("cpu-clock")
+        );
     }
 }

@@ -30,7 +30,9 @@ pub enum SamplerError {
         known: String,
     },
     /// No such modifier.
-    #[error("unknown modifier '{modifier}' of event '{event}': 'u' (user) and 'k' (kernel) are known")]
+    #[error(
+        "unknown modifier '{modifier}' of event '{event}': 'u' (user) and 'k' (kernel) are known"
+    )]
     UnknownModifier {
         /// As it was given.
         event: String,
@@ -50,7 +52,9 @@ pub enum SamplerError {
         source: io::Error,
     },
     /// A ring cannot be mapped.
-    #[error("cannot map a ring of {pages} pages on CPU {cpu}: {source}. Raise /proc/sys/kernel/perf_event_mlock_kb or the memlock limit")]
+    #[error(
+        "cannot map a ring of {pages} pages on CPU {cpu}: {source}. Raise /proc/sys/kernel/perf_event_mlock_kb or the memlock limit"
+    )]
     Map {
         /// The CPU.
         cpu: u32,
@@ -182,16 +186,26 @@ impl Sampler {
         if self.options.keep_raw {
             attr = self.raw_attr();
         }
-        let owner = open(&mut attr, -1, cpu as i32).map_err(|source| self.open_error(cpu, None, source))?;
+        let owner =
+            open(&mut attr, -1, cpu as i32).map_err(|source| self.open_error(cpu, None, source))?;
         let ring = self.map_ring(cpu, &owner)?;
-        let mut attr = base_attr(perf::PERF_TYPE_SOFTWARE, u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT));
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
+        );
         attr.sample_type |= perf::PERF_SAMPLE_RAW as u64;
         attr.__bindgen_anon_1.sample_period = 1;
-        let output = open(&mut attr, -1, cpu as i32).map_err(|source| self.open_error(cpu, None, source))?;
+        let output =
+            open(&mut attr, -1, cpu as i32).map_err(|source| self.open_error(cpu, None, source))?;
         redirect(cpu, &output, &owner)?;
         shim.attach(cpu, owner.as_fd(), output.as_fd())?;
         self.outputs.push(identifier(cpu, &output)?);
-        Ok(Cpu { cpu, ring, owner, others: vec![output] })
+        Ok(Cpu {
+            cpu,
+            ring,
+            owner,
+            others: vec![output],
+        })
     }
 
     fn sampling_attr(&self) -> perf::perf_event_attr {
@@ -211,12 +225,21 @@ impl Sampler {
 
     /// A ring that events of threads will share.
     fn open_dummy(&mut self, cpu: u32) -> Result<Cpu, SamplerError> {
-        let mut attr = base_attr(perf::PERF_TYPE_SOFTWARE, u64::from(perf::PERF_COUNT_SW_DUMMY));
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
         attr.set_exclude_kernel(1);
         watermark(&mut attr, 16);
-        let owner = open(&mut attr, 0, cpu as i32).map_err(|source| self.open_error(cpu, None, source))?;
+        let owner =
+            open(&mut attr, 0, cpu as i32).map_err(|source| self.open_error(cpu, None, source))?;
         let ring = self.map_ring(cpu, &owner)?;
-        Ok(Cpu { cpu, ring, owner, others: Vec::new() })
+        Ok(Cpu {
+            cpu,
+            ring,
+            owner,
+            others: Vec::new(),
+        })
     }
 
     fn map_ring(&self, cpu: u32, owner: &OwnedFd) -> Result<Ring, SamplerError> {
@@ -237,7 +260,12 @@ impl Sampler {
     }
 
     fn open_error(&self, cpu: u32, thread: Option<u32>, source: io::Error) -> SamplerError {
-        SamplerError::Open { event: self.options.event.name.clone(), cpu, thread, source }
+        SamplerError::Open {
+            event: self.options.event.name.clone(),
+            cpu,
+            thread,
+            source,
+        }
     }
 
     /// Tells the shim what it may look at in a process.
@@ -250,8 +278,15 @@ impl Sampler {
     }
 
     fn with_options(&self, target: &Target) -> Target {
-        let keep_raw = if self.options.keep_raw { target_flags::KEEP_RAW } else { 0 };
-        Target { flags: target.flags | keep_raw, ..*target }
+        let keep_raw = if self.options.keep_raw {
+            target_flags::KEEP_RAW
+        } else {
+            0
+        };
+        Target {
+            flags: target.flags | keep_raw,
+            ..*target
+        }
     }
 
     /// The shim no longer looks at the process.
@@ -278,7 +313,9 @@ impl Sampler {
             return Ok(());
         }
         let mut cpus = std::mem::take(&mut self.cpus);
-        let added = cpus.iter_mut().try_for_each(|cpu| self.add_thread_on(tid, cpu));
+        let added = cpus
+            .iter_mut()
+            .try_for_each(|cpu| self.add_thread_on(tid, cpu));
         self.cpus = cpus;
         added
     }
@@ -307,8 +344,12 @@ impl Sampler {
                 attr.set_exclude_kernel(1);
             }
             match open(&mut attr, tid as i32, cpu as i32) {
-                Err(error) if error.raw_os_error() == Some(libc::EACCES) && !self.exclude_kernel => {
-                    tracing::warn!("no permission to sample the kernel: only user code will be seen");
+                Err(error)
+                    if error.raw_os_error() == Some(libc::EACCES) && !self.exclude_kernel =>
+                {
+                    tracing::warn!(
+                        "no permission to sample the kernel: only user code will be seen"
+                    );
                     self.exclude_kernel = true;
                 }
                 other => return other,
@@ -337,7 +378,11 @@ impl Sampler {
 
     /// Waits until a ring has filled up to its watermark, or the time is over.
     pub fn wait(&self, milliseconds: u16) {
-        let mut fds: Vec<_> = self.cpus.iter().map(|cpu| PollFd::new(cpu.owner.as_fd(), PollFlags::POLLIN)).collect();
+        let mut fds: Vec<_> = self
+            .cpus
+            .iter()
+            .map(|cpu| PollFd::new(cpu.owner.as_fd(), PollFlags::POLLIN))
+            .collect();
         // A signal that ends the wait early is as good as its end.
         let _ = nix::poll::poll(&mut fds, PollTimeout::from(milliseconds));
     }
@@ -354,8 +399,16 @@ impl Sampler {
         for cpu in &mut self.cpus {
             let first = pending.len();
             cpu.ring.drain(|bytes| {
-                let kind_of = |id| if outputs.contains(&id) { SampleKind::Shim } else { unmarked };
-                let Some(stamped) = decode::decode(bytes, kind_of) else { return };
+                let kind_of = |id| {
+                    if outputs.contains(&id) {
+                        SampleKind::Shim
+                    } else {
+                        unmarked
+                    }
+                };
+                let Some(stamped) = decode::decode(bytes, kind_of) else {
+                    return;
+                };
                 if let RingEvent::Raw(_) = stamped.event {
                     adopt_time(pending.get_mut(first..).unwrap_or_default(), stamped.time);
                 }
@@ -373,7 +426,11 @@ impl Sampler {
 /// The kernel's sample of an overflow follows the shim's record of it in the same ring:
 /// both get the kernel's time, by which another program can pair them.
 fn adopt_time(before: &mut [Stamped], time: u64) {
-    if let Some(Stamped { time: own, event: RingEvent::Sample(record) }) = before.last_mut() {
+    if let Some(Stamped {
+        time: own,
+        event: RingEvent::Sample(record),
+    }) = before.last_mut()
+    {
         *own = time;
         record.time = time;
     }
@@ -381,8 +438,9 @@ fn adopt_time(before: &mut [Stamped], time: u64) {
 
 /// CLOCK_MONOTONIC in nanoseconds, the clock of every record.
 pub fn monotonic_ns() -> u64 {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
+        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+    })
 }
 
 /// Mappings, names, forks and exits are reported with the samples.
@@ -403,13 +461,26 @@ fn watermark(attr: &mut perf::perf_event_attr, pages: usize) {
 
 fn redirect(cpu: u32, event: &OwnedFd, to: &OwnedFd) -> Result<(), SamplerError> {
     // SAFETY: takes a descriptor by value.
-    let result = unsafe { libc::ioctl(event.as_raw_fd(), perf::SET_OUTPUT as libc::Ioctl, to.as_raw_fd()) };
+    let result = unsafe {
+        libc::ioctl(
+            event.as_raw_fd(),
+            perf::SET_OUTPUT as libc::Ioctl,
+            to.as_raw_fd(),
+        )
+    };
     check(cpu, "PERF_EVENT_IOC_SET_OUTPUT", result)
 }
 
-fn control(cpu: u32, event: &OwnedFd, request: u32, call: &'static str) -> Result<(), SamplerError> {
+fn control(
+    cpu: u32,
+    event: &OwnedFd,
+    request: u32,
+    call: &'static str,
+) -> Result<(), SamplerError> {
     // SAFETY: takes an integer by value.
-    check(cpu, call, unsafe { libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, 0) })
+    check(cpu, call, unsafe {
+        libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, 0)
+    })
 }
 
 fn identifier(cpu: u32, event: &OwnedFd) -> Result<u64, SamplerError> {
@@ -421,19 +492,32 @@ fn identifier(cpu: u32, event: &OwnedFd) -> Result<u64, SamplerError> {
 
 fn check(cpu: u32, call: &'static str, result: libc::c_int) -> Result<(), SamplerError> {
     if result < 0 {
-        return Err(SamplerError::Control { cpu, call, source: io::Error::last_os_error() });
+        return Err(SamplerError::Control {
+            cpu,
+            call,
+            source: io::Error::last_os_error(),
+        });
     }
     Ok(())
 }
 
 /// CPUs that are online: `0-3,5` of sysfs.
 pub fn online_cpus() -> Result<Vec<u32>, SamplerError> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(SamplerError::Cpus)?;
-    let bad = || SamplerError::Cpus(io::Error::new(io::ErrorKind::InvalidData, format!("'{}' is no list", text.trim())));
+    let text =
+        std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(SamplerError::Cpus)?;
+    let bad = || {
+        SamplerError::Cpus(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("'{}' is no list", text.trim()),
+        ))
+    };
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().map_err(|_| bad())?, last.parse().map_err(|_| bad())?);
+        let (first, last): (u32, u32) = (
+            first.parse().map_err(|_| bad())?,
+            last.parse().map_err(|_| bad())?,
+        );
         cpus.extend(first..=last);
     }
     Ok(cpus)

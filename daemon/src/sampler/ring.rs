@@ -23,7 +23,8 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Maps the ring of an event, with `pages` (a power of two) pages of data.
     pub fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
-        let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?.map_or(4096, |page| page as usize);
+        let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?
+            .map_or(4096, |page| page as usize);
         let data_len = page * pages;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let base = unsafe {
@@ -39,8 +40,14 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap gave a null ring"))?;
-        Ok(Self { base, page, data_len, record: Vec::new() })
+        let base =
+            NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap gave a null ring"))?;
+        Ok(Self {
+            base,
+            page,
+            data_len,
+            record: Vec::new(),
+        })
     }
 
     /// Bytes of data that the ring holds.
@@ -59,7 +66,10 @@ impl Ring {
             let size = usize::from(u16::from_le_bytes([low, high]));
             if size < header.len() || size as u64 > head - tail {
                 // The kernel writes whole records; nothing after this one can be trusted.
-                tracing::error!(size, "a perf ring holds a record of impossible size; skipping to its head");
+                tracing::error!(
+                    size,
+                    "a perf ring holds a record of impossible size; skipping to its head"
+                );
                 tail = head;
                 break;
             }

@@ -24,7 +24,9 @@ impl Session {
         self.refused.retain(|pid| pids.contains(pid));
         for pid in pids {
             match self.tracker.role(pid) {
-                Role::Target if matches!(self.options.target, TargetSpec::App(_)) => self.track_one_of_many(pid),
+                Role::Target if matches!(self.options.target, TargetSpec::App(_)) => {
+                    self.track_one_of_many(pid)
+                }
                 Role::Target => self.track(pid)?,
                 Role::Zygote => self.follow_zygote(pid)?,
                 Role::Stranger => {}
@@ -42,7 +44,10 @@ impl Session {
     /// Only the shim's events tell of processes that are not tracked: without it they are looked for.
     pub(super) fn look_for_newcomers(&mut self) -> Result<(), SessionError> {
         let told = matches!(self.sampler.source(), Source::Bpf(_));
-        if told || !matches!(self.options.target, TargetSpec::App(_)) || self.looked.elapsed() < LOOK {
+        if told
+            || !matches!(self.options.target, TargetSpec::App(_))
+            || self.looked.elapsed() < LOOK
+        {
             return Ok(());
         }
         self.looked = Instant::now();
@@ -79,11 +84,18 @@ impl Session {
             Stack::Full => target_flags::FULL_STACK,
             Stack::None => target_flags::NO_STACK,
         };
-        let namespaced = if process.is_some_and(|process| process.namespaced) { target_flags::NAMESPACED } else { 0 };
+        let namespaced = if process.is_some_and(|process| process.namespaced) {
+            target_flags::NAMESPACED
+        } else {
+            0
+        };
         let flags = stack | namespaced | target_flags::FOLLOW;
         match process.and_then(|process| process.vm.as_ref()) {
             Some(vm) => vm.target(flags),
-            None => varid_shim::Target { flags, ..varid_shim::Target::default() },
+            None => varid_shim::Target {
+                flags,
+                ..varid_shim::Target::default()
+            },
         }
     }
 
@@ -91,8 +103,13 @@ impl Session {
     pub(super) fn track(&mut self, pid: u32) -> Result<(), SessionError> {
         self.tracker.forget(pid);
         if let Some(tracked) = self.tracked.get_mut(&pid) {
-            let Some(held) = tracked.held.take() else { return Ok(()) };
-            tracing::info!("process {pid} has taken its name: {} samples were kept for it", held.len());
+            let Some(held) = tracked.held.take() else {
+                return Ok(());
+            };
+            tracing::info!(
+                "process {pid} has taken its name: {} samples were kept for it",
+                held.len()
+            );
             self.announce(pid)?;
             return held.into_iter().try_for_each(|record| self.sample(record));
         }
@@ -103,10 +120,14 @@ impl Session {
             tracing::info!(
                 "profiling process {pid} ({}){}",
                 tracker::command_name(pid).unwrap_or_else(|| "?".to_owned()),
-                process.vm.as_ref().map_or(String::new(), |vm| format!(", its VM known by {}", vm.known_by))
+                process.vm.as_ref().map_or(String::new(), |vm| format!(
+                    ", its VM known by {}",
+                    vm.known_by
+                ))
             );
         }
-        let awaits_exec = matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
+        let awaits_exec =
+            matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
         self.admit(process, None, awaits_exec, awaits_exec)?;
         for tid in tracker::threads(pid) {
             self.sampler.add_thread(tid)?;
@@ -122,9 +143,19 @@ impl Session {
         born: bool,
     ) -> Result<(), SessionError> {
         let pid = process.pid;
-        self.sampler.set_target(pid, &self.target_of(Some(&process)))?;
-        self.tracked
-            .insert(pid, Tracked { process, held, awaits_exec, born: born.then(Instant::now), trials: (0, 0), main_thread_gone: false });
+        self.sampler
+            .set_target(pid, &self.target_of(Some(&process)))?;
+        self.tracked.insert(
+            pid,
+            Tracked {
+                process,
+                held,
+                awaits_exec,
+                born: born.then(Instant::now),
+                trials: (0, 0),
+                main_thread_gone: false,
+            },
+        );
         Ok(())
     }
 
@@ -132,11 +163,19 @@ impl Session {
     fn announce(&mut self, pid: u32) -> Result<(), SessionError> {
         let time = monotonic_ns();
         for tid in tracker::threads(pid) {
-            let Some(mut name) = tracker::thread_name(pid, tid) else { continue };
+            let Some(mut name) = tracker::thread_name(pid, tid) else {
+                continue;
+            };
             if tid == pid {
                 name = tracker::full_name(pid, name);
             }
-            self.record(&Record::Comm { time, pid, tid, exec: false, name })?;
+            self.record(&Record::Comm {
+                time,
+                pid,
+                tid,
+                exec: false,
+                name,
+            })?;
         }
         Ok(())
     }
@@ -147,9 +186,16 @@ impl Session {
             self.track(pid)?;
         }
         for pid in given_up {
-            if self.tracked.get(&pid).is_some_and(|tracked| tracked.held.is_some()) {
+            if self
+                .tracked
+                .get(&pid)
+                .is_some_and(|tracked| tracked.held.is_some())
+            {
                 self.tracked.remove(&pid);
-                let stranger = varid_shim::Target { flags: target_flags::IGNORE, ..Default::default() };
+                let stranger = varid_shim::Target {
+                    flags: target_flags::IGNORE,
+                    ..Default::default()
+                };
                 self.sampler.set_target(pid, &stranger)?;
             }
         }
@@ -168,32 +214,49 @@ impl Session {
 
     /// What is known of a process has changed: the shim is told.
     pub(super) fn retarget(&mut self, pid: u32) -> Result<(), SessionError> {
-        let Some(tracked) = self.tracked.get(&pid) else { return Ok(()) };
+        let Some(tracked) = self.tracked.get(&pid) else {
+            return Ok(());
+        };
         if let Some(vm) = &tracked.process.vm {
-            tracing::info!("process {pid}: its VM's frames are known by {}", vm.known_by);
+            tracing::info!(
+                "process {pid}: its VM's frames are known by {}",
+                vm.known_by
+            );
         }
         let target = self.target_of(Some(&tracked.process));
         Ok(self.sampler.set_target(pid, &target)?)
     }
 
     pub(super) fn mmap(&mut self, mmap: &Mmap) -> Result<(), SessionError> {
-        let Some(tracked) = self.tracked.get_mut(&mmap.pid) else { return Ok(()) };
-        let may_be_vm = tracked.process.map(&mut self.images, &MappedFile {
-            pid: mmap.pid,
-            start: mmap.start,
-            end: mmap.start.saturating_add(mmap.len),
-            pgoff: mmap.pgoff,
-            inode: mmap.inode,
-            executable: mmap.prot & libc::PROT_EXEC as u32 != 0,
-            path: &mmap.path,
-        });
+        let Some(tracked) = self.tracked.get_mut(&mmap.pid) else {
+            return Ok(());
+        };
+        let may_be_vm = tracked.process.map(
+            &mut self.images,
+            &MappedFile {
+                pid: mmap.pid,
+                start: mmap.start,
+                end: mmap.start.saturating_add(mmap.len),
+                pgoff: mmap.pgoff,
+                inode: mmap.inode,
+                executable: mmap.prot & libc::PROT_EXEC as u32 != 0,
+                path: &mmap.path,
+            },
+        );
         if may_be_vm && tracked.process.find_vm(&mut self.images) {
             self.retarget(mmap.pid)?;
         }
         Ok(())
     }
 
-    pub(super) fn comm(&mut self, time: u64, pid: u32, tid: u32, exec: bool, name: String) -> Result<(), SessionError> {
+    pub(super) fn comm(
+        &mut self,
+        time: u64,
+        pid: u32,
+        tid: u32,
+        exec: bool,
+        name: String,
+    ) -> Result<(), SessionError> {
         if let Some(tracked) = self.tracked.get_mut(&pid) {
             if exec {
                 tracked.process.exec();
@@ -202,9 +265,23 @@ impl Session {
                 tracked.trials = (0, 0);
                 self.retarget(pid)?;
             }
-            let name = if tid == pid { tracker::full_name(pid, name) } else { name };
-            self.record(&Record::Comm { time, pid, tid, exec, name })?;
-            if self.tracked.get(&pid).is_none_or(|tracked| tracked.held.is_none()) {
+            let name = if tid == pid {
+                tracker::full_name(pid, name)
+            } else {
+                name
+            };
+            self.record(&Record::Comm {
+                time,
+                pid,
+                tid,
+                exec,
+                name,
+            })?;
+            if self
+                .tracked
+                .get(&pid)
+                .is_none_or(|tracked| tracked.held.is_none())
+            {
                 return Ok(());
             }
         }
@@ -215,14 +292,27 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn fork(&mut self, time: u64, pid: u32, ppid: u32, tid: u32, ptid: u32) -> Result<(), SessionError> {
+    pub(super) fn fork(
+        &mut self,
+        time: u64,
+        pid: u32,
+        ppid: u32,
+        tid: u32,
+        ptid: u32,
+    ) -> Result<(), SessionError> {
         if pid != ppid {
             // The id was another process's, whose end went unseen or was followed by samples.
             self.tracked.remove(&pid);
         }
         if let Some(parent) = self.tracked.get(&ppid) {
             let (child, held) = (parent.process.fork(pid), parent.held.is_some());
-            self.record(&Record::Fork { time, pid, ppid, tid, ptid })?;
+            self.record(&Record::Fork {
+                time,
+                pid,
+                ppid,
+                tid,
+                ptid,
+            })?;
             if pid != ppid {
                 self.admit(child, held.then(Vec::new), false, true)?;
             }

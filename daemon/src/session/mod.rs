@@ -79,11 +79,14 @@ pub struct Session {
 impl Session {
     /// Opens events, creates the recording, finds who is there already. Sampling is on when
     /// this returns.
-    pub fn start(options: SessionOptions, control: Arc<SessionControl>) -> Result<Self, SessionError> {
-        if let TargetSpec::Pid(pid) | TargetSpec::Command(pid, _) = &options.target {
-            if !tracker::is_alive(*pid) {
-                return Err(SessionError::NoProcess(*pid));
-            }
+    pub fn start(
+        options: SessionOptions,
+        control: Arc<SessionControl>,
+    ) -> Result<Self, SessionError> {
+        if let TargetSpec::Pid(pid) | TargetSpec::Command(pid, _) = &options.target
+            && !tracker::is_alive(*pid)
+        {
+            return Err(SessionError::NoProcess(*pid));
         }
         let source = choose_source(options.shim)?;
         if matches!(source, Source::StackCopy) {
@@ -141,17 +144,29 @@ impl Session {
     pub fn run(mut self) -> Result<PathBuf, SessionError> {
         let result = self.run_loop();
         // What was recorded is kept whatever happened.
-        let ended = self.end(if result.is_ok() { State::Complete } else { State::Failed });
+        let ended = self.end(if result.is_ok() {
+            State::Complete
+        } else {
+            State::Failed
+        });
         result.and(ended)?;
         Ok(self.options.output)
     }
 
     fn run_loop(&mut self) -> Result<(), SessionError> {
         while !self.control.stop.load(Ordering::Relaxed) {
-            if self.options.duration.is_some_and(|duration| self.started.elapsed() >= duration) {
+            if self
+                .options
+                .duration
+                .is_some_and(|duration| self.started.elapsed() >= duration)
+            {
                 break;
             }
-            self.sampler.wait(if self.awaits_something() { AWAKE_MS } else { IDLE_MS });
+            self.sampler.wait(if self.awaits_something() {
+                AWAKE_MS
+            } else {
+                IDLE_MS
+            });
             self.turn(false)?;
             if self.only_target_is_gone() {
                 // What it did last is still in the rings.
@@ -174,12 +189,21 @@ impl Session {
     /// The kernel says what it had no room for when there is room again; at the end there may
     /// have been no such moment.
     fn count_the_untold(&mut self) -> Result<(), SessionError> {
-        let Source::Bpf(shim) = self.sampler.source() else { return Ok(()) };
-        let untold = shim.counters().map_err(SamplerError::from)?.no_space.saturating_sub(self.lost);
+        let Source::Bpf(shim) = self.sampler.source() else {
+            return Ok(());
+        };
+        let untold = shim
+            .counters()
+            .map_err(SamplerError::from)?
+            .no_space
+            .saturating_sub(self.lost);
         if untold == 0 {
             return Ok(());
         }
-        self.record(&Record::Lost { time: monotonic_ns(), count: untold })
+        self.record(&Record::Lost {
+            time: monotonic_ns(),
+            count: untold,
+        })
     }
 
     /// One turn of the loop: drain, handle, look for newcomers, flush when it is time.
@@ -202,7 +226,10 @@ impl Session {
     fn flush(&mut self) -> Result<(), SessionError> {
         self.update_manifest();
         if let Some(raw) = &mut self.raw {
-            raw.flush().map_err(|source| SessionError::Raw { path: self.options.output.join("raw.data"), source })?;
+            raw.flush().map_err(|source| SessionError::Raw {
+                path: self.options.output.join("raw.data"),
+                source,
+            })?;
         }
         let flushed = self.recorder.flush();
         if flushed.is_ok() && std::mem::take(&mut self.full) {
@@ -219,10 +246,12 @@ impl Session {
     /// A disk that is full does not end the session: what was written stays readable, what
     /// comes is kept up to a bound, counted beyond, and tried again at the next flush.
     fn tolerate(&mut self, recorded: Result<(), RecorderError>) -> Result<(), SessionError> {
-        if let Err(error) = recorded {
-            if !std::mem::replace(&mut self.full, true) {
-                tracing::error!("{error}; recording goes on, and is written when that is possible again");
-            }
+        if let Err(error) = recorded
+            && !std::mem::replace(&mut self.full, true)
+        {
+            tracing::error!(
+                "{error}; recording goes on, and is written when that is possible again"
+            );
         }
         Ok(())
     }
@@ -236,11 +265,19 @@ impl Session {
         manifest.duration_ns = elapsed;
         manifest.counts.throttled = self.throttled;
         manifest.counts.transitions = self.transitions;
-        self.control.samples.store(counts.samples, Ordering::Relaxed);
+        self.control
+            .samples
+            .store(counts.samples, Ordering::Relaxed);
         self.control.lost.store(counts.lost, Ordering::Relaxed);
         self.control.bytes.store(bytes, Ordering::Relaxed);
-        let targets = self.tracked.values().filter(|tracked| tracked.held.is_none()).count();
-        self.control.processes.store(targets as u64, Ordering::Relaxed);
+        let targets = self
+            .tracked
+            .values()
+            .filter(|tracked| tracked.held.is_none())
+            .count();
+        self.control
+            .processes
+            .store(targets as u64, Ordering::Relaxed);
     }
 
     /// A process is being waited for, or one has a VM that is not up yet.
@@ -248,7 +285,10 @@ impl Session {
         self.tracked.values().any(|tracked| {
             let young = tracked.born.is_some_and(|born| born.elapsed() < YOUTH);
             let may_become_a_vm = young && tracked.process.vm.is_none();
-            tracked.held.is_some() || tracked.awaits_exec || tracked.process.awaits_vm() || may_become_a_vm
+            tracked.held.is_some()
+                || tracked.awaits_exec
+                || tracked.process.awaits_vm()
+                || may_become_a_vm
         })
     }
 
@@ -265,16 +305,39 @@ impl Session {
             RingEvent::Sample(record) => self.sample(*record),
             RingEvent::Raw(bytes) => self.raw_record(&bytes),
             RingEvent::Mmap(mmap) => self.mmap(&mmap),
-            RingEvent::Comm { pid, tid, exec, name } => self.comm(time, pid, tid, exec, name),
-            RingEvent::Fork { pid, ppid, tid, ptid } => self.fork(time, pid, ppid, tid, ptid),
-            RingEvent::Exit { pid, ppid, tid, ptid } => {
+            RingEvent::Comm {
+                pid,
+                tid,
+                exec,
+                name,
+            } => self.comm(time, pid, tid, exec, name),
+            RingEvent::Fork {
+                pid,
+                ppid,
+                tid,
+                ptid,
+            } => self.fork(time, pid, ppid, tid, ptid),
+            RingEvent::Exit {
+                pid,
+                ppid,
+                tid,
+                ptid,
+            } => {
                 if self.tracked.contains_key(&pid) {
-                    self.record(&Record::Exit { time, pid, ppid, tid, ptid })?;
+                    self.record(&Record::Exit {
+                        time,
+                        pid,
+                        ppid,
+                        tid,
+                        ptid,
+                    })?;
                 }
                 self.exit(pid, tid)
             }
             RingEvent::Lost(count) => {
-                tracing::warn!("{count} records found no room in the ring: a larger --ring-pages or a lower rate helps");
+                tracing::warn!(
+                    "{count} records found no room in the ring: a larger --ring-pages or a lower rate helps"
+                );
                 self.lost = self.lost.saturating_add(count);
                 self.record(&Record::Lost { time, count })
             }
@@ -287,7 +350,10 @@ impl Session {
 
     fn raw_record(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
         if let Some(raw) = &mut self.raw {
-            raw.push(bytes).map_err(|source| SessionError::Raw { path: self.options.output.join("raw.data"), source })?;
+            raw.push(bytes).map_err(|source| SessionError::Raw {
+                path: self.options.output.join("raw.data"),
+                source,
+            })?;
         }
         Ok(())
     }
@@ -304,7 +370,9 @@ impl Session {
                 self.admit(Process::new(record.pid), None, false, false)?;
             }
         }
-        let Some(tracked) = self.tracked.get_mut(&record.pid) else { return Ok(()) };
+        let Some(tracked) = self.tracked.get_mut(&record.pid) else {
+            return Ok(());
+        };
         if tracked.awaits_exec {
             return Ok(());
         }
@@ -313,11 +381,17 @@ impl Session {
                 held.push(record);
                 return Ok(());
             }
-            return self.record(&Record::Lost { time: record.time, count: 1 });
+            return self.record(&Record::Lost {
+                time: record.time,
+                count: 1,
+            });
         }
         if record.has(flags::IN_BODY) {
             tracked.trials.0 = tracked.trials.0.saturating_add(1);
-            tracked.trials.1 = tracked.trials.1.saturating_add(u32::from(!record.frames.is_empty()));
+            tracked.trials.1 = tracked
+                .trials
+                .1
+                .saturating_add(u32::from(!record.frames.is_empty()));
             if tracked.trials == (LAYOUT_TRIALS, 0) {
                 tracked.process.refuse_vm(LAYOUT_TRIALS);
                 let pid = record.pid;
@@ -325,8 +399,12 @@ impl Session {
                 return self.sample(record);
             }
         }
-        let Attributed { user, transition } =
-            attribute(&record, &mut tracked.process, &mut self.recorder.remap, self.options.stack);
+        let Attributed { user, transition } = attribute(
+            &record,
+            &mut tracked.process,
+            &mut self.recorder.remap,
+            self.options.stack,
+        );
         self.transitions = self.transitions.saturating_add(u64::from(transition));
         let in_kernel = record.has(flags::IN_KERNEL);
         let sample = Sample {
@@ -336,8 +414,16 @@ impl Session {
             cpu: record.cpu,
             period: record.period,
             original_ip: record.ip,
-            mode: if in_kernel { CpuMode::Kernel } else { CpuMode::User },
-            kernel: if in_kernel && record.kernel.is_empty() { vec![record.ip] } else { record.kernel },
+            mode: if in_kernel {
+                CpuMode::Kernel
+            } else {
+                CpuMode::User
+            },
+            kernel: if in_kernel && record.kernel.is_empty() {
+                vec![record.ip]
+            } else {
+                record.kernel
+            },
             user,
         };
         let recorded = self.recorder.sample(sample, &mut tracked.process);
@@ -353,7 +439,9 @@ fn choose_source(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
         Ok(shim) => Ok(Source::Bpf(Box::new(shim))),
         Err(error) if wanted == Some(ShimKind::Bpf) => Err(error.into()),
         Err(error) => {
-            tracing::warn!("{error}. Falling back to perf's stack copies: frames that a copy does not hold are counted");
+            tracing::warn!(
+                "{error}. Falling back to perf's stack copies: frames that a copy does not hold are counted"
+            );
             Ok(Source::StackCopy)
         }
     }

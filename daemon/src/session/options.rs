@@ -35,7 +35,9 @@ pub struct SessionOptions {
 }
 
 /// Where frames are walked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ShimKind {
     /// In the kernel, by a BPF program.
@@ -54,7 +56,9 @@ pub enum SessionError {
     #[error(transparent)]
     Recorder(#[from] RecorderError),
     /// The unprivileged source cannot do that.
-    #[error("profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON); without it name one process with --pid or start it with 'varid record'")]
+    #[error(
+        "profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON); without it name one process with --pid or start it with 'varid record'"
+    )]
     NeedsPrivilege(&'static str),
     /// There is no such process.
     #[error("no process has the id {0}")]

@@ -52,8 +52,10 @@ impl Recorder {
     /// Starts the session in `dir`.
     pub fn create(dir: &Path, manifest: Manifest) -> Result<Self, RecorderError> {
         let writer = SessionWriter::create(dir, manifest)?;
-        let remap = RemapTable::new()
-            .map_err(|source| RecorderError::Io { path: "/dev/urandom".into(), source })?;
+        let remap = RemapTable::new().map_err(|source| RecorderError::Io {
+            path: "/dev/urandom".into(),
+            source,
+        })?;
         let kernel = KernelSymbols::running()
             .inspect_err(|error| tracing::warn!("kernel functions stay without names: {error}"))
             .ok();
@@ -81,7 +83,9 @@ impl Recorder {
 
     /// The kernel's own code is a mapping, too: perf finds its names by it.
     fn kernel_mapping(&mut self) -> Result<(), RecorderError> {
-        let Some(bounds) = kernel_text() else { return Ok(()) };
+        let Some(bounds) = kernel_text() else {
+            return Ok(());
+        };
         let (start, end) = bounds;
         self.writer.write(&Record::Mapping(Mapping {
             time: 0,
@@ -107,7 +111,11 @@ impl Recorder {
         let mut named = Ok(());
         for (depth, address) in sample.user.iter().enumerate() {
             // A caller's address may lie behind the mapping's last byte.
-            let address = if depth == 0 { *address } else { address.saturating_sub(1) };
+            let address = if depth == 0 {
+                *address
+            } else {
+                address.saturating_sub(1)
+            };
             named = named.and(self.mapping_of(address, &sample, process));
         }
         self.kernel_addresses.extend(&sample.kernel);
@@ -116,11 +124,18 @@ impl Recorder {
         named
     }
 
-    fn mapping_of(&mut self, address: u64, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
+    fn mapping_of(
+        &mut self,
+        address: u64,
+        sample: &Sample,
+        process: &mut Process,
+    ) -> Result<(), RecorderError> {
         if varid_recording::remap::contains(address) {
             return self.remap_mapping(address, sample, process);
         }
-        let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) else { return Ok(()) };
+        let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) else {
+            return Ok(());
+        };
         let (path, build_id) = match &mapped.image {
             Image::Elf(elf) => (elf.path.clone(), elf.build_id().to_vec()),
             Image::Dex(dex) => {
@@ -133,12 +148,18 @@ impl Recorder {
             let elf = elf.clone();
             self.note_vm(&elf, process);
         }
-        let Some(mapped) = process.space.at_mut(address) else { return Ok(()) };
+        let Some(mapped) = process.space.at_mut(address) else {
+            return Ok(());
+        };
         mapped.recorded = true;
         let (start, len, pgoff) = match &mapped.image {
             // A substitute's addresses are offsets from where its dex file starts.
             Image::Dex(_) => (mapped.start, mapped.end.saturating_sub(mapped.start), 0),
-            _ => (mapped.start, mapped.end.saturating_sub(mapped.start), mapped.pgoff),
+            _ => (
+                mapped.start,
+                mapped.end.saturating_sub(mapped.start),
+                mapped.pgoff,
+            ),
         };
         let mapping = Mapping {
             time: sample.time,
@@ -154,9 +175,16 @@ impl Recorder {
         Ok(self.writer.write(&Record::Mapping(mapping))?)
     }
 
-    fn remap_mapping(&mut self, address: u64, sample: &Sample, process: &mut Process) -> Result<(), RecorderError> {
+    fn remap_mapping(
+        &mut self,
+        address: u64,
+        sample: &Sample,
+        process: &mut Process,
+    ) -> Result<(), RecorderError> {
         let symbols = self.writer.symbols();
-        let Some(part) = self.remap.part_at(address) else { return Ok(()) };
+        let Some(part) = self.remap.part_at(address) else {
+            return Ok(());
+        };
         part.write_if_changed(&symbols)?;
         if process.remap_recorded.contains(&part.file) {
             return Ok(());
@@ -193,7 +221,13 @@ impl Recorder {
         let path = self.writer.symbols().join(&name);
         if !dex.written.get() {
             Substitute::of_dex(&dex.dex)?.write(&path)?;
-            write_sym(&dex.dex, &self.writer.symbols().join(format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id))))?;
+            write_sym(
+                &dex.dex,
+                &self
+                    .writer
+                    .symbols()
+                    .join(format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id))),
+            )?;
             dex.written.set(true);
             self.add_image(ManifestImage {
                 path: dex.path.to_string_lossy().into_owned(),
@@ -209,7 +243,9 @@ impl Recorder {
 
     /// Libraries of the VM have a layer of their own.
     fn note_vm(&mut self, elf: &ElfImage, process: &Process) {
-        let is_vm = process.vm_directory().is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
+        let is_vm = process
+            .vm_directory()
+            .is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
             || process.is_vm_image(elf);
         if is_vm && self.vm_paths.insert(elf.path.clone()) {
             self.add_image(ManifestImage {
@@ -225,16 +261,25 @@ impl Recorder {
 
     /// Everything so far is on disk and readable afterwards.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
-        if let Some(kernel) = self.kernel.as_ref().filter(|_| self.kernel_addresses.len() > self.kernel_written) {
+        if let Some(kernel) = self
+            .kernel
+            .as_ref()
+            .filter(|_| self.kernel_addresses.len() > self.kernel_written)
+        {
             let path = self.writer.symbols().join(KERNEL_SYM);
             let addresses: Vec<u64> = self.kernel_addresses.iter().copied().collect();
             let mut text = Vec::new();
-            let written = kernel.write(Some(&addresses), &mut text).and_then(|()| replace(&path, &text));
+            let written = kernel
+                .write(Some(&addresses), &mut text)
+                .and_then(|()| replace(&path, &text));
             written.map_err(|source| RecorderError::Io { path, source })?;
             self.kernel_written = addresses.len();
         }
         let symbols = self.writer.symbols();
-        self.remap.parts().iter_mut().try_for_each(|part| part.write_if_changed(&symbols))?;
+        self.remap
+            .parts()
+            .iter_mut()
+            .try_for_each(|part| part.write_if_changed(&symbols))?;
         self.writer.flush()?;
         // Its counts are what those see who read a live session.
         Ok(self.writer.save_manifest()?)
@@ -262,8 +307,15 @@ fn absolute(path: &Path) -> std::path::PathBuf {
 fn kernel_text() -> Option<(u64, u64)> {
     let kallsyms = std::fs::read_to_string("/proc/kallsyms").ok()?;
     let address = |wanted: &str| {
-        let line = kallsyms.lines().find(|line| line.split(' ').nth(2) == Some(wanted))?;
-        u64::from_str_radix(line.split(' ').next()?, 16).ok().filter(|address| *address != 0)
+        let line = kallsyms
+            .lines()
+            .find(|line| line.split(' ').nth(2) == Some(wanted))?;
+        u64::from_str_radix(line.split(' ').next()?, 16)
+            .ok()
+            .filter(|address| *address != 0)
     };
-    Some((address("_text").or_else(|| address("_stext"))?, address("_etext")?))
+    Some((
+        address("_text").or_else(|| address("_stext"))?,
+        address("_etext")?,
+    ))
 }

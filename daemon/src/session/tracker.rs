@@ -45,7 +45,11 @@ pub struct Tracker {
 impl Tracker {
     /// Nobody is known yet.
     pub fn new(spec: TargetSpec) -> Self {
-        Self { spec, candidates: HashMap::new(), zygotes: HashSet::new() }
+        Self {
+            spec,
+            candidates: HashMap::new(),
+            zygotes: HashSet::new(),
+        }
     }
 
     /// What is profiled.
@@ -67,7 +71,11 @@ impl Tracker {
                 None => false,
             },
         };
-        if matches { Role::Target } else { Role::Stranger }
+        if matches {
+            Role::Target
+        } else {
+            Role::Stranger
+        }
     }
 
     /// The child of a zygote has no name of its own yet.
@@ -103,7 +111,11 @@ impl Tracker {
     /// been looked at long enough.
     pub fn look(&mut self) -> (Vec<u32>, Vec<u32>) {
         let now = Instant::now();
-        let candidates: Vec<(u32, Instant)> = self.candidates.iter().map(|(pid, until)| (*pid, *until)).collect();
+        let candidates: Vec<(u32, Instant)> = self
+            .candidates
+            .iter()
+            .map(|(pid, until)| (*pid, *until))
+            .collect();
         let (mut found, mut given_up) = (Vec::new(), Vec::new());
         for (pid, until) in candidates {
             if self.role(pid) == Role::Target {
@@ -123,14 +135,24 @@ impl Tracker {
 /// Every process that there is.
 pub fn all_pids() -> Vec<u32> {
     fs::read_dir("/proc")
-        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        .map(|entries| {
+            entries
+                .flatten()
+                .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+                .collect()
+        })
         .unwrap_or_default()
 }
 
 /// The threads of a process.
 pub fn threads(pid: u32) -> Vec<u32> {
     fs::read_dir(format!("/proc/{pid}/task"))
-        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        .map(|entries| {
+            entries
+                .flatten()
+                .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+                .collect()
+        })
         .unwrap_or_default()
 }
 
@@ -139,14 +161,20 @@ pub fn is_alive(pid: u32) -> bool {
     threads(pid).into_iter().any(|tid| {
         fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"))
             .ok()
-            .and_then(|stat| stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()))
+            .and_then(|stat| {
+                stat.rsplit(')')
+                    .next()
+                    .and_then(|rest| rest.trim_start().chars().next())
+            })
             .is_some_and(|state| !matches!(state, 'Z' | 'X'))
     })
 }
 
 /// The name that a thread has given itself.
 pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok().map(|name| name.trim_end_matches('\n').to_owned())
+    fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
+        .ok()
+        .map(|name| name.trim_end_matches('\n').to_owned())
 }
 
 /// The name of a main thread, whole: the kernel cuts it at 15 bytes, but a package is its
@@ -207,7 +235,10 @@ mod tests {
     impl Named {
         fn new(name: &str) -> Self {
             let mut command = Command::new("cat");
-            command.arg0(name).stdin(Stdio::piped()).stdout(Stdio::piped());
+            command
+                .arg0(name)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
             let mut child = command.spawn().unwrap();
             // Once it answers, the exec is over: the command line is the new program's.
             child.stdin.as_mut().unwrap().write_all(b"?").unwrap();
@@ -241,7 +272,11 @@ mod tests {
         ] {
             assert_eq!(tracker.role(Named::new(name).pid()), role, "{name}");
         }
-        assert_eq!(tracker.role(u32::MAX >> 2), Role::Stranger, "a process that is not there");
+        assert_eq!(
+            tracker.role(u32::MAX >> 2),
+            Role::Stranger,
+            "a process that is not there"
+        );
     }
 
     #[test]
@@ -254,18 +289,27 @@ mod tests {
         tracker.forget(zygote.pid());
         assert!(!tracker.is_child_of_zygote(zygote.pid()));
         // A session that wants something else does not follow zygotes.
-        assert_eq!(Tracker::new(TargetSpec::Pid(1)).role(zygote.pid()), Role::Stranger);
+        assert_eq!(
+            Tracker::new(TargetSpec::Pid(1)).role(zygote.pid()),
+            Role::Stranger
+        );
     }
 
     #[test]
     fn a_candidate_is_found_once() {
-        let (wanted, other) = (Named::new("org.example.tracked"), Named::new("org.example.other"));
+        let (wanted, other) = (
+            Named::new("org.example.tracked"),
+            Named::new("org.example.other"),
+        );
         let mut tracker = app();
         tracker.watch(wanted.pid());
         tracker.watch_child(other.pid());
         assert_eq!(tracker.look(), (vec![wanted.pid()], vec![]));
         assert_eq!(tracker.look(), (vec![], vec![]));
-        assert_eq!(tracker.candidates.keys().collect::<Vec<_>>(), [&other.pid()]);
+        assert_eq!(
+            tracker.candidates.keys().collect::<Vec<_>>(),
+            [&other.pid()]
+        );
         // A forgotten one is not looked at.
         tracker.watch(wanted.pid());
         tracker.forget(wanted.pid());
@@ -300,7 +344,11 @@ mod tests {
 
     #[test]
     fn only_an_app_has_candidates() {
-        for spec in [TargetSpec::All, TargetSpec::Pid(1), TargetSpec::Command(1, "x".to_owned())] {
+        for spec in [
+            TargetSpec::All,
+            TargetSpec::Pid(1),
+            TargetSpec::Command(1, "x".to_owned()),
+        ] {
             let mut tracker = Tracker::new(spec);
             tracker.watch(std::process::id());
             assert_eq!(tracker.look(), (vec![], vec![]));
@@ -327,8 +375,14 @@ mod tests {
         let thread = std::thread::Builder::new().name("varid) Z test".to_owned());
         let named = thread.spawn(|| {
             let tid = nix::unistd::gettid().as_raw() as u32;
-            (thread_name(std::process::id(), tid), is_alive(std::process::id()))
+            (
+                thread_name(std::process::id(), tid),
+                is_alive(std::process::id()),
+            )
         });
-        assert_eq!(named.unwrap().join().unwrap(), (Some("varid) Z test".to_owned()), true));
+        assert_eq!(
+            named.unwrap().join().unwrap(),
+            (Some("varid) Z test".to_owned()), true)
+        );
     }
 }

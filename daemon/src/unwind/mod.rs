@@ -72,15 +72,29 @@ pub fn unwind<'m>(
     mut code_at: impl FnMut(u64) -> CodeAt<'m>,
 ) -> NativeStack {
     let mut stack = NativeStack::default();
-    let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else { return stack };
-    let read = |address: u64| -> Option<u64> {
-        record.stack_at(address, 8)?.try_into().ok().map(u64::from_le_bytes)
+    let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else {
+        return stack;
     };
-    let mut frame = NativeFrame { ip, sp, regs: record.regs };
+    let read = |address: u64| -> Option<u64> {
+        record
+            .stack_at(address, 8)?
+            .try_into()
+            .ok()
+            .map(u64::from_le_bytes)
+    };
+    let mut frame = NativeFrame {
+        ip,
+        sp,
+        regs: record.regs,
+    };
     loop {
         stack.frames.push(frame);
         // A return address may lie behind the function that made the call.
-        let lookup = if stack.frames.len() == 1 { frame.ip } else { frame.ip.wrapping_sub(1) };
+        let lookup = if stack.frames.len() == 1 {
+            frame.ip
+        } else {
+            frame.ip.wrapping_sub(1)
+        };
         let step = step(&frame, lookup, &mut code_at, &read, until);
         match step {
             Ok(Some(next)) if matches!(code_at(next.ip.wrapping_sub(1)), CodeAt::None) => {
@@ -132,7 +146,9 @@ fn step<'m>(
     };
     let (cfa, caller) = match ruled {
         Some((module, rule)) => {
-            let cfa = module.cfa(&rule, &frame.regs, read).ok_or(UnwindError::NoStack)?;
+            let cfa = module
+                .cfa(&rule, &frame.regs, read)
+                .ok_or(UnwindError::NoStack)?;
             if until.is_some_and(|until| cfa > until) {
                 return Err(Stop::Enclosed(cfa));
             }
@@ -147,12 +163,19 @@ fn step<'m>(
     if cfa < frame.sp || (cfa == frame.sp && lookup != frame.ip) {
         return Err(UnwindError::NotAscending(frame.sp).into());
     }
-    let Some(ip) = caller.ip().filter(|ip| *ip != 0) else { return Ok(None) };
-    Ok(Some(NativeFrame { ip, sp: cfa, regs: caller }))
+    let Some(ip) = caller.ip().filter(|ip| *ip != 0) else {
+        return Ok(None);
+    };
+    Ok(Some(NativeFrame {
+        ip,
+        sp: cfa,
+        regs: caller,
+    }))
 }
 
 fn leads_to_code<'m>(regs: &Regs, code_at: &mut impl FnMut(u64) -> CodeAt<'m>) -> bool {
-    regs.ip().is_some_and(|ip| !matches!(code_at(ip.wrapping_sub(1)), CodeAt::None))
+    regs.ip()
+        .is_some_and(|ip| !matches!(code_at(ip.wrapping_sub(1)), CodeAt::None))
 }
 
 /// A leaf without unwind information is most often assembly that has pushed nothing: its
@@ -170,10 +193,20 @@ fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(
 }
 
 /// Code without unwind information that keeps a frame pointer: {caller's fp, return address}.
-fn by_frame_pointer(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Result<(u64, Regs), Stop> {
+fn by_frame_pointer(
+    frame: &NativeFrame,
+    read: &dyn Fn(u64) -> Option<u64>,
+) -> Result<(u64, Regs), Stop> {
     let no_info = || UnwindError::NoInfo(frame.ip);
-    let fp = frame.regs.fp().filter(|fp| *fp >= frame.sp && fp % 8 == 0).ok_or_else(no_info)?;
-    let (next_fp, ip) = (read(fp).ok_or_else(no_info)?, read(fp.wrapping_add(8)).ok_or_else(no_info)?);
+    let fp = frame
+        .regs
+        .fp()
+        .filter(|fp| *fp >= frame.sp && fp % 8 == 0)
+        .ok_or_else(no_info)?;
+    let (next_fp, ip) = (
+        read(fp).ok_or_else(no_info)?,
+        read(fp.wrapping_add(8)).ok_or_else(no_info)?,
+    );
     let cfa = fp.wrapping_add(16);
     let mut regs = Regs::default();
     regs.set_frame(ip, cfa, next_fp);

@@ -2,8 +2,9 @@
 
 use crate::unwind::UnwindError;
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation, EvaluationResult,
-    LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Value,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation,
+    EvaluationResult, LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext,
+    UnwindExpression, UnwindSection, Value,
 };
 use object::{Object, ObjectSection, ObjectSegment, ReadRef};
 use std::collections::HashMap;
@@ -19,7 +20,11 @@ const SP: u16 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 /// The DWARF number of the instruction pointer in a record's registers.
 const IP: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 32 };
 
-const ENCODING: Encoding = Encoding { format: gimli::Format::Dwarf32, version: 4, address_size: 8 };
+const ENCODING: Encoding = Encoding {
+    format: gimli::Format::Dwarf32,
+    version: 4,
+    address_size: 8,
+};
 
 /// Evaluating one expression takes no more operations than this: none that a compiler
 /// writes comes near.
@@ -90,7 +95,13 @@ impl Module {
                 .set_text(text_address),
             segments: file
                 .segments()
-                .map(|segment| (segment.file_range().0, segment.address(), segment.file_range().1))
+                .map(|segment| {
+                    (
+                        segment.file_range().0,
+                        segment.address(),
+                        segment.file_range().1,
+                    )
+                })
                 .collect(),
             rules: HashMap::new(),
         }
@@ -118,16 +129,23 @@ impl Module {
         let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
         section.set_address_size(ENCODING.address_size);
         let mut context = UnwindContext::new();
-        let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian).parse(&self.bases, ENCODING.address_size);
-        let table = table.ok().as_ref().and_then(ParsedEhFrameHdr::table).map(|table| table.fde_for_address(
-            &section, &self.bases, address, EhFrame::cie_from_offset,
-        ));
+        let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian)
+            .parse(&self.bases, ENCODING.address_size);
+        let table = table
+            .ok()
+            .as_ref()
+            .and_then(ParsedEhFrameHdr::table)
+            .map(|table| {
+                table.fde_for_address(&section, &self.bases, address, EhFrame::cie_from_offset)
+            });
         let fde = match table {
             Some(fde) => fde,
             None => section.fde_for_address(&self.bases, address, EhFrame::cie_from_offset),
         };
         let fde = fde.ok()?;
-        let row = fde.unwind_info_for_address(&section, &self.bases, &mut context, address).ok()?;
+        let row = fde
+            .unwind_info_for_address(&section, &self.bases, &mut context, address)
+            .ok()?;
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
             CfaRule::Expression(expression) => Cfa::Expression(*expression),
@@ -159,13 +177,21 @@ impl Module {
     /// The CFA of a frame, as far as its registers and the sample's stack tell.
     pub fn cfa(&self, rule: &Rule, regs: &Regs, read: ReadWord<'_>) -> Option<u64> {
         match &rule.cfa {
-            Cfa::Register(register, offset) => Some(regs.get(*register)?.wrapping_add_signed(*offset)),
+            Cfa::Register(register, offset) => {
+                Some(regs.get(*register)?.wrapping_add_signed(*offset))
+            }
             Cfa::Expression(expression) => self.evaluate(expression, regs, read, None),
         }
     }
 
     /// The caller's registers. None in the place of its ip: this is the outermost frame.
-    pub fn caller(&self, rule: &Rule, cfa: u64, regs: &Regs, read: ReadWord<'_>) -> Result<Regs, UnwindError> {
+    pub fn caller(
+        &self,
+        rule: &Rule,
+        cfa: u64,
+        regs: &Regs,
+        read: ReadWord<'_>,
+    ) -> Result<Regs, UnwindError> {
         let mut caller = *regs;
         let value = |saved: &Saved| -> Option<u64> {
             match saved {
@@ -173,7 +199,9 @@ impl Module {
                 Saved::At(offset) => read(cfa.wrapping_add_signed(*offset)),
                 Saved::Is(offset) => Some(cfa.wrapping_add_signed(*offset)),
                 Saved::In(register) => regs.get(*register),
-                Saved::AtExpression(expression) => read(self.evaluate(expression, regs, read, Some(cfa))?),
+                Saved::AtExpression(expression) => {
+                    read(self.evaluate(expression, regs, read, Some(cfa))?)
+                }
                 Saved::IsExpression(expression) => self.evaluate(expression, regs, read, Some(cfa)),
             }
         };
@@ -181,10 +209,13 @@ impl Module {
             caller.set(*register, value(saved));
         }
         caller.set(SP, Some(cfa));
-        caller.set(IP, match &rule.return_address {
-            Saved::Undefined => None,
-            saved => Some(value(saved).ok_or(UnwindError::NoStack)?),
-        });
+        caller.set(
+            IP,
+            match &rule.return_address {
+                Saved::Undefined => None,
+                saved => Some(value(saved).ok_or(UnwindError::NoStack)?),
+            },
+        );
         if RETURN_ADDRESS != IP {
             caller.set(RETURN_ADDRESS, caller.get(IP));
         }
@@ -209,12 +240,12 @@ impl Module {
         loop {
             result = match result {
                 EvaluationResult::Complete => break,
-                EvaluationResult::RequiresRegister { register, .. } => {
-                    evaluation.resume_with_register(Value::Generic(regs.get(register.0)?)).ok()?
-                }
-                EvaluationResult::RequiresMemory { address, .. } => {
-                    evaluation.resume_with_memory(Value::Generic(read(address)?)).ok()?
-                }
+                EvaluationResult::RequiresRegister { register, .. } => evaluation
+                    .resume_with_register(Value::Generic(regs.get(register.0)?))
+                    .ok()?,
+                EvaluationResult::RequiresMemory { address, .. } => evaluation
+                    .resume_with_memory(Value::Generic(read(address)?))
+                    .ok()?,
                 _ => return None,
             };
         }

@@ -79,10 +79,15 @@ enum FormatArg {
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let folder = match &args.input {
         Some(named) => paths::session(named),
-        None => paths::last_session().context("there is no session yet: 'varid record' or 'varid start' makes one")?,
+        None => paths::last_session()
+            .context("there is no session yet: 'varid record' or 'varid start' makes one")?,
     };
     let session = SessionReader::open(&folder)?;
-    let options = Options { pid: args.pid, tid: args.tid, thread: args.thread.map(Pattern::new) };
+    let options = Options {
+        pid: args.pid,
+        tid: args.tid,
+        thread: args.thread.map(Pattern::new),
+    };
     let profile = Profile::from_session(&session, &options)?;
     let view = View {
         table: match (args.by, args.callgraph) {
@@ -94,7 +99,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         symbol: args.symbol.map(Pattern::new),
         limit: args.limit,
         min_percent: args.min_percent,
-        percent_of: if args.by_samples { PercentOf::Samples } else { PercentOf::Period },
+        percent_of: if args.by_samples {
+            PercentOf::Samples
+        } else {
+            PercentOf::Period
+        },
     };
     let format = match args.format {
         FormatArg::Text => Format::Text,

@@ -19,7 +19,9 @@ fn can_load() -> bool {
 /// The kernel's version: bpf_loop came with 5.17.
 fn has_bpf_loop() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.trim().parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 17)
 }
 
@@ -51,7 +53,10 @@ fn a_variant_that_is_not_there_is_named() {
         return;
     }
     let error = Shim::load_first_of(&["no_such_program"]).unwrap_err();
-    assert!(matches!(error, Error::Missing("no_such_program")), "{error}");
+    assert!(
+        matches!(error, Error::Missing("no_such_program")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -60,7 +65,11 @@ fn targets_come_and_go() {
         return;
     }
     let mut shim = Shim::load().unwrap();
-    let target = Target { flags: target_flags::READY | target_flags::FOLLOW, body_start: 5, ..Target::default() };
+    let target = Target {
+        flags: target_flags::READY | target_flags::FOLLOW,
+        body_start: 5,
+        ..Target::default()
+    };
     shim.set_target(42, &target).unwrap();
     let found = shim.targets.get(&42, 0).unwrap();
     assert_eq!((found.flags, found.body_start), (target.flags, 5));

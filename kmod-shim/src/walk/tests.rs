@@ -20,19 +20,24 @@ struct Memory(BTreeMap<u64, Vec<u8>>);
 impl Memory {
     fn put(&mut self, address: u64, bytes: &[u8]) {
         for (at, byte) in (address..).zip(bytes) {
-            let page = self.0.entry(at / PAGE).or_insert_with(|| vec![0; PAGE as usize]);
+            let page = self
+                .0
+                .entry(at / PAGE)
+                .or_insert_with(|| vec![0; PAGE as usize]);
             page[(at % PAGE) as usize] = *byte;
         }
     }
 
     fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        (address..).zip(to).all(|(at, byte)| match self.0.get(&(at / PAGE)) {
-            Some(page) => {
-                *byte = page[(at % PAGE) as usize];
-                true
-            }
-            None => false,
-        })
+        (address..)
+            .zip(to)
+            .all(|(at, byte)| match self.0.get(&(at / PAGE)) {
+                Some(page) => {
+                    *byte = page[(at % PAGE) as usize];
+                    true
+                }
+                None => false,
+            })
     }
 }
 
@@ -84,14 +89,19 @@ impl Vm {
     }
 
     fn with(layout: Layout) -> Self {
-        let mut vm = Self { layout, memory: Memory::default() };
+        let mut vm = Self {
+            layout,
+            memory: Memory::default(),
+        };
         vm.memory.put(BASE, &[0; 512]);
-        vm.memory.put(BASE + u64::from(layout.thread_tid), &TID.to_le_bytes());
+        vm.memory
+            .put(BASE + u64::from(layout.thread_tid), &TID.to_le_bytes());
         vm
     }
 
     fn word(&mut self, address: u64, value: u64) {
-        self.memory.put(address, &value.to_le_bytes()[..self.layout.word.into()]);
+        self.memory
+            .put(address, &value.to_le_bytes()[..self.layout.word.into()]);
     }
 
     fn base_fragment(&self) -> u64 {
@@ -134,7 +144,12 @@ fn all<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>) -> (Vec<ManagedF
 }
 
 fn frame(addr: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
-    ManagedFrame { addr, method, pc, flags }
+    ManagedFrame {
+        addr,
+        method,
+        pc,
+        flags,
+    }
 }
 
 #[test]
@@ -154,7 +169,12 @@ fn frames_come_innermost_first_across_fragments_in_both_word_sizes() {
             frame(inner + 0x100, 0x5020, 0x9020, OUTERMOST),
             frame(outer + 0x100, 0x5030, 0x9030, OUTERMOST),
         ];
-        assert_eq!(vm.walk(None), Some((expected, Step::End)), "words of {}", vm.layout.word);
+        assert_eq!(
+            vm.walk(None),
+            Some((expected, Step::End)),
+            "words of {}",
+            vm.layout.word
+        );
     }
 }
 
@@ -167,7 +187,10 @@ fn a_quick_frame_below_the_stack_pointer_is_no_more() {
     let expected = vec![frame(SP + 0x100, 0x5010, 0x9010, OUTERMOST)];
     assert_eq!(vm.walk(None), Some((expected.clone(), Step::End)));
     // And it does not contradict the register that leads to the frame.
-    assert_eq!(vm.walk(Some((SP + 0x100, 0x9010))), Some((expected, Step::End)));
+    assert_eq!(
+        vm.walk(Some((SP + 0x100, 0x9010))),
+        Some((expected, Step::End))
+    );
 }
 
 #[test]
@@ -177,7 +200,10 @@ fn quick_frames_alone_lead_to_the_next_fragment() {
     vm.word(SP + 0x40, 0x5000);
     vm.fragment(SP + 0x100, SP + 0x200, 0, 0);
     vm.word(SP + 0x200, 0x5010);
-    let expected = vec![frame(SP + 0x40, 0x5000, 0, QUICK), frame(SP + 0x200, 0x5010, 0, QUICK)];
+    let expected = vec![
+        frame(SP + 0x40, 0x5000, 0, QUICK),
+        frame(SP + 0x200, 0x5010, 0, QUICK),
+    ];
     assert_eq!(vm.walk(None), Some((expected, Step::End)));
 }
 
@@ -188,7 +214,10 @@ fn a_registers_pc_is_the_first_frames_only() {
     vm.frame(SP + 0x100, SP + 0x200, 0x5010, 0x9010);
     vm.frame(SP + 0x200, 0, 0x5020, 0x9020);
     let (frames, end) = vm.walk(Some((SP + 0x100, 0x9016))).unwrap();
-    assert_eq!(frames.iter().map(|frame| frame.pc).collect::<Vec<_>>(), [0x9016, 0x9020]);
+    assert_eq!(
+        frames.iter().map(|frame| frame.pc).collect::<Vec<_>>(),
+        [0x9016, 0x9020]
+    );
     assert_eq!(end, Step::End);
 }
 
@@ -210,15 +239,25 @@ fn a_pc_that_was_not_exported_comes_from_the_index() {
         let at = SP + 0x100;
         vm.fragment(vm.base_fragment(), 0, at, 0);
         vm.frame(at, 0, 0x5010, 0);
-        vm.memory.put(at + u64::from(vm.layout.frame_index), &7u32.to_le_bytes());
+        vm.memory
+            .put(at + u64::from(vm.layout.frame_index), &7u32.to_le_bytes());
         // Pushed and not entered: nobody has said yet where its instructions are.
         let relative = vec![frame(at, 0x5010, 14, OUTERMOST | RELATIVE)];
         assert_eq!(vm.walk(None), Some((relative, Step::End)));
         vm.word(at + u64::from(vm.layout.frame_insns), 0x9000);
-        assert_eq!(vm.walk(None), Some((vec![frame(at, 0x5010, 0x900e, OUTERMOST)], Step::End)));
+        assert_eq!(
+            vm.walk(None),
+            Some((vec![frame(at, 0x5010, 0x900e, OUTERMOST)], Step::End))
+        );
         // Half the address space of code units is still no absolute address that wraps.
-        vm.memory.put(at + u64::from(vm.layout.frame_index), &u32::MAX.to_le_bytes());
-        assert_eq!(vm.walk(None).unwrap().0[0].pc, 0x9000 + 2 * u64::from(u32::MAX));
+        vm.memory.put(
+            at + u64::from(vm.layout.frame_index),
+            &u32::MAX.to_le_bytes(),
+        );
+        assert_eq!(
+            vm.walk(None).unwrap().0[0].pc,
+            0x9000 + 2 * u64::from(u32::MAX)
+        );
     }
 }
 
@@ -253,9 +292,19 @@ fn what_cannot_be_read_is_torn_behind_what_could() {
 
 #[test]
 fn another_threads_base_is_no_base() {
-    for layout in [Vm::wide().layout, Layout { kind: LAYOUT_SHADOW, ..Vm::wide().layout }] {
+    for layout in [
+        Vm::wide().layout,
+        Layout {
+            kind: LAYOUT_SHADOW,
+            ..Vm::wide().layout
+        },
+    ] {
         let mut vm = Vm::with(layout);
-        let tid_at = if layout.kind == LAYOUT_SHADOW { BASE } else { BASE + u64::from(layout.thread_tid) };
+        let tid_at = if layout.kind == LAYOUT_SHADOW {
+            BASE
+        } else {
+            BASE + u64::from(layout.thread_tid)
+        };
         vm.memory.put(tid_at, &(TID + 1).to_le_bytes());
         assert_eq!(vm.walk(None), None);
         vm.memory.put(tid_at, &TID.to_le_bytes());
@@ -264,7 +313,10 @@ fn another_threads_base_is_no_base() {
 }
 
 fn shadow(capacity: u32, depth: u64, records: &[(u64, u64)]) -> Vm {
-    let mut vm = Vm::with(Layout { kind: LAYOUT_SHADOW, ..Vm::wide().layout });
+    let mut vm = Vm::with(Layout {
+        kind: LAYOUT_SHADOW,
+        ..Vm::wide().layout
+    });
     let mut bytes = [TID.to_le_bytes(), capacity.to_le_bytes()].concat();
     bytes.extend(depth.to_le_bytes());
     for (method, sp) in records {
@@ -276,11 +328,25 @@ fn shadow(capacity: u32, depth: u64, records: &[(u64, u64)]) -> Vm {
 
 #[test]
 fn shadow_records_come_innermost_first() {
-    let records = [(0x9000, SP + 0x300), (0x9100, SP + 0x200), (0x9200, SP + 0x100)];
-    let expected: Vec<_> = records.iter().rev().map(|(method, sp)| frame(*sp, 0, *method, 0)).collect();
-    assert_eq!(shadow(8, 3, &records).walk(None), Some((expected.clone(), Step::End)));
+    let records = [
+        (0x9000, SP + 0x300),
+        (0x9100, SP + 0x200),
+        (0x9200, SP + 0x100),
+    ];
+    let expected: Vec<_> = records
+        .iter()
+        .rev()
+        .map(|(method, sp)| frame(*sp, 0, *method, 0))
+        .collect();
+    assert_eq!(
+        shadow(8, 3, &records).walk(None),
+        Some((expected.clone(), Step::End))
+    );
     // Records above the depth are of calls that have returned.
-    assert_eq!(shadow(8, 2, &records).walk(None), Some((expected[1..].to_vec(), Step::End)));
+    assert_eq!(
+        shadow(8, 2, &records).walk(None),
+        Some((expected[1..].to_vec(), Step::End))
+    );
     assert_eq!(shadow(8, 0, &records).walk(None), Some((vec![], Step::End)));
 }
 
@@ -289,7 +355,10 @@ fn a_shadow_stack_that_holds_less_than_its_depth_is_torn() {
     assert_eq!(shadow(2, 3, &[(1, 1), (2, 2)]).walk(None), None);
     assert_eq!(shadow(u32::MAX, u64::MAX, &[]).walk(None), None);
     // Capacity and depth agree in a lie: nothing is there to be read.
-    assert_eq!(shadow(u32::MAX, u64::from(u32::MAX), &[]).walk(None), Some((vec![], Step::Torn)));
+    assert_eq!(
+        shadow(u32::MAX, u64::from(u32::MAX), &[]).walk(None),
+        Some((vec![], Step::Torn))
+    );
 }
 
 /// Words that often point into the memory that they are in.

@@ -16,7 +16,10 @@ const HELPED: [&str; 5] = ["helper", "body", "bridge", "native", "outermost"];
 fn a_leaf_in_the_loop_is_its_frames_method() {
     let mut world = World::list();
     let [first, second] = world.code.clone();
-    let frames = [managed(1, FIRST, first.start + 4, 0), managed(2, SECOND, second.start + 2, OUTERMOST)];
+    let frames = [
+        managed(1, FIRST, first.start + 4, 0),
+        managed(2, SECOND, second.start + 2, OUTERMOST),
+    ];
     let record = world.record(&["body", "bridge", "native"]);
     let user = world.user(record, IN_BODY, &frames, Stack::Vertical);
     assert_eq!(user, [first.start + 4, second.start + 2 + 1]);
@@ -33,7 +36,10 @@ fn native_frames_between_fragments_are_marked_as_left_out() {
     ];
     let record = world.record(&["body", "bridge"]);
     let user = world.user(record, IN_BODY, &frames, Stack::Vertical);
-    assert_eq!(user, [first.start, left_out(), second.start + 1, first.start + 3]);
+    assert_eq!(
+        user,
+        [first.start, left_out(), second.start + 1, first.start + 3]
+    );
     assert_eq!(remap::unattributed(&user), None);
 }
 
@@ -50,7 +56,10 @@ fn a_transition_is_the_top_frames_and_said_to_be_one() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn the_exact_pc_below_a_helper_is_the_restored_register() {
     let mut world = World::list();
     let (stale, exact) = (world.code[0].start, world.code[0].start + 6);
@@ -59,39 +68,80 @@ fn the_exact_pc_below_a_helper_is_the_restored_register() {
     put(&mut record, SP + FRAME - 24, exact);
     put(&mut record, SP + FRAME - 32, frame.addr + 64);
     let helper = record.ip;
-    assert_eq!(world.user(record.clone(), 0, &[frame], Stack::Vertical), [helper, exact + 1]);
+    assert_eq!(
+        world.user(record.clone(), 0, &[frame], Stack::Vertical),
+        [helper, exact + 1]
+    );
     // A frame that has not yet said where its instructions are is known by the register, too.
     let relative = managed(2, FIRST, 0, OUTERMOST | RELATIVE);
-    assert_eq!(world.user(record.clone(), 0, &[relative], Stack::Vertical), [helper, exact + 1]);
+    assert_eq!(
+        world.user(record.clone(), 0, &[relative], Stack::Vertical),
+        [helper, exact + 1]
+    );
     // The register of another frame says nothing about this one.
     put(&mut record, SP + FRAME - 32, frame.addr);
-    assert_eq!(world.user(record, 0, &[frame], Stack::Vertical), [helper, stale + 1]);
+    assert_eq!(
+        world.user(record, 0, &[frame], Stack::Vertical),
+        [helper, stale + 1]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn managed_frames_stand_where_their_native_ones_lie() {
     let mut world = World::list();
     let [first, second] = world.code.clone();
     // native calls into the VM (frame 6), which runs SECOND; that calls JNI code (1, 2), which calls FIRST.
-    let functions = ["body", "bridge", "native", "body", "bridge", "vm", "native", "outermost"];
-    let frames = [managed(1, FIRST, first.start, OUTERMOST), managed(4, SECOND, second.start, OUTERMOST)];
+    let functions = [
+        "body",
+        "bridge",
+        "native",
+        "body",
+        "bridge",
+        "vm",
+        "native",
+        "outermost",
+    ];
+    let frames = [
+        managed(1, FIRST, first.start, OUTERMOST),
+        managed(4, SECOND, second.start, OUTERMOST),
+    ];
     let record = world.record(&functions);
     let native = world.at("native");
     let (vm, outermost) = (world.at("vm"), world.at("outermost"));
     let full = world.user(record.clone(), IN_BODY, &frames, Stack::Full);
-    assert_eq!(full, [first.start, native, second.start + 1, vm, native, outermost]);
+    assert_eq!(
+        full,
+        [first.start, native, second.start + 1, vm, native, outermost]
+    );
     let vertical = world.user(record, IN_BODY, &frames, Stack::Vertical);
     assert_eq!(vertical, [first.start, left_out(), second.start + 1]);
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn between_frames_of_one_fragment_there_is_only_an_invoke() {
     let mut world = World::list();
     let [first, second] = world.code.clone();
-    let functions = ["native", "body", "bridge", "vm", "body", "bridge", "outermost"];
-    let frames = [managed(2, FIRST, first.start, 0), managed(5, SECOND, second.start, OUTERMOST)];
+    let functions = [
+        "native",
+        "body",
+        "bridge",
+        "vm",
+        "body",
+        "bridge",
+        "outermost",
+    ];
+    let frames = [
+        managed(2, FIRST, first.start, 0),
+        managed(5, SECOND, second.start, OUTERMOST),
+    ];
     let record = world.record(&functions);
     let (native, outermost) = (world.at("native"), world.at("outermost"));
     let user = world.user(record, 0, &frames, Stack::Full);
@@ -99,11 +149,17 @@ fn between_frames_of_one_fragment_there_is_only_an_invoke() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_native_method_has_a_slot_if_a_trampoline_holds_its_frame() {
     let mut world = World::list();
     let pc = world.code[0].start;
-    let frames = [managed(1, NATIVE, 0, QUICK), managed(3, FIRST, pc, OUTERMOST)];
+    let frames = [
+        managed(1, NATIVE, 0, QUICK),
+        managed(3, FIRST, pc, OUTERMOST),
+    ];
     let record = world.record(&["native", "bridge", "body", "bridge", "native", "outermost"]);
     let (native, slot) = (world.at("native"), world.native_slot());
     assert!(remap::contains(slot) && slot >= remap::FIRST_METHOD);
@@ -113,33 +169,55 @@ fn a_native_method_has_a_slot_if_a_trampoline_holds_its_frame() {
     assert_eq!(world.user(record, 0, &frames, Stack::Vertical)[1], slot + 1);
     // The VM's note of a frame that is no more: no trampoline is there.
     let record = world.record(&["native", "native", "body", "bridge", "native", "outermost"]);
-    assert_eq!(world.user(record, 0, &frames, Stack::Vertical), [native, native, pc + 1]);
+    assert_eq!(
+        world.user(record, 0, &frames, Stack::Vertical),
+        [native, native, pc + 1]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn the_vms_own_methods_are_no_frames() {
     let mut world = World::list();
     let pc = world.code[0].start;
-    let frames = [managed(1, RUNTIME, 0, QUICK), managed(3, FIRST, pc, OUTERMOST)];
+    let frames = [
+        managed(1, RUNTIME, 0, QUICK),
+        managed(3, FIRST, pc, OUTERMOST),
+    ];
     let record = world.record(&["native", "bridge", "body", "bridge", "outermost"]);
     let native = world.at("native");
-    assert_eq!(world.user(record, 0, &frames, Stack::Vertical), [native, pc + 1]);
+    assert_eq!(
+        world.user(record, 0, &frames, Stack::Vertical),
+        [native, pc + 1]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn compiled_code_with_bytecode_is_its_methods_entry() {
     let mut world = World::list();
     let frames = [managed(1, SECOND, 0, QUICK)];
     let record = world.record(&["native", "bridge", "native", "outermost"]);
-    let (native, outermost, entry) = (world.at("native"), world.at("outermost"), world.code[1].start);
+    let (native, outermost, entry) = (
+        world.at("native"),
+        world.at("outermost"),
+        world.code[1].start,
+    );
     let user = world.user(record, 0, &frames, Stack::Full);
     assert_eq!(user, [native, entry + 1, native, outermost]);
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn an_interpreter_with_native_frames_is_known_by_its_method_and_pc() {
     let mut world = World::list();
     let pc = world.code[0].start + 4;
@@ -148,7 +226,10 @@ fn an_interpreter_with_native_frames_is_known_by_its_method_and_pc() {
     put(&mut record, SP + FRAME, FIRST);
     put(&mut record, SP + 2 * FRAME, FIRST);
     let (native, outermost) = (world.at("native"), world.at("outermost"));
-    assert_eq!(world.user(record.clone(), 0, &[], Stack::Full), [native, pc + 1, pc + 1, outermost]);
+    assert_eq!(
+        world.user(record.clone(), 0, &[], Stack::Full),
+        [native, pc + 1, pc + 1, outermost]
+    );
     // As the leaf, the pc is exact.
     let mut leaf = world.record(&["quick", "outermost"]);
     leaf.regs.set(PC, Some(pc));
@@ -160,7 +241,10 @@ fn an_interpreter_with_native_frames_is_known_by_its_method_and_pc() {
 fn a_kernel_samples_frames_are_all_callers() {
     let mut world = World::list();
     let [first, second] = world.code.clone();
-    let frames = [managed(1, FIRST, first.start, 0), managed(2, SECOND, second.start, OUTERMOST)];
+    let frames = [
+        managed(1, FIRST, first.start, 0),
+        managed(2, SECOND, second.start, OUTERMOST),
+    ];
     let mut record = world.record(&["body", "bridge"]);
     record.ip = 0xffff_ffff_8100_0000;
     record.kernel = vec![record.ip];
@@ -173,11 +257,18 @@ fn a_kernel_thread_has_no_user_frames() {
     let mut world = World::list();
     let mut record = world.record(&["native"]);
     record.regs.set_frame(0, 0, 0);
-    assert!(world.user(record, IN_KERNEL, &[], Stack::Vertical).is_empty());
+    assert!(
+        world
+            .user(record, IN_KERNEL, &[], Stack::Vertical)
+            .is_empty()
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn without_stacks_there_is_the_leaf_only() {
     let mut world = World::list();
     let pc = world.code[0].start;
@@ -185,18 +276,27 @@ fn without_stacks_there_is_the_leaf_only() {
     let native = record.ip;
     assert_eq!(world.user(record, 0, &[], Stack::None), [native]);
     let record = world.record(&["body", "bridge", "outermost"]);
-    assert_eq!(world.user(record, IN_BODY, &[managed(1, FIRST, pc, 0)], Stack::None), [pc]);
+    assert_eq!(
+        world.user(record, IN_BODY, &[managed(1, FIRST, pc, 0)], Stack::None),
+        [pc]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_copy_of_the_stack_holds_the_frames_that_nobody_walked() {
     let mut world = World::list();
     let [first, second] = world.code.clone();
     // ShadowFrames fill native frames 2 and 3, but for the return address.
     let (inner, outer) = (SP + 2 * FRAME, SP + 3 * FRAME);
     let mut record = world.record(&["helper", "body", "bridge", "bridge", "native", "outermost"]);
-    for (frame, link, method, pc) in [(inner, outer, FIRST, first.start), (outer, 0, SECOND, second.start + 2)] {
+    for (frame, link, method, pc) in [
+        (inner, outer, FIRST, first.start),
+        (outer, 0, SECOND, second.start + 2),
+    ] {
         put(&mut record, frame, link);
         put(&mut record, frame + 8, method);
         put(&mut record, frame + 24, pc);
@@ -204,7 +304,14 @@ fn a_copy_of_the_stack_holds_the_frames_that_nobody_walked() {
     let exact = first.start + 6;
     put(&mut record, SP + FRAME - 24, exact);
     put(&mut record, SP + FRAME - 32, inner + 64);
-    let (helper, native, outermost) = (world.at("helper"), world.at("native"), world.at("outermost"));
+    let (helper, native, outermost) = (
+        world.at("helper"),
+        world.at("native"),
+        world.at("outermost"),
+    );
     let user = world.user(record, NO_WALK, &[], Stack::Full);
-    assert_eq!(user, [helper, exact + 1, second.start + 2 + 1, native, outermost]);
+    assert_eq!(
+        user,
+        [helper, exact + 1, second.start + 2 + 1, native, outermost]
+    );
 }

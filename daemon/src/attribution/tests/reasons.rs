@@ -22,19 +22,30 @@ fn bytecode_in_no_dex_file_is_counted() {
     for pc in [NOWHERE, JIT] {
         let record = world.record(&["body", "bridge"]);
         let ip = record.ip;
-        let user = world.user(record, IN_BODY, &[managed(1, FIRST, pc, OUTERMOST)], Stack::Vertical);
+        let user = world.user(
+            record,
+            IN_BODY,
+            &[managed(1, FIRST, pc, OUTERMOST)],
+            Stack::Vertical,
+        );
         assert_eq!(user, [ip, because(Reason::UnknownMapping)], "{pc:#x}");
     }
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_method_that_cannot_be_read_is_counted() {
     let mut world = World::list();
     let record = world.record(&["native", "bridge", "native", "outermost"]);
     let (native, outermost) = (world.at("native"), world.at("outermost"));
     let user = world.user(record, 0, &[managed(1, UNREADABLE, 0, QUICK)], Stack::Full);
-    assert_eq!(user, [native, because(Reason::UnknownMethod), native, outermost]);
+    assert_eq!(
+        user,
+        [native, because(Reason::UnknownMethod), native, outermost]
+    );
 }
 
 #[test]
@@ -45,7 +56,10 @@ fn a_relative_pc_counts_from_its_method_and_stays_in_it() {
     let ip = record.ip;
     let frame = |pc| [managed(1, FIRST, pc, OUTERMOST | RELATIVE)];
     let last = code.end - code.start - 2;
-    assert_eq!(world.user(record.clone(), IN_BODY, &frame(last), Stack::Vertical), [code.end - 2]);
+    assert_eq!(
+        world.user(record.clone(), IN_BODY, &frame(last), Stack::Vertical),
+        [code.end - 2]
+    );
     let beyond = world.user(record, IN_BODY, &frame(last + 2), Stack::Vertical);
     assert_eq!(beyond, [ip, because(Reason::TornFrames)]);
 }
@@ -55,7 +69,10 @@ fn an_interpreter_without_frames_says_why() {
     let mut world = World::list();
     let whole = world.record(&["body", "bridge", "outermost"]);
     let ip = whole.ip;
-    let cut = Record { stack: Vec::new(), ..whole.clone() };
+    let cut = Record {
+        stack: Vec::new(),
+        ..whole.clone()
+    };
     for (record, flags, reason) in [
         (&whole, TORN, Reason::TornFrames),
         (&whole, NO_BASE, Reason::TornFrames),
@@ -78,18 +95,27 @@ fn frames_that_end_early_say_so_at_their_end() {
     let mut world = World::list();
     let pc = world.code[0].start;
     let record = world.record(&["body", "bridge"]);
-    for (flags, reason) in [(TORN, Reason::TornFrames), (FRAMES_TRUNCATED, Reason::Truncated)] {
+    for (flags, reason) in [
+        (TORN, Reason::TornFrames),
+        (FRAMES_TRUNCATED, Reason::Truncated),
+    ] {
         let frames = [managed(1, FIRST, pc, 0)];
         let user = world.user(record.clone(), IN_BODY | flags, &frames, Stack::Vertical);
         assert_eq!(user, [pc, because(reason)]);
     }
     // Frames that nobody asked for are not missing.
     let frames = [managed(1, FIRST, pc, 0)];
-    assert_eq!(world.user(record, IN_BODY | FRAMES_TRUNCATED, &frames, Stack::None), [pc]);
+    assert_eq!(
+        world.user(record, IN_BODY | FRAMES_TRUNCATED, &frames, Stack::None),
+        [pc]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn native_frames_that_cannot_be_had_are_marked_between_those_that_can() {
     let mut world = World::list();
     let pc = world.code[0].start;
@@ -123,7 +149,10 @@ fn every_way_to_stop_has_its_reason() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_pc_that_is_not_in_the_frames_method_is_no_place() {
     let mut world = World::list();
     let (native, quick, outermost) = (world.at("native"), world.at("quick"), world.at("outermost"));
@@ -139,7 +168,11 @@ fn a_pc_that_is_not_in_the_frames_method_is_no_place() {
         record.regs.set(PC, pc);
         put(&mut record, SP + FRAME, method);
         let user = world.user(record, 0, &[], Stack::Full);
-        assert_eq!(user, [native, quick, because(Reason::ArtQuick), outermost], "{method:#x} {pc:x?}");
+        assert_eq!(
+            user,
+            [native, quick, because(Reason::ArtQuick), outermost],
+            "{method:#x} {pc:x?}"
+        );
     }
 }
 
@@ -149,8 +182,18 @@ fn any_frame() -> impl Strategy<Value = (u64, u64, u64, u64)> {
 }
 
 fn any_flags() -> impl Strategy<Value = u32> {
-    let all = [IN_BODY, NO_BASE, TORN, FRAMES_TRUNCATED, STACK_TRUNCATED, NOT_READY, INHERITED, NO_WALK];
-    prop::sample::subsequence(all.to_vec(), 0..4).prop_map(|flags| flags.iter().fold(0, |all, flag| all | flag))
+    let all = [
+        IN_BODY,
+        NO_BASE,
+        TORN,
+        FRAMES_TRUNCATED,
+        STACK_TRUNCATED,
+        NOT_READY,
+        INHERITED,
+        NO_WALK,
+    ];
+    prop::sample::subsequence(all.to_vec(), 0..4)
+        .prop_map(|flags| flags.iter().fold(0, |all, flag| all | flag))
 }
 
 /// A record that says anything.
@@ -182,26 +225,50 @@ prop_compose! {
 }
 
 const LOOPS: &[&str] = &["body", "interpreter"];
-const OTHERS: &[&str] = &["bridge", "vm", "quick", "native", "helper", "outermost", "jit", "nowhere"];
+const OTHERS: &[&str] = &[
+    "bridge",
+    "vm",
+    "quick",
+    "native",
+    "helper",
+    "outermost",
+    "jit",
+    "nowhere",
+];
 
 /// A user sample begins with an address that the PMU or a managed frame gave.
 fn leaf_is_real(sample: Sample) -> Result<(), TestCaseError> {
-    let mut world = if sample.shadow { World::shadow() } else { World::list() };
+    let mut world = if sample.shadow {
+        World::shadow()
+    } else {
+        World::list()
+    };
     let code = world.code[0].clone();
     let mut record = world.record(&sample.functions);
     let slots = record.stack.len() / 8;
     for (slot, value) in sample.words.into_iter().filter(|(slot, _)| *slot < slots) {
-        put(&mut record, SP + 8 * slot as u64, if value < 600 { SP + value } else { value });
+        put(
+            &mut record,
+            SP + 8 * slot as u64,
+            if value < 600 { SP + value } else { value },
+        );
     }
     record.regs.set(PC, Some(code.start + sample.registers.0));
-    record.regs.set(FRAME_REGISTER, Some(SP + sample.registers.1));
-    let frames = sample.frames.into_iter().map(|(n, method, pc, flags)| managed(n, method, code.start + pc, flags));
+    record
+        .regs
+        .set(FRAME_REGISTER, Some(SP + sample.registers.1));
+    let frames = sample
+        .frames
+        .into_iter()
+        .map(|(n, method, pc, flags)| managed(n, method, code.start + pc, flags));
     let frames: Vec<ManagedFrame> = frames.collect();
     let ip = record.ip;
     let user = world.user(record, sample.flags, &frames, sample.stack);
     prop_assert!(!user.is_empty());
     prop_assert_eq!(Marker::at(user[0]), None);
-    prop_assert!(user[0] == ip || world.process.space.at(user[0]).is_some() || remap::contains(user[0]));
+    prop_assert!(
+        user[0] == ip || world.process.space.at(user[0]).is_some() || remap::contains(user[0])
+    );
     Ok(())
 }
 
@@ -223,9 +290,15 @@ fn a_loop_that_cannot_be_unwound_keeps_its_leaf() {
     let pc = world.code[0].start;
     let frames = [managed(9, FIRST, pc, OUTERMOST)];
     let lost = world.record(&["interpreter", "nowhere"]);
-    let cut = Record { stack: Vec::new(), ..lost.clone() };
+    let cut = Record {
+        stack: Vec::new(),
+        ..lost.clone()
+    };
     for record in [lost, cut] {
-        assert_eq!(world.user(record, 0, &frames, Stack::Vertical).first(), Some(&pc));
+        assert_eq!(
+            world.user(record, 0, &frames, Stack::Vertical).first(),
+            Some(&pc)
+        );
     }
 }
 

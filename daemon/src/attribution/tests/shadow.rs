@@ -6,36 +6,64 @@ use varid_shim::ManagedFrame;
 
 /// The record that native frame `n` made at its entry.
 fn entered(n: u64, pc: u64) -> ManagedFrame {
-    ManagedFrame { addr: SP + FRAME * n + FRAME - 8, method: 0, pc, flags: 0 }
+    ManagedFrame {
+        addr: SP + FRAME * n + FRAME - 8,
+        method: 0,
+        pc,
+        flags: 0,
+    }
 }
 
 const CALLS: [&str; 4] = ["interpreter", "interpreter", "native", "outermost"];
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn every_record_is_its_native_frames_method() {
     let mut world = World::shadow();
     let [first, second] = world.code.clone().map(|code| code.start);
     let (native, outermost) = (world.at("native"), world.at("outermost"));
     let records = [entered(0, first), entered(1, second)];
     let record = world.record(&CALLS);
-    assert_eq!(world.user(record.clone(), 0, &records, Stack::Vertical), [first, second + 1]);
-    assert_eq!(world.user(record, 0, &records, Stack::Full), [first, second + 1, native, outermost]);
+    assert_eq!(
+        world.user(record.clone(), 0, &records, Stack::Vertical),
+        [first, second + 1]
+    );
+    assert_eq!(
+        world.user(record, 0, &records, Stack::Full),
+        [first, second + 1, native, outermost]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn records_that_an_exception_left_behind_are_dropped() {
     let mut world = World::shadow();
     let [first, second] = world.code.clone().map(|code| code.start);
-    let left = |below: u64| ManagedFrame { addr: SP - below, method: 0, pc: second, flags: 0 };
+    let left = |below: u64| ManagedFrame {
+        addr: SP - below,
+        method: 0,
+        pc: second,
+        flags: 0,
+    };
     let records = [left(200), left(8), entered(0, first), entered(1, second)];
     let record = world.record(&CALLS);
-    assert_eq!(world.user(record, 0, &records, Stack::Vertical), [first, second + 1]);
+    assert_eq!(
+        world.user(record, 0, &records, Stack::Vertical),
+        [first, second + 1]
+    );
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_method_that_has_not_published_its_record_is_not_its_caller() {
     let mut world = World::shadow();
     let second = world.code[1].start;
@@ -46,12 +74,18 @@ fn a_method_that_has_not_published_its_record_is_not_its_caller() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the frames' rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_native_leaf_stands_above_the_record_of_its_caller() {
     let mut world = World::shadow();
     let [first, second] = world.code.clone().map(|code| code.start);
     let record = world.record(&["native", "interpreter", "interpreter", "outermost"]);
     let native = record.ip;
     let records = [entered(1, first), entered(2, second)];
-    assert_eq!(world.user(record, 0, &records, Stack::Vertical), [native, first + 1, second + 1]);
+    assert_eq!(
+        world.user(record, 0, &records, Stack::Vertical),
+        [native, first + 1, second + 1]
+    );
 }

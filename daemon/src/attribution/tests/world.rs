@@ -122,23 +122,41 @@ impl World {
 
     fn new(kind: u32) -> Self {
         static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-        let bytes = BYTES.get_or_init(|| std::fs::read(Compiled::new("frames.s", FRAMES).path()).unwrap());
+        let bytes =
+            BYTES.get_or_init(|| std::fs::read(Compiled::new("frames.s", FRAMES).path()).unwrap());
         let file = object::File::parse(&**bytes).unwrap();
         let text = file.section_by_name(".text").unwrap();
         let (offset, size) = text.file_range().unwrap();
         let at = |address: u64| LIBRARY + (address - text.address());
-        let functions: HashMap<String, u64> =
-            file.dynamic_symbols().map(|symbol| (symbol.name().unwrap().to_owned(), at(symbol.address()))).collect();
+        let functions: HashMap<String, u64> = file
+            .dynamic_symbols()
+            .map(|symbol| (symbol.name().unwrap().to_owned(), at(symbol.address())))
+            .collect();
         let mut ranges: Vec<_> = KINDS
-            .map(|(name, kind)| abi::Range { start: functions[name], end: functions[name] + 0x80, kind, reserved: 0 })
+            .map(|(name, kind)| abi::Range {
+                start: functions[name],
+                end: functions[name] + 0x80,
+                kind,
+                reserved: 0,
+            })
             .into();
         ranges.sort_by_key(|range| range.start);
 
         let dex = dex();
         let mut space = AddressSpace::default();
         space.insert(mapped(LIBRARY, size, offset, elf(bytes)));
-        space.insert(mapped(DEX, dex.dex.bytes().len() as u64, 0, Image::Dex(dex.clone())));
-        space.insert(mapped(JIT, 0x1000, 0, Image::Other(Path::new("//anon").into())));
+        space.insert(mapped(
+            DEX,
+            dex.dex.bytes().len() as u64,
+            0,
+            Image::Dex(dex.clone()),
+        ));
+        space.insert(mapped(
+            JIT,
+            0x1000,
+            0,
+            Image::Other(Path::new("//anon").into()),
+        ));
         let mut process = Process::made_up(space, Some(Vm::made_up(layout(kind), ranges)));
 
         // The methods with most code; one that has none.
@@ -149,14 +167,36 @@ impl World {
             DEX + u64::from(code.start)..DEX + u64::from(code.end)
         });
         for (which, pointer) in [FIRST, SECOND].into_iter().enumerate() {
-            let known =
-                Method::Known { dex: dex.clone(), index: methods[which].index, code: Some(code[which].clone()) };
+            let known = Method::Known {
+                dex: dex.clone(),
+                index: methods[which].index,
+                code: Some(code[which].clone()),
+            };
             process.set_method(pointer, known);
         }
-        let native = dex.dex.methods().flatten().find(|method| method.code.is_none()).unwrap().id.index();
-        process.set_method(NATIVE, Method::Known { dex: dex.clone(), index: native, code: None });
+        let native = dex
+            .dex
+            .methods()
+            .flatten()
+            .find(|method| method.code.is_none())
+            .unwrap()
+            .id
+            .index();
+        process.set_method(
+            NATIVE,
+            Method::Known {
+                dex: dex.clone(),
+                index: native,
+                code: None,
+            },
+        );
         process.set_method(RUNTIME, Method::Runtime);
-        Self { process, remap: RemapTable::new().unwrap(), code, functions }
+        Self {
+            process,
+            remap: RemapTable::new().unwrap(),
+            code,
+            functions,
+        }
     }
 
     /// An address in a function: what a sample's ip is, and what a return address into it is.
@@ -170,7 +210,9 @@ impl World {
 
     /// The slot of the method without bytecode.
     pub fn native_slot(&mut self) -> u64 {
-        let Method::Known { dex, index, .. } = self.process.method(NATIVE) else { panic!("a known method") };
+        let Method::Known { dex, index, .. } = self.process.method(NATIVE) else {
+            panic!("a known method")
+        };
         self.remap.slot(&dex, index).unwrap()
     }
 
@@ -204,7 +246,13 @@ impl World {
     }
 
     /// The user frames of a record with these managed ones.
-    pub fn user(&mut self, mut record: Record, flags: u32, managed: &[ManagedFrame], stack: Stack) -> Vec<u64> {
+    pub fn user(
+        &mut self,
+        mut record: Record,
+        flags: u32,
+        managed: &[ManagedFrame],
+        stack: Stack,
+    ) -> Vec<u64> {
         record.flags |= flags;
         record.frames = managed.to_vec();
         self.attribute(&record, stack).user
@@ -219,7 +267,12 @@ pub fn put(record: &mut Record, address: u64, word: u64) {
 
 /// A managed frame in native frame `n`.
 pub fn managed(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
-    ManagedFrame { addr: SP + FRAME * n + 8, method, pc, flags }
+    ManagedFrame {
+        addr: SP + FRAME * n + 8,
+        method,
+        pc,
+        flags,
+    }
 }
 
 /// What stands in a callchain for a reason.

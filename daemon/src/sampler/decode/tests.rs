@@ -30,12 +30,14 @@ impl Bytes {
     }
 
     fn u32(mut self, values: &[u32]) -> Self {
-        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self.0
+            .extend(values.iter().flat_map(|value| value.to_le_bytes()));
         self
     }
 
     fn u64(mut self, values: &[u64]) -> Self {
-        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self.0
+            .extend(values.iter().flat_map(|value| value.to_le_bytes()));
         self
     }
 
@@ -74,7 +76,9 @@ fn mmap() -> Bytes {
 
 #[test]
 fn a_mapping_has_its_place_and_its_file() {
-    let RingEvent::Mmap(mapped) = event(mmap()) else { panic!("a mapping") };
+    let RingEvent::Mmap(mapped) = event(mmap()) else {
+        panic!("a mapping")
+    };
     let expected = Mmap {
         pid: 10,
         tid: 11,
@@ -91,8 +95,19 @@ fn a_mapping_has_its_place_and_its_file() {
 
 #[test]
 fn an_exec_is_told_from_a_new_name() {
-    let comm = |misc| event(Bytes::new(perf::PERF_RECORD_COMM, misc).u32(&[10, 11]).text(b"main \xff"));
-    let named = |exec| RingEvent::Comm { pid: 10, tid: 11, exec, name: "main \u{fffd}".to_owned() };
+    let comm = |misc| {
+        event(
+            Bytes::new(perf::PERF_RECORD_COMM, misc)
+                .u32(&[10, 11])
+                .text(b"main \xff"),
+        )
+    };
+    let named = |exec| RingEvent::Comm {
+        pid: 10,
+        tid: 11,
+        exec,
+        name: "main \u{fffd}".to_owned(),
+    };
     assert_eq!(comm(perf::PERF_RECORD_MISC_COMM_EXEC as u16), named(true));
     assert_eq!(comm(perf::PERF_RECORD_MISC_USER as u16), named(false));
 }
@@ -100,23 +115,54 @@ fn an_exec_is_told_from_a_new_name() {
 #[test]
 fn forks_and_exits_name_parent_and_child() {
     let task = |kind| event(Bytes::new(kind, 0).u32(&[20, 10, 21, 11]).u64(&[TIME - 1]));
-    assert_eq!(task(perf::PERF_RECORD_FORK), RingEvent::Fork { pid: 20, ppid: 10, tid: 21, ptid: 11 });
-    assert_eq!(task(perf::PERF_RECORD_EXIT), RingEvent::Exit { pid: 20, ppid: 10, tid: 21, ptid: 11 });
+    assert_eq!(
+        task(perf::PERF_RECORD_FORK),
+        RingEvent::Fork {
+            pid: 20,
+            ppid: 10,
+            tid: 21,
+            ptid: 11
+        }
+    );
+    assert_eq!(
+        task(perf::PERF_RECORD_EXIT),
+        RingEvent::Exit {
+            pid: 20,
+            ppid: 10,
+            tid: 21,
+            ptid: 11
+        }
+    );
 }
 
 #[test]
 fn what_the_kernel_lost_or_held_back_is_counted() {
-    assert_eq!(event(Bytes::new(perf::PERF_RECORD_LOST, 0).u64(&[5, 42])), RingEvent::Lost(42));
-    assert_eq!(event(Bytes::new(perf::PERF_RECORD_LOST_SAMPLES, 0).u64(&[43])), RingEvent::Lost(43));
-    assert_eq!(event(Bytes::new(perf::PERF_RECORD_THROTTLE, 0).u64(&[TIME, 1, 2])), RingEvent::Throttle);
-    let unthrottle = Bytes::new(perf::PERF_RECORD_UNTHROTTLE, 0).u64(&[TIME, 1, 2]).identified();
+    assert_eq!(
+        event(Bytes::new(perf::PERF_RECORD_LOST, 0).u64(&[5, 42])),
+        RingEvent::Lost(42)
+    );
+    assert_eq!(
+        event(Bytes::new(perf::PERF_RECORD_LOST_SAMPLES, 0).u64(&[43])),
+        RingEvent::Lost(43)
+    );
+    assert_eq!(
+        event(Bytes::new(perf::PERF_RECORD_THROTTLE, 0).u64(&[TIME, 1, 2])),
+        RingEvent::Throttle
+    );
+    let unthrottle = Bytes::new(perf::PERF_RECORD_UNTHROTTLE, 0)
+        .u64(&[TIME, 1, 2])
+        .identified();
     assert_eq!(unthrottle.decode(), None);
 }
 
 /// The start of a sample, after its identifier and, unless it is the shim's, its ip.
 fn sample(id: u64) -> Bytes {
     let bytes = Bytes::new(perf::PERF_RECORD_SAMPLE, 0).u64(&[id]);
-    let bytes = if id == SHIM { bytes } else { bytes.u64(&[0x401000]) };
+    let bytes = if id == SHIM {
+        bytes
+    } else {
+        bytes.u64(&[0x401000])
+    };
     bytes.u32(&[10, 11]).u64(&[TIME]).u32(&[3, 0])
 }
 
@@ -127,7 +173,13 @@ fn the_shims_record_comes_with_its_own_time() {
     record[8..12].copy_from_slice(&10u32.to_le_bytes());
     let mut bytes = sample(SHIM).u32(&[record.len() as u32]);
     bytes.0.extend(&record);
-    let Some(Stamped { time: 77, event: RingEvent::Sample(found) }) = bytes.decode() else { panic!("a sample") };
+    let Some(Stamped {
+        time: 77,
+        event: RingEvent::Sample(found),
+    }) = bytes.decode()
+    else {
+        panic!("a sample")
+    };
     assert_eq!((found.pid, found.time), (10, 77));
     // A record that says it is longer than what there is.
     for cut in 1..=record.len() {
@@ -140,31 +192,61 @@ fn the_shims_record_comes_with_its_own_time() {
 fn a_raw_sample_is_kept_as_it_was() {
     let bytes = sample(RAW).u64(&[1000, 0, 0]);
     let stamped = bytes.decode().unwrap();
-    assert_eq!((stamped.time, stamped.event), (TIME, RingEvent::Raw(bytes.0)));
+    assert_eq!(
+        (stamped.time, stamped.event),
+        (TIME, RingEvent::Raw(bytes.0))
+    );
 }
 
 /// A sample with a chain, the registers in the order of perf's bits, and a stack.
 fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
-    let bytes = sample(COPY).u64(&[997, chain.len() as u64]).u64(chain).u64(&[2]);
+    let bytes = sample(COPY)
+        .u64(&[997, chain.len() as u64])
+        .u64(chain)
+        .u64(&[2]);
     let mut perf: Vec<u8> = REGS.iter().map(|reg| reg.perf).collect();
     perf.sort_unstable();
-    let mut bytes = bytes.u64(&perf.iter().map(|bit| 0x1000 + u64::from(*bit)).collect::<Vec<_>>()).u64(&[size]);
+    let mut bytes = bytes
+        .u64(
+            &perf
+                .iter()
+                .map(|bit| 0x1000 + u64::from(*bit))
+                .collect::<Vec<_>>(),
+        )
+        .u64(&[size]);
     bytes.0.extend((0..size).map(|at| at as u8));
     if size == 0 { bytes } else { bytes.u64(&[used]) }
 }
 
 fn copied(bytes: &Bytes) -> Record {
-    let Some(Stamped { time: TIME, event: RingEvent::Sample(record) }) = bytes.decode() else { panic!("a sample") };
+    let Some(Stamped {
+        time: TIME,
+        event: RingEvent::Sample(record),
+    }) = bytes.decode()
+    else {
+        panic!("a sample")
+    };
     *record
 }
 
 #[test]
 fn a_copy_of_the_stack_is_a_record_to_be_walked() {
     let record = copied(&copy(&[], 32, 24));
-    assert_eq!((record.pid, record.tid, record.cpu, record.period, record.ip), (10, 11, 3, 997, 0x401000));
-    assert_eq!((record.flags, record.frames.len(), record.kernel.len()), (flags::NO_WALK, 0, 0));
+    assert_eq!(
+        (record.pid, record.tid, record.cpu, record.period, record.ip),
+        (10, 11, 3, 997, 0x401000)
+    );
+    assert_eq!(
+        (record.flags, record.frames.len(), record.kernel.len()),
+        (flags::NO_WALK, 0, 0)
+    );
     for reg in REGS {
-        assert_eq!(record.regs.get(reg.dwarf), Some(0x1000 + u64::from(reg.perf)), "register {}", reg.dwarf);
+        assert_eq!(
+            record.regs.get(reg.dwarf),
+            Some(0x1000 + u64::from(reg.perf)),
+            "register {}",
+            reg.dwarf
+        );
     }
     assert_eq!(Some(record.stack_addr), record.regs.sp());
     // What the kernel could not read is no stack.
@@ -178,7 +260,11 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
 fn a_chains_kernel_part_is_told_from_the_users() {
     let context = |number: u64| 0u64.wrapping_sub(number);
     let (kernel, user) = (context(128), context(512));
-    let record = copied(&copy(&[kernel, 0xffff_8000, 0xffff_9000, user, 0x401000], 0, 0));
+    let record = copied(&copy(
+        &[kernel, 0xffff_8000, 0xffff_9000, user, 0x401000],
+        0,
+        0,
+    ));
     assert_eq!(record.kernel, [0xffff_8000, 0xffff_9000]);
     assert!(record.has(flags::IN_KERNEL | flags::NO_WALK));
     let record = copied(&copy(&[user, 0x401000, 0x402000], 0, 0));
@@ -194,12 +280,18 @@ fn a_kernel_thread_has_no_user_registers() {
 
 #[test]
 fn a_record_that_is_cut_short_is_refused() {
-    let tasks = Bytes::new(perf::PERF_RECORD_FORK, 0).u32(&[20, 10, 21, 11]).u64(&[TIME]);
+    let tasks = Bytes::new(perf::PERF_RECORD_FORK, 0)
+        .u32(&[20, 10, 21, 11])
+        .u64(&[TIME]);
     // Nothing but the string may be missing: the part before the trailer decides.
     for whole in [tasks, Bytes::new(perf::PERF_RECORD_LOST, 0).u64(&[5, 42])] {
         let fixed = whole.0.len();
         for len in 0..fixed.min(24) {
-            assert_eq!(Bytes(whole.0[..len].to_vec()).decode(), None, "{len} of {fixed}");
+            assert_eq!(
+                Bytes(whole.0[..len].to_vec()).decode(),
+                None,
+                "{len} of {fixed}"
+            );
         }
     }
     let whole = copy(&[1, 2, 3], 32, 24);

@@ -42,15 +42,28 @@ fn with_odd(test: impl FnOnce(&dyn Fn(&str) -> u64, &dyn Fn(&Record) -> NativeSt
     let module = std::cell::RefCell::new(Module::of(&file));
     let text = file.section_by_name(".text").unwrap();
     let text = text.address()..text.address() + text.size();
-    let symbol = |name: &str| file.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).unwrap().address() + 4;
+    let symbol = |name: &str| {
+        file.dynamic_symbols()
+            .find(|symbol| symbol.name() == Ok(name))
+            .unwrap()
+            .address()
+            + 4
+    };
     let code = |address: u64| {
-        if text.contains(&address) { CodeAt::Module(module.borrow_mut(), address) } else { CodeAt::None }
+        if text.contains(&address) {
+            CodeAt::Module(module.borrow_mut(), address)
+        } else {
+            CodeAt::None
+        }
     };
     test(&symbol, &|record| unwind(record, None, code));
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the rules name x86-64's registers"
+)]
 fn frames_that_do_not_ascend_end_the_stack() {
     with_odd(|symbol, unwind| {
         let (falls, loops) = (symbol("falls"), symbol("loops"));
@@ -67,7 +80,10 @@ fn frames_that_do_not_ascend_end_the_stack() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the rules name x86-64's registers"
+)]
 fn no_stack_has_more_frames_than_the_limit() {
     with_odd(|symbol, unwind| {
         let deep = symbol("deep");
@@ -77,7 +93,10 @@ fn no_stack_has_more_frames_than_the_limit() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the rules name x86-64's registers")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the rules name x86-64's registers"
+)]
 fn an_expression_that_never_ends_is_given_up() {
     with_odd(|symbol, unwind| {
         let endless = symbol("endless");
@@ -91,7 +110,9 @@ fn an_expression_that_never_ends_is_given_up() {
 fn libc_bytes() -> Vec<u8> {
     let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
     let path = maps.iter().find_map(|map| match &map.pathname {
-        procfs::process::MMapPath::Path(path) if path.to_str()?.contains("/libc.so") => Some(path.clone()),
+        procfs::process::MMapPath::Path(path) if path.to_str()?.contains("/libc.so") => {
+            Some(path.clone())
+        }
         _ => None,
     });
     std::fs::read(path.expect("this test is linked with a C library")).unwrap()

@@ -17,17 +17,32 @@ pub struct Compiled {
 impl Compiled {
     /// Compiles the text of a C (`.c`) or assembly (`.s`) file.
     pub fn new(name: &str, source: &str) -> Self {
-        let id = format!("varid-{name}-{}-{:?}", std::process::id(), std::thread::current().id());
+        let id = format!(
+            "varid-{name}-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        );
         let folder = std::env::temp_dir().join(id.replace(['(', ')'], ""));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name), source).unwrap();
         let compiled = Self { folder };
         let output = Command::new("cc")
-            .args(["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-shared", "-fPIC", "-o"])
+            .args([
+                "-O2",
+                "-fomit-frame-pointer",
+                "-fasynchronous-unwind-tables",
+                "-shared",
+                "-fPIC",
+                "-o",
+            ])
             .args([compiled.path(), compiled.folder.join(name)])
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         compiled
     }
 
@@ -75,18 +90,35 @@ unsafe extern "C" fn stop(context: *mut c_void, registers: *const [u64; 8]) {
     // SAFETY: chain.c hands back the context of `show`, and its own registers.
     let (shown, registers) = unsafe { (&mut *context.cast::<Option<Shown>>(), &*registers) };
     let mut regs = Regs::default();
-    SHOWN.iter().zip(registers).for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
+    SHOWN
+        .iter()
+        .zip(registers)
+        .for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
     let sp = regs.sp().unwrap();
     let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
-    let top = maps.iter().find(|map| (map.address.0..map.address.1).contains(&sp)).unwrap().address.1;
+    let top = maps
+        .iter()
+        .find(|map| (map.address.0..map.address.1).contains(&sp))
+        .unwrap()
+        .address
+        .1;
     let mut stack = vec![0; usize::try_from(top - sp).unwrap()];
-    ProcessMemory::new(std::process::id()).read(sp, &mut stack).unwrap();
+    ProcessMemory::new(std::process::id())
+        .read(sp, &mut stack)
+        .unwrap();
     let mut truth = [std::ptr::null_mut(); 256];
     // SAFETY: the buffer has room for as many addresses as are asked for.
     let found = unsafe { libc::backtrace(truth.as_mut_ptr(), truth.len() as c_int) };
-    let truth = truth[..found as usize].iter().map(|address| *address as u64);
-    let truth = truth.skip_while(|address| Some(*address) != regs.ip()).collect();
-    *shown = Some(Shown { record: record(regs, sp, stack), truth });
+    let truth = truth[..found as usize]
+        .iter()
+        .map(|address| *address as u64);
+    let truth = truth
+        .skip_while(|address| Some(*address) != regs.ip())
+        .collect();
+    *shown = Some(Shown {
+        record: record(regs, sp, stack),
+        truth,
+    });
 }
 
 type Stop = unsafe extern "C" fn(*mut c_void, *const [u64; 8]);
@@ -105,7 +137,10 @@ impl Chain {
         // SAFETY: the library has no constructors.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null());
-        Self { handle, _compiled: compiled }
+        Self {
+            handle,
+            _compiled: compiled,
+        }
     }
 
     fn symbol(&self, name: &std::ffi::CStr) -> *mut c_void {
@@ -164,7 +199,14 @@ fn ips(stack: &NativeStack) -> Vec<u64> {
     stack.frames.iter().map(|frame| frame.ip).collect()
 }
 
-const VALUES: [u64; 6] = [0x1111_2222_3333_4444, 0xb0b0, 0x1212, 0x1313_0000_0000_1313, 0x1414, u64::MAX];
+const VALUES: [u64; 6] = [
+    0x1111_2222_3333_4444,
+    0xb0b0,
+    0x1212,
+    0x1313_0000_0000_1313,
+    0x1414,
+    u64::MAX,
+];
 
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
@@ -189,7 +231,11 @@ fn registers_that_callees_saved_come_back() {
     let Shown { record, .. } = chain.with_values(&VALUES, 3);
     let stack = unwind(&record, None, |address| code_at(&process, address));
     let called = chain.symbol(c"with_values_called") as u64;
-    let frame = stack.frames.iter().find(|frame| frame.ip == called).unwrap();
+    let frame = stack
+        .frames
+        .iter()
+        .find(|frame| frame.ip == called)
+        .unwrap();
     let found = SHOWN[..6].iter().map(|dwarf| frame.regs.get(*dwarf));
     assert_eq!(found.collect::<Vec<_>>(), VALUES.map(Some));
     // They are what its callees saved: where the chain stopped, they were others.
@@ -221,7 +267,10 @@ fn a_stack_that_is_cut_anywhere_gives_the_frames_below_the_cut() {
         let found = ips(&stack);
         assert_eq!(found, truth[..found.len()], "{len} bytes");
         assert!(found.len() >= fewest);
-        assert_eq!(stack.stopped, (found.len() < truth.len()).then_some(UnwindError::NoStack));
+        assert_eq!(
+            stack.stopped,
+            (found.len() < truth.len()).then_some(UnwindError::NoStack)
+        );
         fewest = found.len();
     }
     assert!(fewest > 5);
@@ -251,16 +300,27 @@ const CODE: u64 = 0x5000;
 fn words(ip: u64, sp: usize, fp: usize, words: &[u64]) -> Record {
     let mut regs = Regs::default();
     regs.set_frame(ip, SP + 8 * sp as u64, SP + 8 * fp as u64);
-    record(regs, SP, words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    record(
+        regs,
+        SP,
+        words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+    )
 }
 
 /// Code without unwind information between two addresses; nothing elsewhere.
 fn unknown_code(address: u64) -> CodeAt<'static> {
-    if (CODE..CODE + 0x1000).contains(&address) { CodeAt::Unknown } else { CodeAt::None }
+    if (CODE..CODE + 0x1000).contains(&address) {
+        CodeAt::Unknown
+    } else {
+        CodeAt::None
+    }
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the stack is laid out as x86-64 does")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
 fn code_without_rules_is_left_by_its_frame_pointer() {
     // The leaf has pushed nothing; its caller and that one's caller keep frame pointers.
     let stack = [CODE + 0x10, 0, SP + 8 * 5, CODE + 0x20, 0, 0, 0];
@@ -272,7 +332,10 @@ fn code_without_rules_is_left_by_its_frame_pointer() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the stack is laid out as x86-64 does")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
 fn a_frame_pointer_that_leads_nowhere_is_no_information() {
     let misaligned = words(CODE, 0, 2, &[CODE + 0x10, 0, SP + 3, CODE + 0x20, 0, 0]);
     let below = words(CODE, 0, 2, &[CODE + 0x10, 0, SP, CODE + 0x20, 0, 0]);
@@ -285,11 +348,25 @@ fn a_frame_pointer_that_leads_nowhere_is_no_information() {
 }
 
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "the stack is laid out as x86-64 does")]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
 fn a_return_address_that_is_no_code_is_refused() {
-    let found = unwind(&words(CODE, 0, 2, &[0x1234, 0, 0, 0x9999]), None, unknown_code);
+    // Not what lies at sp, then: the frame pointer is the other way on, and leads to no code either.
+    let found = unwind(
+        &words(CODE, 0, 2, &[0x1234, 0, 0, 0x9999]),
+        None,
+        unknown_code,
+    );
     assert_eq!(ips(&found), [CODE]);
-    assert_eq!(found.stopped, Some(UnwindError::NoCode(0x1234)));
+    assert_eq!(found.stopped, Some(UnwindError::NoCode(0x9999)));
+    let found = unwind(
+        &words(CODE, 0, 2, &[0x1234, 0, 0, CODE + 0x10]),
+        None,
+        unknown_code,
+    );
+    assert_eq!(ips(&found), [CODE, CODE + 0x10]);
     let lost = unwind(&words(0x1234, 0, 2, &[CODE, 0, 0, 0]), None, unknown_code);
     assert_eq!(lost.stopped, Some(UnwindError::NoCode(0x1234)));
 }

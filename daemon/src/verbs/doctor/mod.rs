@@ -36,7 +36,10 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         checks: plan::checks(&machine),
         plan: plan::plan(&machine, &vms),
         known_builds: builds::all()
-            .map(|build| KnownBuild { build_id: hex(build.build_id()), name: build.name() })
+            .map(|build| KnownBuild {
+                build_id: hex(build.build_id()),
+                name: build.name(),
+            })
             .collect(),
         vms,
     };
