@@ -1,7 +1,19 @@
 //! varid: a hardware-sampling vertical profiler for Android and Linux.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 mod attribution;
 mod cli;
+mod clock;
 mod control;
 mod paths;
 mod process;

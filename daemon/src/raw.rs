@@ -36,7 +36,7 @@ impl RawFile {
         let attr_bytes =
             unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), ATTR as usize) };
         let entry = u64::from(ATTR) + 16; // the attribute, then where its ids are: nowhere
-        let data_start = HEADER + entry;
+        let data_start = HEADER.saturating_add(entry);
         let mut head = b"PERFILE2".to_vec();
         for word in [
             HEADER, entry, HEADER, entry, data_start, 0, 0, 0, 0, 0, 0, 0,
@@ -56,7 +56,7 @@ impl RawFile {
     /// Appends a record.
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         self.file.write_all(record)?;
-        self.data_len += record.len() as u64;
+        self.data_len = self.data_len.saturating_add(record.len() as u64);
         Ok(())
     }
 
@@ -67,7 +67,9 @@ impl RawFile {
         let file = self.file.get_mut();
         file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
         file.write_all(&self.data_len.to_le_bytes())?;
-        file.seek(SeekFrom::Start(self.data_start + self.data_len))?;
+        file.seek(SeekFrom::Start(
+            self.data_start.saturating_add(self.data_len),
+        ))?;
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! A sample as the shim hands it over, decoded.
 
-use crate::abi::{RawFrame, RawRecord, frame_flags};
+use crate::abi::{MAX_FRAMES, RawRecord, frame_flags};
 use crate::regs::Regs;
-use std::mem::size_of;
 use thiserror::Error;
 
 /// `PERF_CONTEXT_MAX`: from here on an entry of a callchain is a mark, not an address.
@@ -81,8 +80,7 @@ impl Record {
             len: bytes.len(),
         };
         let head = reader.raw_record()?;
-        let mut frames =
-            Vec::with_capacity(usize::from(head.frames).min(bytes.len() / size_of::<RawFrame>()));
+        let mut frames = Vec::with_capacity(usize::from(head.frames).min(MAX_FRAMES));
         for _ in 0..head.frames {
             frames.push(ManagedFrame {
                 addr: reader.u64("its frames")?,

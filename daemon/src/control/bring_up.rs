@@ -4,6 +4,7 @@ use super::client;
 use super::error::ControlError;
 use super::protocol::{Reply, Request};
 use super::server::MAX_LOG;
+use crate::clock;
 use crate::paths;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -53,7 +54,7 @@ fn bring_up() -> Result<(), ControlError> {
         .stderr(clone()?)
         .spawn()
         .map_err(ControlError::io("start", "/proc/self/exe"))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = clock::after(PATIENCE);
     loop {
         // In this order: another one may have come first, and the child gone for that.
         let gone = child

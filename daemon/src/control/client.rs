@@ -2,6 +2,7 @@
 
 use super::error::ControlError;
 use super::protocol::{self, MAX_REPLY, Reply, Request};
+use crate::clock;
 use crate::paths;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -31,7 +32,7 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
         .map_err(ControlError::io("use", &socket))?;
     let deadline = match request {
         Request::Stop { .. } => None,
-        Request::Start { .. } | Request::Status => Some(Instant::now() + PATIENCE),
+        Request::Start { .. } | Request::Status => Some(clock::after(PATIENCE)),
     };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::TimedOut => ControlError::Silent(socket.clone()),

@@ -7,6 +7,7 @@ use super::client;
 use super::error::ControlError;
 use super::protocol::{self, DaemonStatus, MAX_REQUEST, Reply, Request};
 use super::registry::Registry;
+use crate::clock;
 use crate::paths;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -176,7 +177,7 @@ impl Daemon {
 
     /// Those that asked for a stop are told that it is done.
     fn wait_for_clients(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = clock::after(PATIENCE);
         while self.clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -202,7 +203,7 @@ impl Drop for Place {
 fn serve(stream: &mut UnixStream, registry: &Arc<Registry>) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let reply = match protocol::receive(stream, MAX_REQUEST, Some(Instant::now() + PATIENCE)) {
+    let reply = match protocol::receive(stream, MAX_REQUEST, Some(clock::after(PATIENCE))) {
         Ok(None) => return Ok(()),
         Ok(Some(line)) => match protocol::parse(&line) {
             Ok(request) => answer(request, registry),
@@ -267,7 +268,7 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
     let mut file = options
         .open(&path)
         .map_err(ControlError::io("open", &path))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = clock::after(PATIENCE);
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),

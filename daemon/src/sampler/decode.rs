@@ -162,7 +162,7 @@ pub fn decode(bytes: &[u8], kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamp
     let trailer = bytes
         .len()
         .checked_sub(32)
-        .and_then(|at| bytes.get(at + 8..))?;
+        .and_then(|at| bytes.get(at.saturating_add(8)..))?;
     Some(Stamped {
         time: Reader(trailer).u64()?,
         event,

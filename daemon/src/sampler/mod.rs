@@ -365,7 +365,10 @@ fn adopt_time(before: &mut [Stamped], time: u64) {
 /// CLOCK_MONOTONIC in nanoseconds, the clock of every record.
 pub fn monotonic_ns() -> u64 {
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
-        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+        let seconds = now.tv_sec() as u64;
+        seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(now.tv_nsec() as u64)
     })
 }
 

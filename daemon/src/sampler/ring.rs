@@ -25,12 +25,12 @@ impl Ring {
     pub fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?
             .map_or(4096, |page| page as usize);
-        let data_len = page * pages;
+        let data_len = page.saturating_mul(pages);
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                page + data_len,
+                page.saturating_add(data_len),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 event.as_raw_fd(),
@@ -64,7 +64,7 @@ impl Ring {
             self.copy(tail, &mut header);
             let [.., low, high] = header;
             let size = usize::from(u16::from_le_bytes([low, high]));
-            if size < header.len() || size as u64 > head - tail {
+            if size < header.len() || size as u64 > head.wrapping_sub(tail) {
                 // The kernel writes whole records; nothing after this one can be trusted.
                 tracing::error!(
                     size,
@@ -78,22 +78,26 @@ impl Ring {
             self.copy(tail, &mut record);
             each(&record);
             self.record = record;
-            tail += size as u64;
+            tail = tail.wrapping_add(size as u64);
         }
         self.tail().store(tail, Ordering::Release);
     }
 
     /// Copies from a position of the stream; the one place that knows of wrap-around.
     fn copy(&self, position: u64, to: &mut [u8]) {
-        let start = (position % self.data_len as u64) as usize;
-        let first = to.len().min(self.data_len - start);
+        let start = position.checked_rem(self.data_len as u64).unwrap_or(0) as usize;
+        let first = to.len().min(self.data_len.saturating_sub(start));
         // SAFETY: the data area is `data_len` bytes from `base + page`; `start < data_len`,
         // `first <= data_len - start`, and `to` is at most a record, which is smaller than
         // the ring. The kernel does not write between tail and head.
         unsafe {
             let data = self.base.as_ptr().add(self.page);
             std::ptr::copy_nonoverlapping(data.add(start), to.as_mut_ptr(), first);
-            std::ptr::copy_nonoverlapping(data, to.as_mut_ptr().add(first), to.len() - first);
+            std::ptr::copy_nonoverlapping(
+                data,
+                to.as_mut_ptr().add(first),
+                to.len().saturating_sub(first),
+            );
         }
     }
 
@@ -115,6 +119,11 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this length and nothing borrows from it.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.page + self.data_len) };
+        unsafe {
+            libc::munmap(
+                self.base.as_ptr().cast(),
+                self.page.saturating_add(self.data_len),
+            )
+        };
     }
 }

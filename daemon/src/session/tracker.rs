@@ -1,5 +1,6 @@
 //! Who is profiled: the processes that match the target, when they come and as they go.
 
+use crate::clock;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -95,7 +96,7 @@ impl Tracker {
 
     fn watch_for(&mut self, pid: u32, patience: Duration) {
         if matches!(self.spec, TargetSpec::App(_)) {
-            let until = Instant::now() + patience;
+            let until = clock::after(patience);
             let known = self.candidates.entry(pid).or_insert(until);
             *known = until.max(*known);
         }
