@@ -6,7 +6,7 @@ use crate::clock;
 use crate::paths;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A daemon that has not begun a session by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);
