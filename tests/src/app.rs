@@ -46,6 +46,15 @@ impl App {
             .filter(|path| path.exists())
     }
 
+    /// What the app maps when it is about to run.
+    pub fn files(&self) -> Vec<String> {
+        [Some(self.dex()), self.library()]
+            .into_iter()
+            .flatten()
+            .map(|path| path.display().to_string())
+            .collect()
+    }
+
     /// artvm's command line.
     pub fn arguments(&self) -> Vec<String> {
         let path = |path: PathBuf| path.display().to_string();

@@ -9,5 +9,5 @@ mod testbed;
 
 pub use app::App;
 pub use oracle::{judge, oracle};
-pub use session::{Recording, record};
+pub use session::{Recording, attach, attach_to, is_alive, record};
 pub use testbed::{Testbed, skip_without_root, testbed};

@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::testbed::testbed;
 use anyhow::{Context, Result, ensure};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
 
 /// A session on disk, and what was seen from outside while it was recorded.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub fn record(app: &App, options: &[&str]) -> Result<Recording> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    if let Some(maps) = maps_of_child(&varid, app) {
+    if let Some(maps) = maps_of_child(&varid, &app.files()) {
         std::fs::write(folder.path().join("maps"), maps)?;
     }
     let recording = Recording {
@@ -75,26 +75,83 @@ pub fn record(app: &App, options: &[&str]) -> Result<Recording> {
     Ok(recording)
 }
 
-/// The mappings of varid's child when the app's files are among them; None: it ended before.
-fn maps_of_child(varid: &Child, app: &App) -> Option<String> {
-    let files: Vec<String> = [Some(app.dex()), app.library()]
-        .into_iter()
-        .flatten()
-        .map(|path| path.display().to_string())
-        .collect();
+/// Records an app that runs already, from when its files are mapped to its end.
+pub fn attach(app: &App, options: &[&str]) -> Result<Recording> {
+    let (recording, printed) = attach_to(&mut app.command(), &app.files(), options)?;
+    ensure!(
+        printed == app.expected()?,
+        "the app printed {printed:?} when it was profiled"
+    );
+    Ok(recording)
+}
+
+/// Records any program that runs already, from when `files` are mapped to its end; also what it printed.
+pub fn attach_to(
+    program: &mut Command,
+    files: &[String],
+    options: &[&str],
+) -> Result<(Recording, String)> {
+    let folder = tempfile::tempdir()?;
+    let child = program.stdout(Stdio::piped()).spawn()?;
+    let pid = child.id().to_string();
+    if let Some(maps) = maps_with_files(&pid, files) {
+        std::fs::write(folder.path().join("maps"), maps)?;
+    }
+    let mut command = testbed()?.varid();
+    command
+        .arg("record")
+        .args(options)
+        .arg("-o")
+        .arg(folder.path().join("session"))
+        .args(["--pid", &pid]);
+    let varid = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let printed = child.wait_with_output()?.stdout;
+    let recording = Recording {
+        output: varid.wait_with_output()?,
+        folder,
+    };
+    ensure!(
+        recording.output.status.success(),
+        "{command:?}: {}\n{}",
+        recording.output.status,
+        recording.stderr()
+    );
+    Ok((recording, String::from_utf8_lossy(&printed).into_owned()))
+}
+
+/// The mappings of varid's child when the files are among them; None: it ended before.
+fn maps_of_child(varid: &Child, files: &[String]) -> Option<String> {
     let children = format!("/proc/{0}/task/{0}/children", varid.id());
-    while Path::new(&format!("/proc/{}/exe", varid.id())).exists() {
+    while is_alive(&varid.id().to_string()) {
         let child = std::fs::read_to_string(&children).unwrap_or_default();
-        let Some(child) = child.split_whitespace().next() else {
-            std::thread::yield_now();
-            continue;
-        };
-        // An exited child that nobody has waited for has no mappings.
-        let maps = std::fs::read_to_string(format!("/proc/{child}/maps")).unwrap_or_default();
+        if let Some(child) = child.split_whitespace().next() {
+            return maps_with_files(child, files);
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// The mappings of a process when the files are among them; None: it ended before.
+fn maps_with_files(pid: &str, files: &[String]) -> Option<String> {
+    while is_alive(pid) {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         if files.iter().all(|file| maps.contains(file.as_str())) {
             return Some(maps);
         }
         std::thread::yield_now();
     }
     None
+}
+
+/// Whether a process runs: one that nobody has waited for does not.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ")
+        .next()
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }

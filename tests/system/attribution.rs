@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
-use varid_tests::{App, Recording, judge, record, skip_without_root, testbed};
+use std::process::{Command, Stdio};
+use varid_tests::{App, Recording, attach_to, judge, record, skip_without_root, testbed};
 
 /// What an oracle counted, summed over runs.
 #[derive(Debug, Default)]
@@ -81,4 +82,54 @@ fn every_sample_in_art_at_1_khz_is_what_the_registers_say() -> Result<()> {
 #[test]
 fn every_sample_in_art_at_10_khz_is_what_the_registers_say() -> Result<()> {
     art(10_000, 100_000)
+}
+
+/// The same in the interpreter in which every method is a native function: its symbol is the truth.
+fn shadow(rate: u32, enough: u64) -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let program = testbed()?.shadowvm.join("shadowvm");
+    let dex = testbed()?.shadowvm.join("shadow.dex");
+    let mut counts = Counts::default();
+    while counts.of("samples") < enough {
+        let mut vm = Command::new(&program);
+        vm.arg("--dex").arg(&dex).args([
+            "--name",
+            "org.example.shadow",
+            "--rounds",
+            "45",
+            "--threads",
+            "1",
+        ]);
+        let options = ["-F", &rate.to_string(), "--shim", "bpf", "--keep-raw"];
+        let files = ["varid-tunnel".to_owned(), dex.display().to_string()];
+        let (recording, _) = attach_to(vm.stdin(Stdio::null()), &files, &options)?;
+        let counted = judge(
+            "shadow.py",
+            [recording.session(), recording.maps(), program.clone()],
+        )?;
+        counts.add(&counted)?;
+    }
+    println!("shadow interpreter at {rate} Hz: {counts:?}");
+    ensure!(counts.of("wrong") == 0);
+    ensure!(
+        counts.of("method known") * 10 > counts.of("samples") * 9,
+        "too few samples have a known truth: {counts:?}"
+    );
+    ensure!(
+        counts.of("unresolved") * 200 < counts.of("samples"),
+        "0.5 % or more unresolved: {counts:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn every_sample_in_the_shadow_interpreter_at_1_khz_is_what_the_symbols_say() -> Result<()> {
+    shadow(1000, 10_000)
+}
+
+#[test]
+fn every_sample_in_the_shadow_interpreter_at_10_khz_is_what_the_symbols_say() -> Result<()> {
+    shadow(10_000, 100_000)
 }

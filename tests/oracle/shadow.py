@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Is every sample of the shadow interpreter attributed to the method that ran, and its callers to theirs?
+
+usage: shadow.py SESSION MAPS SHADOWVM
+
+Every method is a native function of its own: m17 is Methods.m17. Its symbol tells which one the ip was in; the kernel's own callchain, by
+frame pointers, tells the callers. That chain lacks one caller where the interrupted function has not set up its frame or is the C library's,
+which has none. Prints what it counted as JSON, and what is wrong on standard error; exit status 1 if anything is.
+"""
+
+import bisect
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import perf_script
+from maps import Maps
+
+SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) [tT] (m\d\d)$")
+METHOD = re.compile(r"org\.example\.shadow\.Methods\.(m\d\d)$")
+USER = 1 << 63
+CALLED_BY_LIBRARY = "m63"  # qsort's comparison
+DEEPEST = 100  # addresses: a longer chain may have been cut by the kernel
+MANY = 20
+
+
+class Methods:
+    """The methods' native functions."""
+
+    def __init__(self, program, maps):
+        self.program, self.maps = program, maps
+        symbols = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+        found = [SYMBOL.match(line) for line in symbols.splitlines()]
+        self.ranges = sorted((int(m[1], 16), int(m[1], 16) + int(m[2], 16), m[3]) for m in found if m)
+        if len(self.ranges) != 64:
+            raise SystemExit(f"{program}: {len(self.ranges)} methods")
+        headers = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True, check=True).stdout
+        loads = re.findall(r"LOAD +0x([0-9a-f]+) 0x([0-9a-f]+)", headers)
+        self.loads = [(int(offset, 16), int(address, 16)) for offset, address in loads]
+
+    def at(self, address):
+        """The method whose function an address is in, or None."""
+        place = self.maps.at(address)
+        if place is None or place[0] != self.program:
+            return None
+        offset, start = max(load for load in self.loads if load[0] <= place[1])
+        address = place[1] - offset + start
+        at = bisect.bisect(self.ranges, (address, 1 << 64)) - 1
+        return self.ranges[at][2] if at >= 0 and address < self.ranges[at][1] else None
+
+
+def judge(raw, sample, methods, counts):
+    """What is wrong with a sample, or None."""
+    if sample.ip != raw.ip:
+        return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
+    user = [address for address in raw.chain if address < USER]
+    if not user:
+        return None
+    leaf = methods.at(user[0])
+    # Return addresses: the call is before them.
+    callers = [method for method in (methods.at(address - 1) for address in user[1:]) if method]
+    named = [METHOD.match(frame.symbol) for frame in sample.chain]
+    found = [match[1] for match in named if match]
+    reasons = [frame.symbol for frame in sample.chain if frame.symbol.startswith("[") and frame.file.endswith("/remap.elf")]
+    reasons = [reason for reason in reasons if reason != "[native]"]
+    if reasons:
+        counts["unresolved"] += 1
+        return None
+    if leaf:
+        counts["method known"] += 1
+        if not found or found[0] != leaf:
+            return f"{leaf} was running, not {found[0] if found else None}"
+        if raw.ip < USER and not named[0]:
+            return f"{leaf} was running, the leaf is {sample.chain[0].symbol}"
+        found = found[1:]
+    if len(user) >= DEEPEST:
+        callers, found = callers[:16], found[:16]
+    if found == callers:
+        counts["callers known"] += 1
+        return None
+    if found[1:] == callers or (len(user) >= DEEPEST and found[1:] == callers[:15]):
+        counts["one caller without frame"] += 1
+        return None
+    if not callers and leaf in (None, CALLED_BY_LIBRARY):
+        # The C library has something else in the frame pointer's register, and no frame of its own is there yet.
+        counts["truth unknown"] += 1
+        return None
+    return f"{leaf} was called by {callers}, not by {found}"
+
+
+def main():
+    """Compares, prints."""
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    session = sys.argv[1]
+    methods = Methods(sys.argv[3], Maps(sys.argv[2]))
+    samples = dict(perf_script.attributed(f"{session}/perf.data"))
+    counts = Counter()
+    wrong = 0
+    for key, raw in perf_script.raw(f"{session}/raw.data"):
+        counts["samples"] += 1
+        if key not in samples:
+            counts["not paired"] += 1
+        elif reason := judge(raw, samples[key], methods, counts):
+            wrong += 1
+            if wrong <= MANY:
+                print(f"{key}: {reason}", file=sys.stderr)
+                for frame in samples[key].chain[:12]:
+                    print(f"    {frame.offset:x} {frame.symbol} ({frame.file})", file=sys.stderr)
+    print(json.dumps({**counts, "wrong": wrong}))
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
