@@ -26,7 +26,7 @@ pub struct RawFile {
 impl RawFile {
     /// Starts the file: header and attribute, no records.
     pub fn create(path: &Path, attr: &perf_event_attr) -> io::Result<Self> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
         let attr = perf_event_attr {
             size: ATTR,
             ..*attr

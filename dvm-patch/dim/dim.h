@@ -132,7 +132,8 @@ DIM_INLINE void dim_leave(void)
 {
 	struct varid_shadow *shadow = dim_shadow;
 
-	if (shadow)
+	/* A thread that was registered in the middle of its calls leaves more than it entered. */
+	if (shadow && shadow->depth)
 		dim_store_depth(shadow, (unsigned long)shadow->depth - 1);
 }
 

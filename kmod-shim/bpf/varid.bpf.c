@@ -97,6 +97,7 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+#define MAX_GENERATIONS 5
 #define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every turn
 #define OUT_MAX 65400 // of a perf record's 65,535 bytes
 
@@ -141,17 +142,31 @@ static __always_inline void count(__u32 which)
 		*n += 1;
 }
 
-// The target of this process, or that of a parent which is followed.
+// The target of this process, or that of an ancestor which is followed.
 static __always_inline struct varid_target *target_of(struct task_struct *task, __u32 tgid, __u32 *flags)
 {
 	struct varid_target *target = bpf_map_lookup_elem(&targets, &tgid);
-	__u32 zero = 0, parent;
+	struct task_struct *ancestor = task;
+	__u32 zero = 0;
 
 	if (target)
 		return target->flags & VARID_TARGET_IGNORE ? NULL : target;
-	parent = BPF_CORE_READ(task, real_parent, tgid);
-	target = bpf_map_lookup_elem(&targets, &parent);
-	if (target && target->flags & VARID_TARGET_FOLLOW) {
+	// The daemon hears of a child when it next looks; by then there may be grandchildren.
+#pragma unroll
+	for (int generation = 0; generation < MAX_GENERATIONS; generation++) {
+		__u32 parent;
+
+		ancestor = BPF_CORE_READ(ancestor, real_parent);
+		parent = BPF_CORE_READ(ancestor, tgid);
+		if (parent <= 1)
+			break;
+		target = bpf_map_lookup_elem(&targets, &parent);
+		if (!target)
+			continue;
+		if (!(target->flags & VARID_TARGET_FOLLOW)) {
+			forget_registers(); // else clang masks the pointer, which the verifier forbids
+			return NULL;
+		}
 		*flags |= VARID_INHERITED;
 		return target;
 	}

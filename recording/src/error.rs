@@ -27,6 +27,12 @@ pub enum Error {
         /// One of the entries that do not belong to a session.
         found: String,
     },
+    /// Somebody else may change what is in the folder.
+    #[error("{path} belongs to another user or can be written by others: choose another folder with -o", path = .path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process records into the folder.
     #[error("{path} is being recorded by another process: stop that session or choose another folder", path = .path.display())]
     Busy {

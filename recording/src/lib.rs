@@ -55,6 +55,9 @@ pub use record::{CpuMode, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample};
 pub use remap::{Marker, Reason};
 pub use writer::SessionWriter;
 
+/// Name of the kernel's own samples inside a session folder, where they are kept.
+pub const RAW_DATA: &str = "raw.data";
+
 /// Name of the samples' file inside a session folder.
 pub const PERF_DATA: &str = "perf.data";
 

@@ -7,7 +7,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -17,7 +17,7 @@ use nix::{
 };
 
 use crate::{
-    PERF_DATA, SESSION_JSON, SYMBOLS, encode,
+    PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, encode,
     error::{Error, Result},
     features::{self, Facts},
     format::{DATA_AT, DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, head},
@@ -85,6 +85,7 @@ impl SessionWriter {
         folders
             .create(&dir)
             .map_err(Error::io("create", dir.clone()))?;
+        own(&dir)?;
         let lock = lock(&dir)?;
         clear(&dir)?;
 
@@ -360,6 +361,19 @@ fn lock(dir: &Path) -> Result<Flock<File>> {
     })
 }
 
+/// Makes sure that nobody else can change what is in the folder while it is written.
+fn own(dir: &Path) -> Result<()> {
+    let uid = |path: &Path| fs::metadata(path).map(|meta| (meta.uid(), meta.mode()));
+    let (owner, mode) = uid(dir).map_err(Error::io("look at", dir))?;
+    let (me, _) = uid(Path::new("/proc/self")).map_err(Error::io("look at", "/proc/self"))?;
+    if owner != me || mode & 0o022 != 0 {
+        return Err(Error::NotOurs {
+            path: dir.to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// Removes a session's files from a folder that holds nothing else.
 fn clear(dir: &Path) -> Result<()> {
     let mut found = Vec::new();
@@ -367,7 +381,7 @@ fn clear(dir: &Path) -> Result<()> {
         found.push(entry.map_err(Error::io("list", dir))?.file_name());
     }
     let foreign = found.iter().find(|name| {
-        ![PERF_DATA, SESSION_JSON, SESSION_JSON_NEW, SYMBOLS]
+        ![PERF_DATA, RAW_DATA, SESSION_JSON, SESSION_JSON_NEW, SYMBOLS]
             .iter()
             .any(|ours| name.as_os_str() == *ours)
     });
@@ -380,6 +394,7 @@ fn clear(dir: &Path) -> Result<()> {
         });
     }
     remove(&dir.join(PERF_DATA))?;
+    remove(&dir.join(RAW_DATA))?;
     let symbols = dir.join(SYMBOLS);
     match fs::remove_dir_all(&symbols) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -39,7 +39,8 @@ pub fn attribute(
         return Attributed::default();
     };
     let vm = process.vm.clone();
-    let leaf_kind = vm.as_ref().and_then(|vm| vm.range(ip));
+    let vm = vm.as_deref();
+    let leaf_kind = vm.and_then(|vm| vm.range(ip));
     let in_interpreter = match leaf_kind {
         Some(kind) => matches!(kind, RANGE_BODY | RANGE_INTERPRETER),
         None => process.vm_problem.is_some() && process.is_in_vm_library(ip),
@@ -51,18 +52,18 @@ pub fn attribute(
         // A kernel sample's user frames are all callers of the kernel's.
         leaf: !record.has(flags::IN_KERNEL),
         native_stretch: false,
+        hidden_above: false,
         user: Vec::with_capacity(record.frames.len().saturating_add(8)),
     };
 
     let mut managed = record.frames.clone();
-    if vm
-        .as_ref()
-        .is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm))
-    {
+    if vm.is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
         drop_unwound(&mut managed, record);
     }
     // In the loop itself, and in what it calls to invoke a method (assembly that is no better
     // than approximate about its frame), there is nothing between the leaf and the frames.
+    let entered_natively =
+        !record.has(flags::IN_BODY) && managed.first().is_some_and(ManagedFrame::is_quick);
     let nothing_between =
         (record.has(flags::IN_BODY) || leaf_kind == Some(RANGE_BRIDGE)) && !managed.is_empty();
     let native = if stack == Stack::None || (nothing_between && stack == Stack::Vertical) {
@@ -75,27 +76,30 @@ pub fn attribute(
         let until = managed
             .iter()
             .find(|frame| !frame.is_quick())
-            .filter(|_| stack == Stack::Vertical && vm.as_ref().is_some_and(on_native_stack))
+            .filter(|_| stack == Stack::Vertical && vm.is_some_and(on_native_stack))
             .map(|frame| frame.addr);
         unwind_in(chain.process, record, until)
     };
+    // A JNI method's frame comes first: its native code may have called what the leaf is in.
+    chain.hidden_above = nothing_between && entered_natively && stack == Stack::Vertical;
     let mut incomplete = record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None;
-    if let Some(vm) = &vm {
+    if let Some(vm) = vm {
         // Not walked at the sample: the copy of the stack holds the inner frames.
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
             (managed, incomplete) = walk_copy(record, vm, &native);
         }
+        if on_native_stack(vm) {
+            drop_repeated(&mut managed);
+        }
         exact_pcs(&mut managed, vm, &native);
     }
 
-    let unpublished = vm
-        .as_ref()
-        .is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));
+    let unpublished = vm.is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));
     if unpublished {
         chain.native(ip);
         chain.marker(Marker::Reason(Reason::TornFrames));
     }
-    chain.merge(record, &native, &managed, vm.as_ref(), stack);
+    chain.merge(record, &native, &managed, vm, stack);
     chain.finish(record, &native, &managed, in_interpreter, incomplete);
     let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
     Attributed {
@@ -109,14 +113,24 @@ fn on_native_stack(vm: &Vm) -> bool {
 }
 
 /// Records below sp are of methods that an exception has left, and that the one which caught
-/// it has not taken back yet.
+/// it has not taken back yet. Where all are, sp is on another stack (a signal's, a
+/// coroutine's), and says nothing about them.
 fn drop_unwound(managed: &mut Vec<ManagedFrame>, record: &Record) {
     let sp = record.regs.sp().unwrap_or(0);
-    let live = managed
-        .iter()
-        .position(|frame| frame.addr >= sp)
-        .unwrap_or(managed.len());
-    managed.drain(..live);
+    if let Some(live) = managed.iter().position(|frame| frame.addr >= sp) {
+        managed.drain(..live);
+    }
+}
+
+/// While the VM begins a new fragment, the frames of the last one are in both: a caller's
+/// frame lies above, so what does not is a frame again.
+fn drop_repeated(managed: &mut Vec<ManagedFrame>) {
+    let mut last = 0;
+    managed.retain(|frame| {
+        let above = frame.addr > last;
+        last = last.max(frame.addr);
+        above
+    });
 }
 
 /// A method that keeps a shadow record says so a little after its native frame is there, and
@@ -143,6 +157,7 @@ fn leaf_only(record: &Record, ip: u64) -> Vec<NativeFrame> {
         ip,
         sp: record.regs.sp().unwrap_or(0),
         regs: record.regs,
+        interrupted: true,
     }]
 }
 
@@ -180,8 +195,8 @@ fn walk_copy(record: &Record, vm: &Vm, native: &NativeStack) -> (Vec<ManagedFram
             .is_some()
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
-    for (depth, frame) in native.frames.iter().enumerate() {
-        let Some((address, pc)) = registers(vm, frame, depth) else {
+    for frame in &native.frames {
+        let Some((address, pc)) = registers(vm, frame) else {
             continue;
         };
         if managed.last().is_some_and(|last| last.addr >= address) {
@@ -209,13 +224,8 @@ fn word_of_stack(record: &Record, address: u64) -> Option<u64> {
 }
 
 /// The frame's address and bytecode pc that an interpreter loop's registers hold.
-fn registers(vm: &Vm, frame: &NativeFrame, depth: usize) -> Option<(u64, u64)> {
-    let lookup = if depth == 0 {
-        frame.ip
-    } else {
-        frame.ip.wrapping_sub(1)
-    };
-    if vm.range(lookup) != Some(RANGE_BODY) {
+fn registers(vm: &Vm, frame: &NativeFrame) -> Option<(u64, u64)> {
+    if vm.range(frame.lookup()) != Some(RANGE_BODY) {
         return None;
     }
     let address = frame.regs.get(u16::from(vm.layout.reg_frame))?;
@@ -229,8 +239,8 @@ fn registers(vm: &Vm, frame: &NativeFrame, depth: usize) -> Option<(u64, u64)> {
 /// A loop that called a helper need not have stored its pc; its register, restored by
 /// unwinding, is the exact one.
 fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
-    for (depth, frame) in native.frames.iter().enumerate() {
-        let Some((address, pc)) = registers(vm, frame, depth) else {
+    for frame in &native.frames {
+        let Some((address, pc)) = registers(vm, frame) else {
             continue;
         };
         if let Some(found) = managed
@@ -264,6 +274,8 @@ struct Chain<'a> {
     leaf: bool,
     /// Native frames that nobody unwound lie before the next one.
     native_stretch: bool,
+    /// The same before the first managed frame.
+    hidden_above: bool,
     user: Vec<u64>,
 }
 
@@ -297,12 +309,7 @@ impl Chain<'_> {
                 }
                 rest = after;
             }
-            let lookup = if depth == 0 {
-                frame.ip
-            } else {
-                frame.ip.wrapping_sub(1)
-            };
-            let kind = vm.and_then(|vm| vm.range(lookup));
+            let kind = vm.and_then(|vm| vm.range(frame.lookup()));
             enclosing = kind;
             if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
                 self.quick(frame, vm, read);
@@ -331,6 +338,7 @@ impl Chain<'_> {
         if self.leaf {
             self.native(self.ip);
         }
+        self.native_stretch |= self.hidden_above;
         if let Some(error) = native
             .stopped
             .as_ref()
@@ -341,7 +349,8 @@ impl Chain<'_> {
         for frame in rest {
             self.managed(frame);
             // Who called the outermost frame of a fragment is native; the next one out called that.
-            self.native_stretch |= frame.is_outermost();
+            // Whoever called a quick frame may have been nterp, which only an unwinder sees.
+            self.native_stretch |= frame.is_outermost() || frame.is_quick();
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// No dex file is larger; a larger one is not read into memory.
-const MAX_FILE: u64 = 1 << 30;
+const MAX_FILE: u64 = 1 << 28;
 
 /// What identifies a file behind a mapping, whatever its path says by now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,15 +25,20 @@ pub struct FileKey {
 /// Opens the file behind a mapping: through the mapping itself where that is allowed, else by
 /// its path below the process's root, and only if it is the regular file with that inode.
 pub fn open(pid: u32, start: u64, end: u64, path: &str, inode: u64) -> io::Result<(File, FileKey)> {
-    let candidates = [
-        PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")),
+    let through_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
+    let by_path = [
         PathBuf::from(format!("/proc/{pid}/root{path}")),
         // The process has gone: only a path that still leads to the same file will do.
         PathBuf::from(path),
     ];
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for candidate in candidates {
-        match open_regular(&candidate).and_then(|file| checked(file, inode)) {
+    // The mapping's name is a link, and the kernel's own; the last part of a path that the
+    // kernel has given out is none.
+    let mut last = match open_regular(&through_mapping, inode, 0) {
+        Ok(opened) => return Ok(opened),
+        Err(error) => error,
+    };
+    for candidate in by_path {
+        match open_regular(&candidate, inode, libc::O_NOFOLLOW) {
             Ok(opened) => return Ok(opened),
             Err(error) => last = error,
         }
@@ -40,19 +46,16 @@ pub fn open(pid: u32, start: u64, end: u64, path: &str, inode: u64) -> io::Resul
     Err(last)
 }
 
-/// Opening must neither block (a pipe) nor do anything (a device).
-fn open_regular(path: &Path) -> io::Result<File> {
+/// Looks before it opens: opening a device or a pipe may do something already.
+fn open_regular(path: &Path, inode: u64, flags: i32) -> io::Result<(File, FileKey)> {
     if !path.is_absolute() {
         return Err(io::Error::from(io::ErrorKind::NotFound));
     }
-    OpenOptions::new()
+    let handle = OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)
-}
-
-fn checked(file: File, inode: u64) -> io::Result<(File, FileKey)> {
-    let meta = file.metadata()?;
+        .custom_flags(libc::O_PATH | flags)
+        .open(path)?;
+    let meta = handle.metadata()?;
     if !meta.is_file() || meta.ino() != inode {
         return Err(io::Error::other("the path leads to another file by now"));
     }
@@ -62,7 +65,10 @@ fn checked(file: File, inode: u64) -> io::Result<(File, FileKey)> {
         size: meta.len(),
         changed: (meta.mtime(), meta.mtime_nsec()),
     };
-    Ok((file, key))
+    Ok((
+        File::open(format!("/proc/self/fd/{}", handle.as_raw_fd()))?,
+        key,
+    ))
 }
 
 /// Whether the file has the first bytes of a dex file at `offset`.

@@ -103,6 +103,8 @@ pub struct DexImage {
     pub path: PathBuf,
     /// App or framework.
     pub layer: Cell<Layer>,
+    /// Where it starts in that file.
+    pub file_offset: u64,
     /// The file.
     pub dex: DexFile<'static>,
     /// Its methods by the place of their code.
@@ -115,10 +117,11 @@ pub struct DexImage {
 
 impl DexImage {
     /// Takes in a dex file's bytes.
-    pub fn parse(bytes: Vec<u8>, path: &Path) -> varid_symbolizer::Result<Self> {
+    pub fn parse(bytes: Vec<u8>, path: &Path, file_offset: u64) -> varid_symbolizer::Result<Self> {
         let dex = DexFile::from_vec(bytes)?;
         Ok(Self {
             path: path.to_owned(),
+            file_offset,
             layer: Cell::new(layer_of_path(path)),
             methods: MethodIndex::new(&dex)?,
             build_id: dex.content_sha1(),
@@ -216,7 +219,7 @@ impl Images {
 
 fn load_dex(file: &File, offset: u64, path: &Path) -> Result<Image, String> {
     let bytes = file::read(file, offset).map_err(|error| error.to_string())?;
-    DexImage::parse(bytes, path)
+    DexImage::parse(bytes, path, offset)
         .map(|dex| Image::Dex(Rc::new(dex)))
         .map_err(|error| error.to_string())
 }

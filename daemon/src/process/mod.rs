@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_tunnel::abi::{CODE_BOOT, NAME};
 use varid_tunnel::method::{MethodId, resolve_method};
+use varid_tunnel::reader::Code;
 use varid_tunnel::{Memory, ProcessMemory};
 
 /// What a method pointer of the VM stands for.
@@ -44,7 +45,7 @@ pub struct Process {
     /// Its addresses.
     pub space: AddressSpace,
     /// Its VM, once it is up.
-    pub vm: Option<Vm>,
+    pub vm: Option<Rc<Vm>>,
     /// Why the VM that is there cannot be used.
     pub vm_problem: Option<String>,
     /// Its threads know themselves by ids of a pid namespace of its own.
@@ -52,6 +53,8 @@ pub struct Process {
     /// Parts of the remap range that the recording knows to be mapped, by their files.
     pub remap_recorded: Vec<&'static str>,
     tunnels: Vec<(u64, u64)>,
+    /// Dex files that no file shows: where each ends, and when the VM said so.
+    memory_dexes: HashMap<u64, (u64, u64)>,
     methods: HashMap<u64, Method>,
 }
 
@@ -66,6 +69,7 @@ impl Process {
             namespaced: is_namespaced(pid),
             remap_recorded: Vec::new(),
             tunnels: Vec::new(),
+            memory_dexes: HashMap::new(),
             methods: HashMap::new(),
         }
     }
@@ -103,8 +107,11 @@ impl Process {
     pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
         if is_tunnel(mapped.path) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
+            /// A process has one, and a forked one its parent's as well.
+            const MAX_TUNNELS: usize = 8;
             self.tunnels.retain(|known| known.0 != mapped.start);
             self.tunnels.push(tunnel);
+            self.tunnels.truncate(MAX_TUNNELS);
             return true;
         }
         let image = if mapped.path == "[vdso]" {
@@ -113,11 +120,19 @@ impl Process {
             images.get(mapped)
         };
         let Some(image) = image else {
+            if self.is_part_of_dex(mapped) {
+                return false;
+            }
             self.space.remove(mapped.start, mapped.end);
             return false;
         };
         let may_be_vm = matches!(&image, Image::Elf(elf) if elf.is_vm_library());
-        let (start, end, pgoff) = (mapped.start, mapped.end, mapped.pgoff);
+        let (start, end) = (mapped.start, mapped.end);
+        let pgoff = match &image {
+            // A dex file's own offsets count from where it starts.
+            Image::Dex(_) => 0,
+            _ => mapped.pgoff,
+        };
         self.space.insert(Mapped {
             start,
             end,
@@ -126,6 +141,23 @@ impl Process {
             recorded: false,
         });
         may_be_vm
+    }
+
+    /// A part of a known dex file was mapped again, or its protection changed: the file is
+    /// still there.
+    fn is_part_of_dex(&self, mapped: &MappedFile<'_>) -> bool {
+        self.space.at(mapped.start).is_some_and(|known| {
+            let offset = mapped
+                .start
+                .wrapping_sub(known.start)
+                .wrapping_add(known.pgoff);
+            let Image::Dex(dex) = &known.image else {
+                return false;
+            };
+            dex.path.as_os_str() == mapped.path
+                && offset.wrapping_add(dex.file_offset) == mapped.pgoff
+                && mapped.end <= known.end
+        })
     }
 
     /// The kernel's code in the process: an ELF file that is nowhere but in memory.
@@ -147,13 +179,13 @@ impl Process {
     }
 
     /// Looks for a VM; true: there is one now that was not known before.
-    pub fn find_vm(&mut self, images: &mut Images) -> bool {
+    pub fn find_vm(&mut self) -> bool {
         let found = find_vm(self.pid, &self.space, &self.tunnels);
         match found {
             Found::Vm(vm) => {
                 self.vm_problem = None;
-                self.take_in_codes(images, &vm);
-                self.vm = Some(*vm);
+                self.take_in_codes(&vm);
+                self.vm = Some(Rc::from(vm));
                 true
             }
             Found::Nothing => false,
@@ -165,6 +197,32 @@ impl Process {
                 false
             }
         }
+    }
+
+    /// Takes in what the VM's tunnel says now, if that has changed since it was read: dex files
+    /// come and go.
+    pub fn refresh_codes(&mut self) {
+        let Some(vm) = self.vm.as_ref().filter(|vm| vm.has_changed(self.pid)) else {
+            return;
+        };
+        let Some(vm) = vm.read_again(self.pid) else {
+            return;
+        };
+        let space = &mut self.space;
+        self.memory_dexes.retain(|start, (end, time)| {
+            let stays = vm
+                .codes
+                .iter()
+                .any(|code| code.start == *start && code.time == *time);
+            if !stays {
+                space.remove(*start, *end);
+            }
+            stays
+        });
+        // A method's memory may be another's by now, as its dex file's may.
+        self.methods.clear();
+        self.take_in_codes(&vm);
+        self.vm = Some(Rc::new(vm));
     }
 
     /// A VM's library or tunnel is mapped, and its layout is not known yet.
@@ -220,14 +278,14 @@ impl Process {
 
     /// What the VM says about its dex files: which are the framework's, and those that no
     /// file shows.
-    fn take_in_codes(&mut self, _images: &mut Images, vm: &Vm) {
+    fn take_in_codes(&mut self, vm: &Vm) {
         for code in &vm.codes {
             if self
                 .space
                 .at(code.start)
                 .is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_)))
             {
-                self.take_in_memory(code.start, code.size, &code.location);
+                self.take_in_memory(code);
             }
             if let Some(Mapped {
                 image: Image::Dex(dex),
@@ -241,9 +299,15 @@ impl Process {
     }
 
     /// A dex file that lies in memory without a file.
-    fn take_in_memory(&mut self, start: u64, size: u64, location: &str) {
+    fn take_in_memory(&mut self, code: &Code) {
         /// No dex file is larger; a tunnel that says so lies.
-        const MAX_DEX: u64 = 1 << 28;
+        const MAX_DEX: u64 = 1 << 26;
+        /// No VM has more of them in memory.
+        const MAX_DEXES: usize = 256;
+        let (start, size, location) = (code.start, code.size, &code.location);
+        if self.memory_dexes.len() >= MAX_DEXES {
+            return;
+        }
         let Some(size) = usize::try_from(size)
             .ok()
             .filter(|size| *size as u64 <= MAX_DEX)
@@ -258,14 +322,18 @@ impl Process {
             );
             return;
         }
-        match DexImage::parse(bytes, std::path::Path::new(location)) {
-            Ok(dex) => self.space.insert(Mapped {
-                start,
-                end: start.saturating_add(size as u64),
-                pgoff: 0,
-                image: Image::Dex(Rc::new(dex)),
-                recorded: false,
-            }),
+        match DexImage::parse(bytes, std::path::Path::new(location), 0) {
+            Ok(dex) => {
+                let end = start.saturating_add(size as u64);
+                self.memory_dexes.insert(start, (end, code.time));
+                self.space.insert(Mapped {
+                    start,
+                    end,
+                    pgoff: 0,
+                    image: Image::Dex(Rc::new(dex)),
+                    recorded: false,
+                });
+            }
             Err(error) => {
                 tracing::warn!("process {}: '{location}' at {start:#x}: {error}", self.pid)
             }
@@ -281,19 +349,17 @@ impl Process {
             space,
             vm: self.vm.clone(),
             vm_problem: self.vm_problem.clone(),
-            namespaced: self.namespaced,
+            namespaced: is_namespaced(pid),
             remap_recorded: Vec::new(),
             tunnels: self.tunnels.clone(),
+            memory_dexes: self.memory_dexes.clone(),
             methods: self.methods.clone(),
         }
     }
 
     /// The process runs another program now.
     pub fn exec(&mut self) {
-        *self = Self {
-            namespaced: self.namespaced,
-            ..Self::new(self.pid)
-        };
+        *self = Self::new(self.pid);
     }
 
     /// What a method pointer stands for; read from the process the first time it is seen.
@@ -323,12 +389,14 @@ impl Process {
     fn place(&self, id: &MethodId) -> Method {
         let Some(Mapped {
             image: Image::Dex(dex),
+            start,
+            pgoff: 0,
             ..
         }) = self.space.at(id.dex_begin)
         else {
             return Method::Unknown;
         };
-        if id.method_index >= dex.dex.method_count() {
+        if *start != id.dex_begin || id.method_index >= dex.dex.method_count() {
             return Method::Unknown;
         }
         if id.code_off == 0 {

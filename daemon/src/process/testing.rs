@@ -12,7 +12,7 @@ impl Process {
     pub fn made_up(space: AddressSpace, vm: Option<Vm>) -> Self {
         Self {
             space,
-            vm,
+            vm: vm.map(Rc::new),
             ..Self::new(NOBODY)
         }
     }
@@ -45,5 +45,5 @@ pub fn elf(bytes: &[u8]) -> Image {
 /// The dex file that the symbolizer's tests keep.
 pub fn dex() -> Rc<DexImage> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbolizer/tests/fixtures/names.dex");
-    Rc::new(DexImage::parse(std::fs::read(&path).unwrap(), Path::new("/test/app.dex")).unwrap())
+    Rc::new(DexImage::parse(std::fs::read(&path).unwrap(), Path::new("/test/app.dex"), 0).unwrap())
 }

@@ -6,8 +6,8 @@ use std::fmt;
 use std::path::Path;
 use varid_shim::{Target, dwarf_to_index, target_flags};
 use varid_tunnel::abi::{self, Layout, NO_REG, Range};
-use varid_tunnel::reader::{Code, Description, Tunnel};
-use varid_tunnel::{Memory, ProcessMemory};
+use varid_tunnel::reader::{Code, Tunnel};
+use varid_tunnel::{Error, Memory, ProcessMemory};
 
 /// What is known of a process's VM.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct Vm {
     pub codes: Vec<Code>,
     /// Who said so.
     pub known_by: KnownBy,
+    /// Its tunnel: where it is, and how often it had changed when it was read.
+    tunnel: Option<(u64, u64, u32)>,
 }
 
 /// Where the knowledge comes from.
@@ -56,8 +58,11 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
     let memory = ProcessMemory::new(pid);
     let mut problem = None;
     for (start, len) in tunnels {
-        match Tunnel::read(&memory, *start, *len, pid) {
-            Ok(description) => return Found::Vm(Box::new(Vm::described(description))),
+        match Vm::read(pid, *start, *len) {
+            Ok(vm) => return Found::Vm(Box::new(vm)),
+            // Being written: it is looked at again.
+            Err(Error::Changing { .. }) => return Found::Nothing,
+            Err(_) if is_blank(&memory, *start) => return Found::Nothing,
             // Nothing is left to be read, or to be said, of a process that has ended.
             Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,
             Err(error) => {
@@ -105,6 +110,7 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
                     ranges: build.ranges(load_base),
                     codes: Vec::new(),
                     known_by: KnownBy::Build(build.name()),
+                    tunnel: None,
                 }));
             }
             // Not yet relocated: the process is still being loaded.
@@ -114,19 +120,50 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
     problem.map_or(Found::Nothing, Found::Unusable)
 }
 
+/// Address of a tunnel's generation.
+fn generation_of(tunnel: u64) -> u64 {
+    tunnel.wrapping_add(std::mem::offset_of!(abi::Tunnel, generation) as u64)
+}
+
+/// A tunnel is mapped before it is filled in.
+fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
+    let mut magic = [1; 8];
+    memory.read(tunnel, &mut magic).is_ok() && magic == [0; 8]
+}
+
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Vm {
-    fn described(description: Description) -> Self {
-        Self {
+    fn read(pid: u32, start: u64, len: u64) -> Result<Self, Error> {
+        let memory = ProcessMemory::new(pid);
+        // Read first: a change after this is seen as one.
+        let generation = memory.read_u32(generation_of(start))?;
+        let description = Tunnel::read(&memory, start, len, pid)?;
+        Ok(Self {
             layout: description.layout,
             ranges: description.ranges,
             codes: description.codes,
             known_by: KnownBy::Tunnel,
-        }
+            tunnel: Some((start, len, generation)),
+        })
+    }
+
+    /// Whether the VM has changed its description since.
+    pub fn has_changed(&self, pid: u32) -> bool {
+        self.tunnel.is_some_and(|(start, _, seen)| {
+            ProcessMemory::new(pid)
+                .read_u32(generation_of(start))
+                .is_ok_and(|now| now != seen)
+        })
+    }
+
+    /// What the description says now; None: it is being written, or gone.
+    pub fn read_again(&self, pid: u32) -> Option<Self> {
+        let (start, len, _) = self.tunnel?;
+        Self::read(pid, start, len).ok()
     }
 
     /// What the code at an address does (`abi::RANGE_*`), if it is the VM's.
@@ -177,6 +214,7 @@ impl Vm {
             ranges,
             codes: Vec::new(),
             known_by: KnownBy::Tunnel,
+            tunnel: None,
         }
     }
 }

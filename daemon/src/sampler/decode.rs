@@ -11,7 +11,14 @@ pub enum RingEvent {
     Sample(Box<Record>),
     /// The kernel's own sample of the overflow that the next or last [`RingEvent::Sample`]
     /// of the same ring came from: its time, and the record as it was.
-    Raw(Vec<u8>),
+    Raw {
+        /// The interrupted thread.
+        tid: u32,
+        /// The interrupted instruction.
+        ip: u64,
+        /// The record.
+        bytes: Vec<u8>,
+    },
     /// A file or memory was mapped.
     Mmap(Mmap),
     /// A thread took a name; `exec`: because it runs a new program.
@@ -194,7 +201,11 @@ fn decode_sample(
                 event: RingEvent::Sample(Box::new(record)),
             });
         }
-        SampleKind::Raw => RingEvent::Raw(bytes.to_vec()),
+        SampleKind::Raw => RingEvent::Raw {
+            tid,
+            ip,
+            bytes: bytes.to_vec(),
+        },
         SampleKind::StackCopy => {
             let period = reader.u64()?;
             let (kernel, in_kernel) = kernel_callchain(&mut reader)?;

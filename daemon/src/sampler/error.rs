@@ -58,6 +58,9 @@ pub enum SamplerError {
         /// Why.
         source: io::Error,
     },
+    /// The shim cannot be used in a container.
+    #[error("{0}; run it outside of the container")]
+    PidNamespace(&'static str),
     /// The shim failed.
     #[error(transparent)]
     Shim(#[from] varid_shim::Error),

@@ -335,8 +335,13 @@ impl Sampler {
                 let Some(stamped) = decode::decode(bytes, kind_of) else {
                     return;
                 };
-                if let RingEvent::Raw(_) = stamped.event {
-                    adopt_time(pending.get_mut(first..).unwrap_or_default(), stamped.time);
+                if let RingEvent::Raw { tid, ip, .. } = stamped.event {
+                    adopt_time(
+                        pending.get_mut(first..).unwrap_or_default(),
+                        stamped.time,
+                        tid,
+                        ip,
+                    );
                 }
                 pending.push(stamped);
             });
@@ -351,12 +356,16 @@ impl Sampler {
 
 /// The kernel's sample of an overflow follows the shim's record of it in the same ring:
 /// both get the kernel's time, by which another program can pair them.
-fn adopt_time(before: &mut [Stamped], time: u64) {
-    if let Some(Stamped {
+fn adopt_time(before: &mut [Stamped], time: u64, tid: u32, ip: u64) {
+    let Some(Stamped {
         time: own,
         event: RingEvent::Sample(record),
     }) = before.last_mut()
-    {
+    else {
+        return;
+    };
+    // The shim's record may have found no room where the kernel's smaller one did.
+    if record.tid == tid && record.ip == ip {
         *own = time;
         record.time = time;
     }

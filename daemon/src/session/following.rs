@@ -5,12 +5,16 @@ use super::{Session, SessionError, Tracked};
 use crate::process::{MappedFile, Process};
 use crate::sampler::decode::Mmap;
 use crate::sampler::{Source, monotonic_ns};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use varid_recording::{Record, Stack};
 use varid_shim::target_flags;
 
 /// How often processes are looked for where nobody tells of new ones.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// For so long the last records of a process that has ended may come.
+const MOURNING: Duration = Duration::from_secs(2);
 
 impl Session {
     pub(super) fn find_those_that_run(&mut self) -> Result<(), SessionError> {
@@ -70,7 +74,7 @@ impl Session {
     fn follow_zygote(&mut self, pid: u32) -> Result<(), SessionError> {
         let mut process = Process::new(pid);
         process.read_maps(&mut self.images);
-        process.find_vm(&mut self.images);
+        process.find_vm();
         let mut target = self.target_of(Some(&process));
         target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
         self.sampler.set_target(pid, &target)?;
@@ -115,7 +119,7 @@ impl Session {
         }
         let mut process = Process::new(pid);
         process.read_maps(&mut self.images);
-        process.find_vm(&mut self.images);
+        process.find_vm();
         if !matches!(self.options.target, TargetSpec::All) {
             tracing::info!(
                 "profiling process {pid} ({}){}",
@@ -129,8 +133,14 @@ impl Session {
         let awaits_exec =
             matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
         self.admit(process, None, awaits_exec, awaits_exec)?;
-        for tid in tracker::threads(pid) {
+        // While some are attached, those that are not yet may start others.
+        let mut attached = HashSet::new();
+        while let Some(tid) = tracker::threads(pid)
+            .into_iter()
+            .find(|tid| !attached.contains(tid))
+        {
             self.sampler.add_thread(tid)?;
+            attached.insert(tid);
         }
         self.announce(pid)
     }
@@ -154,6 +164,7 @@ impl Session {
                 born: born.then(Instant::now),
                 trials: (0, 0),
                 main_thread_gone: false,
+                dead_since: None,
             },
         );
         Ok(())
@@ -178,6 +189,41 @@ impl Session {
             })?;
         }
         Ok(())
+    }
+
+    /// Records were lost: every process is looked at as if it had just been found.
+    pub(super) fn look_again(&mut self) -> Result<(), SessionError> {
+        let pids: Vec<u32> = self.tracked.keys().copied().collect();
+        for pid in pids {
+            let Some(tracked) = self.tracked.get_mut(&pid) else {
+                continue;
+            };
+            tracked.process = Process::new(pid);
+            tracked.process.read_maps(&mut self.images);
+            tracked.process.find_vm();
+            tracked.awaits_exec = false;
+            tracked.trials = (0, 0);
+            self.retarget(pid)?;
+        }
+        self.forget_the_dead()
+    }
+
+    /// Ends that nobody told of; what a process did last may still be in the rings for a while.
+    pub(super) fn forget_the_dead(&mut self) -> Result<(), SessionError> {
+        let mut gone = Vec::new();
+        for (pid, tracked) in &mut self.tracked {
+            if tracker::is_alive(*pid) {
+                tracked.dead_since = None;
+            } else if tracked
+                .dead_since
+                .get_or_insert_with(Instant::now)
+                .elapsed()
+                > MOURNING
+            {
+                gone.push(*pid);
+            }
+        }
+        gone.into_iter().try_for_each(|pid| self.exit(pid, pid))
     }
 
     pub(super) fn look_for_names(&mut self) -> Result<(), SessionError> {
@@ -205,7 +251,7 @@ impl Session {
     pub(super) fn look_for_vms(&mut self) -> Result<(), SessionError> {
         let mut changed = Vec::new();
         for (pid, tracked) in &mut self.tracked {
-            if tracked.process.awaits_vm() && tracked.process.find_vm(&mut self.images) {
+            if tracked.process.awaits_vm() && tracked.process.find_vm() {
                 changed.push(*pid);
             }
         }
@@ -243,7 +289,7 @@ impl Session {
                 path: &mmap.path,
             },
         );
-        if may_be_vm && tracked.process.find_vm(&mut self.images) {
+        if may_be_vm && tracked.process.find_vm() {
             self.retarget(mmap.pid)?;
         }
         Ok(())
@@ -319,7 +365,7 @@ impl Session {
         } else if pid != ppid && self.tracker.is_child_of_zygote(ppid) {
             let mut process = Process::new(pid);
             process.read_maps(&mut self.images);
-            process.find_vm(&mut self.images);
+            process.find_vm();
             self.admit(process, Some(Vec::new()), false, true)?;
             self.tracker.watch_child(pid);
         } else if pid != ppid && matches!(self.options.target, TargetSpec::All) {
@@ -332,6 +378,8 @@ impl Session {
         let Some(tracked) = self.tracked.get_mut(&pid) else {
             if pid == tid {
                 self.tracker.forget(pid);
+                // It may have been known as one to ignore.
+                self.sampler.remove_target(pid)?;
             }
             return Ok(());
         };

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracker::Tracker;
-use varid_recording::{CpuMode, Record, Sample, State};
+use varid_recording::{CpuMode, RAW_DATA, Record, Sample, Stack, State};
 use varid_shim::{Shim, flags};
 
 /// How long the loop sleeps at most: the delay of what `status` shows.
@@ -34,7 +34,7 @@ const STACK_COPY: u32 = 16384;
 /// How often everything is brought to the disk.
 const FLUSH: Duration = Duration::from_millis(500);
 /// Samples of a process without a name that are kept until it has one.
-const MAX_HELD: usize = 100_000;
+const MAX_HELD: usize = 10_000;
 /// Samples in the loop's body after which a layout that was never right is refused.
 const LAYOUT_TRIALS: u32 = 50;
 
@@ -51,6 +51,8 @@ struct Tracked {
     /// In-body samples: tried, walked.
     trials: (u32, u32),
     main_thread_gone: bool,
+    /// Nothing of it was left when it was looked for.
+    dead_since: Option<Instant>,
 }
 
 /// A running session.
@@ -66,6 +68,8 @@ pub struct Session {
     waiting_said: bool,
     throttled: u64,
     transitions: u64,
+    /// Records were lost that may have said what processes are now.
+    out_of_date: bool,
     /// Records that the kernel said it had no room for.
     lost: u64,
     started: Instant,
@@ -108,7 +112,7 @@ impl Session {
         )?;
         let recorder = Recorder::create(&options.output, manifest(&options, sampler.source()))?;
         let raw = if options.keep_raw {
-            let path = options.output.join("raw.data");
+            let path = options.output.join(RAW_DATA);
             let raw = crate::raw::RawFile::create(&path, &sampler.raw_attr());
             Some(raw.map_err(|source| SessionError::Raw { path, source })?)
         } else {
@@ -126,6 +130,7 @@ impl Session {
             waiting_said: false,
             throttled: 0,
             transitions: 0,
+            out_of_date: false,
             lost: 0,
             started: Instant::now(),
             flushed: Instant::now(),
@@ -216,8 +221,15 @@ impl Session {
         self.look_for_names()?;
         self.look_for_newcomers()?;
         self.look_for_vms()?;
+        for tracked in self.tracked.values_mut() {
+            tracked.process.refresh_codes();
+        }
+        if std::mem::take(&mut self.out_of_date) && !last {
+            self.look_again()?;
+        }
         if last || self.flushed.elapsed() >= FLUSH {
             self.flush()?;
+            self.forget_the_dead()?;
             self.flushed = Instant::now();
         }
         Ok(())
@@ -227,7 +239,7 @@ impl Session {
         self.update_manifest();
         if let Some(raw) = &mut self.raw {
             raw.flush().map_err(|source| SessionError::Raw {
-                path: self.options.output.join("raw.data"),
+                path: self.options.output.join(RAW_DATA),
                 source,
             })?;
         }
@@ -285,10 +297,7 @@ impl Session {
         self.tracked.values().any(|tracked| {
             let young = tracked.born.is_some_and(|born| born.elapsed() < YOUTH);
             let may_become_a_vm = young && tracked.process.vm.is_none();
-            tracked.held.is_some()
-                || tracked.awaits_exec
-                || tracked.process.awaits_vm()
-                || may_become_a_vm
+            tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm
         })
     }
 
@@ -303,7 +312,7 @@ impl Session {
         let time = stamped.time;
         match stamped.event {
             RingEvent::Sample(record) => self.sample(*record),
-            RingEvent::Raw(bytes) => self.raw_record(&bytes),
+            RingEvent::Raw { bytes, .. } => self.raw_record(&bytes),
             RingEvent::Mmap(mmap) => self.mmap(&mmap),
             RingEvent::Comm {
                 pid,
@@ -339,6 +348,8 @@ impl Session {
                     "{count} records found no room in the ring: a larger --ring-pages or a lower rate helps"
                 );
                 self.lost = self.lost.saturating_add(count);
+                // There may have been mappings, execs and ends among them.
+                self.out_of_date = true;
                 self.record(&Record::Lost { time, count })
             }
             RingEvent::Throttle => {
@@ -351,7 +362,7 @@ impl Session {
     fn raw_record(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
         if let Some(raw) = &mut self.raw {
             raw.push(bytes).map_err(|source| SessionError::Raw {
-                path: self.options.output.join("raw.data"),
+                path: self.options.output.join(RAW_DATA),
                 source,
             })?;
         }
@@ -363,12 +374,14 @@ impl Session {
             if !matches!(self.options.target, TargetSpec::All) || record.pid == std::process::id() {
                 return Ok(());
             }
-            if tracker::is_alive(record.pid) {
-                self.track(record.pid)?;
-            } else {
+            if !tracker::is_alive(record.pid) {
                 // On its way out: nothing of it can be read any more.
-                self.admit(Process::new(record.pid), None, false, false)?;
+                let mut gone = Process::new(record.pid);
+                let recorded =
+                    write_sample(record, &mut gone, &mut self.recorder, self.options.stack);
+                return self.tolerate(recorded.map(drop));
             }
+            self.track(record.pid)?;
         }
         let Some(tracked) = self.tracked.get_mut(&record.pid) else {
             return Ok(());
@@ -399,40 +412,63 @@ impl Session {
                 return self.sample(record);
             }
         }
-        let Attributed { user, transition } = attribute(
-            &record,
+        let recorded = write_sample(
+            record,
             &mut tracked.process,
-            &mut self.recorder.remap,
+            &mut self.recorder,
             self.options.stack,
         );
-        self.transitions = self.transitions.saturating_add(u64::from(transition));
-        let in_kernel = record.has(flags::IN_KERNEL);
-        let sample = Sample {
-            time: record.time,
-            pid: record.pid,
-            tid: record.tid,
-            cpu: record.cpu,
-            period: record.period,
-            original_ip: record.ip,
-            mode: if in_kernel {
-                CpuMode::Kernel
-            } else {
-                CpuMode::User
-            },
-            kernel: if in_kernel && record.kernel.is_empty() {
-                vec![record.ip]
-            } else {
-                record.kernel
-            },
-            user,
-        };
-        let recorded = self.recorder.sample(sample, &mut tracked.process);
-        self.tolerate(recorded)
+        self.transitions = self
+            .transitions
+            .saturating_add(u64::from(*recorded.as_ref().unwrap_or(&false)));
+        self.tolerate(recorded.map(drop))
     }
+}
+
+/// Attributes a record and writes it down; whether its leaf was in a transition.
+fn write_sample(
+    record: varid_shim::Record,
+    process: &mut Process,
+    recorder: &mut Recorder,
+    stack: Stack,
+) -> Result<bool, RecorderError> {
+    let Attributed { user, transition } = attribute(&record, process, &mut recorder.remap, stack);
+    let in_kernel = record.has(flags::IN_KERNEL);
+    let sample = Sample {
+        time: record.time,
+        pid: record.pid,
+        tid: record.tid,
+        cpu: record.cpu,
+        period: record.period,
+        original_ip: record.ip,
+        mode: if in_kernel {
+            CpuMode::Kernel
+        } else {
+            CpuMode::User
+        },
+        kernel: if in_kernel && record.kernel.is_empty() {
+            vec![record.ip]
+        } else {
+            record.kernel
+        },
+        user,
+    };
+    recorder.sample(sample, process)?;
+    Ok(transition)
 }
 
 fn choose_source(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
     if wanted == Some(ShimKind::Perf) {
+        return Ok(Source::StackCopy);
+    }
+    if !in_initial_pid_namespace() {
+        const WHY: &str = "the BPF shim knows processes by the ids of the initial pid namespace, and varid runs in another";
+        if wanted == Some(ShimKind::Bpf) {
+            return Err(SamplerError::PidNamespace(WHY));
+        }
+        tracing::warn!(
+            "{WHY}. Falling back to perf's stack copies: run varid outside of the container for more"
+        );
         return Ok(Source::StackCopy);
     }
     match Shim::load() {
@@ -445,4 +481,11 @@ fn choose_source(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
             Ok(Source::StackCopy)
         }
     }
+}
+
+/// Whether the ids of processes mean to the kernel what they mean here.
+fn in_initial_pid_namespace() -> bool {
+    /// `PROC_PID_INIT_INO` of the kernel's proc_ns.h.
+    const INITIAL: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|namespace| namespace.as_os_str() == INITIAL)
 }

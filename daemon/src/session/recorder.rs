@@ -152,15 +152,8 @@ impl Recorder {
             return Ok(());
         };
         mapped.recorded = true;
-        let (start, len, pgoff) = match &mapped.image {
-            // A substitute's addresses are offsets from where its dex file starts.
-            Image::Dex(_) => (mapped.start, mapped.end.saturating_sub(mapped.start), 0),
-            _ => (
-                mapped.start,
-                mapped.end.saturating_sub(mapped.start),
-                mapped.pgoff,
-            ),
-        };
+        let (start, pgoff) = (mapped.start, mapped.pgoff);
+        let len = mapped.end.saturating_sub(start);
         let mapping = Mapping {
             time: sample.time,
             pid: sample.pid,

@@ -37,6 +37,19 @@ pub struct NativeFrame {
     pub sp: u64,
     /// Its registers, as far as they are known.
     pub regs: Regs,
+    /// The instruction was interrupted: it is no return address.
+    pub interrupted: bool,
+}
+
+impl NativeFrame {
+    /// The address that tells which function this is: a return address may lie behind it.
+    pub fn lookup(&self) -> u64 {
+        if self.interrupted {
+            self.ip
+        } else {
+            self.ip.wrapping_sub(1)
+        }
+    }
 }
 
 /// A stack, leaf first.
@@ -86,18 +99,12 @@ pub fn unwind<'m>(
         ip,
         sp,
         regs: record.regs,
+        interrupted: true,
     };
     loop {
         stack.frames.push(frame);
-        // A return address may lie behind the function that made the call.
-        let lookup = if stack.frames.len() == 1 {
-            frame.ip
-        } else {
-            frame.ip.wrapping_sub(1)
-        };
-        let step = step(&frame, lookup, &mut code_at, &read, until);
-        match step {
-            Ok(Some(next)) if matches!(code_at(next.ip.wrapping_sub(1)), CodeAt::None) => {
+        match step(&frame, &mut code_at, &read, until) {
+            Ok(Some(next)) if matches!(code_at(next.lookup()), CodeAt::None) => {
                 stack.end = Some(next.sp);
                 stack.stopped = Some(UnwindError::NoCode(next.ip));
                 return stack;
@@ -134,17 +141,16 @@ impl From<UnwindError> for Stop {
 
 fn step<'m>(
     frame: &NativeFrame,
-    lookup: u64,
     code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
     read: &dyn Fn(u64) -> Option<u64>,
     until: Option<u64>,
 ) -> Result<Option<NativeFrame>, Stop> {
-    let ruled = match code_at(lookup) {
+    let ruled = match code_at(frame.lookup()) {
         CodeAt::Module(mut module, address) => module.rule(address).map(|rule| (module, rule)),
         CodeAt::Unknown => None,
-        CodeAt::None => return Err(UnwindError::NoCode(lookup).into()),
+        CodeAt::None => return Err(UnwindError::NoCode(frame.ip).into()),
     };
-    let (cfa, caller) = match ruled {
+    let (cfa, caller, of_signal) = match ruled {
         Some((module, rule)) => {
             let cfa = module
                 .cfa(&rule, &frame.regs, read)
@@ -152,15 +158,21 @@ fn step<'m>(
             if until.is_some_and(|until| cfa > until) {
                 return Err(Stop::Enclosed(cfa));
             }
-            (cfa, module.caller(&rule, cfa, &frame.regs, read)?)
+            let caller = module.caller(&rule, cfa, &frame.regs, read)?;
+            (cfa, caller, rule.is_signal_frame)
         }
-        None => match frameless(frame, read).filter(|_| lookup == frame.ip) {
-            Some((cfa, regs)) if leads_to_code(&regs, code_at) => (cfa, regs),
-            _ => by_frame_pointer(frame, read)?,
+        None => match frameless(frame, read).filter(|_| frame.interrupted) {
+            Some((cfa, regs)) if leads_to_code(&regs, code_at) => (cfa, regs, false),
+            _ => {
+                let (cfa, regs) = by_frame_pointer(frame, read)?;
+                (cfa, regs, false)
+            }
         },
     };
-    // A leaf that has pushed nothing may end where it begins (arm64).
-    if cfa < frame.sp || (cfa == frame.sp && lookup != frame.ip) {
+    // A leaf that has pushed nothing may end where it begins (arm64); what a signal
+    // interrupted may have been on another stack.
+    let ascends = cfa > frame.sp || (cfa == frame.sp && frame.interrupted) || of_signal;
+    if !ascends {
         return Err(UnwindError::NotAscending(frame.sp).into());
     }
     let Some(ip) = caller.ip().filter(|ip| *ip != 0) else {
@@ -170,6 +182,7 @@ fn step<'m>(
         ip,
         sp: cfa,
         regs: caller,
+        interrupted: of_signal,
     }))
 }
 

@@ -60,6 +60,8 @@ pub struct Rule {
     cfa: Cfa,
     saved: Vec<(u16, Saved)>,
     return_address: Saved,
+    /// The caller was interrupted by a signal: its ip is no return address.
+    pub is_signal_frame: bool,
 }
 
 /// Reads one word of the process, if the sample has it.
@@ -80,7 +82,11 @@ impl Module {
     /// Reads an ELF file's unwind information; a file without any gives a module without rules.
     pub fn of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Self {
         let section = |name: &str| {
-            let section = file.section_by_name(name)?;
+            /// The largest libraries have a third of this; a file that claims more lies.
+            const MAX_SECTION: u64 = 64 << 20;
+            let section = file
+                .section_by_name(name)
+                .filter(|section| section.size() <= MAX_SECTION)?;
             Some((section.address(), section.data().ok()?.to_vec()))
         };
         let (frame_address, eh_frame) = section(".eh_frame").unwrap_or_default();
@@ -171,6 +177,7 @@ impl Module {
                 .filter_map(|register| Some((register, saved(register)?)))
                 .collect(),
             return_address: saved(RETURN_ADDRESS).unwrap_or(Saved::In(RETURN_ADDRESS)),
+            is_signal_frame: fde.is_signal_trampoline(),
         })
     }
 

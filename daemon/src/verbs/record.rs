@@ -76,7 +76,9 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
     // It only draws; that it could not be joined loses nothing.
     let _ = progress.join();
     let output = result?;
-    paths::set_last(&output).context("cannot note the last session")?;
+    if let Err(error) = paths::set_last(&output) {
+        tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
+    }
     eprintln!(
         "varid: {} samples in {}",
         control.samples.load(Ordering::Relaxed),

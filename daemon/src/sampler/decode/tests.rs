@@ -194,7 +194,14 @@ fn a_raw_sample_is_kept_as_it_was() {
     let stamped = bytes.decode().unwrap();
     assert_eq!(
         (stamped.time, stamped.event),
-        (TIME, RingEvent::Raw(bytes.0))
+        (
+            TIME,
+            RingEvent::Raw {
+                tid: 11,
+                ip: 0x401000,
+                bytes: bytes.0
+            }
+        )
     );
 }
 
