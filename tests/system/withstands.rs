@@ -85,6 +85,58 @@ fn an_app_that_exits_at_once_leaves_a_readable_recording() -> Result<()> {
     Ok(())
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn an_unknown_build_of_a_vm_is_named_and_its_samples_are_counted() -> Result<()> {
+    if skip_without_root("withstands") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("unknown_vm");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/unknown_vm.c");
+    let built = Command::new("cc")
+        .arg(source)
+        .arg("-O1")
+        .arg("-o")
+        .arg(&program)
+        .status()?;
+    ensure!(built.success(), "cc: {built}");
+    // Debian's library, but for one digit of its build-id.
+    let mut library = std::fs::read("/usr/lib/x86_64-linux-gnu/android/libart.so.0")?;
+    let id = [0xd3, 0xba, 0x28, 0x1c];
+    let at = library
+        .windows(4)
+        .position(|bytes| bytes == id)
+        .context("no build-id")?;
+    library[at] = 0xd4;
+    let path = folder.path().join("libart.so.0");
+    std::fs::write(&path, library)?;
+
+    let session = folder.path().join("s");
+    let output = varid_record(&session, &[])?
+        .arg("--")
+        .arg(&program)
+        .arg(&path)
+        .output()?;
+    let said = complaints(&output);
+    ensure!(output.status.success(), "{}\n{said}", output.status);
+    ensure!(
+        said.contains("d4ba281c") && said.contains("not in the table of known builds"),
+        "{said}"
+    );
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(session.join("session.json"))?)?;
+    let unknown = manifest["counts"]["unattributed"]["unknown-vm"]
+        .as_u64()
+        .unwrap_or(0);
+    let all = manifest["counts"]["samples"].as_u64().unwrap_or(0);
+    ensure!(
+        unknown > 100 && unknown > all / 2,
+        "{unknown} of {all} samples are unknown-vm"
+    );
+    Ok(())
+}
+
 #[test]
 fn a_command_that_does_not_exist_is_named() -> Result<()> {
     let folder = tempfile::tempdir()?;
