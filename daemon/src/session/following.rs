@@ -165,6 +165,7 @@ impl Session {
                 trials: (0, 0),
                 main_thread_gone: false,
                 dead_since: None,
+                departed: None,
             },
         );
         Ok(())
@@ -193,7 +194,11 @@ impl Session {
 
     /// Records were lost: every process is looked at as if it had just been found.
     pub(super) fn look_again(&mut self) -> Result<(), SessionError> {
-        let pids: Vec<u32> = self.tracked.keys().copied().collect();
+        let here = self
+            .tracked
+            .iter()
+            .filter(|(_, tracked)| tracked.departed.is_none());
+        let pids: Vec<u32> = here.map(|(pid, _)| *pid).collect();
         for pid in pids {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
                 continue;
@@ -208,10 +213,20 @@ impl Session {
         self.forget_the_dead()
     }
 
-    /// Ends that nobody told of; what a process did last may still be in the rings for a while.
+    /// Ends that nobody told of, and those that have been told of long enough ago: what a
+    /// process did last may still be in the rings for a while.
     pub(super) fn forget_the_dead(&mut self) -> Result<(), SessionError> {
-        let mut gone = Vec::new();
-        for (pid, tracked) in &mut self.tracked {
+        self.tracked.retain(|_, tracked| {
+            tracked
+                .departed
+                .is_none_or(|since| since.elapsed() < MOURNING)
+        });
+        let mut untold = Vec::new();
+        for (pid, tracked) in self
+            .tracked
+            .iter_mut()
+            .filter(|(_, tracked)| tracked.departed.is_none())
+        {
             if tracker::is_alive(*pid) {
                 tracked.dead_since = None;
             } else if tracked
@@ -220,10 +235,10 @@ impl Session {
                 .elapsed()
                 > MOURNING
             {
-                gone.push(*pid);
+                untold.push(*pid);
             }
         }
-        gone.into_iter().try_for_each(|pid| self.exit(pid, pid))
+        untold.into_iter().try_for_each(|pid| self.exit(pid, pid))
     }
 
     pub(super) fn look_for_names(&mut self) -> Result<(), SessionError> {
@@ -384,11 +399,12 @@ impl Session {
             return Ok(());
         };
         tracked.main_thread_gone |= pid == tid;
-        if tracked.main_thread_gone && !tracker::is_alive(pid) {
+        if tracked.departed.is_none() && tracked.main_thread_gone && !tracker::is_alive(pid) {
             if tracked.held.is_none() && !matches!(self.options.target, TargetSpec::All) {
                 tracing::info!("process {pid} has ended");
             }
-            self.tracked.remove(&pid);
+            // On its way out it is sampled still: it is forgotten a little later.
+            tracked.departed = Some(Instant::now());
             self.tracker.forget(pid);
             self.sampler.remove_target(pid)?;
         }

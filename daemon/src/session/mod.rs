@@ -53,6 +53,8 @@ struct Tracked {
     main_thread_gone: bool,
     /// Nothing of it was left when it was looked for.
     dead_since: Option<Instant>,
+    /// When it was known to have ended.
+    departed: Option<Instant>,
 }
 
 /// A running session.
@@ -285,7 +287,7 @@ impl Session {
         let targets = self
             .tracked
             .values()
-            .filter(|tracked| tracked.held.is_none())
+            .filter(|tracked| tracked.held.is_none() && tracked.departed.is_none())
             .count();
         self.control
             .processes
@@ -297,13 +299,17 @@ impl Session {
         self.tracked.values().any(|tracked| {
             let young = tracked.born.is_some_and(|born| born.elapsed() < YOUTH);
             let may_become_a_vm = young && tracked.process.vm.is_none();
-            tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm
+            let awaits = tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm;
+            awaits && tracked.departed.is_none()
         })
     }
 
     fn only_target_is_gone(&self) -> bool {
         match self.tracker.spec() {
-            TargetSpec::Pid(_) | TargetSpec::Command(..) => self.tracked.is_empty(),
+            TargetSpec::Pid(_) | TargetSpec::Command(..) => self
+                .tracked
+                .values()
+                .all(|tracked| tracked.departed.is_some()),
             TargetSpec::App(_) | TargetSpec::All => false,
         }
     }
