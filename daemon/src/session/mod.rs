@@ -30,7 +30,7 @@ const AWAKE_MS: u16 = 2;
 /// A VM that a process has comes up within this time.
 const YOUTH: Duration = Duration::from_secs(2);
 /// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
-const STACK_COPY: u32 = 16384;
+const STACK_COPY: u32 = 32768;
 /// How often everything is brought to the disk.
 const FLUSH: Duration = Duration::from_millis(500);
 /// Samples of a process without a name that are kept until it has one.
