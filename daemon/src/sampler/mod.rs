@@ -354,6 +354,9 @@ impl Sampler {
     }
 }
 
+/// What the kernel calls a thread that it has forgotten already: one on its way out.
+const FORGOTTEN: u32 = u32::MAX;
+
 /// The kernel's sample of an overflow follows the shim's record of it in the same ring:
 /// both get the kernel's time, by which another program can pair them.
 fn adopt_time(before: &mut [Stamped], time: u64, tid: u32, ip: u64) {
@@ -365,7 +368,8 @@ fn adopt_time(before: &mut [Stamped], time: u64, tid: u32, ip: u64) {
         return;
     };
     // The shim's record may have found no room where the kernel's smaller one did.
-    if record.tid == tid && record.ip == ip {
+    let same_thread = record.tid == tid || tid == FORGOTTEN;
+    if same_thread && record.ip == ip {
         *own = time;
         record.time = time;
     }
