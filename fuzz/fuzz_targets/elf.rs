@@ -5,12 +5,23 @@ use libfuzzer_sys::fuzz_target;
 use varid_symbolizer::elf::ElfSymbols;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(symbols) = ElfSymbols::from_bytes(bytes, "libfuzz.so") else { return };
-    for address in (0..0x4000).step_by(16).chain([u64::MAX, u64::MAX / 2, 1 << 32]) {
+    let Ok(symbols) = ElfSymbols::from_bytes(bytes, "libfuzz.so") else {
+        return;
+    };
+    for address in (0..0x4000)
+        .step_by(16)
+        .chain([u64::MAX, u64::MAX / 2, 1 << 32])
+    {
         if let Some(symbol) = symbols.lookup(address) {
-            assert!((symbol.start..symbol.end).contains(&address), "a symbol that does not hold its address");
+            assert!(
+                (symbol.start..symbol.end).contains(&address),
+                "a symbol that does not hold its address"
+            );
             let _ = symbol.name();
         }
-        let _ = (symbols.lookup_offset(address), symbols.function_bounds(address));
+        let _ = (
+            symbols.lookup_offset(address),
+            symbols.function_bounds(address),
+        );
     }
 });

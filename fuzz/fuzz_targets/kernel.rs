@@ -5,15 +5,23 @@ use libfuzzer_sys::fuzz_target;
 use varid_symbolizer::kernel::KernelSymbols;
 
 fuzz_target!(|bytes: &[u8]| {
-    for table in [KernelSymbols::parse_kallsyms(bytes), KernelSymbols::parse(bytes)] {
+    for table in [
+        KernelSymbols::parse_kallsyms(bytes),
+        KernelSymbols::parse(bytes),
+    ] {
         let Ok(table) = table else { continue };
         let mut text = Vec::new();
-        table.write(None, &mut text).expect("a vector takes everything");
+        table
+            .write(None, &mut text)
+            .expect("a vector takes everything");
         let again = KernelSymbols::parse(&text).expect("what was written can be read");
         assert_eq!(again.len(), table.len());
         for address in [0, 1, 0xffff_ffff_8100_0000, u64::MAX] {
             if let Some(symbol) = table.lookup(address) {
-                assert!((symbol.start..symbol.end).contains(&address), "a symbol that does not hold its address");
+                assert!(
+                    (symbol.start..symbol.end).contains(&address),
+                    "a symbol that does not hold its address"
+                );
             }
         }
     }

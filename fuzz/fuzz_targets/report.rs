@@ -8,9 +8,12 @@ use varid_report::{Format, Options, Profile, View, render};
 
 fuzz_target!(|bytes: &[u8]| {
     with_session(bytes, |session| {
-        let Ok(profile) = Profile::from_session(session, &Options::default()) else { return };
+        let Ok(profile) = Profile::from_session(session, &Options::default()) else {
+            return;
+        };
         for format in [Format::Text, Format::Json, Format::Csv] {
-            render(&profile, &View::default(), format, &mut sink()).expect("a sink takes everything");
+            render(&profile, &View::default(), format, &mut sink())
+                .expect("a sink takes everything");
         }
     });
 });

@@ -26,10 +26,21 @@ impl Memory for Changing<'_> {
 }
 
 fn look(memory: &dyn Memory, len: u64) {
-    let Ok(description) = Tunnel::read(memory, START, len, 1) else { return };
-    assert!(description.ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "ranges overlap");
+    let Ok(description) = Tunnel::read(memory, START, len, 1) else {
+        return;
+    };
     assert!(
-        description.codes.windows(2).all(|pair| pair[0].start + pair[0].size <= pair[1].start),
+        description
+            .ranges
+            .windows(2)
+            .all(|pair| pair[0].end <= pair[1].start),
+        "ranges overlap"
+    );
+    assert!(
+        description
+            .codes
+            .windows(2)
+            .all(|pair| pair[0].start + pair[0].size <= pair[1].start),
         "dex files overlap"
     );
     let _ = validate_layout(&description, memory);
@@ -39,9 +50,21 @@ fn look(memory: &dyn Memory, len: u64) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let whole = ByteMemory { start: START, bytes };
+    let whole = ByteMemory {
+        start: START,
+        bytes,
+    };
     look(&whole, bytes.len() as u64);
     let (first, second) = bytes.split_at(bytes.len() / 2);
-    let pictures = [first, second].map(|bytes| ByteMemory { start: START, bytes });
-    look(&Changing { pictures, reads: Cell::new(0) }, first.len() as u64);
+    let pictures = [first, second].map(|bytes| ByteMemory {
+        start: START,
+        bytes,
+    });
+    look(
+        &Changing {
+            pictures,
+            reads: Cell::new(0),
+        },
+        first.len() as u64,
+    );
 });

@@ -67,11 +67,16 @@ impl Input<'_> {
 fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layout) {
     let mut below = None;
     for _ in 0..MAX_STEPS {
-        let Step::Frame(frame) = walk.step() else { return };
+        let Step::Frame(frame) = walk.step() else {
+            return;
+        };
         if layout.kind != LAYOUT_LIST || frame.is_quick() {
             continue;
         }
-        assert!(below.is_none_or(|below| below < frame.addr), "a caller's frame that does not lie above");
+        assert!(
+            below.is_none_or(|below| below < frame.addr),
+            "a caller's frame that does not lie above"
+        );
         below = (!frame.is_outermost()).then_some(frame.addr);
     }
 }

@@ -1,12 +1,27 @@
 //! What fuzz targets share: a session folder whose perf.data is the input.
 
 use std::path::Path;
-use varid_recording::{EventDesc, Manifest, PERF_DATA, Rate, SessionReader, SessionWriter, Source, Target, TargetKind};
+use varid_recording::{
+    EventDesc, Manifest, PERF_DATA, Rate, SessionReader, SessionWriter, Source, Target, TargetKind,
+};
 
 /// The manifest of every session here.
 pub fn manifest() -> Manifest {
-    let event = EventDesc { name: "cpu-clock".into(), rate: Rate::Frequency(997), kind: 1, config: 0 };
-    Manifest::new(event, Source::Bpf, Target { kind: TargetKind::All, value: String::new() }, 0)
+    let event = EventDesc {
+        name: "cpu-clock".into(),
+        rate: Rate::Frequency(997),
+        kind: 1,
+        config: 0,
+    };
+    Manifest::new(
+        event,
+        Source::Bpf,
+        Target {
+            kind: TargetKind::All,
+            value: String::new(),
+        },
+        0,
+    )
 }
 
 thread_local! {

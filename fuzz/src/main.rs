@@ -4,19 +4,22 @@ use std::path::Path;
 use std::process::Command;
 use varid_fuzz::manifest;
 use varid_recording::{
-    CpuMode, Mapping, Marker, PERF_DATA, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample, SessionWriter,
+    CpuMode, Mapping, Marker, PERF_DATA, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample,
+    SessionWriter,
 };
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
-use varid_tunnel::abi::{CODE_BOOT, CODE_DEX, LAYOUT_SHADOW, Layout, MAGIC, RANGE_BODY, RANGE_VM, VERSION, VM_ART};
+use varid_tunnel::abi::{
+    CODE_BOOT, CODE_DEX, LAYOUT_SHADOW, Layout, MAGIC, RANGE_BODY, RANGE_VM, VERSION, VM_ART,
+};
 use varid_tunnel::builds;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Debian's android-libart 11 for x86_64.
 const ART: [u8; 20] = [
-    0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac,
-    0x64,
+    0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90,
+    0x82, 0xcc, 0xac, 0x64,
 ];
 
 fn main() -> Result {
@@ -38,12 +41,21 @@ fn main() -> Result {
         "kallsyms",
         b"ffffffff81000000 T _text\nffffffff81000040 t do_one\t[ext4]\nffffffff81000100 D data\n",
     )?;
-    save("kernel", "kernel.sym", b"ffffffff81000000\t40\tschedule\t\nffffffffc0000000\t10\text4_read\text4\n")?;
+    save(
+        "kernel",
+        "kernel.sym",
+        b"ffffffff81000000\t40\tschedule\t\nffffffffc0000000\t10\text4_read\text4\n",
+    )?;
     let session = session(&scratch.path().join("session"))?;
     save("session", "session", &session)?;
     save("report", "session", &session)?;
-    let art = builds::lookup(&ART).ok_or("the build is known")?.layout(0, |_| Some((-8i64) as u64))?;
-    let shadow = Layout { kind: LAYOUT_SHADOW, ..art };
+    let art = builds::lookup(&ART)
+        .ok_or("the build is known")?
+        .layout(0, |_| Some((-8i64) as u64))?;
+    let shadow = Layout {
+        kind: LAYOUT_SHADOW,
+        ..art
+    };
     save("tunnel", "art", &tunnel(&art))?;
     save("tunnel", "shadow", &tunnel(&shadow))?;
     save("record", "record", &record())?;
@@ -59,7 +71,15 @@ fn library(scratch: &Path) -> Result<Vec<u8>> {
         "static int twice(int n) { return n * 2; }\nint _ZN3org4mainEi(int n) { return twice(n) + 1; }\n",
     )?;
     let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-nostdlib", "-fno-inline", "-Wl,-z,max-page-size=512", "-Wl,--build-id", "-o"])
+        .args([
+            "-shared",
+            "-fPIC",
+            "-nostdlib",
+            "-fno-inline",
+            "-Wl,-z,max-page-size=512",
+            "-Wl,--build-id",
+            "-o",
+        ])
         .args([&library, &source])
         .status()?;
     if !built.success() {
@@ -87,20 +107,57 @@ fn session(folder: &Path) -> Result<Vec<u8>> {
         })
     };
     let sample = |time, kernel: Vec<u64>, user: Vec<u64>| {
-        let mode = if kernel.is_empty() { CpuMode::User } else { CpuMode::Kernel };
-        Record::Sample(Sample { time, pid, tid, cpu: 0, period: 1_000_000, original_ip: 0x2000, mode, kernel, user })
+        let mode = if kernel.is_empty() {
+            CpuMode::User
+        } else {
+            CpuMode::Kernel
+        };
+        Record::Sample(Sample {
+            time,
+            pid,
+            tid,
+            cpu: 0,
+            period: 1_000_000,
+            original_ip: 0x2000,
+            mode,
+            kernel,
+            user,
+        })
     };
     let torn = Marker::Reason(Reason::TornFrames).address();
     for record in [
-        mapping(0xffff_ffff_8100_0000, 0x100_0000, "[kernel.kallsyms]_text", true),
-        Record::Comm { time: 1, pid, tid, exec: true, name: "org.example".into() },
+        mapping(
+            0xffff_ffff_8100_0000,
+            0x100_0000,
+            "[kernel.kallsyms]_text",
+            true,
+        ),
+        Record::Comm {
+            time: 1,
+            pid,
+            tid,
+            exec: true,
+            name: "org.example".into(),
+        },
         mapping(0x1000, 0x4000, "/nonexistent/app.elf", false),
         mapping(REMAP_BASE, REMAP_SIZE, "/nonexistent/remap.elf", false),
         sample(2, vec![], vec![0x2000, 0x3001]),
-        Record::Fork { time: 3, pid: 11, ppid: pid, tid: 11, ptid: tid },
+        Record::Fork {
+            time: 3,
+            pid: 11,
+            ppid: pid,
+            tid: 11,
+            ptid: tid,
+        },
         sample(4, vec![0xffff_ffff_8100_0010], vec![0x2000, torn + 1]),
         Record::Lost { time: 5, count: 3 },
-        Record::Exit { time: 6, pid: 11, ppid: pid, tid: 11, ptid: tid },
+        Record::Exit {
+            time: 6,
+            pid: 11,
+            ppid: pid,
+            tid: 11,
+            ptid: tid,
+        },
     ] {
         writer.write(&record)?;
     }
@@ -119,13 +176,19 @@ impl Bytes {
         self
     }
     fn u16s<const N: usize>(self, values: [u16; N]) -> Self {
-        values.into_iter().fold(self, |bytes, value| bytes.put(value.to_le_bytes()))
+        values
+            .into_iter()
+            .fold(self, |bytes, value| bytes.put(value.to_le_bytes()))
     }
     fn u32s<const N: usize>(self, values: [u32; N]) -> Self {
-        values.into_iter().fold(self, |bytes, value| bytes.put(value.to_le_bytes()))
+        values
+            .into_iter()
+            .fold(self, |bytes, value| bytes.put(value.to_le_bytes()))
     }
     fn u64s<const N: usize>(self, values: [u64; N]) -> Self {
-        values.into_iter().fold(self, |bytes, value| bytes.put(value.to_le_bytes()))
+        values
+            .into_iter()
+            .fold(self, |bytes, value| bytes.put(value.to_le_bytes()))
     }
     fn pad(mut self, len: usize) -> Self {
         self.0.resize(len, 0);
@@ -138,8 +201,20 @@ impl Bytes {
             .put([l.word, l.reference, l.reg_pc, l.reg_frame])
             .put(l.reg_frame_bias.to_le_bytes())
             .put(l.tls_offset.to_le_bytes())
-            .u16s([l.thread_tid, l.thread_fragment, l.fragment_quick, l.fragment_link, l.fragment_top])
-            .u16s([l.frame_link, l.frame_method, l.frame_pc, l.frame_insns, l.frame_index])
+            .u16s([
+                l.thread_tid,
+                l.thread_fragment,
+                l.fragment_quick,
+                l.fragment_link,
+                l.fragment_top,
+            ])
+            .u16s([
+                l.frame_link,
+                l.frame_method,
+                l.frame_pc,
+                l.frame_insns,
+                l.frame_index,
+            ])
             .u16s([l.method_class, l.method_code, l.method_index])
             .u16s([l.class_dex_cache, l.dex_cache_dex_file, l.dex_file_begin])
     }
@@ -158,7 +233,14 @@ fn tunnel(layout: &Layout) -> Vec<u8> {
         .u32s([HEAD, 24, 2, 2])
         .u32s([HEAD + 48, 256, 1, 1])
         .u32s([HEAD + 48 + 256, 16, 2, 1])
-        .u64s([0x1000, 0x2000, u64::from(RANGE_BODY), 0x2000, 0x3000, u64::from(RANGE_VM)])
+        .u64s([
+            0x1000,
+            0x2000,
+            u64::from(RANGE_BODY),
+            0x2000,
+            0x3000,
+            u64::from(RANGE_VM),
+        ])
         .u64s([0x9000, 0x800, 1])
         .u32s([CODE_DEX, CODE_BOOT])
         .put(*b"boot.dex")
@@ -178,14 +260,27 @@ fn record() -> Vec<u8> {
         .u32s([8])
         .u16s([2, 1])
         .u64s([0; 16])
-        .u64s([0x7ffe_1000, 0x5000, 0x9010, 0, 0x7ffe_2000, 0x5020, 0x9040, 2])
+        .u64s([
+            0x7ffe_1000,
+            0x5000,
+            0x9010,
+            0,
+            0x7ffe_2000,
+            0x5020,
+            0x9040,
+            2,
+        ])
         .u64s([0xffff_ffff_8100_0000, 0x1122_3344_5566_7788])
         .0
 }
 
 /// What the target takes before the memory: the layout, base, tid, stack pointer, frame, pc.
 fn walk_head(layout: &Layout, base: u64, sp: u64, frame: u64, pc: u64) -> Bytes {
-    Bytes::default().layout(layout).u64s([base]).u32s([10]).u64s([sp, frame, pc])
+    Bytes::default()
+        .layout(layout)
+        .u64s([base])
+        .u32s([10])
+        .u64s([sp, frame, pc])
 }
 
 /// A thread with a fragment of two frames, the memory repeated every 4 KiB.
@@ -198,7 +293,11 @@ fn walk_art(layout: &Layout) -> Vec<u8> {
         bytes[start..start + 8].copy_from_slice(&value.to_le_bytes());
     };
     put(layout.thread_tid, 0, 10);
-    put(layout.fragment_top, usize::from(layout.thread_fragment), 0x1400);
+    put(
+        layout.fragment_top,
+        usize::from(layout.thread_fragment),
+        0x1400,
+    );
     put(layout.frame_link, 0x400, 0x1500);
     put(layout.frame_method, 0x400, 0x5000);
     put(layout.frame_insns, 0x400, 0x9000);
@@ -209,5 +308,8 @@ fn walk_art(layout: &Layout) -> Vec<u8> {
 
 /// A shadow stack of two records.
 fn walk_shadow(layout: &Layout) -> Vec<u8> {
-    walk_head(layout, 0, 0x7ffd_f000, 0, 0).u32s([10, 16]).u64s([2, 0x9000, 0x7ffe_1000, 0x9040, 0x7ffe_0000]).0
+    walk_head(layout, 0, 0x7ffd_f000, 0, 0)
+        .u32s([10, 16])
+        .u64s([2, 0x9000, 0x7ffe_1000, 0x9040, 0x7ffe_0000])
+        .0
 }

@@ -62,7 +62,7 @@ INLINE uint64_t work(unsigned n, uint64_t seed)
 	uint64_t x = seed;
 	unsigned i;
 
-	for (i = 0; i < 80 + 2 * n * n; i++)
+	for (i = 0; i < 160 + 4 * n * n; i++)
 		x = mix(x + n);
 	return x;
 }

@@ -98,7 +98,7 @@ fn shadow(rate: u32, enough: u64) -> Result<()> {
             "--name",
             "org.example.shadow",
             "--rounds",
-            "45",
+            "24",
             "--threads",
             "1",
         ]);

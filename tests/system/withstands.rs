@@ -14,7 +14,7 @@ fn complaints(output: &Output) -> String {
 fn samples(session: &Path) -> Result<usize> {
     let file = session.join("perf.data");
     let output = Command::new("perf")
-        .args(["script", "-G", "-F", "tid,ip", "-i"])
+        .args(["script", "-f", "-G", "-F", "tid,ip", "-i"])
         .arg(&file)
         .output()?;
     ensure!(
