@@ -10,6 +10,26 @@ fn complaints(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The program ended well; if not, what it said.
+fn succeeded(output: &Output) -> Result<()> {
+    ensure!(
+        output.status.success(),
+        "{}\n{}",
+        output.status,
+        complaints(output)
+    );
+    Ok(())
+}
+
+/// Every address of a session's callchains, with the symbol that perf gives it.
+fn symbols(session: &Path) -> Result<String> {
+    let output = Command::new("perf")
+        .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
+        .arg(session.join("perf.data"))
+        .output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// How many samples perf reads in a session.
 fn samples(session: &Path) -> Result<usize> {
     let file = session.join("perf.data");
@@ -75,12 +95,7 @@ fn an_app_that_exits_at_once_leaves_a_readable_recording() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let session = folder.path().join("s");
     let output = varid_record(&session, &[])?.args(["--", "true"]).output()?;
-    ensure!(
-        output.status.success(),
-        "{}\n{}",
-        output.status,
-        complaints(&output)
-    );
+    succeeded(&output)?;
     samples(&session)?;
     Ok(())
 }
@@ -183,22 +198,13 @@ fn a_vm_that_a_shell_becomes_is_followed_through_its_exec() -> Result<()> {
         .args(["--", "sh", "-c", "exec \"$@\"", "sh"])
         .args(app.arguments())
         .output()?;
-    ensure!(
-        output.status.success(),
-        "{}\n{}",
-        output.status,
-        complaints(&output)
-    );
+    succeeded(&output)?;
     ensure!(
         String::from_utf8_lossy(&output.stdout) == app.expected()?,
         "the app's result"
     );
-    let names = Command::new("perf")
-        .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
-        .arg(session.join("perf.data"))
-        .output()?;
     ensure!(
-        String::from_utf8_lossy(&names.stdout).contains("org.example.math."),
+        symbols(&session)?.contains("org.example.math."),
         "no method after the exec"
     );
     Ok(())
@@ -217,18 +223,9 @@ fn a_fork_without_exec_and_a_child_of_a_shell_are_followed() -> Result<()> {
         .args(["--", "sh", "-c", script, "sh"])
         .args(app.arguments())
         .output()?;
+    succeeded(&output)?;
     ensure!(
-        output.status.success(),
-        "{}\n{}",
-        output.status,
-        complaints(&output)
-    );
-    let names = Command::new("perf")
-        .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
-        .arg(session.join("perf.data"))
-        .output()?;
-    ensure!(
-        String::from_utf8_lossy(&names.stdout).contains("org.example.math."),
+        symbols(&session)?.contains("org.example.math."),
         "no method of the forked app"
     );
     Ok(())
@@ -267,12 +264,7 @@ fn two_hundred_threads_at_once_are_all_recorded() -> Result<()> {
         .arg(dex)
         .args(["--name", "org.example.shadow", "--threads", "200"])
         .output()?;
-    ensure!(
-        output.status.success(),
-        "{}\n{}",
-        output.status,
-        complaints(&output)
-    );
+    succeeded(&output)?;
     let script = Command::new("perf")
         .args(["script", "--no-inline", "-F", "tid,ip,sym", "-G", "-i"])
         .arg(session.join("perf.data"))

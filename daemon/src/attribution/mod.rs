@@ -52,7 +52,6 @@ pub fn attribute(
         // A kernel sample's user frames are all callers of the kernel's.
         leaf: !record.has(flags::IN_KERNEL),
         native_stretch: false,
-        hidden_above: false,
         user: Vec::with_capacity(record.frames.len().saturating_add(8)),
     };
 
@@ -81,7 +80,7 @@ pub fn attribute(
         unwind_in(chain.process, record, until)
     };
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
-    chain.hidden_above = nothing_between && entered_natively && stack == Stack::Vertical;
+    chain.native_stretch = nothing_between && entered_natively && stack == Stack::Vertical;
     let mut incomplete = record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None;
     if let Some(vm) = vm {
         // Not walked at the sample: the copy of the stack holds the inner frames.
@@ -274,8 +273,6 @@ struct Chain<'a> {
     leaf: bool,
     /// Native frames that nobody unwound lie before the next one.
     native_stretch: bool,
-    /// The same before the first managed frame.
-    hidden_above: bool,
     user: Vec<u64>,
 }
 
@@ -338,7 +335,6 @@ impl Chain<'_> {
         if self.leaf {
             self.native(self.ip);
         }
-        self.native_stretch |= self.hidden_above;
         if let Some(error) = native
             .stopped
             .as_ref()

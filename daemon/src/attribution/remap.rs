@@ -118,6 +118,11 @@ impl RemapPart {
         Some(address)
     }
 
+    /// There is something in it that its file does not have.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
     /// Writes the part's ELF file into `folder` if there is anything new in it.
     pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
         if self.changed && !self.names.is_empty() {

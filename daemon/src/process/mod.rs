@@ -74,6 +74,14 @@ impl Process {
         }
     }
 
+    /// A process that runs already, with all that can be seen of it now.
+    pub fn running(pid: u32, images: &mut Images) -> Self {
+        let mut process = Self::new(pid);
+        process.read_maps(images);
+        process.find_vm();
+        process
+    }
+
     /// Takes in the memory map as it is now. A process that has ended is left as it was.
     pub fn read_maps(&mut self, images: &mut Images) {
         let Ok(maps) =

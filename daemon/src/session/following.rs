@@ -72,9 +72,7 @@ impl Session {
 
     /// A zygote is not sampled; its children are, from their first instruction on.
     fn follow_zygote(&mut self, pid: u32) -> Result<(), SessionError> {
-        let mut process = Process::new(pid);
-        process.read_maps(&mut self.images);
-        process.find_vm();
+        let process = Process::running(pid, &mut self.images);
         let mut target = self.target_of(Some(&process));
         target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
         self.sampler.set_target(pid, &target)?;
@@ -117,9 +115,7 @@ impl Session {
             self.announce(pid)?;
             return held.into_iter().try_for_each(|record| self.sample(record));
         }
-        let mut process = Process::new(pid);
-        process.read_maps(&mut self.images);
-        process.find_vm();
+        let process = Process::running(pid, &mut self.images);
         if !matches!(self.options.target, TargetSpec::All) {
             tracing::info!(
                 "profiling process {pid} ({}){}",
@@ -203,9 +199,7 @@ impl Session {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
                 continue;
             };
-            tracked.process = Process::new(pid);
-            tracked.process.read_maps(&mut self.images);
-            tracked.process.find_vm();
+            tracked.process = Process::running(pid, &mut self.images);
             tracked.awaits_exec = false;
             tracked.trials = (0, 0);
             self.retarget(pid)?;
@@ -378,9 +372,7 @@ impl Session {
                 self.admit(child, held.then(Vec::new), false, true)?;
             }
         } else if pid != ppid && self.tracker.is_child_of_zygote(ppid) {
-            let mut process = Process::new(pid);
-            process.read_maps(&mut self.images);
-            process.find_vm();
+            let process = Process::running(pid, &mut self.images);
             self.admit(process, Some(Vec::new()), false, true)?;
             self.tracker.watch_child(pid);
         } else if pid != ppid && matches!(self.options.target, TargetSpec::All) {

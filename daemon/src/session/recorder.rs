@@ -174,12 +174,16 @@ impl Recorder {
         sample: &Sample,
         process: &mut Process,
     ) -> Result<(), RecorderError> {
-        let symbols = self.writer.symbols();
         let Some(part) = self.remap.part_at(address) else {
             return Ok(());
         };
+        let recorded = process.remap_recorded.contains(&part.file);
+        if recorded && !part.is_changed() {
+            return Ok(());
+        }
+        let symbols = self.writer.symbols();
         part.write_if_changed(&symbols)?;
-        if process.remap_recorded.contains(&part.file) {
+        if recorded {
             return Ok(());
         }
         process.remap_recorded.push(part.file);
