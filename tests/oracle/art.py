@@ -47,7 +47,7 @@ class Libart:
         self.switch = [SWITCH_ENTRY, *(each for each in ranges if each[0] in starts)]
 
     def frame_changes(self):
-        """Where nterp enters or leaves a method without a prologue: from a new stack pointer to its r12, or to the return."""
+        """Where nterp enters or leaves a method: from the prologue's probe or a new stack pointer to its r12, or to the return."""
         bounds = [f"--start-address={NTERP[0]:#x}", f"--stop-address={NTERP[1]:#x}"]
         start = None
         for line in output("objdump", "-d", "--no-show-raw-insn", *bounds, self.path).splitlines():
@@ -59,7 +59,9 @@ class Libart:
                 # The instruction that ends it is part of it.
                 yield start, offset + 1
                 start = None
-            elif instruction in ("mov -0x8(%r15),%rsp", "mov %r10,%rsp"):
+            elif instruction.startswith("test %rax,-0x2000(%rsp)"):
+                start = offset
+            elif start is None and instruction in ("mov -0x8(%r15),%rsp", "mov %r10,%rsp"):
                 # After it.
                 start = offset + 1
 

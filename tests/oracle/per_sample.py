@@ -59,9 +59,9 @@ class Oracle:
         ip = raw.registers.get("IP", 0) if in_kernel else raw.ip
         part = self.part(ip)
         self.counts["in kernel" if in_kernel else part or "outside"] += 1
-        if not in_kernel and part and self.unresolved(user):
+        if part and self.unresolved(user):
             self.counts["unresolved"] += 1
-            wrong = self.leaf(raw.ip, user)
+            wrong = self.leaf(ip, user)
         elif part in ("body", "nterp"):
             self.counts["bytecode known"] += 1
             wrong = self.in_body(raw, user, in_kernel)
