@@ -25,10 +25,12 @@
 pub mod dex;
 pub mod elf;
 mod error;
+mod frame;
 pub mod kernel;
 pub mod substitute;
 
 pub use error::Error;
+pub use frame::{Frame, Location};
 
 /// The result of everything here that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
