@@ -221,7 +221,7 @@ fn other_versions_and_formats_are_named() {
         (b"dex\n013\0", "version"),
         (b"dex\n042\0", "version"),
         (b"dey\n036\0", "odex"),
-        (b"cdex001\0", "compact"),
+        (b"cdex002\0", "compact"),
         (b"\x7fELF\x02\x01\x01\0", "not a dex"),
     ] {
         let error = with_magic(magic).unwrap_err().to_string();

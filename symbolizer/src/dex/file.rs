@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::header::{Compact, Header};
 use super::method::{MethodId, Methods};
 use super::read::{bad, u16_at, u32_at, uleb128};
 use super::{MAX_NAME, mutf8};
@@ -9,54 +10,14 @@ use crate::Result;
 
 /// The value that stands for "no index".
 const NO_INDEX: u32 = u32::MAX;
-/// Size of the header up to version 040.
-const HEADER_SIZE: usize = 0x70;
 /// Offset of what the SHA-1 signature covers.
 const SIGNED_FROM: usize = 0x20;
-
-/// A table of fixed-size items, verified to lie within the file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Table {
-    offset: usize,
-    count: u32,
-    item: usize,
-    field: &'static str,
-}
-
-impl Table {
-    /// Items.
-    pub(super) fn count(&self) -> u32 {
-        self.count
-    }
-
-    /// File offset of item `index`.
-    pub(super) fn at(&self, index: u32) -> Result<usize> {
-        if index >= self.count {
-            return Err(bad(
-                self.field,
-                self.offset,
-                "an index lies beyond the end of the table",
-            ));
-        }
-        Ok((index as usize)
-            .saturating_mul(self.item)
-            .saturating_add(self.offset))
-    }
-}
 
 /// A dex file. All addresses are offsets from the start of its bytes.
 #[derive(Debug, Clone)]
 pub struct DexFile<'a> {
     data: Cow<'a, [u8]>,
-    version: u16,
-    header: usize,
-    next_header: Option<u32>,
-    strings: Table,
-    types: Table,
-    protos: Table,
-    fields: Table,
-    methods: Table,
-    classes: Table,
+    header: Header,
 }
 
 /// What a class_def_item says that matters here.
@@ -64,8 +25,8 @@ pub struct DexFile<'a> {
 pub(super) struct ClassDef {
     /// string index of the source file.
     pub(super) source_file: Option<u32>,
-    /// File offset of the class_data_item; zero: there is none.
-    pub(super) class_data: usize,
+    /// File offset of the class_data_item.
+    pub(super) class_data: Option<usize>,
 }
 
 /// A method_id_item.
@@ -107,151 +68,12 @@ impl<'a> DexFile<'a> {
     }
 
     fn new(mut data: Cow<'a, [u8]>, header: usize) -> Result<Self> {
-        let field = |at: usize, name| u32_at(&data, header.saturating_add(at), name);
-        let magic = data
-            .get(header..)
-            .and_then(|rest| rest.first_chunk::<8>())
-            .ok_or_else(|| bad("magic", header, "the file is shorter than its magic number"))?;
-        let version = match *magic {
-            [
-                b'd',
-                b'e',
-                b'x',
-                b'\n',
-                b'0',
-                tens @ b'0'..=b'9',
-                ones @ b'0'..=b'9',
-                0,
-            ] => u16::from(tens & 0xf)
-                .saturating_mul(10)
-                .saturating_add(u16::from(ones & 0xf)),
-            [b'c', b'd', b'e', b'x', ..] => {
-                return Err(bad(
-                    "magic",
-                    header,
-                    "a compact dex file, not a standard one",
-                ));
-            }
-            [b'd', b'e', b'y', b'\n', ..] => {
-                return Err(bad(
-                    "magic",
-                    header,
-                    "an optimized dex file (odex), not a standard one",
-                ));
-            }
-            _ => return Err(bad("magic", header, "not a dex file")),
-        };
-        if !(35..=41).contains(&version) {
-            return Err(bad("magic", header, "a dex version other than 035 to 041"));
-        }
-        match field(0x28, "endian_tag")? {
-            0x1234_5678 => {}
-            0x7856_3412 => {
-                return Err(bad(
-                    "endian_tag",
-                    header.saturating_add(0x28),
-                    "a big-endian dex file",
-                ));
-            }
-            _ => {
-                return Err(bad(
-                    "endian_tag",
-                    header.saturating_add(0x28),
-                    "not a byte order",
-                ));
-            }
-        }
-        let header_size = field(0x24, "header_size")? as usize;
-        if header_size < HEADER_SIZE {
-            return Err(bad(
-                "header_size",
-                header.saturating_add(0x24),
-                "smaller than a header",
-            ));
-        }
-        let file_size = field(0x20, "file_size")?;
-        // Up to 040 the file is all there is; from 041 it is a part of its container,
-        // and all offsets count from the container's start.
-        let (size, size_field, size_at) = if version >= 41 {
-            if field(0x74, "header_offset")? as usize != header {
-                return Err(bad(
-                    "header_offset",
-                    header.saturating_add(0x74),
-                    "the header is elsewhere",
-                ));
-            }
-            (
-                field(0x70, "container_size")? as usize,
-                "container_size",
-                0x70,
-            )
-        } else if header == 0 {
-            (file_size as usize, "file_size", 0x20)
-        } else {
-            return Err(bad("magic", header, "a dex version that has no containers"));
-        };
-        if size < header.saturating_add(header_size) {
-            return Err(bad(
-                size_field,
-                header.saturating_add(size_at),
-                "smaller than the header",
-            ));
-        }
-        if size > data.len() {
-            return Err(bad(
-                size_field,
-                header.saturating_add(size_at),
-                "larger than what is there: the file is cut short",
-            ));
-        }
-        let next = header.saturating_add(file_size as usize);
-        let next_header = if version >= 41 && file_size as usize >= header_size && next < size {
-            u32::try_from(next).ok()
-        } else {
-            None
-        };
-        let table = |at: usize, item: usize, name: &'static str| -> Result<Table> {
-            let count = field(at, name)?;
-            let offset = field(at.saturating_add(4), name)? as usize;
-            let end = (count as usize)
-                .checked_mul(item)
-                .and_then(|bytes| bytes.checked_add(offset));
-            if count != 0 && end.is_none_or(|end| end > size) {
-                return Err(bad(
-                    name,
-                    header.saturating_add(at),
-                    "the table reaches beyond the end of the file",
-                ));
-            }
-            Ok(Table {
-                offset,
-                count,
-                item,
-                field: name,
-            })
-        };
-        let strings = table(0x38, 4, "string_ids")?;
-        let types = table(0x40, 4, "type_ids")?;
-        let protos = table(0x48, 12, "proto_ids")?;
-        let fields = table(0x50, 8, "field_ids")?;
-        let methods = table(0x58, 8, "method_ids")?;
-        let classes = table(0x60, 32, "class_defs")?;
+        let header = Header::read(&data, header)?;
         match &mut data {
-            Cow::Borrowed(bytes) => *bytes = bytes.get(..size).unwrap_or_default(),
-            Cow::Owned(bytes) => bytes.truncate(size),
+            Cow::Borrowed(bytes) => *bytes = bytes.get(..header.size).unwrap_or_default(),
+            Cow::Owned(bytes) => bytes.truncate(header.size),
         }
-        Ok(Self {
-            data,
-            version,
-            header,
-            next_header,
-            strings,
-            types,
-            protos,
-            fields,
-            methods,
-            classes,
-        })
+        Ok(Self { data, header })
     }
 
     /// The file's bytes, without what may follow it; from version 041 the container's.
@@ -260,22 +82,22 @@ impl<'a> DexFile<'a> {
         &self.data
     }
 
-    /// The format's version: 35 to 41.
+    /// The format's version: 35 to 41, or 1 in a compact dex file: see [`DexFile::is_compact`].
     #[must_use]
     pub fn version(&self) -> u16 {
-        self.version
+        self.header.version
     }
 
     /// Offset of the header; zero except in containers.
     #[must_use]
     pub fn header_offset(&self) -> u32 {
-        u32::try_from(self.header).unwrap_or(u32::MAX)
+        u32::try_from(self.header.at).unwrap_or(u32::MAX)
     }
 
     /// Where the container's next header is said to be, for [`DexFile::parse_at`].
     #[must_use]
     pub fn next_header(&self) -> Option<u32> {
-        self.next_header
+        self.header.next
     }
 
     /// SHA-1 of the file's content, over the bytes that the header's signature covers.
@@ -290,7 +112,7 @@ impl<'a> DexFile<'a> {
     /// Number of method ids: indices below it have a name, whether the method is defined here or elsewhere.
     #[must_use]
     pub fn method_count(&self) -> u32 {
-        self.methods.count
+        self.header.methods.count()
     }
 
     /// All methods that the file's classes define, class by class, with and without code.
@@ -315,28 +137,52 @@ impl<'a> DexFile<'a> {
         self.method_id(index)?.display_name()
     }
 
+    /// Whether this is a compact dex file (`cdex001`), as ART 9 to 13 keeps it in a vdex file.
+    ///
+    /// Such a file's own part is followed, not always at once, by a data section that it
+    /// may share with others: [`DexFile::bytes`] reaches from its header to the section's end.
+    #[must_use]
+    pub fn is_compact(&self) -> bool {
+        self.header.compact.is_some()
+    }
+
+    /// How compact dex files find debug information.
+    pub(super) fn compact(&self) -> Option<&Compact> {
+        self.header.compact.as_ref()
+    }
+
+    /// File offset of what the format's `offset` refers to.
+    pub(super) fn data_at(&self, offset: u32) -> usize {
+        self.header.data.saturating_add(offset as usize)
+    }
+
     /// Number of classes defined.
     pub(super) fn class_count(&self) -> u32 {
-        self.classes.count()
+        self.header.classes.count()
     }
 
     /// Number of field ids.
     pub(super) fn field_count(&self) -> u32 {
-        self.fields.count()
+        self.header.fields.count()
     }
 
     pub(super) fn class_def(&self, index: u32) -> Result<ClassDef> {
-        let at = self.classes.at(index)?;
+        let at = self.header.classes.at(index)?;
         let source_file = u32_at(&self.data, at.saturating_add(16), "source_file_idx")?;
         let class_data = u32_at(&self.data, at.saturating_add(24), "class_data_off")?;
         Ok(ClassDef {
             source_file: (source_file != NO_INDEX).then_some(source_file),
-            class_data: class_data as usize,
+            class_data: (class_data != 0).then(|| self.data_at(class_data)),
         })
     }
 
+    /// The string index of the source file of class `index`.
+    pub(super) fn class_source(&self, index: u32) -> Result<Option<u32>> {
+        Ok(self.class_def(index)?.source_file)
+    }
+
     pub(super) fn method_item(&self, index: u32) -> Result<MethodItem> {
-        let at = self.methods.at(index)?;
+        let at = self.header.methods.at(index)?;
         Ok(MethodItem {
             class: u16_at(&self.data, at, "class_idx")?,
             proto: u16_at(&self.data, at.saturating_add(2), "proto_idx")?,
@@ -345,9 +191,12 @@ impl<'a> DexFile<'a> {
     }
 
     /// The text of string `index`.
-    pub(super) fn string(&self, index: u32) -> Result<String> {
-        let at = self.strings.at(index)?;
-        let mut at = u32_at(&self.data, at, "string_data_off")? as usize;
+    ///
+    /// # Errors
+    /// [`crate::Error::Dex`] if there is no such string or it does not end.
+    pub fn string(&self, index: u32) -> Result<String> {
+        let at = self.header.strings.at(index)?;
+        let mut at = self.data_at(u32_at(&self.data, at, "string_data_off")?);
         uleb128(&self.data, &mut at, "utf16_size")?;
         let rest = self.data.get(at..).unwrap_or_default();
         let text = rest.get(..MAX_NAME.saturating_add(1)).unwrap_or(rest);
@@ -363,13 +212,13 @@ impl<'a> DexFile<'a> {
 
     /// The descriptor of type `index`.
     pub(super) fn descriptor(&self, index: u32) -> Result<String> {
-        let at = self.types.at(index)?;
+        let at = self.header.types.at(index)?;
         self.string(u32_at(&self.data, at, "descriptor_idx")?)
     }
 
     /// The descriptor of prototype `index`'s return type.
     pub(super) fn return_descriptor(&self, index: u32) -> Result<String> {
-        let at = self.protos.at(index)?;
+        let at = self.header.protos.at(index)?;
         self.descriptor(u32_at(&self.data, at.saturating_add(4), "return_type_idx")?)
     }
 
@@ -381,11 +230,12 @@ impl<'a> DexFile<'a> {
         index: u32,
         mut take: impl FnMut(String),
     ) -> Result<()> {
-        let at = self.protos.at(index)?;
-        let list = u32_at(&self.data, at.saturating_add(8), "parameters_off")? as usize;
+        let at = self.header.protos.at(index)?;
+        let list = u32_at(&self.data, at.saturating_add(8), "parameters_off")?;
         if list == 0 {
             return Ok(());
         }
+        let list = self.data_at(list);
         let count = u32_at(&self.data, list, "type_list size")?;
         if count > 255 {
             return Err(bad("type_list size", list, "more than 255 parameters"));

@@ -14,9 +14,11 @@ pub struct MethodCode {
     pub index: u32,
     /// Access flags, as in the dex format.
     pub access_flags: u32,
+    /// Index of the method's class among those that the file defines.
+    pub(super) class: u32,
 }
 
-/// The methods of a dex file that have code, by where it lies. 16 bytes a method.
+/// The methods of a dex file that have code, by where it lies. 20 bytes a method.
 #[derive(Debug)]
 pub struct MethodIndex {
     methods: Vec<MethodCode>,
@@ -37,13 +39,11 @@ impl MethodIndex {
         for method in dex.methods() {
             match method {
                 Ok(method) => {
-                    if let Some(code) = method.code.filter(|code| !code.is_empty()) {
-                        methods.push(MethodCode {
-                            code,
-                            index: method.id.index(),
-                            access_flags: method.access_flags,
-                        });
-                    }
+                    methods.extend(
+                        method
+                            .method_code()
+                            .filter(|method| !method.code.is_empty()),
+                    );
                 }
                 Err(error) => problem = problem.or(Some(error)),
             }

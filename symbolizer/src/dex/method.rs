@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
+use super::code::code_range;
 use super::file::{DexFile, MethodItem};
+use super::index::MethodCode;
 use super::names::{class_name, type_name};
-use super::read::{bad, u32_at, uleb128};
-use crate::{Error, Result};
-
-/// Bytes of a code_item before its instructions.
-const CODE_HEADER: usize = 16;
+use super::read::{bad, uleb128};
+use crate::Result;
 
 /// A method by its index, whether it is defined in this file or elsewhere.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +35,7 @@ impl<'d> MethodId<'d> {
     /// The class: `org.example.Balls`.
     ///
     /// # Errors
-    /// [`Error::Dex`] if the name is broken; so in all that follow.
+    /// [`crate::Error::Dex`] if the name is broken; so in all that follow.
     pub fn class_name(&self) -> Result<String> {
         let descriptor = self.dex.descriptor(self.item.class.into())?;
         Ok(match descriptor.starts_with('[') {
@@ -48,7 +47,7 @@ impl<'d> MethodId<'d> {
     /// The method's own name: `draw`, `<init>`.
     ///
     /// # Errors
-    /// [`Error::Dex`] if the name is broken.
+    /// [`crate::Error::Dex`] if the name is broken.
     pub fn name(&self) -> Result<String> {
         self.dex.string(self.item.name)
     }
@@ -56,7 +55,7 @@ impl<'d> MethodId<'d> {
     /// Parameter types in Java's notation: `int`, `java.lang.String[]`.
     ///
     /// # Errors
-    /// [`Error::Dex`] if a name is broken.
+    /// [`crate::Error::Dex`] if a name is broken.
     pub fn parameter_types(&self) -> Result<Vec<String>> {
         let mut types = Vec::new();
         self.dex
@@ -69,7 +68,7 @@ impl<'d> MethodId<'d> {
     /// Return type in Java's notation.
     ///
     /// # Errors
-    /// [`Error::Dex`] if the name is broken.
+    /// [`crate::Error::Dex`] if the name is broken.
     pub fn return_type(&self) -> Result<String> {
         let descriptor = self.dex.return_descriptor(self.item.proto.into())?;
         Ok(type_name(&descriptor))
@@ -78,7 +77,7 @@ impl<'d> MethodId<'d> {
     /// The prototype as dex writes it: `(I[J)V`.
     ///
     /// # Errors
-    /// [`Error::Dex`] if a name is broken.
+    /// [`crate::Error::Dex`] if a name is broken.
     pub fn descriptor(&self) -> Result<String> {
         let mut text = String::from("(");
         self.dex
@@ -93,7 +92,7 @@ impl<'d> MethodId<'d> {
     /// The whole signature as dex tools write it: `Lorg/example/Balls;->draw(I)V`.
     ///
     /// # Errors
-    /// [`Error::Dex`] if a name is broken.
+    /// [`crate::Error::Dex`] if a name is broken.
     pub fn signature(&self) -> Result<String> {
         Ok(format!(
             "{}->{}{}",
@@ -109,7 +108,7 @@ impl<'d> MethodId<'d> {
     /// shares its name.
     ///
     /// # Errors
-    /// [`Error::Dex`] if a name is broken.
+    /// [`crate::Error::Dex`] if a name is broken.
     pub fn display_name(&self) -> Result<String> {
         let mut name = self.class_name()?;
         name.push('.');
@@ -143,16 +142,30 @@ pub struct Method<'d> {
     /// File offsets of its instructions, without the code_item's header; none for
     /// native and abstract methods.
     pub code: Option<Range<u32>>,
-    source_file: Option<u32>,
+    /// Index of its class among those that the file defines.
+    class: u32,
 }
 
 impl Method<'_> {
+    /// What [`super::MethodIndex`] keeps of it; none without code.
+    #[must_use]
+    pub fn method_code(&self) -> Option<MethodCode> {
+        Some(MethodCode {
+            code: self.code.clone()?,
+            index: self.id.index,
+            access_flags: self.access_flags,
+            class: self.class,
+        })
+    }
+
     /// The class's source file, as the compiler recorded it.
     ///
     /// # Errors
-    /// [`Error::Dex`] if the name is broken.
+    /// [`crate::Error::Dex`] if the name is broken.
     pub fn source_file(&self) -> Result<Option<String>> {
-        self.source_file
+        self.id
+            .dex
+            .class_source(self.class)?
             .map(|index| self.id.dex.string(index))
             .transpose()
     }
@@ -166,7 +179,7 @@ impl Method<'_> {
 pub struct Methods<'d> {
     dex: &'d DexFile<'d>,
     next_class: u32,
-    source_file: Option<u32>,
+    class: u32,
     class_data: usize,
     direct: u32,
     virtuals: u32,
@@ -180,7 +193,7 @@ impl<'d> Methods<'d> {
         Self {
             dex,
             next_class: 0,
-            source_file: None,
+            class: 0,
             class_data: 0,
             direct: 0,
             virtuals: 0,
@@ -204,15 +217,13 @@ impl<'d> Methods<'d> {
 
     /// Enters the next class: reads past its fields.
     fn enter_class(&mut self) -> Result<()> {
-        let class = self.next_class;
-        self.next_class = class.saturating_add(1);
-        let class = self.dex.class_def(class)?;
-        if class.class_data == 0 {
+        self.class = self.next_class;
+        self.next_class = self.class.saturating_add(1);
+        let Some(class_data) = self.dex.class_def(self.class)?.class_data else {
             return Ok(());
-        }
-        self.source_file = class.source_file;
+        };
         let data = self.dex.bytes();
-        let mut at = class.class_data;
+        let mut at = class_data;
         let static_fields = uleb128(data, &mut at, "static_fields_size")?;
         let instance_fields = uleb128(data, &mut at, "instance_fields_size")?;
         let direct = uleb128(data, &mut at, "direct_methods_size")?;
@@ -224,7 +235,7 @@ impl<'d> Methods<'d> {
             self.end();
             return Err(bad(
                 "class_data_item",
-                class.class_data,
+                class_data,
                 "the classes define more fields than the file names",
             ));
         };
@@ -274,8 +285,8 @@ impl<'d> Methods<'d> {
         Ok(Method {
             id: MethodId::new(self.dex, index)?,
             access_flags,
-            code: code_range(data, code)?,
-            source_file: self.source_file,
+            code: code_range(self.dex, code)?,
+            class: self.class,
         })
     }
 }
@@ -296,30 +307,4 @@ impl<'d> Iterator for Methods<'d> {
         let method = self.method();
         Some(method.inspect_err(|_| self.skip_class()))
     }
-}
-
-/// The instructions of the code_item at `offset`.
-fn code_range(data: &[u8], offset: u32) -> Result<Option<Range<u32>>, Error> {
-    if offset == 0 {
-        return Ok(None);
-    }
-    let item = offset as usize;
-    if !offset.is_multiple_of(4) {
-        return Err(bad("code_off", item, "a code_item that is not aligned"));
-    }
-    let units = u32_at(data, item.saturating_add(12), "insns_size")? as usize;
-    let start = item.saturating_add(CODE_HEADER);
-    units
-        .checked_mul(2)
-        .and_then(|bytes| start.checked_add(bytes))
-        .filter(|&end| end <= data.len())
-        .and_then(|end| Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?))
-        .map(Some)
-        .ok_or_else(|| {
-            bad(
-                "insns_size",
-                item.saturating_add(12),
-                "the instructions reach beyond the end of the file",
-            )
-        })
 }

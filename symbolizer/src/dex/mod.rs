@@ -18,15 +18,20 @@
 //! # }
 //! ```
 
+mod code;
 mod file;
+mod header;
 mod index;
+mod lines;
 mod method;
 mod mutf8;
 mod names;
 mod read;
 
+pub use code::CodeItem;
 pub use file::DexFile;
 pub use index::{MethodCode, MethodIndex};
+pub use lines::{LineRow, LineTable};
 pub use method::{Method, MethodId, Methods};
 pub use names::{class_name, type_name};
 

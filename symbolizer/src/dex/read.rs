@@ -18,6 +18,11 @@ fn array<const N: usize>(data: &[u8], offset: usize, field: &'static str) -> Res
         .ok_or_else(|| bad(field, offset, "lies beyond the end of the file"))
 }
 
+/// The byte at `offset`.
+pub(super) fn u8_at(data: &[u8], offset: usize, field: &'static str) -> Result<u8> {
+    array(data, offset, field).map(|[byte]| byte)
+}
+
 /// The little-endian 16-bit number at `offset`.
 pub(super) fn u16_at(data: &[u8], offset: usize, field: &'static str) -> Result<u16> {
     array(data, offset, field).map(u16::from_le_bytes)
@@ -34,7 +39,7 @@ pub(super) fn u32_at(data: &[u8], offset: usize, field: &'static str) -> Result<
 pub(super) fn uleb128(data: &[u8], offset: &mut usize, field: &'static str) -> Result<u32> {
     let mut value = 0u32;
     for shift in [0u32, 7, 14, 21, 28] {
-        let [byte] = array(data, *offset, field)?;
+        let byte = u8_at(data, *offset, field)?;
         *offset = offset.saturating_add(1);
         value |= u32::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
@@ -48,9 +53,47 @@ pub(super) fn uleb128(data: &[u8], offset: &mut usize, field: &'static str) -> R
     ))
 }
 
+/// The uleb128p1 number at `*offset`, which moves behind it; none for the one that stands for -1.
+pub(super) fn uleb128p1(
+    data: &[u8],
+    offset: &mut usize,
+    field: &'static str,
+) -> Result<Option<u32>> {
+    uleb128(data, offset, field).map(|value| value.checked_sub(1))
+}
+
+/// The sleb128 number at `*offset`, which moves behind it; as [`uleb128`] in what it takes.
+pub(super) fn sleb128(data: &[u8], offset: &mut usize, field: &'static str) -> Result<i32> {
+    let start = *offset;
+    let value = uleb128(data, offset, field)?;
+    let bits = offset.saturating_sub(start).saturating_mul(7);
+    // The highest bit that is there is the sign.
+    let unused = 32usize.saturating_sub(bits);
+    Ok((value << unused).cast_signed() >> unused)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sleb128_reads_as_the_format_says() {
+        for (bytes, value) in [
+            (&[0x00][..], 0),
+            (&[0x01], 1),
+            (&[0x7f], -1),
+            (&[0x80, 0x7f], -128),
+            (&[0xff, 0x00], 127),
+            (&[0x80, 0x80, 0x80, 0x80, 0x78], i32::MIN),
+            (&[0xff, 0xff, 0xff, 0xff, 0x07], i32::MAX),
+        ] {
+            let mut at = 0;
+            assert_eq!(sleb128(bytes, &mut at, "x").unwrap(), value);
+            assert_eq!(at, bytes.len());
+        }
+        assert_eq!(uleb128p1(&[0], &mut 0, "x").unwrap(), None);
+        assert_eq!(uleb128p1(&[1], &mut 0, "x").unwrap(), Some(0));
+    }
 
     #[test]
     fn uleb128_reads_as_the_format_says() {

@@ -1,0 +1,312 @@
+//! Which line of the source is an instruction from?
+
+use super::file::DexFile;
+use super::index::{MethodCode, MethodIndex};
+use super::read::{bad, sleb128, u8_at, uleb128, uleb128p1};
+use crate::{Error, Frame, Location, Result};
+
+/// The most parameters that a method can have.
+const MAX_PARAMETERS: u32 = 255;
+/// What a line program may take for each code unit of its method: compilers take a few.
+const MAX_STEPS: u32 = 64;
+
+const DBG_END_SEQUENCE: u8 = 0;
+const DBG_ADVANCE_PC: u8 = 1;
+const DBG_ADVANCE_LINE: u8 = 2;
+const DBG_START_LOCAL: u8 = 3;
+const DBG_START_LOCAL_EXTENDED: u8 = 4;
+const DBG_END_LOCAL: u8 = 5;
+const DBG_RESTART_LOCAL: u8 = 6;
+const DBG_SET_PROLOGUE_END: u8 = 7;
+const DBG_SET_EPILOGUE_BEGIN: u8 = 8;
+const DBG_SET_FILE: u8 = 9;
+const DBG_FIRST_SPECIAL: u8 = 10;
+const DBG_LINE_BASE: i32 = -4;
+const DBG_LINE_RANGE: u8 = 15;
+
+/// From this instruction on, up to the next row's, the source is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineRow {
+    /// File offset of the first instruction.
+    pub offset: u32,
+    /// Line, from 1; zero where the compiler says that there is none.
+    pub line: u32,
+    /// The source file as [`DexFile::string`] has it: the class's own, or the one
+    /// that the debug information has changed to; none if it is not known.
+    pub source: Option<u32>,
+    /// Whether a debugger is to stop here first in the method.
+    pub prologue_end: bool,
+    /// Whether the way out of the method begins here.
+    pub epilogue_begin: bool,
+}
+
+/// The lines of a method, as [`DexFile::lines`] reads them.
+#[derive(Debug, Default)]
+pub struct LineTable {
+    rows: Vec<LineRow>,
+    parameters: Vec<Option<u32>>,
+    problem: Option<Error>,
+}
+
+impl LineTable {
+    /// The rows, by ascending offset; several may have the same. None if the method has
+    /// no debug information: Android then shows the offset of the instruction
+    /// in the method, in code units, in place of a line, and so do R8's mapping files.
+    #[must_use]
+    pub fn rows(&self) -> &[LineRow] {
+        &self.rows
+    }
+
+    /// The row that the instruction at `offset` of the file is from.
+    ///
+    /// As ART has it: of several rows for the very instruction the first, after it the last.
+    #[must_use]
+    pub fn lookup(&self, offset: u32) -> Option<&LineRow> {
+        let at = self.rows.partition_point(|row| row.offset < offset);
+        match self.rows.get(at) {
+            Some(row) if row.offset == offset => Some(row),
+            _ => self.rows.get(at.checked_sub(1)?),
+        }
+    }
+
+    /// The parameters' names as [`DexFile::string`] has them, without `this`; none where one has no name.
+    #[must_use]
+    pub fn parameters(&self) -> &[Option<u32>] {
+        &self.parameters
+    }
+
+    /// The first thing that was wrong behind the rows that are here, or with those left out.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Error> {
+        self.problem.as_ref()
+    }
+}
+
+impl DexFile<'_> {
+    /// The lines of `method`; empty if it has no debug information.
+    ///
+    /// Debug information that breaks off leaves the rows before it: see
+    /// [`LineTable::problem`]. Rows beyond the method's end are left out: methods may share the
+    /// information of the longest of them.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if not even its beginning can be read.
+    pub fn lines(&self, method: &MethodCode) -> Result<LineTable> {
+        let Some(mut program) = LineProgram::new(self, method)? else {
+            return Ok(LineTable::default());
+        };
+        let mut table = LineTable {
+            parameters: program.parameters()?,
+            ..LineTable::default()
+        };
+        for row in program {
+            match row {
+                Ok(row) => table.rows.push(row),
+                Err(error) => table.problem = table.problem.or(Some(error)),
+            }
+        }
+        Ok(table)
+    }
+
+    /// The name of the source file that the method's class is from.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if the name is broken.
+    pub fn source_file(&self, method: &MethodCode) -> Result<Option<String>> {
+        self.class_source(method.class)?
+            .map(|index| self.string(index))
+            .transpose()
+    }
+
+    /// The method and the line of the instruction at `offset`; none if no method that `index` has is there.
+    #[must_use]
+    pub fn frame(&self, index: &MethodIndex, offset: u32) -> Option<Frame<'static>> {
+        let method = index.lookup(offset)?;
+        Some(Frame {
+            function: self.method_name(method.index).ok()?.into(),
+            location: self.location(method, offset).ok().flatten(),
+        })
+    }
+
+    /// The source file and line of the instruction at `offset` of `method`.
+    fn location(&self, method: &MethodCode, offset: u32) -> Result<Option<Location<'static>>> {
+        let Some(mut program) = LineProgram::new(self, method)? else {
+            return Ok(None);
+        };
+        program.parameters()?;
+        let mut found = None;
+        // Lines that cannot be are not lines of this instruction; those around them are.
+        for row in program.flatten() {
+            if row.offset <= offset {
+                found = Some(row);
+            }
+            if row.offset >= offset {
+                break;
+            }
+        }
+        let Some(LineRow {
+            line: line @ 1..,
+            source: Some(source),
+            ..
+        }) = found
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Location {
+            file: self.string(source)?.into(),
+            line,
+        }))
+    }
+}
+
+/// A debug_info_item being run: an iterator over its rows, and what is wrong with them.
+struct LineProgram<'d> {
+    data: &'d [u8],
+    at: usize,
+    /// File offset of the method's first instruction, and of what is behind its last.
+    code: std::ops::Range<u32>,
+    /// The registers of the state machine: the address is in code units.
+    address: u32,
+    row: LineRow,
+    steps_left: u32,
+    done: bool,
+}
+
+impl<'d> LineProgram<'d> {
+    /// Ready to read the parameters' names; none if the method has no debug information.
+    fn new(dex: &'d DexFile<'_>, method: &MethodCode) -> Result<Option<Self>> {
+        let Some(debug_info) = dex.code_item(method)?.debug_info else {
+            return Ok(None);
+        };
+        let data = dex.bytes();
+        let mut at = debug_info as usize;
+        let line = uleb128(data, &mut at, "line_start")?;
+        let code = method.code.clone();
+        let units = code.end.saturating_sub(code.start) / 2;
+        Ok(Some(Self {
+            data,
+            at,
+            address: 0,
+            row: LineRow {
+                offset: code.start,
+                line,
+                source: dex.class_source(method.class)?,
+                prologue_end: false,
+                epilogue_begin: false,
+            },
+            code,
+            steps_left: units.saturating_add(1).saturating_mul(MAX_STEPS),
+            done: false,
+        }))
+    }
+
+    /// Reads the parameters' names, which are before the first row.
+    fn parameters(&mut self) -> Result<Vec<Option<u32>>> {
+        let start = self.at;
+        let count = uleb128(self.data, &mut self.at, "parameters_size")?;
+        if count > MAX_PARAMETERS {
+            return Err(bad(
+                "parameters_size",
+                start,
+                "more parameters than a method can have",
+            ));
+        }
+        (0..count)
+            .map(|_| uleb128p1(self.data, &mut self.at, "parameter_names"))
+            .collect()
+    }
+
+    /// Runs on to the next row; none at the end.
+    fn run(&mut self) -> Result<Option<LineRow>> {
+        // Unless it comes to a row nothing can follow.
+        self.done = true;
+        loop {
+            let start = self.at;
+            self.steps_left = self.steps_left.checked_sub(1).ok_or_else(|| {
+                bad(
+                    "debug_info_item",
+                    start,
+                    "more than the method's instructions can need",
+                )
+            })?;
+            let opcode = u8_at(self.data, start, "debug_info_item opcode")?;
+            self.at = start.saturating_add(1);
+            match opcode {
+                DBG_END_SEQUENCE => return Ok(None),
+                DBG_ADVANCE_PC => {
+                    let distance = self.number("DBG_ADVANCE_PC")?;
+                    // Beyond any method there is nothing to go back from.
+                    self.address = self.address.saturating_add(distance);
+                }
+                DBG_ADVANCE_LINE => {
+                    let distance = sleb128(self.data, &mut self.at, "DBG_ADVANCE_LINE")?;
+                    self.row.line = self.row.line.wrapping_add_signed(distance);
+                }
+                DBG_START_LOCAL => self.skip(3, "DBG_START_LOCAL")?,
+                DBG_START_LOCAL_EXTENDED => self.skip(4, "DBG_START_LOCAL_EXTENDED")?,
+                DBG_END_LOCAL => self.skip(1, "DBG_END_LOCAL")?,
+                DBG_RESTART_LOCAL => self.skip(1, "DBG_RESTART_LOCAL")?,
+                DBG_SET_PROLOGUE_END => self.row.prologue_end = true,
+                DBG_SET_EPILOGUE_BEGIN => self.row.epilogue_begin = true,
+                DBG_SET_FILE => {
+                    self.row.source = uleb128p1(self.data, &mut self.at, "DBG_SET_FILE")?;
+                }
+                special => {
+                    let step = special.saturating_sub(DBG_FIRST_SPECIAL);
+                    let distance = u32::from(step / DBG_LINE_RANGE);
+                    let lines = i32::from(step % DBG_LINE_RANGE).saturating_add(DBG_LINE_BASE);
+                    self.address = self.address.saturating_add(distance);
+                    self.row.line = self.row.line.wrapping_add_signed(lines);
+                    return self.finish_row(start);
+                }
+            }
+        }
+    }
+
+    /// The row that the opcode at `start` has made.
+    fn finish_row(&mut self, start: usize) -> Result<Option<LineRow>> {
+        let offset = self
+            .address
+            .checked_mul(2)
+            .and_then(|bytes| self.code.start.checked_add(bytes))
+            .filter(|&offset| offset < self.code.end);
+        let Some(offset) = offset else {
+            return Ok(None);
+        };
+        self.done = false;
+        let row = LineRow { offset, ..self.row };
+        self.row.prologue_end = false;
+        self.row.epilogue_begin = false;
+        if row.line > i32::MAX.cast_unsigned() {
+            // Java has no such line; the register wraps as in VMs, so that lines after it are right.
+            return Err(bad(
+                "debug_info_item line",
+                start,
+                "a line below zero or beyond two thousand million",
+            ));
+        }
+        Ok(Some(row))
+    }
+
+    fn number(&mut self, field: &'static str) -> Result<u32> {
+        uleb128(self.data, &mut self.at, field)
+    }
+
+    fn skip(&mut self, numbers: usize, field: &'static str) -> Result<()> {
+        for _ in 0..numbers {
+            self.number(field)?;
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for LineProgram<'_> {
+    type Item = Result<LineRow>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.done {
+            true => None,
+            false => self.run().transpose(),
+        }
+    }
+}
