@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::{
-    profile::{Profile, SymbolId},
+    place::SymbolId,
+    profile::Profile,
     rows::{self, Row},
     tree::Weight,
     view::{By, View},
@@ -32,8 +33,9 @@ pub struct Call {
 /// The entries that a view shows, in the order of its table by symbol, and how many it hides.
 pub fn entries(profile: &Profile, view: &View) -> (Vec<Entry>, usize) {
     let rows = rows::rows(profile, By::Symbol, view);
+    let symbol = |place| profile.place(place).map(|place| place.symbol);
     let (mut callers, mut callees): (Calls, Calls) = Default::default();
-    for ((caller, callee), weight) in profile.tree.calls() {
+    for ((caller, callee), weight) in profile.tree.calls(symbol) {
         callers.entry(callee).or_default().push((caller, weight));
         callees.entry(caller).or_default().push((callee, weight));
     }
@@ -69,7 +71,10 @@ fn sorted(
         .collect();
     calls.sort_by(|one, other| {
         let by_value = value(other).cmp(&value(one));
-        by_value.then_with(|| one.row.symbol.cmp(&other.row.symbol))
+        by_value.then_with(|| {
+            let name = |call: &Call| (call.row.symbol.clone(), call.row.inlined);
+            name(one).cmp(&name(other))
+        })
     });
     calls
 }

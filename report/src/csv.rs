@@ -21,6 +21,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         By::Layer => &["layer"],
         By::Image => &["layer", "image"],
         By::Symbol => &["layer", "image", "symbol"],
+        By::Line => &["layer", "image", "symbol", "file", "line"],
         By::Process => &["pid", "process"],
         By::Thread => &["pid", "process", "tid", "thread"],
     };
@@ -100,7 +101,9 @@ fn cell(row: &Row, label: &str) -> String {
     match label {
         "layer" => row.layer.map_or("", |layer| layer.name()).to_owned(),
         "image" => text(&row.image),
-        "symbol" => text(&row.symbol),
+        "symbol" => row.symbol_name(),
+        "file" => row.file.as_deref().unwrap_or_default().to_owned(),
+        "line" => number(row.line),
         "pid" => number(row.pid),
         "process" => text(&row.process),
         "tid" => number(row.tid),

@@ -1,5 +1,7 @@
 //! What can go wrong with a report.
 
+use std::path::PathBuf;
+
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -10,6 +12,14 @@ pub enum Error {
     /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] varid_recording::Error),
+    /// A folder that names were to come from cannot be read.
+    #[error("cannot look for symbols in {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
     /// The report cannot be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),

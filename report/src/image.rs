@@ -1,50 +1,64 @@
-//! Which file and which layer is behind a mapping?
+//! Which file, which layer and which functions are behind a mapping?
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    fmt::Write,
+    collections::HashMap,
     path::{Path, PathBuf},
 };
 
 use varid_recording::{ImageKind, Layer, Manifest, Mapping, REMAP_ELF, SYMBOLS};
-use varid_symbolizer::elf::ElfSymbols;
+use varid_symbolizer::elf::{ElfSymbols, Origin};
 
-use crate::profile::{Image, ImageId};
+use crate::{
+    files::{Candidate, Files, hex},
+    profile::{Image, ImageId},
+};
 
 /// The files of a profile, each with its symbols from the first time they are needed.
 #[derive(Debug)]
 pub struct Images {
     /// The session folder.
     session: PathBuf,
+    /// Where the recorded files are looked for.
+    files: Files,
     /// What the manifest says, by the path in a mapping, or by the substitute's relative path.
     listed: HashMap<String, varid_recording::Image>,
     /// By path and build-id; files that only have a name have no path.
     ids: HashMap<(PathBuf, Vec<u8>), ImageId>,
     images: Vec<Image>,
-    files: Vec<File>,
-    notes: BTreeSet<String>,
+    states: Vec<State>,
 }
 
-/// Where an image's names come from.
+/// What is known of an image's file.
 #[derive(Debug)]
-enum File {
+enum State {
     /// Not looked at yet.
     Unread(Wanted),
-    /// Read.
-    Symbols {
-        symbols: Box<ElfSymbols>,
-        kind: ImageKind,
-    },
-    /// Not to be had, and why was noted.
-    None,
+    /// Looked for: the symbols, or why there are none.
+    Read(Wanted, Result<Box<ElfSymbols>, String>),
+    /// There is no file.
+    Named,
 }
 
-#[derive(Debug)]
-struct Wanted {
-    path: PathBuf,
-    /// Empty: any.
-    build_id: Vec<u8>,
-    kind: ImageKind,
+/// The file behind an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Where it was when it was recorded; of dex files, where the substitute is.
+    pub path: PathBuf,
+    /// Empty: not known.
+    pub build_id: Vec<u8>,
+    /// What it is.
+    pub kind: ImageKind,
+    /// Whether it is a file of the session.
+    in_session: bool,
+}
+
+/// What became of an image's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileState {
+    /// The file.
+    pub wanted: Wanted,
+    /// Why nothing could be read of it.
+    pub problem: Option<String>,
 }
 
 /// A function of an image.
@@ -54,11 +68,13 @@ pub struct Function {
     pub name: String,
     /// Its first address, which tells functions of the same name apart.
     pub start: u64,
+    /// Whether that is a name, not where it starts.
+    pub named: bool,
 }
 
 impl Images {
     /// The images of a session.
-    pub fn new(session: &Path, manifest: &Manifest) -> Self {
+    pub fn new(session: &Path, manifest: &Manifest, files: Files) -> Self {
         let mut listed = HashMap::new();
         for image in &manifest.images {
             let key = image.substitute.as_ref().unwrap_or(&image.path);
@@ -66,11 +82,11 @@ impl Images {
         }
         Self {
             session: session.to_owned(),
+            files,
             listed,
             ids: HashMap::new(),
             images: Vec::new(),
-            files: Vec::new(),
-            notes: BTreeSet::new(),
+            states: Vec::new(),
         }
     }
 
@@ -81,7 +97,7 @@ impl Images {
             return *id;
         }
         let (image, wanted) = self.identify(mapping);
-        let id = self.push(image, File::Unread(wanted));
+        let id = self.push(image, State::Unread(wanted));
         self.ids.insert(key, id);
         id
     }
@@ -97,38 +113,23 @@ impl Images {
             path: None,
             layer,
         };
-        let id = self.push(image, File::None);
+        let id = self.push(image, State::Named);
         self.ids.insert(key, id);
         id
     }
 
     /// The function at an offset of an image's file, if its file has one there.
     pub fn function(&mut self, id: ImageId, offset: u64) -> Option<Function> {
-        let index = usize::try_from(id.0).ok()?;
-        let file = self.files.get_mut(index)?;
-        if let File::Unread(wanted) = file {
-            *file = match read(wanted) {
-                Ok(symbols) => File::Symbols {
-                    symbols: Box::new(symbols),
-                    kind: wanted.kind,
-                },
-                Err(why) => {
-                    let name = self.images.get(index).map_or("", |image| &image.name);
-                    // Memory that is no file ([heap], //anon) has no names to miss.
-                    let path = wanted.path.as_os_str().as_encoded_bytes();
-                    if path.starts_with(b"/") && !path.starts_with(b"//") {
-                        let note = format!("{name}: {why}; shown as {name}+0xoffset");
-                        self.notes.insert(note);
-                    }
-                    File::None
-                }
-            };
+        let state = self.states.get_mut(usize::try_from(id.0).ok()?)?;
+        if let State::Unread(wanted) = state {
+            let symbols = read(wanted, &self.files).map(Box::new);
+            *state = State::Read(wanted.clone(), symbols);
         }
-        let File::Symbols { symbols, kind } = file else {
+        let State::Read(wanted, Ok(symbols)) = state else {
             return None;
         };
         let symbol = symbols.lookup_offset(offset)?;
-        let name = match kind {
+        let name = match wanted.kind {
             // A method's name is what it is, even if it looks mangled.
             ImageKind::Dex | ImageKind::Remap => symbol.raw.clone().into_owned(),
             ImageKind::Elf => symbol.name().into_owned(),
@@ -136,6 +137,7 @@ impl Images {
         Some(Function {
             name,
             start: symbol.start,
+            named: symbol.origin != Origin::Unnamed,
         })
     }
 
@@ -144,15 +146,23 @@ impl Images {
         self.images.get(usize::try_from(id.0).ok()?)
     }
 
-    /// All images, and what is wrong with their files.
-    pub fn into_parts(self) -> (Vec<Image>, BTreeSet<String>) {
-        (self.images, self.notes)
+    /// All images, and by their number the files that were looked at.
+    pub fn into_parts(self) -> (Vec<Image>, Vec<Option<FileState>>) {
+        let looked_at = |state| match state {
+            State::Read(wanted, symbols) => Some(FileState {
+                wanted,
+                problem: symbols.err(),
+            }),
+            State::Unread(_) | State::Named => None,
+        };
+        let files = self.states.into_iter().map(looked_at).collect();
+        (self.images, files)
     }
 
-    fn push(&mut self, image: Image, file: File) -> ImageId {
+    fn push(&mut self, image: Image, state: State) -> ImageId {
         let id = ImageId(u32::try_from(self.images.len()).unwrap_or(u32::MAX));
         self.images.push(image);
-        self.files.push(file);
+        self.states.push(state);
         id
     }
 
@@ -180,15 +190,13 @@ impl Images {
                 ImageKind::Remap => Vec::new(),
                 _ => mapping.build_id.clone(),
             };
-            let path = self.session.join(substitute);
-            return (
-                image,
-                Wanted {
-                    path,
-                    build_id,
-                    kind,
-                },
-            );
+            let wanted = Wanted {
+                path: self.session.join(substitute),
+                build_id,
+                kind,
+                in_session: true,
+            };
+            return (image, wanted);
         }
         let listed = self.listed.get(path.to_string_lossy().as_ref());
         let image = Image {
@@ -200,6 +208,7 @@ impl Images {
             path: path.clone(),
             build_id: mapping.build_id.clone(),
             kind: listed.map_or(ImageKind::Elf, |image| image.kind),
+            in_session: false,
         };
         (image, wanted)
     }
@@ -217,16 +226,45 @@ impl Images {
     }
 }
 
-/// Reads the symbols of the very file that was mapped.
-fn read(wanted: &Wanted) -> Result<ElfSymbols, String> {
-    let path = &wanted.path;
+/// Reads the symbols of the very file that was mapped; or says why not.
+fn read(wanted: &Wanted, files: &Files) -> Result<ElfSymbols, String> {
+    let candidates = if wanted.in_session {
+        vec![Candidate {
+            path: wanted.path.clone(),
+            trusted: true,
+        }]
+    } else {
+        files.candidates(&wanted.path, &wanted.build_id)
+    };
+    let mut problem = None;
+    for candidate in candidates {
+        match read_one(&candidate, &wanted.build_id) {
+            Ok(symbols) => return Ok(symbols),
+            // A file that is there and is another one says more than one that is not there.
+            Err(why) => {
+                let there = candidate.path.exists();
+                problem = problem.filter(|_| !there).or(Some(why));
+            }
+        }
+    }
+    Err(problem.unwrap_or_default())
+}
+
+fn read_one(candidate: &Candidate, build_id: &[u8]) -> Result<ElfSymbols, String> {
+    let path = &candidate.path;
     let file = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if !file.is_file() {
         return Err(format!("{} is not a regular file", path.display()));
     }
+    if build_id.is_empty() && !candidate.trusted {
+        return Err(format!(
+            "{} is on this machine, the recording is another one's and has no build-id of it",
+            path.display()
+        ));
+    }
     let symbols = ElfSymbols::open(path).map_err(|error| error.to_string())?;
     let found = symbols.build_id().unwrap_or_default();
-    if wanted.build_id.is_empty() || found == wanted.build_id {
+    if build_id.is_empty() || found == build_id {
         return Ok(symbols);
     }
     Err(format!(
@@ -237,7 +275,7 @@ fn read(wanted: &Wanted) -> Result<ElfSymbols, String> {
         } else {
             hex(found)
         },
-        hex(&wanted.build_id)
+        hex(build_id)
     ))
 }
 
@@ -251,13 +289,4 @@ fn base_name(path: &Path) -> String {
         .unwrap_or(path.as_os_str())
         .to_string_lossy()
         .into_owned()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

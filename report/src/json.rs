@@ -1,6 +1,7 @@
 //! How does a view look to programs? A public interface: `schema/report.schema.json`.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     io::{self, Write},
 };
@@ -11,6 +12,7 @@ use varid_recording::{Layer, Rate, Source, State, Target};
 use crate::{
     JSON_VERSION,
     callgraph::{self, Call},
+    missing::Missing,
     profile::Profile,
     rows::{self, Row, Rows},
     view::{By, Table, View},
@@ -44,7 +46,22 @@ struct Report<'p> {
     by: &'static str,
     rows: Vec<JsonRow>,
     rows_hidden: usize,
+    missing: Vec<JsonMissing<'p>>,
     notes: &'p [String],
+}
+
+#[derive(Serialize)]
+struct JsonMissing<'p> {
+    file: Cow<'p, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    build_id: &'p str,
+    what: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    why: &'p str,
+    samples: u64,
+    period: u64,
+    percent: f64,
+    fetch: &'p [String],
 }
 
 #[derive(Serialize)]
@@ -81,6 +98,14 @@ struct What {
     image: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded_symbol: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    inlined: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,6 +165,11 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         by: by.name(),
         rows,
         rows_hidden,
+        missing: profile
+            .missing
+            .iter()
+            .map(|missing| json_missing(profile, view, missing))
+            .collect(),
         notes: &profile.notes,
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
@@ -185,11 +215,32 @@ fn json_row(profile: &Profile, view: &View, row: Row) -> JsonRow {
     }
 }
 
+fn json_missing<'p>(profile: &Profile, view: &View, missing: &'p Missing) -> JsonMissing<'p> {
+    let value = |weight| view.percent_of.value(weight);
+    JsonMissing {
+        file: missing.file.to_string_lossy(),
+        build_id: &missing.build_id,
+        what: missing.lack.name(),
+        why: &missing.why,
+        samples: missing.weight.samples,
+        period: missing.weight.period,
+        percent: rounded(rows::percent(
+            value(missing.weight),
+            value(profile.weight()),
+        )),
+        fetch: &missing.fetch,
+    }
+}
+
 fn what(row: Row) -> What {
     What {
         layer: row.layer,
         image: row.image,
         symbol: row.symbol,
+        recorded_symbol: row.recorded,
+        inlined: row.inlined,
+        file: row.file.map(|file| file.to_string()),
+        line: row.line,
         pid: row.pid,
         process: row.process,
         tid: row.tid,

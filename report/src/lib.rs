@@ -1,21 +1,26 @@
 //! The profile of a recording and its views.
 //!
 //! [`Profile::from_session`] reads a session once and makes of it a weighted call tree over
-//! symbols; [`render`] shows a [`View`] of it as text, JSON or CSV.
+//! symbols, or over their lines; [`render`] shows a [`View`] of it as text, JSON or CSV.
 //!
 //! | question | file |
 //! |---|---|
 //! | which samples count | [`options`] |
+//! | where do names come from, how many of them are wanted | [`names`] |
 //! | which mapping held an address at that time | `address_space` |
 //! | which file and which layer is behind a mapping | `image` |
-//! | what is an address called | `resolve` |
-//! | how much did each symbol, image or layer take | [`tree`] |
+//! | which file of this machine is the recorded one | `files` |
+//! | what is an address called | `resolve`, `kernel` |
+//! | which symbols and lines are there | [`place`] |
+//! | how much did each line, symbol, image or layer take | [`tree`] |
 //! | what is known of the whole recording | [`profile`] |
+//! | what would give more names, and where is it to be had | [`missing`] |
 //! | which rows does a view have | [`view`], `rows`, `callgraph` |
 //! | how do they look | `text`, `json`, `csv` |
 //!
-//! Nothing in a recording is trusted. What cannot be named is shown as `image+0xoffset`, and
-//! why is said at the foot of the report ([`Profile::notes`]).
+//! Nothing in a recording is trusted, and no file is that has another build-id than the
+//! recorded one. What cannot be named is shown as `image+0xoffset`, and why is said at the foot
+//! of the report ([`Profile::missing`], [`Profile::notes`]).
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -32,9 +37,14 @@ mod address_space;
 mod callgraph;
 mod csv;
 mod error;
+mod files;
 mod image;
 mod json;
+mod kernel;
+pub mod missing;
+pub mod names;
 pub mod options;
+pub mod place;
 pub mod profile;
 mod resolve;
 mod rows;
@@ -43,8 +53,11 @@ pub mod tree;
 pub mod view;
 
 pub use error::{Error, Result};
+pub use missing::{Lack, Missing};
+pub use names::Names;
 pub use options::{Options, Pattern};
-pub use profile::{Image, ImageId, Profile, Symbol, SymbolId, Task, TaskId};
+pub use place::{Location, Place, PlaceId, Symbol, SymbolId};
+pub use profile::{Image, ImageId, Profile, Task, TaskId};
 pub use tree::{CallTree, Key, Share, Weight};
 pub use view::{By, Format, PercentOf, Table, View, render};
 

@@ -1,6 +1,9 @@
-//! Which samples of a recording count?
+//! Which samples of a recording count, and what are they called?
 
-/// Which samples become part of a profile; the default is all.
+use crate::names::Names;
+
+/// Which samples become part of a profile, and where it takes names from; the default is all of
+/// them, and names from where the recorded files were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Only this process.
@@ -9,6 +12,8 @@ pub struct Options {
     pub tid: Option<u32>,
     /// Only threads that had a matching name when they were sampled.
     pub thread: Option<Pattern>,
+    /// Where names and lines come from.
+    pub names: Names,
 }
 
 impl Options {
@@ -23,7 +28,7 @@ impl Options {
                 .is_none_or(|pattern| pattern.matches(thread))
     }
 
-    /// What was asked for, as on the command line; empty for everything.
+    /// Which samples were asked for, as on the command line; empty for everything.
     #[must_use]
     pub fn describe(&self) -> String {
         let pid = self.pid.map(|pid| format!("--pid {pid}"));

@@ -6,11 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use varid_recording::{CpuMode, Layer, Manifest, Marker, Record, Sample, SessionReader, remap};
+use varid_recording::{CpuMode, Layer, Manifest, Record, Sample, SessionReader, remap};
 
 use crate::{
     error::Result,
+    missing::{self, Missing},
     options::Options,
+    place::{Place, PlaceId, Symbol, SymbolId},
     resolve::Resolver,
     tree::{CallTree, Weight},
 };
@@ -18,10 +20,6 @@ use crate::{
 /// An image of a [`Profile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(pub u32);
-
-/// A symbol of a [`Profile`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SymbolId(pub u32);
 
 /// A task of a [`Profile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,19 +34,6 @@ pub struct Image {
     pub path: Option<PathBuf>,
     /// What its samples count for.
     pub layer: Layer,
-}
-
-/// A method or function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbol {
-    /// The name to show: `org.example.Balls.draw`, `memcpy`, `libfoo.so+0x1234`.
-    pub name: String,
-    /// Where it is.
-    pub image: ImageId,
-    /// What its samples count for.
-    pub layer: Layer,
-    /// Set if it stands for frames that are missing.
-    pub marker: Option<Marker>,
 }
 
 /// A thread under one of its names.
@@ -69,7 +54,7 @@ pub struct Profile {
     pub session: PathBuf,
     /// The session's manifest. Its counts are as of its last save: those below are the truth.
     pub manifest: Manifest,
-    /// Which samples count.
+    /// Which samples count, and where names come from.
     pub options: Options,
     /// The stacks of the samples that count.
     pub tree: CallTree,
@@ -77,6 +62,8 @@ pub struct Profile {
     pub images: Vec<Image>,
     /// By [`SymbolId`].
     pub symbols: Vec<Symbol>,
+    /// By [`PlaceId`].
+    pub places: Vec<Place>,
     /// By [`TaskId`].
     pub tasks: Vec<Task>,
     /// The last known names of processes.
@@ -89,7 +76,9 @@ pub struct Profile {
     pub lost: u64,
     /// Nanoseconds from the start to the end, or to the last record of a session without one.
     pub duration_ns: u64,
-    /// What could not be read or named, and why.
+    /// Files without which samples have no names or lines, those that most samples miss first.
+    pub missing: Vec<Missing>,
+    /// What else could not be read, and why.
     pub notes: Vec<String>,
 }
 
@@ -101,10 +90,11 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// perf.data cannot be opened, or is not one that varid writes.
+    /// perf.data cannot be opened, or is not one that varid writes; a folder or file of
+    /// [`Options::names`] cannot be read.
     pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
         let mut builder = Builder {
-            resolver: Resolver::new(session),
+            resolver: Resolver::new(session, &options.names)?,
             names: HashMap::new(),
             task_ids: HashMap::new(),
             profile: Self {
@@ -114,12 +104,14 @@ impl Profile {
                 tree: CallTree::default(),
                 images: Vec::new(),
                 symbols: Vec::new(),
+                places: Vec::new(),
                 tasks: Vec::new(),
                 processes: HashMap::new(),
                 recorded: 0,
                 unattributed: BTreeMap::new(),
                 lost: 0,
                 duration_ns: session.manifest().duration_ns,
+                missing: Vec::new(),
                 notes: Vec::new(),
             },
         };
@@ -131,9 +123,11 @@ impl Profile {
             }
         }
         let mut profile = builder.profile;
-        let (images, symbols, notes) = builder.resolver.into_parts();
-        (profile.images, profile.symbols) = (images, symbols);
-        profile.notes = damage.into_iter().chain(notes).collect();
+        let found = builder.resolver.finish();
+        (profile.images, profile.symbols, profile.places) =
+            (found.images, found.symbols, found.places);
+        profile.notes = damage.into_iter().chain(found.notes).collect();
+        profile.missing = missing::missing(&profile, &found.files);
         // A killed session's manifest may know of less than its records, and of more that
         // never got there.
         profile.lost = profile.lost.max(profile.manifest.counts.lost);
@@ -158,6 +152,18 @@ impl Profile {
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> Option<&Symbol> {
         self.symbols.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// A place of this profile.
+    #[must_use]
+    pub fn place(&self, id: PlaceId) -> Option<&Place> {
+        self.places.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// The symbol of a place.
+    #[must_use]
+    pub fn symbol_at(&self, id: PlaceId) -> Option<&Symbol> {
+        self.symbol(self.place(id)?.symbol)
     }
 
     /// An image of this profile.
@@ -267,16 +273,17 @@ impl Builder {
 
 /// The frames of a sample, leaf first. The first address of either part is where its code
 /// was interrupted, the others are callers.
-fn frames(resolver: &mut Resolver, sample: &Sample) -> Vec<SymbolId> {
-    let kernel = sample.kernel.iter().enumerate();
-    let user = sample.user.iter().enumerate();
-    let mut frames: Vec<SymbolId> = kernel
-        .map(|(depth, &ip)| resolver.kernel(ip, depth > 0))
-        .collect();
-    frames.extend(user.map(|(depth, &ip)| resolver.user(sample.pid, ip, depth > 0)));
+fn frames(resolver: &mut Resolver, sample: &Sample) -> Vec<PlaceId> {
+    let mut frames = Vec::with_capacity(sample.kernel.len().saturating_add(sample.user.len()));
+    for (depth, &ip) in sample.kernel.iter().enumerate() {
+        frames.extend_from_slice(resolver.kernel(ip, depth > 0));
+    }
+    for (depth, &ip) in sample.user.iter().enumerate() {
+        frames.extend_from_slice(resolver.user(sample.pid, ip, depth > 0));
+    }
     if frames.is_empty() {
         let ip = sample.original_ip;
-        frames.push(match sample.mode {
+        frames.extend_from_slice(match sample.mode {
             CpuMode::Kernel => resolver.kernel(ip, false),
             CpuMode::User => resolver.user(sample.pid, ip, false),
         });

@@ -1,9 +1,13 @@
 //! Which rows does a table have?
 
+use std::sync::Arc;
+
 use varid_recording::Layer;
 
 use crate::{
-    profile::{Profile, SymbolId},
+    options::Pattern,
+    place::{PlaceId, SymbolId},
+    profile::Profile,
     resolve::MARKERS,
     tree::{Key, Share},
     view::{By, View},
@@ -15,6 +19,12 @@ pub struct Row {
     pub layer: Option<Layer>,
     pub image: Option<String>,
     pub symbol: Option<String>,
+    /// The symbol's name in the recording, if that is another.
+    pub recorded: Option<String>,
+    /// Whether the symbol is the copies of a function in its callers.
+    pub inlined: bool,
+    pub file: Option<Arc<str>>,
+    pub line: Option<u32>,
     pub pid: Option<u32>,
     pub process: Option<String>,
     pub tid: Option<u32>,
@@ -22,6 +32,29 @@ pub struct Row {
     pub share: Share,
     /// In tables by symbol, whose row it is.
     pub id: Option<SymbolId>,
+}
+
+impl Row {
+    /// The symbol's name, marked as perf does if it is inlined.
+    pub fn symbol_name(&self) -> String {
+        let name = self.symbol.as_deref().unwrap_or_default();
+        let mark = if self.inlined { " (inlined)" } else { "" };
+        format!("{name}{mark}")
+    }
+
+    /// `file:line`; empty if it is not known.
+    pub fn source_line(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}"),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether a pattern means the symbol, under either of its names.
+    fn matches(&self, pattern: &Pattern) -> bool {
+        let mut names = [&self.symbol, &self.recorded].into_iter().flatten();
+        names.any(|name| pattern.matches(name))
+    }
 }
 
 /// The rows that a view shows, and what it hides.
@@ -41,7 +74,7 @@ pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
             && view
                 .symbol
                 .as_ref()
-                .is_none_or(|pattern| row.symbol.as_ref().is_none_or(|name| pattern.matches(name)))
+                .is_none_or(|pattern| row.symbol.is_none() || row.matches(pattern))
     });
     let value = |row: &Row| {
         let Share { own, total } = row.share;
@@ -52,6 +85,8 @@ pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
             row.layer,
             row.symbol.clone(),
             row.image.clone(),
+            row.inlined,
+            (row.file.clone(), row.line),
             row.pid,
             row.tid,
             row.thread.clone(),
@@ -83,23 +118,27 @@ pub fn percent(part: u64, all: u64) -> f64 {
 
 fn all(profile: &Profile, by: By) -> Vec<Row> {
     let symbol = |key| match key {
-        Key::Symbol(id) => profile.symbol(id).map(|symbol| (id, symbol)),
+        Key::Place(id) => profile.symbol_at(id),
+        Key::Task(_) => None,
+    };
+    let place = |key| match key {
+        Key::Place(id) => profile.place(id).map(|place| (id, place)),
         Key::Task(_) => None,
     };
     let task = |key| match key {
         Key::Task(id) => profile.task(id).map(|task| (id, task)),
-        Key::Symbol(_) => None,
+        Key::Place(_) => None,
     };
     match by {
         By::Layer => made(
-            profile.tree.shares(|key| Some(symbol(key)?.1.layer)),
+            profile.tree.shares(|key| Some(symbol(key)?.layer)),
             |layer| Row {
                 layer: Some(layer),
                 ..Row::default()
             },
         ),
         By::Image => {
-            let mut shares = profile.tree.shares(|key| Some(symbol(key)?.1.image));
+            let mut shares = profile.tree.shares(|key| Some(symbol(key)?.image));
             // Markers are in no file; they are shown only where one stands for a leaf.
             shares.retain(|id, share| {
                 let image = profile.image(*id);
@@ -114,8 +153,12 @@ fn all(profile: &Profile, by: By) -> Vec<Row> {
                 }
             })
         }
-        By::Symbol => made(profile.tree.shares(|key| Some(symbol(key)?.0)), |id| {
-            symbol_row(profile, id)
+        By::Symbol => made(
+            profile.tree.shares(|key| Some(place(key)?.1.symbol)),
+            |id| symbol_row(profile, id),
+        ),
+        By::Line => made(profile.tree.shares(|key| Some(place(key)?.0)), |id| {
+            line_row(profile, id)
         }),
         By::Thread => {
             let shares = profile.tree.shares(|key| Some(task(key)?.0));
@@ -149,8 +192,22 @@ pub fn symbol_row(profile: &Profile, id: SymbolId) -> Row {
         layer: symbol.map(|symbol| symbol.layer),
         image: image.map(|image| image.name.clone()),
         symbol: symbol.map(|symbol| symbol.name.clone()),
+        recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
+        inlined: symbol.is_some_and(|symbol| symbol.inlined),
         id: Some(id),
         ..Row::default()
+    }
+}
+
+fn line_row(profile: &Profile, id: PlaceId) -> Row {
+    let Some(place) = profile.place(id) else {
+        return Row::default();
+    };
+    let location = place.location.as_ref();
+    Row {
+        file: location.map(|location| Arc::clone(&location.file)),
+        line: location.map(|location| location.line),
+        ..symbol_row(profile, place.symbol)
     }
 }
 

@@ -6,6 +6,7 @@ use varid_recording::{Rate, State, TargetKind};
 
 use crate::{
     callgraph::{self, Entry},
+    missing::{Lack, Missing},
     profile::Profile,
     rows::{self, Row, Rows},
     view::{By, PercentOf, Table, View},
@@ -24,7 +25,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         Table::By(by) => table(profile, by, view, out)?,
         Table::Callgraph => callgraph(profile, view, out)?,
     }
-    foot(profile, out)
+    foot(profile, view, out)
 }
 
 fn head(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
@@ -75,6 +76,7 @@ fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Res
         By::Layer => &["layer"],
         By::Image => &["image name"],
         By::Symbol => &["image name", "symbol name"],
+        By::Line => &["layer", "image name", "symbol name", "source line"],
         By::Process => &["pid", "process"],
         By::Thread => &["pid", "process", "tid", "thread"],
     };
@@ -133,7 +135,7 @@ fn entry_lines(profile: &Profile, view: &View, entry: &Entry) -> Vec<Option<Vec<
     let all = view.percent_of.value(entry.row.share.total);
     let neighbour = |weight, row: &Row, suffix: &str| {
         let share = rows::percent(view.percent_of.value(weight), all);
-        let name = row.symbol.as_deref().map(one_line).unwrap_or_default();
+        let name = cell(row, "symbol name");
         Some(vec![
             format!("  {}", weight.samples),
             format!("{share:.4}"),
@@ -174,7 +176,7 @@ fn entry_lines(profile: &Profile, view: &View, entry: &Entry) -> Vec<Option<Vec<
     lines
 }
 
-fn foot(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &profile.manifest;
     let samples = profile.weight().samples;
     let unattributed = profile.unattributed_samples();
@@ -195,8 +197,42 @@ fn foot(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "throttled     {}", manifest.counts.throttled)?;
     writeln!(out, "event         {}", event(profile))?;
     writeln!(out, "source        {}", manifest.source.name())?;
+    for missing in &profile.missing {
+        self::missing(profile, view, missing, out)?;
+    }
     for note in &profile.notes {
         writeln!(out, "note          {}", one_line(note))?;
+    }
+    Ok(())
+}
+
+/// What is missing, how much of the profile it is missing from, and how to get it.
+fn missing(
+    profile: &Profile,
+    view: &View,
+    missing: &Missing,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let what = match missing.lack {
+        Lack::File => "file",
+        Lack::Names => "names of",
+        Lack::Lines => "lines of",
+    };
+    let all = view.percent_of.value(profile.weight());
+    let percent = rows::percent(view.percent_of.value(missing.weight), all);
+    let samples = missing.weight.samples;
+    let build_id = match missing.build_id.as_str() {
+        "" => "no build-id",
+        id => id,
+    };
+    let file = one_line(&missing.file.to_string_lossy());
+    writeln!(
+        out,
+        "missing       {what} {file} ({build_id}), in {samples} samples, {percent:.4} %"
+    )?;
+    let why = Some(&missing.why).filter(|why| !why.is_empty());
+    for line in why.into_iter().chain(&missing.fetch) {
+        writeln!(out, "              {}", one_line(line))?;
     }
     Ok(())
 }
@@ -223,7 +259,8 @@ fn cell(row: &Row, label: &str) -> String {
     match label {
         "layer" => row.layer.map_or("", |layer| layer.name()).to_owned(),
         "image name" => text(&row.image),
-        "symbol name" => text(&row.symbol),
+        "symbol name" => one_line(&row.symbol_name()),
+        "source line" => one_line(&row.source_line()),
         "pid" => number(row.pid),
         "process" => text(&row.process),
         "tid" => number(row.tid),

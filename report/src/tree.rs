@@ -1,8 +1,8 @@
-//! How much did each symbol, image or layer take, by itself and with what it called?
+//! How much did each line, symbol, image or layer take, by itself and with what it called?
 
 use std::{collections::HashMap, hash::Hash};
 
-use crate::profile::{SymbolId, TaskId};
+use crate::{place::PlaceId, profile::TaskId};
 
 /// What a part of the profile weighs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct Share {
 pub enum Key {
     /// A thread under one of its names: the roots.
     Task(TaskId),
-    /// A symbol that was called by its parent's.
-    Symbol(SymbolId),
+    /// A place that was called by its parent's, or is inlined there.
+    Place(PlaceId),
 }
 
 /// A weighted call tree: the threads, below them their stacks, outermost frame first.
@@ -44,7 +44,7 @@ pub enum Key {
 pub struct CallTree {
     /// A parent comes before its children.
     nodes: Vec<Node>,
-    /// The child of a node with an id; of [`NO_NODE`] these are tasks, else symbols.
+    /// The child of a node with an id; of [`NO_NODE`] these are tasks, else places.
     index: HashMap<(u32, u32), u32>,
     /// The nodes of the sample added last: the next one mostly starts alike.
     last: Vec<u32>,
@@ -53,7 +53,7 @@ pub struct CallTree {
 #[derive(Debug, Clone, Copy)]
 struct Node {
     parent: u32,
-    /// Of a task if there is no parent, else of a symbol.
+    /// Of a task if there is no parent, else of a place.
     id: u32,
     own: Weight,
 }
@@ -63,7 +63,7 @@ impl Node {
         if self.parent == NO_NODE {
             Key::Task(TaskId(self.id))
         } else {
-            Key::Symbol(SymbolId(self.id))
+            Key::Place(PlaceId(self.id))
         }
     }
 }
@@ -73,13 +73,8 @@ const NO_NODE: u32 = u32::MAX;
 
 impl CallTree {
     /// Adds a sample: its frames from the outermost to the leaf.
-    pub fn add(
-        &mut self,
-        task: TaskId,
-        frames: impl IntoIterator<Item = SymbolId>,
-        weight: Weight,
-    ) {
-        let ids = std::iter::once(task.0).chain(frames.into_iter().map(|symbol| symbol.0));
+    pub fn add(&mut self, task: TaskId, frames: impl IntoIterator<Item = PlaceId>, weight: Weight) {
+        let ids = std::iter::once(task.0).chain(frames.into_iter().map(|place| place.0));
         let (mut at, mut depth, mut alike) = (NO_NODE, 0usize, true);
         for id in ids {
             let same =
@@ -136,11 +131,14 @@ impl CallTree {
         self.grouped(|node, _| group(node.key()))
     }
 
-    /// The samples in which one symbol called another, each counted once for the pair.
-    #[must_use]
-    pub fn calls(&self) -> HashMap<(SymbolId, SymbolId), Weight> {
+    /// The samples in which a place of one group called one of another, each counted once for
+    /// the pair.
+    pub fn calls<G: Copy + Eq + Hash>(
+        &self,
+        group: impl Fn(PlaceId) -> Option<G>,
+    ) -> HashMap<(G, G), Weight> {
         let calls = self.grouped(|node, parent| match (parent?.key(), node.key()) {
-            (Key::Symbol(caller), Key::Symbol(callee)) => Some((caller, callee)),
+            (Key::Place(caller), Key::Place(callee)) => Some((group(caller)?, group(callee)?)),
             _ => None,
         });
         let total = |(pair, share): (_, Share)| (pair, share.total);
@@ -272,7 +270,7 @@ mod tests {
 
     fn by_symbol(key: Key) -> Option<u32> {
         match key {
-            Key::Symbol(SymbolId(id)) => Some(id),
+            Key::Place(PlaceId(id)) => Some(id),
             Key::Task(_) => None,
         }
     }
@@ -281,7 +279,7 @@ mod tests {
         let mut tree = CallTree::default();
         for (index, stack) in stacks.iter().enumerate() {
             let task = TaskId(index as u32 % 2);
-            tree.add(task, stack.iter().copied().map(SymbolId), ONE);
+            tree.add(task, stack.iter().copied().map(PlaceId), ONE);
         }
         tree
     }
@@ -292,8 +290,8 @@ mod tests {
         let shares = tree.shares(by_symbol);
         assert_eq!((shares[&1].own.samples, shares[&1].total.samples), (0, 2));
         assert_eq!((shares[&2].own.samples, shares[&2].total.samples), (2, 2));
-        let calls = tree.calls();
-        let call = |from, to| calls[&(SymbolId(from), SymbolId(to))].samples;
+        let calls = tree.calls(Some);
+        let call = |from, to| calls[&(PlaceId(from), PlaceId(to))].samples;
         assert_eq!((call(1, 2), call(2, 1), call(2, 2)), (2, 1, 1));
     }
 
@@ -311,7 +309,7 @@ mod tests {
         ) {
             let tree = tree(&stacks);
             let shares = tree.shares(by_symbol);
-            let calls = tree.calls();
+            let calls = tree.calls(Some);
             prop_assert_eq!(tree.weight().samples, stacks.len() as u64);
             let count = |test: &dyn Fn(&Vec<u32>) -> bool| {
                 stacks.iter().filter(|stack| test(stack)).count() as u64
@@ -322,7 +320,7 @@ mod tests {
                 prop_assert_eq!(share.own.samples, count(&|s| s.last() == Some(&symbol)));
                 prop_assert_eq!(share.own.period, 10 * share.own.samples);
                 for callee in 0..5 {
-                    let call = calls.get(&(SymbolId(symbol), SymbolId(callee)));
+                    let call = calls.get(&(PlaceId(symbol), PlaceId(callee)));
                     let expected = count(&|s| {
                         s.windows(2).map(|w| (w[0], w[1])).collect::<HashSet<_>>()
                             .contains(&(symbol, callee))

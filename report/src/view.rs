@@ -43,6 +43,8 @@ pub enum By {
     Image,
     /// A method or function.
     Symbol,
+    /// A line of a method or function; known if [`Names::lines`](crate::Names) asked for it.
+    Line,
     /// A thread under one of its names.
     Thread,
     /// A process.
@@ -58,6 +60,7 @@ impl By {
         match self {
             Self::Image => "image",
             Self::Symbol => "symbol",
+            Self::Line => "line",
             Self::Thread => "thread",
             Self::Process => "process",
             Self::Layer => "layer",

@@ -13,7 +13,7 @@ use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
 /// Self and total samples of every symbol of the two substitutes.
 fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let shares = profile.tree.shares(|key| match key {
-        Key::Symbol(id) => Some(id),
+        Key::Place(id) => Some(profile.place(id)?.symbol),
         Key::Task(_) => None,
     });
     shares
@@ -209,7 +209,7 @@ proptest! {
         fs::write(&path, &bytes).unwrap();
         let session = SessionReader::open(&fixture.session).unwrap();
         let profile = Profile::from_session(&session, &Options::default()).unwrap();
-        let tables = [By::Symbol, By::Image, By::Layer, By::Thread, By::Process].map(Table::By);
+        let tables = [By::Symbol, By::Line, By::Image, By::Layer, By::Thread, By::Process].map(Table::By);
         for table in tables.into_iter().chain([Table::Overview, Table::Callgraph]) {
             let view = View { table, ..View::default() };
             for format in [Format::Text, Format::Json, Format::Csv] {

@@ -144,19 +144,28 @@ fn a_file_of_another_build_is_named_and_not_believed() {
     let report = json(&fixture, &Options::default(), &View::default());
     let symbols = shares(&report, "rows", "symbol");
     assert_eq!(symbols["libfoo.so+0x1010"], (2, 2));
-    let notes = report["notes"].as_array().unwrap();
-    let note = |text: &str| {
-        notes
-            .iter()
-            .any(|note| note.as_str().unwrap().contains(text))
-    };
-    assert!(note(&format!(
-        "build-id {}, the recorded file had {}",
+    let missing = report["missing"].as_array().unwrap();
+    let told: Vec<_> = missing
+        .iter()
+        .map(|missing| (&missing["why"], &missing["samples"], &missing["build_id"]))
+        .collect();
+    let why = |text: &str| serde_json::Value::from(text);
+    let build = format!(
+        "DIR/libfoo.so has build-id {}, the recorded file had {}",
         "dd".repeat(20),
         "ee".repeat(20)
-    )));
-    assert!(note("libskia.so: /nonexistent/libskia.so: No such file"));
-    assert_eq!(notes.len(), 2);
+    );
+    assert_eq!(
+        told,
+        [
+            (
+                &why("/nonexistent/libskia.so: No such file or directory (os error 2)"),
+                &18.into(),
+                &serde_json::Value::Null
+            ),
+            (&why(&build), &2.into(), &why(&"ee".repeat(20))),
+        ]
+    );
 }
 
 #[test]
@@ -287,7 +296,15 @@ fn json_keeps_to_its_schema() {
     let schema = include_str!("../schema/report.schema.json");
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
     let fixture = Fixture::full();
-    let tables = [By::Image, By::Symbol, By::Thread, By::Process, By::Layer].map(Table::By);
+    let tables = [
+        By::Image,
+        By::Symbol,
+        By::Line,
+        By::Thread,
+        By::Process,
+        By::Layer,
+    ]
+    .map(Table::By);
     for table in tables
         .into_iter()
         .chain([Table::Overview, Table::Callgraph])

@@ -1,0 +1,194 @@
+//! What would give more names and lines, and where is it to be had?
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use varid_recording::ImageKind;
+
+use crate::{
+    files::hex,
+    image::FileState,
+    place::Place,
+    profile::{ImageId, Profile},
+    tree::{Key, Weight},
+};
+
+/// A file that would give more names or lines if it were there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Where it was when it was recorded.
+    pub file: PathBuf,
+    /// Its build-id in hexadecimal; empty if it is not known.
+    pub build_id: String,
+    /// What is missing.
+    pub lack: Lack,
+    /// Why the file could not be read; empty if it could.
+    pub why: String,
+    /// Samples that have a frame without name or line for that reason.
+    pub weight: Weight,
+    /// How to get it, each a command or a sentence.
+    pub fetch: Vec<String>,
+}
+
+/// What is missing of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lack {
+    /// All of it.
+    File,
+    /// The names of its functions, or of some.
+    Names,
+    /// Lines, or some.
+    Lines,
+}
+
+impl Lack {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Names => "names",
+            Self::Lines => "lines",
+        }
+    }
+}
+
+/// A library always has some function without a name: below this many percent of the samples
+/// it is not worth anybody's while.
+const MIN_PERCENT: u64 = 1;
+
+/// What is missing of the files of a profile, by [`ImageId`], that which most samples miss first.
+pub fn missing(profile: &Profile, files: &[Option<FileState>]) -> Vec<Missing> {
+    let lacking = |lacks: &dyn Fn(&Place, bool) -> bool| {
+        profile.tree.shares(|key| {
+            let Key::Place(id) = key else { return None };
+            let (place, symbol) = (profile.place(id)?, profile.symbol_at(id)?);
+            lacks(place, symbol.named).then_some(symbol.image)
+        })
+    };
+    let names = lacking(&|_, named| !named);
+    let lines = if profile.options.names.lines {
+        lacking(&|place, named| named && place.location.is_none())
+    } else {
+        HashMap::new()
+    };
+    let all = profile.weight().samples;
+    let of = |index: usize, state: &FileState| {
+        let id = ImageId(u32::try_from(index).ok()?);
+        let weight = |shares: &HashMap<_, crate::Share>| {
+            shares
+                .get(&id)
+                .map_or(Weight::default(), |share| share.total)
+        };
+        let notable = |weight: Weight| {
+            weight.samples > 0
+                && weight.samples.saturating_mul(100) >= all.saturating_mul(MIN_PERCENT)
+        };
+        let (names, lines) = (weight(&names), weight(&lines));
+        let (lack, weight) = match &state.problem {
+            Some(_) => (Lack::File, names),
+            None if notable(names) => (Lack::Names, names),
+            None if notable(lines) => (Lack::Lines, lines),
+            None => return None,
+        };
+        made(state, lack, weight)
+    };
+    let states = files.iter().enumerate();
+    let mut found: Vec<Missing> = states
+        .filter_map(|(index, state)| of(index, state.as_ref()?))
+        .collect();
+    found.sort_by(|one, other| {
+        let by_weight = other.weight.samples.cmp(&one.weight.samples);
+        by_weight.then_with(|| one.file.cmp(&other.file))
+    });
+    found
+}
+
+/// What to say of a file; none if it is none that anybody could have.
+fn made(state: &FileState, lack: Lack, weight: Weight) -> Option<Missing> {
+    let wanted = &state.wanted;
+    // Memory that is no file ([heap], //anon) has no names to miss, the remap range no lines.
+    let path = wanted.path.as_os_str().as_encoded_bytes();
+    if !path.starts_with(b"/") || path.starts_with(b"//") || wanted.kind == ImageKind::Remap {
+        return None;
+    }
+    let build_id = hex(&wanted.build_id);
+    Some(Missing {
+        fetch: fetch(&wanted.path, &build_id, wanted.kind, lack),
+        file: wanted.path.clone(),
+        build_id,
+        lack,
+        why: state.problem.clone().unwrap_or_default(),
+        weight,
+    })
+}
+
+/// Where the partitions of an Android device are mounted.
+const ANDROID: [&str; 8] = [
+    "/system",
+    "/system_ext",
+    "/apex",
+    "/vendor",
+    "/product",
+    "/odm",
+    "/data/app",
+    "/data/data",
+];
+
+/// Of Debian's packages with debug information only libc's has a name that follows from the file's.
+const LIBC: [&str; 5] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+];
+
+/// How to get a file, or its debug information.
+fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String> {
+    let mut ways = Vec::new();
+    let shown = path.display();
+    if kind != ImageKind::Elf {
+        if lack == Lack::Lines {
+            ways.push(
+                "compile the app with its line numbers: -keepattributes SourceFile,LineNumberTable for R8"
+                    .to_owned(),
+            );
+        }
+        return ways;
+    }
+    let android = ANDROID.iter().any(|root| path.starts_with(root));
+    if lack == Lack::File {
+        ways.push(if android {
+            format!("adb pull {shown} DIR; varid report --symbols DIR")
+        } else {
+            format!("copy {shown} from where it was recorded to DIR; varid report --symbols DIR")
+        });
+    }
+    if android {
+        if lack != Lack::File {
+            ways.push(
+                "the library of the same build before it was stripped, in DIR; varid report --symbols DIR"
+                    .to_owned(),
+            );
+        }
+        return ways;
+    }
+    let is_libc = path
+        .file_name()
+        .is_some_and(|name| LIBC.iter().any(|libc| name == *libc));
+    if lack != Lack::File && is_libc && Path::new("/etc/debian_version").exists() {
+        ways.push("apt install libc6-dbg".to_owned());
+    }
+    if !build_id.is_empty() {
+        let what = if lack == Lack::File {
+            "executable"
+        } else {
+            "debuginfo"
+        };
+        ways.push(format!("debuginfod-find {what} {build_id}"));
+    }
+    ways
+}

@@ -1,0 +1,20 @@
+//! Where do names come from, and how many of them are wanted?
+
+use std::path::PathBuf;
+
+/// Where names and lines come from. The default is the recorded files where they were, on the
+/// machine that they were recorded on, and functions without lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// A folder with the recorded machine's file system.
+    pub symfs: Option<PathBuf>,
+    /// Folders with the recorded machine's files, with or without debug information, found by
+    /// build-id.
+    pub symbols: Vec<PathBuf>,
+    /// What R8 or ProGuard called the app's methods.
+    pub mapping: Option<PathBuf>,
+    /// Whether functions that were compiled into their callers are frames of their own.
+    pub inlined: bool,
+    /// Whether every place has its line.
+    pub lines: bool,
+}
