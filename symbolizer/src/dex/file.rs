@@ -156,6 +156,15 @@ impl<'a> DexFile<'a> {
         self.header.data.saturating_add(offset as usize)
     }
 
+    /// The descriptor of type `index`: `Lorg/example/Balls;`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Dex`] if there is no such type or its name is broken.
+    pub fn type_descriptor(&self, index: u32) -> Result<String> {
+        let at = self.header.types.at(index)?;
+        self.string(u32_at(&self.data, at, "descriptor_idx")?)
+    }
+
     /// Number of classes defined.
     pub(super) fn class_count(&self) -> u32 {
         self.header.classes.count()
@@ -210,16 +219,44 @@ impl<'a> DexFile<'a> {
         Ok(mutf8::decode(text.get(..end).unwrap_or_default()))
     }
 
-    /// The descriptor of type `index`.
-    pub(super) fn descriptor(&self, index: u32) -> Result<String> {
-        let at = self.header.types.at(index)?;
-        self.string(u32_at(&self.data, at, "descriptor_idx")?)
+    /// Field `index` as dexdump writes it: `Lorg/example/Balls;.x:D`.
+    pub(super) fn field_reference(&self, index: u32) -> Result<String> {
+        let at = self.header.fields.at(index)?;
+        let class = u16_at(&self.data, at, "class_idx")?;
+        let kind = u16_at(&self.data, at.saturating_add(2), "type_idx")?;
+        let name = u32_at(&self.data, at.saturating_add(4), "name_idx")?;
+        Ok(format!(
+            "{}.{}:{}",
+            self.type_descriptor(class.into())?,
+            self.string(name)?,
+            self.type_descriptor(kind.into())?
+        ))
+    }
+
+    /// Method `index` as dexdump writes it: `Lorg/example/Balls;.draw:(I)V`.
+    pub(super) fn method_reference(&self, index: u32) -> Result<String> {
+        let method = self.method_item(index)?;
+        Ok(format!(
+            "{}.{}:{}",
+            self.type_descriptor(method.class.into())?,
+            self.string(method.name)?,
+            self.prototype(method.proto.into())?
+        ))
+    }
+
+    /// Prototype `index` as dex writes it: `(I[J)V`.
+    pub(super) fn prototype(&self, index: u32) -> Result<String> {
+        let mut text = String::from("(");
+        self.parameter_descriptors(index, |descriptor| text.push_str(&descriptor))?;
+        text.push(')');
+        text.push_str(&self.return_descriptor(index)?);
+        Ok(text)
     }
 
     /// The descriptor of prototype `index`'s return type.
     pub(super) fn return_descriptor(&self, index: u32) -> Result<String> {
         let at = self.header.protos.at(index)?;
-        self.descriptor(u32_at(&self.data, at.saturating_add(4), "return_type_idx")?)
+        self.type_descriptor(u32_at(&self.data, at.saturating_add(4), "return_type_idx")?)
     }
 
     /// Calls `take` with the descriptor of each of prototype `index`'s parameters.
@@ -245,7 +282,7 @@ impl<'a> DexFile<'a> {
             let at = list
                 .saturating_add(4)
                 .saturating_add(parameter.saturating_mul(2));
-            let descriptor = self.descriptor(u16_at(&self.data, at, "type_item")?.into())?;
+            let descriptor = self.type_descriptor(u16_at(&self.data, at, "type_item")?.into())?;
             total = total.saturating_add(descriptor.len());
             if total > MAX_NAME {
                 return Err(bad(

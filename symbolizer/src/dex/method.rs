@@ -37,7 +37,7 @@ impl<'d> MethodId<'d> {
     /// # Errors
     /// [`crate::Error::Dex`] if the name is broken; so in all that follow.
     pub fn class_name(&self) -> Result<String> {
-        let descriptor = self.dex.descriptor(self.item.class.into())?;
+        let descriptor = self.dex.type_descriptor(self.item.class.into())?;
         Ok(match descriptor.starts_with('[') {
             true => type_name(&descriptor),
             false => class_name(&descriptor),
@@ -79,14 +79,7 @@ impl<'d> MethodId<'d> {
     /// # Errors
     /// [`crate::Error::Dex`] if a name is broken.
     pub fn descriptor(&self) -> Result<String> {
-        let mut text = String::from("(");
-        self.dex
-            .parameter_descriptors(self.item.proto.into(), |descriptor| {
-                text.push_str(&descriptor);
-            })?;
-        text.push(')');
-        text.push_str(&self.dex.return_descriptor(self.item.proto.into())?);
-        Ok(text)
+        self.dex.prototype(self.item.proto.into())
     }
 
     /// The whole signature as dex tools write it: `Lorg/example/Balls;->draw(I)V`.
@@ -96,7 +89,7 @@ impl<'d> MethodId<'d> {
     pub fn signature(&self) -> Result<String> {
         Ok(format!(
             "{}->{}{}",
-            self.dex.descriptor(self.item.class.into())?,
+            self.dex.type_descriptor(self.item.class.into())?,
             self.name()?,
             self.descriptor()?
         ))

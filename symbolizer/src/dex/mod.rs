@@ -19,6 +19,7 @@
 //! ```
 
 mod code;
+mod disasm;
 mod file;
 mod header;
 mod index;
@@ -26,14 +27,20 @@ mod lines;
 mod method;
 mod mutf8;
 mod names;
+mod opcodes;
+mod printf;
 mod read;
+mod tries;
 
 pub use code::CodeItem;
+pub use disasm::{Instruction, Instructions};
 pub use file::DexFile;
 pub use index::{MethodCode, MethodIndex};
 pub use lines::{LineRow, LineTable};
 pub use method::{Method, MethodId, Methods};
 pub use names::{class_name, type_name};
+pub use opcodes::Dialect;
+pub use tries::{CatchHandler, TryRange};
 
 /// The longest name that is made, in bytes: what a class file can hold in one constant.
 pub const MAX_NAME: usize = 65_535;
