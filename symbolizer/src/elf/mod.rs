@@ -1,17 +1,27 @@
-//! Which function is at this address of a library?
+//! Which functions and which source line are at this address of a library?
 //!
 //! Symbols come from `.symtab` and `.dynsym`; where a library has been stripped, the
 //! functions without a name are told apart by `.eh_frame`: each is one row,
 //! `libart.so+0x7b2d80`, and never takes the name of an exported neighbour.
 //!
+//! Which source lines are there, and which functions were inlined, [`ElfSource`] answers; it
+//! finds debug information that is kept apart in [`DebugFiles`].
+//!
 //! Addresses are those the file itself uses (ELF virtual addresses).
 //! [`ElfSymbols::vaddr`] makes one of an offset in the file.
 
+mod crc;
+mod debug_files;
 mod demangle;
+mod dwarf;
 mod functions;
+mod image;
 mod load;
 mod ranges;
+mod source;
 mod symbols;
 
+pub use debug_files::{DebugFiles, MissingDebug};
 pub use demangle::demangle;
+pub use source::ElfSource;
 pub use symbols::{ElfSymbols, Origin, Symbol};

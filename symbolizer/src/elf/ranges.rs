@@ -17,16 +17,24 @@ struct Part<T> {
 impl<T: Copy> Ranges<T> {
     /// Flattens `(start, end, value)`, which is sorted by start; of ranges with the same start the first one counts.
     pub(super) fn new(sorted: impl IntoIterator<Item = (u64, u64, T)>) -> Self {
+        let mut last_start = None;
+        Self::nested(
+            sorted
+                .into_iter()
+                .filter(|&(start, end, _)| end > start && last_start.replace(start) != Some(start)),
+        )
+    }
+
+    /// Flattens `(start, end, value)`, which is sorted by start, the outer of two with the same start first.
+    pub(super) fn nested(sorted: impl IntoIterator<Item = (u64, u64, T)>) -> Self {
         let mut parts: Vec<Part<T>> = Vec::new();
         // Ranges that are open at the place reached, innermost last.
         let mut open: Vec<(u64, T)> = Vec::new();
         let mut at = 0u64;
-        let mut last_start = None;
         for (start, end, value) in sorted {
-            if end <= start || last_start == Some(start) {
+            if end <= start {
                 continue;
             }
-            last_start = Some(start);
             Self::advance(&mut parts, &mut open, at, start);
             at = start;
             open.push((end, value));
@@ -34,6 +42,11 @@ impl<T: Copy> Ranges<T> {
         Self::advance(&mut parts, &mut open, at, u64::MAX);
         parts.shrink_to_fit();
         Self { parts }
+    }
+
+    /// The stretches that have a value: start, end.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.parts.iter().map(|part| (part.start, part.end))
     }
 
     /// Writes what the open ranges answer for between `at` and `to`.

@@ -68,13 +68,21 @@ pub struct Symbol<'a> {
     pub origin: Origin,
 }
 
-impl Symbol<'_> {
+impl<'a> Symbol<'a> {
     /// Its name in its own language.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self.origin {
             Origin::Symbol => demangle(&self.raw),
             Origin::Extra | Origin::Unnamed => Cow::Borrowed(&self.raw),
+        }
+    }
+
+    /// As [`Symbol::name`], for as long as the file's symbols are kept.
+    pub(super) fn into_name(self) -> Cow<'a, str> {
+        match self.name() {
+            Cow::Owned(name) => Cow::Owned(name),
+            Cow::Borrowed(_) => self.raw,
         }
     }
 }

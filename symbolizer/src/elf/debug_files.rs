@@ -1,0 +1,355 @@
+//! Where is the debug information of a library that has been stripped?
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::crc::crc32;
+use super::image::{Image, c_string};
+
+/// Where distributions put debug files.
+const SYSTEM_ROOT: &str = "/usr/lib/debug";
+
+/// How many files and folders of a symbol folder are looked at.
+const MAX_FILES: usize = 1_000_000;
+
+/// How deep folders in a symbol folder may lie.
+const MAX_DEPTH: usize = 32;
+
+/// Where separate debug files are looked for: in this order, what was added first first.
+///
+/// 1. roots, as gdb's debug-file-directory: `ROOT/.build-id/ab/cdef.debug`, and the name that
+///    the library's `.gnu_debuglink` has, whose checksum must agree;
+/// 2. symbol folders: trees in which any file may be the library's unstripped copy or its
+///    debug file;
+/// 3. debuginfod servers, by `debuginfod-find`, which shares gdb's and perf's cache.
+///
+/// A file with another build-id than the library's is never taken. Copies share what they have
+/// found and missed.
+#[derive(Debug, Clone, Default)]
+pub struct DebugFiles(Arc<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    roots: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    servers: bool,
+    /// What the symbol folders hold, by build-id: read when first needed.
+    by_build_id: OnceLock<HashMap<Vec<u8>, PathBuf>>,
+    missing: Mutex<Vec<MissingDebug>>,
+}
+
+/// Debug information that was looked for and not found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MissingDebug {
+    /// The library, or the file that another one's debug information refers to.
+    pub file: String,
+    /// Its build-id in hexadecimal digits; none if it has none.
+    pub build_id: Option<String>,
+    /// Why it was not to be had, if there is more to say than that it was nowhere.
+    pub reason: Option<String>,
+}
+
+impl fmt::Display for MissingDebug {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            build_id,
+            reason,
+        } = self;
+        match build_id {
+            Some(id) => write!(out, "{file}: no debug information for build-id {id}")?,
+            None => write!(
+                out,
+                "{file}: no debug information, nor a build-id to find it by"
+            )?,
+        }
+        match reason {
+            Some(reason) => write!(out, ": {reason}"),
+            None => write!(
+                out,
+                ": install its debug package, add a folder with its unstripped copy, or set DEBUGINFOD_URLS"
+            ),
+        }
+    }
+}
+
+impl DebugFiles {
+    /// Looks nowhere: a library has what it holds itself.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Looks where the system's debuggers do: `/usr/lib/debug`, and debuginfod's servers
+    /// where the environment variable DEBUGINFOD_URLS names some.
+    #[must_use]
+    pub fn system() -> Self {
+        let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
+        Self::none().with_root(SYSTEM_ROOT).with_servers(servers)
+    }
+
+    /// Looks into a root, too.
+    #[must_use]
+    pub fn with_root(self, root: impl Into<PathBuf>) -> Self {
+        self.changed(|places| places.roots.push(root.into()))
+    }
+
+    /// Looks into a symbol folder, too.
+    #[must_use]
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.changed(|places| places.folders.push(folder.into()))
+    }
+
+    /// Asks the debuginfod servers that DEBUGINFOD_URLS names, or does not.
+    #[must_use]
+    pub fn with_servers(self, ask: bool) -> Self {
+        self.changed(|places| places.servers = ask)
+    }
+
+    /// The file of the symbol folders that has this build-id: where the library itself is
+    /// not at hand, its unstripped copy does as well.
+    #[must_use]
+    pub fn file_with(&self, build_id: &[u8]) -> Option<&Path> {
+        self.0
+            .by_build_id
+            .get_or_init(|| index(&self.0.folders))
+            .get(build_id)
+            .map(PathBuf::as_path)
+    }
+
+    /// What has been looked for so far and not found.
+    #[must_use]
+    pub fn missing(&self) -> Vec<MissingDebug> {
+        self.0
+            .missing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn changed(self, change: impl FnOnce(&mut Places)) -> Self {
+        let mut places = Places {
+            roots: self.0.roots.clone(),
+            folders: self.0.folders.clone(),
+            servers: self.0.servers,
+            ..Places::default()
+        };
+        change(&mut places);
+        Self(Arc::new(places))
+    }
+
+    /// The file with the debug information of `library`, which has none itself.
+    pub(super) fn of(&self, library: &Image<'_>) -> Option<Image<'static>> {
+        let path = Path::new(&library.name);
+        let by_id = library.build_id.as_deref().and_then(|id| self.by_id(id));
+        let found = by_id.or_else(|| self.by_link(library, path));
+        self.or_servers(found, &library.name, library.build_id.as_deref())
+    }
+
+    /// The file with the parts that `debug` shares with others, if it says that there is one.
+    pub(super) fn shared_by(&self, debug: &Image<'_>) -> Option<Image<'static>> {
+        let link = debug.bytes_of(".gnu_debugaltlink").ok()?;
+        let name = c_string(&link);
+        let build_id = link.get(name.len().checked_add(1)?..)?;
+        let name = String::from_utf8_lossy(name).into_owned();
+        let path = beside(&debug.name).join(&name);
+        let found = with_id(&path, build_id).or_else(|| self.by_id(build_id));
+        self.or_servers(found, &name, Some(build_id))
+    }
+
+    /// Candidates for the file that `name` says holds a unit's functions.
+    pub(super) fn split(&self, library: &str, name: &Path) -> Vec<PathBuf> {
+        let mut candidates = vec![name.to_owned()];
+        if let Some(file) = name.file_name() {
+            candidates.push(beside(library).join(file));
+            candidates.extend(self.0.folders.iter().map(|folder| folder.join(file)));
+        }
+        candidates
+    }
+
+    /// Notes that something is not to be had.
+    pub(super) fn miss(&self, file: &str, build_id: Option<&[u8]>, reason: Option<String>) {
+        let missing = MissingDebug {
+            file: file.to_owned(),
+            build_id: build_id.map(hex),
+            reason,
+        };
+        let mut all = self
+            .0
+            .missing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !all.contains(&missing) {
+            all.push(missing);
+        }
+    }
+
+    /// Looks up a build-id in the roots and the symbol folders.
+    fn by_id(&self, build_id: &[u8]) -> Option<Image<'static>> {
+        let digits = hex(build_id);
+        let (folder, file) = digits.split_at_checked(2)?;
+        self.0
+            .roots
+            .iter()
+            .find_map(|root| {
+                let path = root.join(".build-id").join(folder).join(file);
+                with_id(&path.with_extension("debug"), build_id)
+            })
+            .or_else(|| with_id(self.file_with(build_id)?, build_id))
+            .filter(has_debug)
+    }
+
+    /// Looks for the file that the library's `.gnu_debuglink` names.
+    fn by_link(&self, library: &Image<'_>, path: &Path) -> Option<Image<'static>> {
+        let link = library.bytes_of(".gnu_debuglink").ok()?;
+        let name = c_string(&link);
+        let at = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
+        let sum = library.order().u32(&link, at)?;
+        // A name, not a path: nothing outside of the folders is asked for.
+        let name = Path::new(std::str::from_utf8(name).ok()?).file_name()?;
+        let folder = fs::canonicalize(path).ok()?.parent()?.to_owned();
+        let inside = folder.strip_prefix("/").ok()?;
+        let mut candidates = vec![folder.join(name), folder.join(".debug").join(name)];
+        candidates.extend(self.0.roots.iter().map(|root| root.join(inside).join(name)));
+        candidates.into_iter().find_map(|path| {
+            let file = regular(&path)?;
+            (crc32(&file)? == sum).then_some(())?;
+            let image = Image::from_file(file, path.to_str()?).ok()?;
+            let other = image.build_id.is_some() && image.build_id != library.build_id;
+            (!other && has_debug(&image)).then_some(image)
+        })
+    }
+
+    /// Asks the servers for what has not been found, and notes it if they have not got it either.
+    fn or_servers(
+        &self,
+        found: Option<Image<'static>>,
+        file: &str,
+        build_id: Option<&[u8]>,
+    ) -> Option<Image<'static>> {
+        if found.is_some() {
+            return found;
+        }
+        let asked = match build_id {
+            Some(id) if self.0.servers => fetch(id),
+            _ => Err(None),
+        };
+        match asked {
+            Ok(image) => Some(image),
+            Err(reason) => {
+                self.miss(file, build_id, reason);
+                None
+            }
+        }
+    }
+}
+
+/// Whether a file has debug information.
+pub(super) fn has_debug(image: &Image<'_>) -> bool {
+    image
+        .section(".debug_info")
+        .is_some_and(|section| section.kind != object::elf::SHT_NOBITS)
+}
+
+/// Opens a regular file: nothing else, as a pipe would block.
+fn regular(path: &Path) -> Option<File> {
+    fs::metadata(path).ok()?.is_file().then_some(())?;
+    File::open(path).ok()
+}
+
+/// Opens an ELF file.
+pub(super) fn open(path: &Path) -> Option<Image<'static>> {
+    Image::from_file(regular(path)?, path.to_str()?).ok()
+}
+
+/// Opens an ELF file if it has this build-id.
+fn with_id(path: &Path, build_id: &[u8]) -> Option<Image<'static>> {
+    open(path).filter(|image| image.build_id.as_deref() == Some(build_id))
+}
+
+/// The folder that a file is in.
+fn beside(file: &str) -> PathBuf {
+    fs::canonicalize(file)
+        .ok()
+        .and_then(|path| path.parent().map(Path::to_owned))
+        .unwrap_or_default()
+}
+
+/// Has `debuginfod-find` fetch a debug file; why it could not, if there is more to say than
+/// that no server has it.
+fn fetch(build_id: &[u8]) -> Result<Image<'static>, Option<String>> {
+    let output = Command::new("debuginfod-find")
+        .args(["debuginfo", &hex(build_id)])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| {
+            Some(match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    "DEBUGINFOD_URLS is set, but there is no debuginfod-find: install the package \
+                     debuginfod (elfutils-debuginfod-client, debuginfod-client)"
+                        .to_owned()
+                }
+                _ => format!("cannot run debuginfod-find: {error}"),
+            })
+        })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Some(format!("debuginfod-find: {}", said.trim())));
+    }
+    let path = String::from_utf8_lossy(&output.stdout);
+    with_id(Path::new(path.trim_end()), build_id).ok_or(Some(
+        "debuginfod-find gave a file with another build-id".to_owned(),
+    ))
+}
+
+/// Which build-ids the files in these folders have. Of several with the same one, one with debug
+/// information counts.
+fn index(folders: &[PathBuf]) -> HashMap<Vec<u8>, PathBuf> {
+    let mut found: HashMap<Vec<u8>, (bool, PathBuf)> = HashMap::new();
+    let mut open_folders: Vec<(usize, PathBuf)> = folders
+        .iter()
+        .rev()
+        .map(|folder| (0, folder.clone()))
+        .collect();
+    let mut left = MAX_FILES;
+    while let Some((depth, folder)) = open_folders.pop() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .take(left)
+            .collect();
+        left = left.saturating_sub(entries.len());
+        entries.sort();
+        for path in entries {
+            let Ok(kind) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            if kind.is_dir() && depth < MAX_DEPTH {
+                open_folders.push((depth.saturating_add(1), path));
+            } else if let Some(image) = open(&path)
+                && let Some(id) = image.build_id.clone()
+            {
+                let has = has_debug(&image);
+                let better = |(had, _): &(bool, PathBuf)| has && !had;
+                if found.get(&id).is_none_or(better) {
+                    found.insert(id, (has, path));
+                }
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(id, (_, path))| (id, path))
+        .collect()
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,172 @@
+//! Which source line is at an address of a unit?
+
+use gimli::{Dwarf, LineRow, Unit};
+
+use super::Slice;
+use super::budget::Budget;
+
+/// The line table of a unit.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// Sorted by address; a row answers up to the next one, the last one of a sequence has no file.
+    rows: Vec<Row>,
+    files: Vec<Option<Box<str>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    address: u64,
+    file: u32,
+    line: u32,
+}
+
+/// The file of a row that ends a sequence.
+const END: u32 = u32::MAX;
+
+/// The longest path of a source file that is kept, in bytes.
+const MAX_PATH: usize = 4096;
+
+impl Lines {
+    /// Runs the unit's line program; of a broken one, what came before the fault counts.
+    /// `calls` are the files, by number, from which functions were inlined.
+    pub(super) fn read(
+        dwarf: &Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        budget: &Budget,
+        calls: impl Iterator<Item = u32>,
+    ) -> Self {
+        let mut lines = Self::default();
+        let Some(program) = unit.line_program.clone() else {
+            return lines;
+        };
+        let mut sequences: Vec<Vec<Row>> = Vec::new();
+        let mut sequence = Vec::new();
+        let mut rows = program.clone().rows();
+        while let Ok(Some((_, row))) = rows.next_row() {
+            if budget.take(1).is_none() {
+                break;
+            }
+            push(&mut sequence, row);
+            if row.end_sequence() {
+                sequences.push(std::mem::take(&mut sequence));
+            }
+        }
+        sequences.retain(|rows| {
+            let bounds = rows.first().zip(rows.last());
+            // A linker that dropped a function leaves its lines at zero.
+            bounds.is_some_and(|(first, last)| first.address != 0 && first.address < last.address)
+        });
+        sequences.sort_by_key(|rows| rows.first().map(|row| row.address));
+        lines.rows.reserve(sequences.iter().map(Vec::len).sum());
+        for rows in sequences {
+            let reached = lines.rows.last().map_or(0, |row| row.address);
+            lines
+                .rows
+                .extend(rows.into_iter().filter(|row| row.address >= reached));
+        }
+        lines.name_files(dwarf, unit, program.header(), calls);
+        lines
+    }
+
+    /// Keeps the paths of the files that are referred to.
+    fn name_files(
+        &mut self,
+        dwarf: &Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        header: &gimli::LineProgramHeader<Slice<'_>>,
+        calls: impl Iterator<Item = u32>,
+    ) {
+        let known = header.file_names().len().saturating_add(1);
+        self.files.resize(known, None);
+        for file in self.rows.iter().map(|row| row.file).chain(calls) {
+            if let Some(slot) = self.files.get_mut(file as usize)
+                && slot.is_none()
+            {
+                *slot = path(dwarf, unit, header, file).map(String::into_boxed_str);
+            }
+        }
+    }
+
+    /// The path of the file of that number, and the line; none if the compiler gave none.
+    pub(super) fn location(&self, file: u32, line: u32) -> Option<crate::Location<'_>> {
+        let file = self.files.get(file as usize)?.as_deref()?;
+        (line > 0).then_some(crate::Location {
+            file: file.into(),
+            line,
+        })
+    }
+
+    /// The line at `address`.
+    pub(super) fn find(&self, address: u64) -> Option<crate::Location<'_>> {
+        let after = self.rows.partition_point(|row| row.address <= address);
+        let row = self.rows.get(after.checked_sub(1)?)?;
+        self.location(row.file, row.line)
+    }
+
+    /// The addresses that have lines: start, end of each stretch.
+    pub(super) fn ranges(&self) -> Vec<(u64, u64)> {
+        self.rows
+            .chunk_by(|row, _| row.file != END)
+            .filter_map(|rows| Some((rows.first()?.address, rows.last()?.address)))
+            .collect()
+    }
+}
+
+/// Adds a row: of several at one address the last one counts, one that says the same as the
+/// one before adds nothing.
+fn push(sequence: &mut Vec<Row>, row: &LineRow) {
+    let row = Row {
+        address: row.address(),
+        file: match row.end_sequence() {
+            true => END,
+            false => u32::try_from(row.file_index()).unwrap_or(END - 1),
+        },
+        line: row
+            .line()
+            .and_then(|line| u32::try_from(line.get()).ok())
+            .unwrap_or_default(),
+    };
+    if let Some(last) = sequence.last_mut() {
+        if last.address == row.address && row.file != END {
+            *last = row;
+            return;
+        }
+        if (last.file, last.line) == (row.file, row.line) {
+            return;
+        }
+    }
+    sequence.push(row);
+}
+
+/// The path of the file of that number: the unit's folder, the file's folder, its name, as far
+/// as each is relative.
+fn path(
+    dwarf: &Dwarf<Slice<'_>>,
+    unit: &Unit<Slice<'_>>,
+    header: &gimli::LineProgramHeader<Slice<'_>>,
+    file: u32,
+) -> Option<String> {
+    let text = |value| -> Option<String> {
+        let text = dwarf.attr_string(unit, value).ok()?;
+        let text = text.slice().get(..MAX_PATH).unwrap_or(text.slice());
+        Some(String::from_utf8_lossy(text).into_owned())
+    };
+    let file = header.file(file.into())?;
+    let mut path = text(file.path_name())?;
+    // From version 5 on folder 0 is the unit's and written out.
+    let folder = (file.directory_index() != 0 || header.version() >= 5)
+        .then(|| file.directory(header))
+        .flatten()
+        .and_then(text);
+    let unit_folder = unit
+        .comp_dir
+        .map(|folder| String::from_utf8_lossy(folder.slice()).into_owned());
+    for folder in [folder, unit_folder].into_iter().flatten() {
+        if path.starts_with('/') || folder.is_empty() {
+            continue;
+        }
+        let separator = if folder.ends_with('/') { "" } else { "/" };
+        path = format!("{folder}{separator}{path}");
+    }
+    Some(path)
+}

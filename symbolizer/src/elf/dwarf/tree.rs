@@ -1,0 +1,170 @@
+//! Which functions does a unit have, and which are inlined into which?
+
+use gimli::{AttributeValue, Dwarf, Unit};
+
+use super::Slice;
+use super::budget::Budget;
+use super::names::{Called, Namer};
+
+/// A function, or an inlined copy of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Function {
+    /// Its name's index.
+    pub(super) name: u32,
+    /// Where it was inlined; none if it is a function of its own.
+    pub(super) call: Option<Call>,
+}
+
+/// Where a function was inlined.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    /// The function that it was inlined into: an index smaller than its own.
+    pub(super) into: u32,
+    pub(super) file: u32,
+    pub(super) line: u32,
+}
+
+impl Function {
+    pub(super) fn call_file(&self) -> Option<u32> {
+        self.call.map(|call| call.file)
+    }
+}
+
+/// The functions of a unit, each after the one that it is inlined into.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) functions: Vec<Function>,
+    /// Start, end, function.
+    pub(super) ranges: Vec<(u64, u64, u32)>,
+}
+
+/// What an entry says of a function's addresses, caller and name.
+#[derive(Default)]
+struct Attributes<'d> {
+    low: Option<AttributeValue<Slice<'d>>>,
+    high: Option<AttributeValue<Slice<'d>>>,
+    ranges: Option<AttributeValue<Slice<'d>>>,
+    file: u32,
+    line: u32,
+    called: Called<'d>,
+}
+
+impl Tree {
+    /// Walks the unit's entries; of a broken unit, what came before the fault counts.
+    pub(super) fn read<'d>(
+        dwarf: &Dwarf<Slice<'d>>,
+        unit: &Unit<Slice<'d>>,
+        namer: &mut Namer<'_, 'd>,
+        budget: &Budget,
+    ) -> Self {
+        let mut tree = Self::default();
+        // A fault ends the walk.
+        let _ = tree.walk(dwarf, unit, namer, budget);
+        tree
+    }
+
+    fn walk<'d>(
+        &mut self,
+        dwarf: &Dwarf<Slice<'d>>,
+        unit: &Unit<Slice<'d>>,
+        namer: &mut Namer<'_, 'd>,
+        budget: &Budget,
+    ) -> Option<()> {
+        let mut entries = unit.entries_raw(None).ok()?;
+        // The functions that are open at the place reached: depth, index.
+        let mut open: Vec<(isize, u32)> = Vec::new();
+        while !entries.is_empty() {
+            let depth = entries.next_depth();
+            let Some(abbreviation) = entries.read_abbreviation().ok()? else {
+                continue;
+            };
+            open.truncate(open.partition_point(|&(outer, _)| outer < depth));
+            let inlined = abbreviation.tag() == gimli::DW_TAG_inlined_subroutine;
+            if !inlined && abbreviation.tag() != gimli::DW_TAG_subprogram {
+                entries.skip_attributes(abbreviation.attributes()).ok()?;
+                continue;
+            }
+            let mut has = Attributes::default();
+            for &specification in abbreviation.attributes() {
+                let attribute = entries.read_attribute(specification).ok()?;
+                match attribute.name() {
+                    gimli::DW_AT_low_pc => has.low = Some(attribute.value()),
+                    gimli::DW_AT_high_pc => has.high = Some(attribute.value()),
+                    gimli::DW_AT_ranges => has.ranges = Some(attribute.value()),
+                    gimli::DW_AT_call_file => has.file = small(&attribute),
+                    gimli::DW_AT_call_line => has.line = small(&attribute),
+                    _ => has.called.see(&attribute),
+                }
+            }
+            let into = open.last().map(|&(_, function)| function);
+            if inlined && into.is_none() {
+                continue;
+            }
+            let index = u32::try_from(self.functions.len()).ok()?;
+            let before = self.ranges.len();
+            self.add_ranges(dwarf, unit, &has, index, budget)?;
+            if self.ranges.len() == before {
+                // A declaration, or the abstract function that copies refer to.
+                continue;
+            }
+            self.functions.push(Function {
+                name: namer.index(&has.called)?,
+                call: into.filter(|_| inlined).map(|into| Call {
+                    into,
+                    file: has.file,
+                    line: has.line,
+                }),
+            });
+            open.push((depth, index));
+        }
+        Some(())
+    }
+
+    fn add_ranges<'d>(
+        &mut self,
+        dwarf: &Dwarf<Slice<'d>>,
+        unit: &Unit<Slice<'d>>,
+        has: &Attributes<'d>,
+        function: u32,
+        budget: &Budget,
+    ) -> Option<()> {
+        let mut add = |start: u64, end: u64| {
+            // A linker that dropped a function leaves it at zero.
+            if start != 0 && start < end {
+                self.ranges.push((start, end, function));
+            }
+        };
+        if let Some(list) = has.ranges.clone() {
+            let Ok(Some(mut list)) = dwarf.attr_ranges(unit, list) else {
+                return Some(());
+            };
+            while let Ok(Some(range)) = list.next() {
+                budget.take(1)?;
+                add(range.begin, range.end);
+            }
+        } else if let (Some(low), Some(high)) = (has.low.clone(), has.high.clone())
+            && let Ok(Some(start)) = dwarf.attr_address(unit, low)
+        {
+            match high.udata_value() {
+                Some(size) => add(start, start.saturating_add(size)),
+                None => {
+                    if let Ok(Some(end)) = dwarf.attr_address(unit, high) {
+                        add(start, end);
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// A number that a source file has: of a line, or of the file itself.
+fn small(attribute: &gimli::Attribute<Slice<'_>>) -> u32 {
+    match attribute.value() {
+        AttributeValue::FileIndex(file) => u32::try_from(file).ok(),
+        _ => attribute
+            .udata_value()
+            .and_then(|number| u32::try_from(number).ok()),
+    }
+    .unwrap_or_default()
+}
