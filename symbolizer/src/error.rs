@@ -40,6 +40,16 @@ pub enum Error {
          or set kernel.kptr_restrict to 0"
     )]
     KernelHidden,
+    /// What a program says about the code that it makes breaks its format.
+    #[error("{what}, at {offset:#x}: {problem}")]
+    Jit {
+        /// What was being read: a jitdump file, the GDB JIT interface.
+        what: &'static str,
+        /// Offset in the file, or address in the process.
+        offset: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A substitute ELF file cannot be made from what was given.
     #[error("substitute ELF file: {problem}")]
     Substitute {
@@ -62,10 +72,6 @@ impl Error {
     /// For `map_err` on what touches the file system.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io {
-            path,
-            doing,
-            source,
-        }
+        move |source| Self::Io { path, doing, source }
     }
 }

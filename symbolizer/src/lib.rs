@@ -5,6 +5,7 @@
 //! | which method is at this offset of a dex file, what is method 17 called | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
 //! | which function is at this address of the kernel | [`kernel`] |
+//! | which function did a program make while it ran | [`jit`] |
 //! | how do perf, gdb and addr2line learn a method's name | [`substitute`] |
 //!
 //! Everything here is a pure function of bytes, except the functions that take a
@@ -26,6 +27,7 @@ pub mod dex;
 pub mod elf;
 mod error;
 mod frame;
+pub mod jit;
 pub mod kernel;
 pub mod substitute;
 

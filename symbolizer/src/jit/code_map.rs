@@ -1,0 +1,288 @@
+//! Which function was at this address at this time?
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::{Frame, Location};
+
+/// Functions that a map takes in; a V8 that runs for days makes some 100,000.
+const MAX_CODES: usize = 1 << 20;
+/// Functions that are looked at in one look-up; a place that has been reused more often is
+/// not named.
+const MAX_VERSIONS: usize = 1 << 10;
+
+/// A function that a program made while it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// Its name as its producer says it.
+    pub name: String,
+    /// Its source lines by ascending address; empty if they are not known.
+    pub lines: Vec<CodeLine>,
+    /// When it was put there, in nanoseconds of the producer's clock (CLOCK_MONOTONIC as a
+    /// rule); 0: it has been there for as long as anybody knows.
+    pub from: u64,
+    /// When it was freed or moved away; `u64::MAX`: not yet.
+    pub until: u64,
+}
+
+/// Where a source line's code starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeLine {
+    /// First address.
+    pub address: u64,
+    /// The file, as the producer says it.
+    pub file: Arc<str>,
+    /// Its line, from 1.
+    pub line: u32,
+}
+
+impl Code {
+    /// A function at `range` since `from`.
+    #[must_use]
+    pub fn new(range: Range<u64>, name: impl Into<String>, from: u64) -> Self {
+        Self { range, name: name.into(), lines: Vec::new(), from, until: u64::MAX }
+    }
+
+    /// What is at an address of it.
+    #[must_use]
+    pub fn frame(&self, address: u64) -> Frame<'_> {
+        let after = self.lines.partition_point(|line| line.address <= address);
+        let line = after.checked_sub(1).and_then(|last| self.lines.get(last));
+        Frame {
+            function: self.name.as_str().into(),
+            location: line.map(|line| Location { file: line.file.as_ref().into(), line: line.line }),
+        }
+    }
+}
+
+/// Code by address and time: of those that hold an address, the one that came last counts.
+#[derive(Debug, Clone, Default)]
+pub struct CodeMap {
+    codes: Vec<Code>,
+    /// Size class (its longest size is 2^class - 1), first address, index in `codes`.
+    by_start: BTreeSet<(u32, u64, usize)>,
+}
+
+impl CodeMap {
+    /// Takes in a function whose time is known; false: there are too many already, or it is empty.
+    pub fn load(&mut self, code: Code) -> bool {
+        let Some(class) = class_of(&code.range).filter(|_| self.codes.len() < MAX_CODES) else {
+            return false;
+        };
+        self.by_start.insert((class, code.range.start, self.codes.len()));
+        self.codes.push(code);
+        true
+    }
+
+    /// Takes in functions that were seen at `now`, and were not there yet at `before`, when
+    /// their producer was last looked at; their own times do not count. Where they took the
+    /// place of what was known then, that ended at `before`, and they start at `now`: in
+    /// between either may have been there. Others have no rival: they are there from 0 on.
+    ///
+    /// Of those that are new, a later one hides an earlier one. Returns the addresses of those
+    /// that took another's place.
+    pub fn appear(&mut self, codes: impl IntoIterator<Item = Code>, before: u64, now: u64) -> Vec<Range<u64>> {
+        let known = self.codes.len();
+        let mut replaced = Vec::new();
+        for mut code in codes {
+            // There is nothing to be replaced in a map that was empty.
+            let overlapping = match known {
+                0 => Some(Vec::new()),
+                _ => self.overlapping(&code.range),
+            };
+            let Some(mut rivals) = overlapping else {
+                continue;
+            };
+            rivals.retain(|&index| index < known);
+            let again = rivals.iter().any(|&index| {
+                self.codes
+                    .get(index)
+                    .is_some_and(|old| old.range == code.range && old.name == code.name && old.until == u64::MAX)
+            });
+            if again {
+                continue;
+            }
+            (code.from, code.until) = (0, u64::MAX);
+            if !rivals.is_empty() {
+                code.from = now;
+                replaced.push(code.range.clone());
+            }
+            for index in rivals {
+                self.end(index, before);
+            }
+            self.load(code);
+        }
+        replaced
+    }
+
+    /// What started at `start` and is there at `time` ends there and then.
+    pub fn unload(&mut self, start: u64, time: u64) {
+        let at = start..start.saturating_add(1);
+        for index in self.overlapping(&at).unwrap_or_default() {
+            let code = self.codes.get(index);
+            if code.is_some_and(|code| code.range.start == start && code.from <= time) {
+                self.end(index, time);
+            }
+        }
+    }
+
+    /// The function that was at `address` at `time`.
+    #[must_use]
+    pub fn lookup(&self, time: u64, address: u64) -> Option<&Code> {
+        let mut best: Option<(u64, usize)> = None;
+        for index in self.overlapping(&(address..address.checked_add(1)?))? {
+            let code = self.codes.get(index)?;
+            if code.from <= time && time < code.until {
+                best = best.max(Some((code.from, index)));
+            }
+        }
+        self.codes.get(best?.1)
+    }
+
+    /// What was at `address` at `time`: its function and, if that is known, its source line.
+    #[must_use]
+    pub fn frame(&self, time: u64, address: u64) -> Option<Frame<'_>> {
+        Some(self.lookup(time, address)?.frame(address))
+    }
+
+    /// All functions, in the order in which they came.
+    #[must_use]
+    pub fn codes(&self) -> &[Code] {
+        &self.codes
+    }
+
+    /// Whether any of these addresses has ever been a function's.
+    #[must_use]
+    pub fn holds_any(&self, range: &Range<u64>) -> bool {
+        self.overlapping(range).is_none_or(|found| !found.is_empty())
+    }
+
+    fn end(&mut self, index: usize, time: u64) {
+        if let Some(code) = self.codes.get_mut(index) {
+            code.until = code.until.min(time);
+        }
+    }
+
+    /// Those that share an address with `range`, at whatever time; none: too many to look at.
+    fn overlapping(&self, range: &Range<u64>) -> Option<Vec<usize>> {
+        let classes = self.by_start.last().map_or(0, |(class, ..)| *class);
+        let mut found = Vec::new();
+        let mut looked = 0usize;
+        for class in 1..=classes {
+            let longest = u64::MAX >> 64u32.saturating_sub(class).min(63);
+            let first = range.start.saturating_sub(longest);
+            for (.., index) in self.by_start.range((class, first, 0)..(class, range.end, 0)) {
+                looked = looked.saturating_add(1);
+                if looked > MAX_VERSIONS {
+                    return None;
+                }
+                if self.codes.get(*index)?.range.end > range.start {
+                    found.push(*index);
+                }
+            }
+        }
+        Some(found)
+    }
+}
+
+/// The bits that a size takes; none: no size.
+fn class_of(range: &Range<u64>) -> Option<u32> {
+    let size = range.end.checked_sub(range.start)?;
+    Some(64u32.saturating_sub(size.leading_zeros())).filter(|class| *class > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn code(start: u64, end: u64, name: &str, from: u64) -> Code {
+        Code::new(start..end, name, from)
+    }
+
+    fn name(map: &CodeMap, time: u64, address: u64) -> Option<&str> {
+        map.lookup(time, address).map(|code| code.name.as_str())
+    }
+
+    #[test]
+    fn a_name_is_that_of_its_time() {
+        let mut map = CodeMap::default();
+        map.load(code(0x1000, 0x1100, "first", 10));
+        map.load(code(0x1080, 0x1180, "second", 20));
+        map.load(code(0x1000, 0x1010, "third", 30));
+        map.unload(0x1000, 40);
+        assert_eq!(name(&map, 9, 0x1000), None);
+        assert_eq!(name(&map, 10, 0x10ff), Some("first"));
+        assert_eq!(name(&map, 20, 0x10ff), Some("second"));
+        assert_eq!(name(&map, 20, 0x107f), Some("first"));
+        assert_eq!(name(&map, 39, 0x1000), Some("third"));
+        assert_eq!(name(&map, 40, 0x1000), None);
+        assert_eq!(name(&map, 40, 0x1100), Some("second"));
+    }
+
+    #[test]
+    fn nobody_knows_who_was_there_between_two_looks() {
+        let mut map = CodeMap::default();
+        let before_all = [code(0x10, 0x40, "a", 0), code(0x20, 0x30, "in a", 0)];
+        assert_eq!(map.appear(before_all, 0, 100), []);
+        assert_eq!(name(&map, 1, 0x20), Some("in a"));
+        assert_eq!(name(&map, 1, 0x30), Some("a"));
+        let again = [code(0x10, 0x40, "a", 0), code(0x50, 0x60, "new", 0)];
+        assert_eq!(map.appear(again, 100, 200), []);
+        assert_eq!(name(&map, 1, 0x50), Some("new"));
+        assert_eq!(map.appear([code(0x28, 0x38, "b", 0)], 200, 300), std::slice::from_ref(&(0x28..0x38)));
+        assert_eq!(name(&map, 199, 0x28), Some("in a"));
+        assert_eq!(name(&map, 250, 0x28), None);
+        assert_eq!(name(&map, 300, 0x28), Some("b"));
+    }
+
+    #[test]
+    fn lines_start_where_they_say() {
+        let mut spin = code(0x1000, 0x1100, "spin", 0);
+        let file: Arc<str> = "spin.js".into();
+        spin.lines =
+            [(0x1000, 3), (0x1010, 7)].map(|(address, line)| CodeLine { address, file: file.clone(), line }).into();
+        let line = |at| spin.frame(at).location.map(|location| location.line);
+        assert_eq!((line(0xfff), line(0x100f), line(0x1010)), (None, Some(3), Some(7)));
+    }
+
+    #[test]
+    fn absurd_ranges_are_harmless() {
+        let mut map = CodeMap::default();
+        assert!(!map.load(code(5, 5, "empty", 0)));
+        #[expect(clippy::reversed_empty_ranges)]
+        let reversed = Code::new(6..5, "reversed", 0);
+        assert!(!map.load(reversed));
+        assert!(map.load(code(0, u64::MAX, "all", 0)));
+        assert_eq!(name(&map, 0, u64::MAX), None);
+        assert_eq!(name(&map, 0, u64::MAX - 1), Some("all"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_look_up_finds_what_looking_at_all_finds(
+            codes in prop::collection::vec((0u64..300, 1u64..200, 0u64..20, 0u64..20), 0..40),
+            looks in prop::collection::vec((0u64..25, 0u64..600), 40),
+        ) {
+            let mut map = CodeMap::default();
+            for (index, (start, size, from, life)) in codes.iter().enumerate() {
+                let mut code = code(*start, start + size, &index.to_string(), *from);
+                code.until = from + life;
+                prop_assert!(map.load(code));
+            }
+            for (time, address) in looks {
+                let mut expected: Option<(u64, usize)> = None;
+                for (index, code) in map.codes().iter().enumerate() {
+                    if code.range.contains(&address) && code.from <= time && time < code.until {
+                        expected = expected.max(Some((code.from, index)));
+                    }
+                }
+                let expected = expected.map(|(_, index)| index.to_string());
+                prop_assert_eq!(name(&map, time, address), expected.as_deref());
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Which functions does a jitdump file describe?
+//!
+//! The format is `tools/perf/Documentation/jitdump-specification.txt` of the kernel: a header,
+//! then records, each with its size and time, in the byte order of the machine that wrote it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Code, CodeLine, CodeMap, shown};
+use crate::{Error, Frame, Result};
+
+/// `JiTD` as the writing machine wrote it.
+const MAGIC: u32 = 0x4A69_5444;
+/// Its only version.
+const VERSION: u32 = 1;
+/// Flag of the header: times are the machine's own counter, not nanoseconds.
+const ARCH_TIMESTAMP: u64 = 1;
+/// A record's own header: its kind, its size with this, its time.
+const PREFIX: usize = 16;
+
+const CODE_LOAD: u32 = 0;
+const CODE_MOVE: u32 = 1;
+const CODE_DEBUG_INFO: u32 = 2;
+const CODE_CLOSE: u32 = 3;
+
+/// Source lines that wait for their function: the format puts them before it.
+const MAX_WAITING: usize = 1 << 20;
+
+/// A jitdump file as far as it has been read.
+#[derive(Debug, Clone)]
+pub struct JitDump {
+    big_endian: bool,
+    header: usize,
+    flags: u64,
+    pid: u32,
+    map: CodeMap,
+    /// Functions by their producer's number, as they were last loaded or moved.
+    by_index: HashMap<u64, Code>,
+    /// Lines by the address of the function that will be loaded there, and how many.
+    waiting: (HashMap<u64, Vec<CodeLine>>, usize),
+    files: HashMap<String, Arc<str>>,
+    broken: usize,
+    is_closed: bool,
+}
+
+impl JitDump {
+    /// Reads a file's header; [`JitDump::feed`] takes in what follows it.
+    ///
+    /// # Errors
+    /// [`Error::Jit`] if it is no jitdump file of a version that is known.
+    pub fn new(bytes: &[u8]) -> Result<Self> {
+        let magic = bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let big_endian = match magic {
+            Some(MAGIC) => false,
+            Some(magic) if magic.swap_bytes() == MAGIC => true,
+            _ => return Err(wrong(0, "the magic number is not that of a jitdump file")),
+        };
+        let mut read = Read { bytes, big_endian };
+        let (Some(_), Some(version), Some(size)) = (read.u32(), read.u32(), read.u32()) else {
+            return Err(wrong(4, "the header is cut off"));
+        };
+        if version != VERSION {
+            return Err(wrong(4, "a version of the format that is not known"));
+        }
+        let (_machine, _padding, pid) = (read.u32(), read.u32(), read.u32());
+        let (_time, flags) = (read.u64(), read.u64());
+        let (Some(pid), Some(flags)) = (pid, flags) else {
+            return Err(wrong(8, "the header is cut off"));
+        };
+        let size = size as usize;
+        if size < bytes.len().saturating_sub(read.bytes.len()) {
+            return Err(wrong(8, "the header says that it is shorter than it is"));
+        }
+        Ok(Self {
+            big_endian,
+            header: size,
+            flags,
+            pid,
+            map: CodeMap::default(),
+            by_index: HashMap::new(),
+            waiting: (HashMap::new(), 0),
+            files: HashMap::new(),
+            broken: 0,
+            is_closed: false,
+        })
+    }
+
+    /// Reads a file as a whole; a record that is cut off at its end is not read.
+    ///
+    /// # Errors
+    /// [`Error::Jit`] if it is no jitdump file of a version that is known.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut dump = Self::new(bytes)?;
+        dump.feed(bytes.get(dump.header..).unwrap_or_default());
+        Ok(dump)
+    }
+
+    /// Takes in the records that follow the header, or those taken in last. Returns how many
+    /// bytes were read (those of a record that is not whole were not), and the addresses that
+    /// now have another name.
+    pub fn feed(&mut self, bytes: &[u8]) -> (usize, Vec<Range<u64>>) {
+        let (mut rest, mut replaced) = (bytes, Vec::new());
+        while !self.is_closed {
+            let mut read = self.read(rest);
+            let (Some(kind), Some(size), Some(time)) = (read.u32(), read.u32(), read.u64()) else {
+                break;
+            };
+            let size = size as usize;
+            if size < PREFIX {
+                // Where the next one starts is not known any more.
+                self.broken = self.broken.saturating_add(1);
+                self.is_closed = true;
+                break;
+            }
+            let Some((record, after)) = rest.split_at_checked(size) else {
+                break;
+            };
+            let body = self.read(record.get(PREFIX..).unwrap_or_default());
+            match self.record(kind, time, body) {
+                Some(Some(range)) => replaced.push(range),
+                Some(None) => {}
+                None => self.broken = self.broken.saturating_add(1),
+            }
+            rest = after;
+        }
+        (bytes.len().saturating_sub(rest.len()), replaced)
+    }
+
+    /// What is at an address at a time of the file's clock.
+    #[must_use]
+    pub fn lookup(&self, time: u64, address: u64) -> Option<Frame<'_>> {
+        self.map.frame(time, address)
+    }
+
+    /// Its functions.
+    #[must_use]
+    pub const fn map(&self) -> &CodeMap {
+        &self.map
+    }
+
+    /// Bytes of its header: where the first record starts.
+    #[must_use]
+    pub const fn header_size(&self) -> usize {
+        self.header
+    }
+
+    /// The process that wrote it, as that knows itself.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its times are not nanoseconds but counts of the machine's own clock.
+    #[must_use]
+    pub const fn has_machine_times(&self) -> bool {
+        self.flags & ARCH_TIMESTAMP != 0
+    }
+
+    /// How many records contradict themselves.
+    #[must_use]
+    pub const fn broken(&self) -> usize {
+        self.broken
+    }
+
+    const fn read<'a>(&self, bytes: &'a [u8]) -> Read<'a> {
+        Read { bytes, big_endian: self.big_endian }
+    }
+
+    /// Some(addresses) if they have another name now; None: the record is broken.
+    fn record(&mut self, kind: u32, time: u64, mut body: Read<'_>) -> Option<Option<Range<u64>>> {
+        match kind {
+            CODE_LOAD => {
+                let (_pid, _tid) = (body.u32()?, body.u32()?);
+                // Where it was made, which is where it is unless it runs elsewhere: perf goes by the latter.
+                let (_made_at, address, size, index) = (body.u64()?, body.u64()?, body.u64()?, body.u64()?);
+                let name = body.string()?;
+                let range = address..address.checked_add(size)?;
+                if (body.bytes.len() as u64) < size || range.is_empty() {
+                    return None;
+                }
+                let mut code = Code::new(range, shown(name), time);
+                if let Some(lines) = self.waiting.0.remove(&address) {
+                    self.waiting.1 = self.waiting.1.saturating_sub(lines.len());
+                    code.lines = lines;
+                }
+                Some(self.load(index, code))
+            }
+            CODE_MOVE => {
+                let (_pid, _tid) = (body.u32()?, body.u32()?);
+                let (_made_at, old, new, size, index) =
+                    (body.u64()?, body.u64()?, body.u64()?, body.u64()?, body.u64()?);
+                let end = new.checked_add(size)?;
+                let known = self.by_index.get(&index)?;
+                if known.range.start != old || known.range.end.checked_sub(old)? != size {
+                    return None;
+                }
+                let mut code = Code::new(new..end, known.name.clone(), time);
+                code.lines.clone_from(&known.lines);
+                for line in &mut code.lines {
+                    line.address = line.address.wrapping_sub(old).wrapping_add(new);
+                }
+                self.map.unload(old, time);
+                Some(self.load(index, code))
+            }
+            CODE_DEBUG_INFO => {
+                self.debug_info(body)?;
+                Some(None)
+            }
+            CODE_CLOSE => {
+                self.is_closed = true;
+                Some(None)
+            }
+            // Unwinding information, and whatever is added to the format.
+            _ => Some(None),
+        }
+    }
+
+    fn load(&mut self, index: u64, code: Code) -> Option<Range<u64>> {
+        let range = code.range.clone();
+        let replaced = self.map.holds_any(&range);
+        if self.map.load(code.clone()) {
+            self.by_index.insert(index, code);
+        }
+        replaced.then_some(range)
+    }
+
+    fn debug_info(&mut self, mut body: Read<'_>) -> Option<()> {
+        let (function, count) = (body.u64()?, body.u64()?);
+        let mut lines: Vec<CodeLine> = Vec::new();
+        for _ in 0..count {
+            if self.waiting.1.saturating_add(lines.len()) >= MAX_WAITING {
+                return None;
+            }
+            let (address, line, _discriminator) = (body.u64()?, body.u32()?, body.u32()?);
+            let file = match body.string()? {
+                // The file of the line before.
+                b"\xff" => lines.last()?.file.clone(),
+                name => self.file(name),
+            };
+            if line > 0 {
+                lines.push(CodeLine { address, file, line });
+            }
+        }
+        lines.sort_by_key(|line| line.address);
+        self.waiting.1 = self.waiting.1.saturating_add(lines.len());
+        if let Some(old) = self.waiting.0.insert(function, lines) {
+            self.waiting.1 = self.waiting.1.saturating_sub(old.len());
+        }
+        Some(())
+    }
+
+    fn file(&mut self, name: &[u8]) -> Arc<str> {
+        let name = shown(name);
+        if let Some(known) = self.files.get(&name) {
+            return known.clone();
+        }
+        let file: Arc<str> = name.as_str().into();
+        self.files.insert(name, file.clone());
+        file
+    }
+}
+
+/// What is left to read of a record.
+#[derive(Debug, Clone, Copy)]
+struct Read<'a> {
+    bytes: &'a [u8],
+    big_endian: bool,
+}
+
+impl<'a> Read<'a> {
+    fn u32(&mut self) -> Option<u32> {
+        let (word, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        let word = u32::from_le_bytes(*word);
+        Some(if self.big_endian { word.swap_bytes() } else { word })
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (word, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        let word = u64::from_le_bytes(*word);
+        Some(if self.big_endian { word.swap_bytes() } else { word })
+    }
+
+    /// Up to the zero that ends it.
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let end = self.bytes.iter().position(|&byte| byte == 0)?;
+        let (text, rest) = self.bytes.split_at_checked(end)?;
+        self.bytes = rest.get(1..)?;
+        Some(text)
+    }
+}
+
+const fn wrong(offset: u64, problem: &'static str) -> Error {
+    Error::Jit { what: "jitdump file", offset, problem }
+}
+
+#[cfg(test)]
+mod tests;

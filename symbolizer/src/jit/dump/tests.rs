@@ -1,0 +1,163 @@
+use super::*;
+
+/// A jitdump file in the making.
+struct Maker {
+    bytes: Vec<u8>,
+    big: bool,
+}
+
+enum Field<'a> {
+    Word(u32),
+    Long(u64),
+    Text(&'a [u8]),
+    Code(usize),
+}
+use Field::{Code as Bytes, Long, Text, Word};
+
+impl Maker {
+    fn new(big: bool) -> Self {
+        let mut maker = Self { bytes: Vec::new(), big };
+        maker.put(&[Word(MAGIC), Word(1), Word(40), Word(62), Word(0), Word(4711), Long(5), Long(0)]);
+        maker
+    }
+
+    fn put(&mut self, fields: &[Field<'_>]) {
+        for field in fields {
+            match field {
+                Word(word) if self.big => self.bytes.extend(word.to_be_bytes()),
+                Word(word) => self.bytes.extend(word.to_le_bytes()),
+                Long(word) if self.big => self.bytes.extend(word.to_be_bytes()),
+                Long(word) => self.bytes.extend(word.to_le_bytes()),
+                Text(text) => self.bytes.extend([text, &b"\0"[..]].concat()),
+                Bytes(count) => self.bytes.resize(self.bytes.len() + count, 0x90),
+            }
+        }
+    }
+
+    fn record(mut self, kind: u32, time: u64, fields: &[Field<'_>]) -> Self {
+        let mut body = Self { bytes: Vec::new(), big: self.big };
+        body.put(fields);
+        self.put(&[Word(kind), Word(16 + body.bytes.len() as u32), Long(time)]);
+        self.bytes.extend(body.bytes);
+        self
+    }
+
+    fn load(self, time: u64, address: u64, size: u64, index: u64, name: &[u8]) -> Self {
+        let code = Bytes(size as usize);
+        let made_at = Long(address);
+        self.record(
+            CODE_LOAD,
+            time,
+            &[Word(1), Word(1), made_at, Long(address), Long(size), Long(index), Text(name), code],
+        )
+    }
+
+    fn relocate(self, time: u64, old: u64, new: u64, size: u64, index: u64) -> Self {
+        let fields = [Word(1), Word(1), Long(new), Long(old), Long(new), Long(size), Long(index)];
+        self.record(CODE_MOVE, time, &fields)
+    }
+}
+
+fn at(dump: &JitDump, time: u64, address: u64) -> Option<(String, Option<(String, u32)>)> {
+    dump.lookup(time, address).map(|frame| {
+        let place = frame.location.map(|place| (place.file.into_owned(), place.line));
+        (frame.function.into_owned(), place)
+    })
+}
+
+fn name(dump: &JitDump, time: u64, address: u64) -> Option<String> {
+    at(dump, time, address).map(|found| found.0)
+}
+
+#[test]
+fn code_is_loaded_moved_reused_and_has_lines_in_both_byte_orders() {
+    for big in [false, true] {
+        let line = |address, line, file| [Long(address), Word(line), Word(0), Text(file)];
+        let lines: Vec<Field<'_>> =
+            [vec![Long(0x1000), Long(3)], line(0x1008, 9, b"\xff").into()].into_iter().flatten().collect();
+        // A line whose file is that of the line before, where there is none.
+        let broken = Maker::new(big).record(CODE_DEBUG_INFO, 1, &lines);
+        assert_eq!(JitDump::parse(&broken.bytes).unwrap().broken(), 1);
+
+        let mut lines = vec![Long(0x1000), Long(2)];
+        lines.extend(line(0x1000, 7, b"a.js"));
+        lines.extend(line(0x1008, 9, b"\xff"));
+        let file = Maker::new(big)
+            .record(CODE_DEBUG_INFO, 10, &lines)
+            .load(10, 0x1000, 0x20, 1, b"first")
+            .record(4, 11, &[Long(4), Long(4), Long(0), Word(9)])
+            .record(77, 11, &[Long(1)])
+            .relocate(20, 0x1000, 0x3000, 0x20, 1)
+            .load(30, 0x1010, 0x20, 2, b"second")
+            .record(CODE_CLOSE, 40, &[])
+            .load(50, 0x9000, 0x20, 3, b"after the end")
+            .bytes;
+        let dump = JitDump::parse(&file).unwrap();
+        assert_eq!((dump.pid(), dump.broken(), dump.has_machine_times()), (4711, 0, false));
+        assert_eq!(name(&dump, 9, 0x1000), None);
+        let place = |line| Some(("first".to_owned(), Some(("a.js".to_owned(), line))));
+        assert_eq!(at(&dump, 10, 0x1007), place(7));
+        assert_eq!(at(&dump, 19, 0x1008), place(9));
+        assert_eq!(name(&dump, 20, 0x1008), None);
+        assert_eq!(at(&dump, 20, 0x3009), place(9));
+        assert_eq!(name(&dump, 30, 0x1010).unwrap(), "second");
+        assert_eq!(at(&dump, 30, 0x1010).unwrap().1, None);
+        assert_eq!(name(&dump, 60, 0x9000), None);
+    }
+}
+
+#[test]
+fn a_file_that_grows_is_read_on_where_it_ended() {
+    let file = Maker::new(false).load(10, 0x1000, 0x20, 1, b"first").load(20, 0x1010, 0x20, 2, b"second").bytes;
+    for cut in 40..file.len() {
+        let mut dump = JitDump::new(&file).unwrap();
+        let mut replaced = Vec::new();
+        let mut from = dump.header_size();
+        for to in [cut, file.len()] {
+            let (read, found) = dump.feed(&file[from..to]);
+            from += read;
+            replaced.extend(found);
+        }
+        assert_eq!((from, dump.map().codes().len()), (file.len(), 2));
+        assert_eq!(replaced, std::slice::from_ref(&(0x1010..0x1030)));
+    }
+}
+
+#[test]
+fn a_broken_record_costs_only_itself() {
+    let file = Maker::new(false)
+        // No room for the code that it claims; no end of the name; a move of what is not there.
+        .record(CODE_LOAD, 1, &[Word(1), Word(1), Long(0), Long(0), Long(1 << 40), Long(9), Text(b"x")])
+        .record(CODE_LOAD, 1, &[Word(1), Word(1), Long(0), Long(0), Long(0), Long(9), Word(0x6161_6161)])
+        .relocate(2, 0x5000, 0x6000, 0x10, 5)
+        .record(CODE_DEBUG_INFO, 3, &[Long(0x1000), Long(u64::MAX)])
+        .load(u64::MAX, u64::MAX - 4, 8, 3, b"beyond the last address")
+        .load(10, 0x1000, 0x20, 1, b"right")
+        .relocate(20, 0x1000, 0x3000, 0x10, 1)
+        .bytes;
+    let dump = JitDump::parse(&file).unwrap();
+    assert_eq!(dump.broken(), 6);
+    assert_eq!(dump.map().codes().len(), 1);
+    assert_eq!(name(&dump, 30, 0x101f).unwrap(), "right");
+}
+
+#[test]
+fn a_record_without_a_size_ends_the_file() {
+    let mut file = Maker::new(false).load(10, 0x1000, 0x20, 1, b"right");
+    file.put(&[Word(0), Word(15), Long(0)]);
+    let dump = JitDump::parse(&file.load(20, 0x1000, 0x20, 2, b"wrong").bytes).unwrap();
+    assert_eq!((dump.broken(), name(&dump, 99, 0x1000).unwrap().as_str()), (1, "right"));
+}
+
+#[test]
+fn what_is_no_jitdump_file_is_refused() {
+    let file = Maker::new(true).bytes;
+    for len in 0..40 {
+        assert!(matches!(JitDump::parse(&file[..len]), Err(Error::Jit { .. })), "{len}");
+    }
+    for (at, value) in [(0, 1), (7, 2), (11, 39)] {
+        let mut file = file.clone();
+        file[at] = value;
+        assert!(JitDump::parse(&file).is_err(), "{at}");
+    }
+}

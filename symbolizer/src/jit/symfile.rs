@@ -1,0 +1,148 @@
+//! What do ELF files say about code that is made at run time: which functions are in one that a
+//! program has registered, and where a program or library keeps its descriptors?
+
+use std::fs::File;
+
+use object::elf::{FileHeader32, FileHeader64};
+use object::read::elf::{ElfFile, FileHeader, Sym};
+use object::{Endian, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionIndex, SymbolKind};
+
+use super::gdb::Abi;
+use super::{Code, shown};
+use crate::elf::demangle;
+use crate::{Error, Result};
+
+/// Functions of one ELF file.
+const MAX_FUNCTIONS: usize = 1 << 18;
+/// A larger string or symbol table is not searched.
+const MAX_TABLE: u64 = 1 << 30;
+
+/// Where an ELF file has GDB's and ART's descriptors, as addresses of the file itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptors {
+    /// How they are laid out.
+    pub abi: Abi,
+    /// `__jit_debug_descriptor`: ELF files.
+    pub jit: Option<u64>,
+    /// `__dex_debug_descriptor`: dex files.
+    pub dex: Option<u64>,
+}
+
+/// The functions of an ELF file that a program has registered: at their addresses in the
+/// program, which are the symbols' own, in a relocatable file after its sections' addresses.
+///
+/// # Errors
+/// [`Error::Elf`] if it is no ELF file.
+pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
+    let file = object::File::parse(bytes).map_err(refuse(name))?;
+    let relocatable = file.kind() == object::ObjectKind::Relocatable;
+    let functions =
+        file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0).take(MAX_FUNCTIONS);
+    Ok(functions
+        .filter_map(|symbol| {
+            let base = match (relocatable, symbol.section_index()) {
+                (false, _) => 0,
+                (true, Some(section)) => file.section_by_index(section).ok()?.address(),
+                (true, None) => return None,
+            };
+            let start = base.checked_add(symbol.address())?;
+            let end = start.checked_add(symbol.size())?;
+            let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
+            Some(Code::new(start..end, demangle(&shown(name)), 0))
+        })
+        .collect())
+}
+
+/// Looks for descriptors among the symbols of a program or library; none: it has none. Two
+/// tables are read, not the file.
+///
+/// # Errors
+/// [`Error::Elf`] if it is no little-endian ELF file. `name` is what it is called.
+pub fn descriptors_of(file: &File, name: &str) -> Result<Option<Descriptors>> {
+    let cache = ReadCache::new(file);
+    let kind = FileKind::parse(&cache).map_err(refuse(name))?;
+    let found = match kind {
+        FileKind::Elf64 => {
+            let file = ElfFile::<FileHeader64<object::Endianness>, _>::parse(&cache);
+            find(&file.map_err(refuse(name))?, Abi::Bits64)
+        }
+        FileKind::Elf32 => {
+            let file = ElfFile::<FileHeader32<object::Endianness>, _>::parse(&cache);
+            let file = file.map_err(refuse(name))?;
+            let machine = file.elf_header().e_machine(file.endian());
+            let abi = match machine {
+                object::elf::EM_386 => Abi::X86,
+                _ => Abi::Bits32,
+            };
+            find(&file, abi)
+        }
+        _ => None,
+    };
+    Ok(found)
+}
+
+fn find<'data, H, R>(file: &ElfFile<'data, H, R>, abi: Abi) -> Option<Descriptors>
+where
+    H: FileHeader<Endian = object::Endianness>,
+    R: ReadRef<'data>,
+{
+    if file.endian().is_big_endian() {
+        return None;
+    }
+    let mut found = Descriptors { abi, jit: None, dex: None };
+    // A library exports them; of a program only the debugger's table may have them.
+    for kind in [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB] {
+        found.jit = found.jit.or_else(|| address_of(file, kind, b"__jit_debug_descriptor\0"));
+        found.dex = found.dex.or_else(|| address_of(file, kind, b"__dex_debug_descriptor\0"));
+    }
+    (found.jit.is_some() || found.dex.is_some()).then_some(found)
+}
+
+/// The address of the symbol with this name, zero included, in the table of this kind.
+fn address_of<'data, H, R>(file: &ElfFile<'data, H, R>, kind: u32, name: &[u8]) -> Option<u64>
+where
+    H: FileHeader<Endian = object::Endianness>,
+    R: ReadRef<'data>,
+{
+    use object::read::elf::SectionHeader;
+    let (endian, data) = (file.endian(), file.data());
+    let sections = file.elf_section_table();
+    let section = sections.iter().find(|section| section.sh_type(endian) == kind)?;
+    let linked = SectionIndex(usize::try_from(section.sh_link(endian)).ok()?);
+    let linked = sections.section(linked).ok()?;
+    let small = |section: &H::SectionHeader| section.sh_size(endian).into() <= MAX_TABLE;
+    if !small(section) || !small(linked) {
+        return None;
+    }
+    // The names are searched first: most files have no such symbol.
+    let strings = linked.data(endian, data).ok()?;
+    let at = strings.windows(name.len()).position(|window| window == name)?;
+    let symbols: &[H::Sym] = section.data_as_array(endian, data).ok()?;
+    symbols
+        .iter()
+        .find(|symbol| symbol.st_name(endian) as usize == at && symbol.st_shndx(endian) != 0)
+        .map(|symbol| symbol.st_value(endian).into())
+}
+
+fn refuse(name: &str) -> impl Fn(object::Error) -> Error {
+    let file = name.to_owned();
+    move |error| Error::Elf { file: file.clone(), part: "header", problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_elf_file_is_refused() {
+        assert!(symfile_codes(b"dex\n035\0", "memory").is_err());
+        let file = File::open("/dev/null").unwrap();
+        assert!(descriptors_of(&file, "null").is_err());
+    }
+
+    #[test]
+    fn this_program_has_no_descriptor() {
+        let file = File::open("/proc/self/exe").unwrap();
+        assert_eq!(descriptors_of(&file, "exe").unwrap(), None);
+    }
+}
