@@ -6,10 +6,13 @@
 //! headers and build-id note, `.text` as PROGBITS (perf does not annotate NOBITS), and
 //! global function symbols with their sizes.
 
+use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
 use object::{Endianness, elf};
 
-use super::table::{Sparse, Substitute};
+use super::dwarf::Dwarf;
+use super::sparse::Sparse;
+use super::table::Substitute;
 use crate::{Error, Result};
 
 /// Where the text of a dex file starts: after its header, which is longer than an ELF header.
@@ -47,6 +50,11 @@ impl Machine {
         }
     }
 
+    /// Bytes of an address.
+    pub(super) fn address_size(self) -> usize {
+        if self.is_64() { 8 } else { 4 }
+    }
+
     fn is_64(self) -> bool {
         !matches!(self, Self::X86 | Self::Arm)
     }
@@ -63,7 +71,7 @@ impl Machine {
 }
 
 /// Writes the file into `out`, which keeps the first error that the system reports.
-pub(super) fn write(substitute: &Substitute, out: &mut Sparse<'_>) -> Result<()> {
+pub(super) fn write(substitute: &Substitute, dwarf: &Dwarf, out: &mut Sparse<'_>) -> Result<()> {
     let machine = substitute.machine;
     let refuse = |error: object::write::Error| Error::Substitute {
         problem: error.to_string(),
@@ -86,6 +94,14 @@ pub(super) fn write(substitute: &Substitute, out: &mut Sparse<'_>) -> Result<()>
     writer.reserve_section_index();
     writer.reserve_symtab_section_index();
     writer.reserve_strtab_section_index();
+    let debug: Vec<_> = dwarf
+        .sections()
+        .map(|(name, content)| {
+            writer.reserve_section_index();
+            let name = writer.add_section_name(name.as_bytes());
+            (name, writer.reserve(content.len(), 1), content)
+        })
+        .collect();
     writer.reserve_shstrtab_section_index();
 
     writer.reserve_null_symbol_index();
@@ -145,6 +161,9 @@ pub(super) fn write(substitute: &Substitute, out: &mut Sparse<'_>) -> Result<()>
     }
     writer.write_align(4);
     writer.write(&note);
+    for (_, _, content) in &debug {
+        writer.write(content);
+    }
 
     writer.write_null_symbol();
     for (slot, name) in substitute.slots.iter().zip(names) {
@@ -161,34 +180,50 @@ pub(super) fn write(substitute: &Substitute, out: &mut Sparse<'_>) -> Result<()>
     writer.write_strtab();
     writer.write_shstrtab();
     writer.write_null_section_header();
-    writer.write_section_header(&SectionHeader {
-        name: Some(text_name),
-        sh_type: elf::SHT_PROGBITS,
-        sh_flags: (elf::SHF_ALLOC | elf::SHF_EXECINSTR).into(),
-        sh_addr: text.start,
-        sh_offset: text.start,
-        sh_size: text_size,
-        sh_link: 0,
-        sh_info: 0,
-        sh_addralign: 4,
-        sh_entsize: 0,
-    });
-    writer.write_section_header(&SectionHeader {
-        name: Some(note_name),
-        sh_type: elf::SHT_NOTE,
-        sh_flags: elf::SHF_ALLOC.into(),
-        sh_addr: note_offset as u64,
-        sh_offset: note_offset as u64,
-        sh_size: note.len() as u64,
-        sh_link: 0,
-        sh_info: 0,
-        sh_addralign: 4,
-        sh_entsize: 0,
-    });
+    let code = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
+    for header in [
+        section(text_name, elf::SHT_PROGBITS, code, text.start, text_size),
+        section(
+            note_name,
+            elf::SHT_NOTE,
+            elf::SHF_ALLOC,
+            note_offset as u64,
+            note.len() as u64,
+        ),
+    ] {
+        writer.write_section_header(&header);
+    }
     writer.write_symtab_section_header(1);
     writer.write_strtab_section_header();
+    for (name, offset, content) in debug {
+        let size = content.len() as u64;
+        writer.write_section_header(&section(name, elf::SHT_PROGBITS, 0, offset as u64, size));
+    }
     writer.write_shstrtab_section_header();
     Ok(())
+}
+
+/// The header of a section, which has the address of its place in the file if it has one at all.
+fn section(
+    name: StringId,
+    sh_type: u32,
+    sh_flags: u32,
+    sh_offset: u64,
+    sh_size: u64,
+) -> SectionHeader {
+    let loaded = sh_flags & elf::SHF_ALLOC != 0;
+    SectionHeader {
+        name: Some(name),
+        sh_type,
+        sh_flags: sh_flags.into(),
+        sh_addr: if loaded { sh_offset } else { 0 },
+        sh_offset,
+        sh_size,
+        sh_link: 0,
+        sh_info: 0,
+        sh_addralign: if loaded { 4 } else { 1 },
+        sh_entsize: 0,
+    }
 }
 
 /// A file offset as this machine's memory counts it.

@@ -8,7 +8,11 @@
 //! A file appears under its name only when it is whole.
 
 mod atomic;
+mod bytes;
+mod dwarf;
 mod elf;
+mod name;
+mod sparse;
 mod table;
 mod text;
 

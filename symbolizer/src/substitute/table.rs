@@ -1,18 +1,23 @@
-//! Which symbols does a substitute hold?
+//! Which symbols and lines does a substitute hold?
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
+use super::dwarf::Dwarf;
 use super::elf::{self, Machine};
-use super::{atomic, text};
-use crate::dex::{DexFile, MAX_NAME, MethodIndex};
+use super::sparse::Sparse;
+use super::{atomic, name};
+use crate::dex::{DexFile, LineRow, MAX_NAME, MethodCode, MethodIndex};
 use crate::{Error, Result};
 
 /// The most bytes that all names of one file may take; a file of 64 K methods with
 /// names of 1,000 characters stays below.
 pub(super) const MAX_NAMES: usize = 64 << 20;
+/// Bytes of the smallest step between instructions.
+pub(super) const CODE_UNIT: u64 = 2;
+/// What a class is called whose name is broken.
+const NO_CLASS: &str = "??";
 
 /// A named stretch of a substitute's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +30,34 @@ pub struct Slot {
     pub name: String,
 }
 
+impl Slot {
+    /// The address behind the last one.
+    pub(super) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.size)
+    }
+}
+
+/// Methods of one class that lie one behind the other: a compile unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// Which of the slots.
+    pub(super) methods: Range<usize>,
+    /// Source files, as [`Row::file`] counts them; the class's own is the first.
+    pub(super) files: Vec<String>,
+    /// Lines, by ascending address, one for an address.
+    pub(super) rows: Vec<Row>,
+}
+
+/// From this address on the source is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) address: u32,
+    /// Which of the unit's files.
+    pub(super) file: u32,
+    /// Line, from 1; zero: none.
+    pub(super) line: u32,
+}
+
 /// What a substitute ELF file says, before it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitute {
@@ -32,37 +65,43 @@ pub struct Substitute {
     pub(super) text: Range<u64>,
     pub(super) build_id: Vec<u8>,
     pub(super) slots: Vec<Slot>,
+    pub(super) units: Vec<Unit>,
 }
 
 impl Substitute {
     /// The substitute of a dex file: a symbol for each method's instructions, named by
-    /// [`crate::dex::MethodId::display_name`]; the build-id is [`DexFile::content_sha1`].
+    /// [`crate::dex::MethodId::display_name`], and their source lines; the build-id is [`DexFile::content_sha1`].
     ///
-    /// A method whose name is broken is called `method@17`. All dex files of a container are in it.
+    /// A method whose name is broken is called `method@17`, one whose debug information is broken has
+    /// the lines before the fault. Where the instructions of two methods overlap, the later one has them. All dex
+    /// files of a container are in it.
     ///
     /// # Errors
     /// [`Error::Dex`] if no class can be read, [`Error::Substitute`] if the names take more than 64 MB.
     pub fn of_dex(dex: &DexFile<'_>) -> Result<Self> {
-        let mut slots = Vec::new();
-        let mut budget = Budget::default();
-        for_each_dex(dex, |dex| {
-            budget.spend(dex.method_count() as usize)?;
-            for method in MethodIndex::new(dex)?.methods() {
-                let name = budget.take(dex.method_name(method.index))?;
-                slots.push(Slot {
-                    offset: method.code.start.into(),
-                    size: method.code.len() as u64,
-                    name: name.unwrap_or_else(|| format!("method@{}", method.index)),
-                });
-            }
-            Ok(())
-        })?;
+        let others = others(dex)?;
+        let mut methods = Vec::new();
+        let mut builder = Builder::default();
+        for dex in std::iter::once(dex).chain(&others) {
+            builder.budget.spend(dex.method_count() as usize)?;
+            let index = MethodIndex::new(dex)?;
+            methods.extend(index.methods().iter().map(|method| (dex, method.clone())));
+        }
+        methods.sort_by_key(|(_, method)| method.code.start);
+        methods.dedup_by_key(|(_, method)| method.code.start);
+        let mut following = methods.iter().skip(1);
+        for (dex, method) in &methods {
+            let next = following.next().map(|(_, next)| next.code.start);
+            let end = next.map_or(method.code.end, |next| next.min(method.code.end));
+            builder.method(dex, method, end)?;
+        }
         let end = dex.bytes().len() as u64;
         Ok(Self {
             machine: Machine::host(),
             text: elf::TEXT_START.min(end)..end,
             build_id: dex.content_sha1().to_vec(),
-            slots,
+            slots: builder.slots,
+            units: builder.units,
         })
     }
 
@@ -85,7 +124,7 @@ impl Substitute {
         let mut budget = Budget::default();
         let mut slots: Vec<Slot> = slots.into_iter().collect();
         slots.sort_by_key(|slot| slot.offset);
-        for slot in &slots {
+        for slot in &mut slots {
             let end = slot.offset.checked_add(slot.size);
             if slot.size == 0 || end.is_none_or(|end| end > length) {
                 return refuse(format!(
@@ -94,6 +133,7 @@ impl Substitute {
                 ));
             }
             budget.spend(slot.name.len())?;
+            slot.name = name::symbol(std::mem::take(&mut slot.name));
         }
         Ok(Self {
             machine: Machine::host(),
@@ -101,6 +141,7 @@ impl Substitute {
             text: 0..length.max(elf::TEXT_START),
             build_id: build_id.to_vec(),
             slots,
+            units: Vec::new(),
         })
     }
 
@@ -128,27 +169,134 @@ impl Substitute {
     /// # Errors
     /// [`Error::Io`] if it cannot be written, [`Error::Substitute`] if it would not be a valid ELF file.
     pub fn write(&self, path: &Path) -> Result<()> {
+        let dwarf = Dwarf::encode(self)?;
         atomic::write(path, |file| {
             let mut sparse = Sparse::new(file);
-            elf::write(self, &mut sparse)?;
+            elf::write(self, &dwarf, &mut sparse)?;
             sparse.finish().map_err(Error::io("write", path))
         })
     }
 }
 
-/// Calls `visit` with `dex` and, if it is the first of a container, those that follow.
-pub(super) fn for_each_dex(
-    dex: &DexFile<'_>,
-    mut visit: impl FnMut(&DexFile<'_>) -> Result<()>,
-) -> Result<()> {
-    visit(dex)?;
+/// The dex files that follow the first of a container.
+pub(super) fn others<'d>(dex: &'d DexFile<'_>) -> Result<Vec<DexFile<'d>>> {
+    let mut others = Vec::new();
     let mut next = dex.next_header();
     while let Some(header) = next {
         let following = DexFile::parse_at(dex.bytes(), header)?;
-        visit(&following)?;
         next = following.next_header();
+        others.push(following);
     }
-    Ok(())
+    Ok(others)
+}
+
+/// Symbols and lines as far as they are known, method by method by ascending address.
+#[derive(Debug, Default)]
+struct Builder {
+    slots: Vec<Slot>,
+    units: Vec<Unit>,
+    /// The last unit's class, and its files by their names.
+    class: String,
+    files: HashMap<String, u32>,
+    budget: Budget,
+}
+
+impl Builder {
+    /// Adds `method`, whose instructions are its own up to `end`.
+    fn method(&mut self, dex: &DexFile<'_>, method: &MethodCode, end: u32) -> Result<()> {
+        let class = dex.method_id(method.index).and_then(|id| id.class_name());
+        let class = self
+            .budget
+            .take(class)?
+            .unwrap_or_else(|| NO_CLASS.to_owned());
+        let name = self.budget.take(dex.method_name(method.index))?;
+        let first = self.slots.len();
+        self.slots.push(Slot {
+            offset: method.code.start.into(),
+            size: end.saturating_sub(method.code.start).into(),
+            name: name.map_or_else(|| format!("method@{}", method.index), name::symbol),
+        });
+        if self.units.is_empty() || self.class != class {
+            self.class = class;
+            self.files.clear();
+            self.units.push(Unit {
+                methods: first..first,
+                files: Vec::new(),
+                rows: Vec::new(),
+            });
+            self.file(dex.source_file(method).transpose())?;
+        }
+        // Debug information that cannot be read takes away the lines, not the name.
+        if let Ok(lines) = dex.lines(method) {
+            self.rows(dex, lines.rows(), end)?;
+        }
+        if let Some(unit) = self.units.last_mut() {
+            unit.methods.end = self.slots.len();
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of a method that are before `end`.
+    ///
+    /// Of several rows for an instruction the first is for it, the last for what follows: as
+    /// [`crate::dex::LineTable::lookup`] has it.
+    fn rows(&mut self, dex: &DexFile<'_>, rows: &[LineRow], end: u32) -> Result<()> {
+        let mut source = None;
+        let mut file = 0;
+        let mut behind: Option<Row> = None;
+        for rows in rows.chunk_by(|one, other| one.offset == other.offset) {
+            for (number, row) in rows.iter().enumerate() {
+                if source != Some(row.source) {
+                    source = Some(row.source);
+                    file = self.file(row.source.map(|index| dex.string(index)))?;
+                }
+                let address = row.offset;
+                let row = Row {
+                    address,
+                    file,
+                    line: row.line,
+                };
+                if number == 0 {
+                    self.row(behind.take().filter(|behind| behind.address < address));
+                    self.row(Some(row).filter(|_| address < end));
+                } else {
+                    let address = address.saturating_add(CODE_UNIT as u32);
+                    behind = Some(Row { address, ..row }).filter(|_| address < end);
+                }
+            }
+        }
+        self.row(behind);
+        Ok(())
+    }
+
+    fn row(&mut self, row: Option<Row>) {
+        if let Some(unit) = self.units.last_mut() {
+            unit.rows.extend(row);
+        }
+    }
+
+    /// The unit's number for a source file. One without a name is called as the class: a line of an unknown file
+    /// still tells two lines apart.
+    fn file(&mut self, name: Option<Result<String>>) -> Result<u32> {
+        let name = match name {
+            Some(name) => self.budget.take(name)?.filter(|name| !name.is_empty()),
+            None => None,
+        };
+        let path = name.map_or_else(
+            || self.class.clone(),
+            |name| name::source_path(&self.class, &name),
+        );
+        if let Some(known) = self.files.get(&path) {
+            return Ok(*known);
+        }
+        let Some(unit) = self.units.last_mut() else {
+            return Ok(0);
+        };
+        let number = u32::try_from(unit.files.len()).unwrap_or(u32::MAX);
+        unit.files.push(path.clone());
+        self.files.insert(path, number);
+        Ok(number)
+    }
 }
 
 /// What is left for names: a small file can claim that a million methods share the longest one.
@@ -160,7 +308,7 @@ pub(super) struct Budget {
 impl Budget {
     /// Counts a name that has been made; none if it is broken, which is counted as the longest.
     pub(super) fn take(&mut self, name: Result<String>) -> Result<Option<String>> {
-        let name = name.ok().map(text::printable);
+        let name = name.ok().map(name::printable);
         self.spend(name.as_ref().map_or(MAX_NAME, String::len))?;
         Ok(name)
     }
@@ -173,71 +321,5 @@ impl Budget {
             });
         }
         Ok(())
-    }
-}
-
-/// A file written from start to end in which zeros become holes.
-pub(super) struct Sparse<'f> {
-    out: io::BufWriter<&'f File>,
-    len: usize,
-    skipped: u64,
-    error: Option<io::Error>,
-}
-
-impl<'f> Sparse<'f> {
-    fn new(file: &'f File) -> Self {
-        Self {
-            out: io::BufWriter::with_capacity(1 << 18, file),
-            len: 0,
-            skipped: 0,
-            error: None,
-        }
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.skipped > 0 {
-            let hole = i64::try_from(self.skipped).map_err(io::Error::other)?;
-            self.out.seek(SeekFrom::Current(hole))?;
-            self.skipped = 0;
-        }
-        self.out.write_all(bytes)
-    }
-
-    /// Writes out what is left; the first error that any write met.
-    fn finish(mut self) -> io::Result<()> {
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => self.out.flush(),
-        }
-    }
-}
-
-impl object::write::WritableBuffer for Sparse<'_> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn reserve(&mut self, _size: usize) -> Result<(), ()> {
-        Ok(())
-    }
-
-    fn resize(&mut self, len: usize) {
-        const ZEROS: [u8; 64] = [0; 64];
-        let zeros = len.saturating_sub(self.len);
-        match ZEROS.get(..zeros) {
-            // Few zeros are padding: a seek would flush the buffer.
-            Some(padding) => self.write_bytes(padding),
-            None => {
-                self.len = len;
-                self.skipped = self.skipped.saturating_add(zeros as u64);
-            }
-        }
-    }
-
-    fn write_bytes(&mut self, bytes: &[u8]) {
-        self.len = self.len.saturating_add(bytes.len());
-        if self.error.is_none() && !bytes.is_empty() {
-            self.error = self.put(bytes).err();
-        }
     }
 }

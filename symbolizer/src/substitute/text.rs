@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use super::atomic;
-use super::table::{Budget, for_each_dex};
+use super::table::{Budget, others};
 use crate::dex::DexFile;
 use crate::{Error, Result};
 
@@ -26,19 +26,22 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
         )
         .map_err(io())?;
         let mut budget = Budget::default();
-        for_each_dex(dex, |dex| {
+        let others = others(dex)?;
+        for dex in std::iter::once(dex).chain(&others) {
             budget.spend(dex.method_count() as usize)?;
             for method in dex.methods() {
                 // A broken class was left out of the symbols as well.
                 let Ok(method) = method else { continue };
-                let Some(code) = &method.code else { continue };
+                let Some(code) = method.method_code() else {
+                    continue;
+                };
                 let columns = [
                     method.id.class_name().map(Some),
                     method.id.name().map(Some),
                     method.id.descriptor().map(Some),
                     method.source_file(),
                 ];
-                write!(out, "{:#x}\t{}", code.start, code.len()).map_err(io())?;
+                write!(out, "{:#x}\t{}", code.code.start, code.code.len()).map_err(io())?;
                 for column in columns {
                     let text = match column.transpose() {
                         Some(name) => budget.take(name)?,
@@ -46,19 +49,14 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
                     };
                     write!(out, "\t{}", text.as_deref().unwrap_or("-")).map_err(io())?;
                 }
-                writeln!(out, "\t-").map_err(io())?;
+                let lines = dex.lines(&code).ok();
+                match lines.as_ref().and_then(|lines| lines.rows().first()) {
+                    Some(first) => writeln!(out, "\t{}", first.line),
+                    None => writeln!(out, "\t-"),
+                }
+                .map_err(io())?;
             }
-            Ok(())
-        })?;
+        }
         out.flush().map_err(io())
     })
-}
-
-/// A name as a line of text and a string table can hold it: control characters become U+FFFD.
-pub(super) fn printable(name: String) -> String {
-    if name.contains(char::is_control) {
-        name.replace(char::is_control, "\u{fffd}")
-    } else {
-        name
-    }
 }

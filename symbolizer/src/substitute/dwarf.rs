@@ -1,0 +1,231 @@
+//! What does a substitute look like as DWARF?
+//!
+//! Version 4, since perf 6.1 and binutils 2.40 show the wrong file for version 5. One
+//! compile unit per class: with one for all, addr2line reads every line of a big dex
+//! before its first answer. `.debug_aranges`, without which elfutils finds no unit. A line
+//! sequence per method, which ends where its instructions end. File names are relative
+//! and there is no compilation directory: no reader makes up a path that never was. A
+//! method's name is the whole one, and no language is named: gdb takes Java for C++ and shows
+//! `of(int)(void)`; of a language it does not know it leaves the names alone.
+
+use gimli::constants::{
+    DW_AT_external, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, DW_AT_stmt_list, DW_CHILDREN_no,
+    DW_CHILDREN_yes, DW_FORM_addr, DW_FORM_data4, DW_FORM_flag_present, DW_FORM_sec_offset,
+    DW_FORM_string, DW_LNE_end_sequence, DW_LNE_set_address, DW_LNS_advance_line,
+    DW_LNS_advance_pc, DW_LNS_set_file, DW_TAG_compile_unit, DW_TAG_subprogram, DwAt, DwForm,
+};
+
+use super::bytes::Bytes;
+use super::elf::Machine;
+use super::table::{CODE_UNIT, Row, Slot, Substitute, Unit};
+use crate::Result;
+
+/// The smallest change of the line that an opcode of one byte says, and how many changes there are.
+const LINE_BASE: i8 = -4;
+const LINE_RANGE: u8 = 12;
+/// The first opcode of one byte; before it are the standard opcodes, whose operands are counted here.
+const OPCODE_BASE: u8 = 10;
+const OPERANDS: [u8; 9] = [0, 1, 1, 1, 1, 0, 0, 0, 1];
+
+/// The sections.
+#[derive(Debug, Default)]
+pub(super) struct Dwarf {
+    abbrev: Bytes,
+    info: Bytes,
+    line: Bytes,
+    aranges: Bytes,
+}
+
+impl Dwarf {
+    /// The sections that describe the units of a substitute.
+    pub(super) fn encode(substitute: &Substitute) -> Result<Self> {
+        let mut dwarf = Self::default();
+        dwarf.abbreviations();
+        for unit in &substitute.units {
+            let methods = substitute
+                .slots
+                .get(unit.methods.clone())
+                .unwrap_or_default();
+            dwarf.unit(substitute.machine, unit, methods)?;
+        }
+        Ok(dwarf)
+    }
+
+    /// Their names and contents, without those that would be empty.
+    pub(super) fn sections(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        [
+            (".debug_abbrev", &self.abbrev),
+            (".debug_info", &self.info),
+            (".debug_line", &self.line),
+            (".debug_aranges", &self.aranges),
+        ]
+        .into_iter()
+        .filter(|_| !self.info.0.is_empty())
+        .map(|(name, bytes)| (name, bytes.0.as_slice()))
+    }
+
+    fn abbreviations(&mut self) {
+        const UNIT: &[(DwAt, DwForm)] = &[
+            (DW_AT_name, DW_FORM_string),
+            (DW_AT_stmt_list, DW_FORM_sec_offset),
+            (DW_AT_low_pc, DW_FORM_addr),
+            (DW_AT_high_pc, DW_FORM_data4),
+        ];
+        const METHOD: &[(DwAt, DwForm)] = &[
+            (DW_AT_external, DW_FORM_flag_present),
+            (DW_AT_name, DW_FORM_string),
+            (DW_AT_low_pc, DW_FORM_addr),
+            (DW_AT_high_pc, DW_FORM_data4),
+        ];
+        for (code, tag, children, attributes) in [
+            (1, DW_TAG_compile_unit, DW_CHILDREN_yes, UNIT),
+            (2, DW_TAG_subprogram, DW_CHILDREN_no, METHOD),
+        ] {
+            self.abbrev.uleb(code);
+            self.abbrev.uleb(tag.0.into());
+            self.abbrev.u8(children.0);
+            for (attribute, form) in attributes {
+                self.abbrev.uleb(attribute.0.into());
+                self.abbrev.uleb(form.0.into());
+            }
+            self.abbrev.u16(0);
+        }
+        self.abbrev.u8(0);
+    }
+
+    fn unit(&mut self, machine: Machine, unit: &Unit, methods: &[Slot]) -> Result<()> {
+        let (Some(first), Some(last)) = (methods.first(), methods.last()) else {
+            return Ok(());
+        };
+        let size = last.end().saturating_sub(first.offset);
+        let offset = self.info.offset()?;
+
+        let info = &mut self.info;
+        let length = info.begin();
+        info.u16(4);
+        info.u32(0);
+        info.u8(machine.address_size() as u8);
+        info.uleb(1);
+        info.text(unit.files.first().map_or("", String::as_str));
+        info.u32(self.line.offset()?);
+        extent(info, machine, first.offset, size);
+        for method in methods {
+            info.uleb(2);
+            info.text(&method.name);
+            extent(info, machine, method.offset, method.size);
+        }
+        info.u8(0);
+        info.end(length)?;
+
+        let aranges = &mut self.aranges;
+        let length = aranges.begin();
+        aranges.u16(2);
+        aranges.u32(offset);
+        aranges.u8(machine.address_size() as u8);
+        aranges.u8(0);
+        // A pair starts at a multiple of its size.
+        if machine.address_size() == 8 {
+            aranges.u32(0);
+        }
+        for value in [first.offset, size, 0, 0] {
+            aranges.word(machine, value);
+        }
+        aranges.end(length)?;
+
+        self.lines(machine, unit, methods)
+    }
+
+    fn lines(&mut self, machine: Machine, unit: &Unit, methods: &[Slot]) -> Result<()> {
+        let line = &mut self.line;
+        let length = line.begin();
+        line.u16(4);
+        let header = line.begin();
+        line.u8(CODE_UNIT as u8);
+        // Instructions per step, which start a statement each.
+        line.u8(1);
+        line.u8(1);
+        line.u8(LINE_BASE as u8);
+        line.u8(LINE_RANGE);
+        line.u8(OPCODE_BASE);
+        line.0.extend(OPERANDS);
+        line.u8(0);
+        for file in &unit.files {
+            line.text(file);
+            // Directory, time and size are not known.
+            line.0.extend([0; 3]);
+        }
+        line.u8(0);
+        line.end(header)?;
+        let mut rows = unit.rows.as_slice();
+        for method in methods {
+            let within = rows.partition_point(|row| u64::from(row.address) < method.end());
+            let (own, rest) = rows.split_at(within);
+            sequence(line, machine, own, method.end());
+            rows = rest;
+        }
+        line.end(length)
+    }
+}
+
+/// An address and how many bytes from there.
+fn extent(info: &mut Bytes, machine: Machine, start: u64, size: u64) {
+    info.word(machine, start);
+    // More than 4 GB are no dex file.
+    info.u32(u32::try_from(size).unwrap_or(u32::MAX));
+}
+
+/// The line number program of a method's rows.
+fn sequence(line: &mut Bytes, machine: Machine, rows: &[Row], end: u64) {
+    let Some(first) = rows.first() else {
+        return;
+    };
+    let mut state = Row {
+        address: first.address,
+        file: 0,
+        line: 1,
+    };
+    line.u8(0);
+    line.uleb(machine.address_size().saturating_add(1) as u64);
+    line.u8(DW_LNE_set_address.0);
+    line.word(machine, first.address.into());
+    for row in rows {
+        if row.file != state.file {
+            line.u8(DW_LNS_set_file.0);
+            line.uleb(u64::from(row.file).saturating_add(1));
+        }
+        step(
+            line,
+            u64::from(row.address.saturating_sub(state.address)),
+            i64::from(row.line).saturating_sub(state.line.into()),
+        );
+        state = *row;
+    }
+    line.u8(DW_LNS_advance_pc.0);
+    line.uleb(end.saturating_sub(state.address.into()) / CODE_UNIT);
+    line.0.extend([0, 1, DW_LNE_end_sequence.0]);
+}
+
+/// A row that many bytes and lines behind the last one.
+fn step(line: &mut Bytes, bytes: u64, lines: i64) {
+    let (mut steps, mut lines) = (bytes / CODE_UNIT, lines);
+    let last = i64::from(LINE_BASE).saturating_add(i64::from(LINE_RANGE));
+    if !(i64::from(LINE_BASE)..last).contains(&lines) {
+        line.u8(DW_LNS_advance_line.0);
+        line.sleb(lines);
+        lines = 0;
+    }
+    let change = lines.abs_diff(LINE_BASE.into());
+    let opcode = |steps: u64| {
+        let opcode = steps
+            .saturating_mul(LINE_RANGE.into())
+            .saturating_add(change)
+            .saturating_add(OPCODE_BASE.into());
+        u8::try_from(opcode).ok()
+    };
+    if opcode(steps).is_none() {
+        line.u8(DW_LNS_advance_pc.0);
+        line.uleb(steps);
+        steps = 0;
+    }
+    line.u8(opcode(steps).unwrap_or(OPCODE_BASE));
+}

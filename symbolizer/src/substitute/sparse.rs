@@ -1,0 +1,70 @@
+//! How does a file of many zeros take little room on the disk?
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+
+/// A file written from start to end in which zeros become holes.
+pub(super) struct Sparse<'f> {
+    out: BufWriter<&'f File>,
+    len: usize,
+    skipped: u64,
+    error: Option<io::Error>,
+}
+
+impl<'f> Sparse<'f> {
+    pub(super) fn new(file: &'f File) -> Self {
+        Self {
+            out: BufWriter::with_capacity(1 << 18, file),
+            len: 0,
+            skipped: 0,
+            error: None,
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.skipped > 0 {
+            let hole = i64::try_from(self.skipped).map_err(io::Error::other)?;
+            self.out.seek(SeekFrom::Current(hole))?;
+            self.skipped = 0;
+        }
+        self.out.write_all(bytes)
+    }
+
+    /// Writes out what is left; the first error that any write met.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
+    }
+}
+
+impl object::write::WritableBuffer for Sparse<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn reserve(&mut self, _size: usize) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn resize(&mut self, len: usize) {
+        const ZEROS: [u8; 64] = [0; 64];
+        let zeros = len.saturating_sub(self.len);
+        match ZEROS.get(..zeros) {
+            // Few zeros are padding: a seek would flush the buffer.
+            Some(padding) => self.write_bytes(padding),
+            None => {
+                self.len = len;
+                self.skipped = self.skipped.saturating_add(zeros as u64);
+            }
+        }
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) {
+        self.len = self.len.saturating_add(bytes.len());
+        if self.error.is_none() && !bytes.is_empty() {
+            self.error = self.put(bytes).err();
+        }
+    }
+}
