@@ -16,6 +16,18 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A file that holds dex files breaks its format, or holds none.
+    #[error("{file}: {field} at offset {offset:#x}: {problem}")]
+    Container {
+        /// The file, or the name it was given.
+        file: String,
+        /// The field or item, as the format's documentation names it.
+        field: &'static str,
+        /// Offset in the file of the field that is wrong.
+        offset: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An ELF file breaks its format.
     #[error("{file}: not a usable ELF file: {part}: {problem}")]
     Elf {

@@ -2,6 +2,7 @@
 //!
 //! | question | look in |
 //! |---|---|
+//! | which dex files are in this APK, .vdex or .odex file | [`container`] |
 //! | which method is at this offset of a dex file, what is method 17 called | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
 //! | which function is at this address of the kernel | [`kernel`] |
@@ -23,6 +24,7 @@
     )
 )]
 
+pub mod container;
 pub mod dex;
 pub mod elf;
 mod error;

@@ -1,0 +1,333 @@
+//! Which dex files are in a file of any kind, what are they called, where do they lie?
+//!
+//! | file | recognised by | dex files | read from real files |
+//! |---|---|---|---|
+//! | dex, compact dex | `dex\n`, `cdex` | itself | dex: yes; compact: no |
+//! | ZIP: APK, JAR, AAR, and such files in it | `PK` | entries named `*.dex` | yes, of build tools and of Python |
+//! | .vdex of Android 8 and later | `vdex` | all of them | 010, of Android 8.1; 021: Android 11's libart finds the same ones in what our own writer made, compact ones included; the others: only our own writer's |
+//! | oat (.odex, .oat) of Android 5 to 7 | ELF, symbol `oatdata` | all of them | only our own writer's; one of Android 8.1 is told from them |
+//! | Dalvik's optimized dex (.odex) | `dey\n` | the one in it | only our own writer's |
+//!
+//! [`places`] reads no more than directories and headers, and takes anything that [`object::ReadRef`] does: bytes, or
+//! a file of any size. [`dex_files`] goes into archives in archives, and inflates.
+//!
+//! Every entry is checked on its own: a broken one is an [`crate::Error::Container`] in its place, and the others stay usable.
+
+mod input;
+mod oat;
+mod vdex;
+pub mod zip;
+
+use crate::Result;
+use crate::dex::DexFile;
+use input::Input;
+use object::ReadRef;
+use std::borrow::Cow;
+
+/// No dex file, and no archive in an archive, is inflated to more bytes.
+const MAX_INFLATED: u64 = 1 << 28;
+/// All of a file's together are not inflated to more.
+const MAX_INFLATED_IN_ALL: u64 = 1 << 30;
+/// A bundle of APKs, one of them, a library in it.
+const MAX_DEPTH: u32 = 3;
+
+/// A part of a file: where it lies, and how it is compressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The entry's name in an archive, `classes.dex`, `classes2.dex` and so on where there are no names, or the path
+    /// that an oat file has noted down.
+    pub name: String,
+    /// Of its first byte in the file.
+    pub offset: u64,
+    /// Number of its bytes in the file.
+    pub len: u64,
+    /// None: it lies there as it is.
+    pub compression: Option<Compression>,
+    /// An archive in an archive, by its name: it may hold dex files in turn.
+    pub is_archive: bool,
+}
+
+/// What a ZIP archive says of a deflated entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compression {
+    /// Bytes after inflation.
+    pub size: u64,
+    /// Checksum of them.
+    pub crc32: u32,
+}
+
+/// A dex file that was found; from version 041 on it may be a container of several.
+#[derive(Debug, Clone)]
+pub struct Entry<'d> {
+    /// [`Place::name`]; in an archive within an archive `inner.jar!classes.dex`.
+    pub name: String,
+    /// Where it lies in the file; None: it is compressed there.
+    pub offset: Option<u64>,
+    /// The dex file, of a compact one with the data that it shares with others.
+    pub bytes: Cow<'d, [u8]>,
+}
+
+impl Place {
+    fn plain(name: String, offset: u64, len: u64) -> Self {
+        Self {
+            name,
+            offset,
+            len,
+            compression: None,
+            is_archive: false,
+        }
+    }
+
+    /// Its bytes, inflated if they are compressed.
+    ///
+    /// Takes memory for what is there, not for what is claimed, and no more than 256 MB.
+    ///
+    /// # Errors
+    /// [`crate::Error::Container`] if the file is shorter, or its content not what its directory says.
+    pub fn read<'d, R: ReadRef<'d>>(&self, file: &str, data: R) -> Result<Cow<'d, [u8]>> {
+        let input = Input { file, data };
+        let bytes = input.bytes("entry", self.offset, self.len)?;
+        let Some(Compression { size, crc32 }) = self.compression else {
+            return Ok(Cow::Borrowed(bytes));
+        };
+        let bad = |field, problem: String| {
+            let problem = format!("entry '{}': {problem}", self.name);
+            Err(input.bad(field, self.offset, problem))
+        };
+        let limit = match usize::try_from(size) {
+            Ok(limit) if size <= MAX_INFLATED => limit,
+            _ => {
+                return bad(
+                    "uncompressed size",
+                    format!("{size} bytes are more than are read"),
+                );
+            }
+        };
+        let inflated = match miniz_oxide::inflate::decompress_to_vec_with_limit(bytes, limit) {
+            Ok(inflated) => inflated,
+            Err(error) => return bad("deflated data", error.to_string()),
+        };
+        if inflated.len() != limit {
+            let problem = format!("{size} bytes, though there are {}", inflated.len());
+            return bad("uncompressed size", problem);
+        }
+        if rawzip::crc32(&inflated) != crc32 {
+            return bad("crc-32", "the content is damaged".to_owned());
+        }
+        Ok(Cow::Owned(inflated))
+    }
+}
+
+impl Entry<'_> {
+    /// The dex files that its bytes are, with their names: one, except in a container of version 041, where the others
+    /// are called `classes.dex!classes2.dex` and so on, as ART calls them.
+    pub fn dex_files(&self) -> impl Iterator<Item = (String, Result<DexFile<'_>>)> {
+        let mut next = Some(0);
+        (0u64..).map_while(move |index| {
+            let dex = DexFile::parse_at(&self.bytes, next.take()?);
+            next = dex.as_ref().ok().and_then(DexFile::next_header);
+            let name = match index {
+                0 => self.name.clone(),
+                _ => format!("{}!{}", self.name, classes_dex(index)),
+            };
+            Some((name, dex))
+        })
+    }
+}
+
+/// What a build tool calls the dex file with this index.
+fn classes_dex(index: u64) -> String {
+    match index {
+        0 => "classes.dex".to_owned(),
+        _ => format!("classes{}.dex", index.saturating_add(1)),
+    }
+}
+
+fn has_suffix(name: &str, suffixes: &[&str]) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, suffix)| suffixes.iter().any(|one| suffix.eq_ignore_ascii_case(one)))
+}
+
+fn is_archive(name: &str) -> bool {
+    const ARCHIVES: [&str; 9] = [
+        "apk", "jar", "aar", "zip", "apks", "xapk", "vdex", "odex", "oat",
+    ];
+    has_suffix(name, &ARCHIVES)
+}
+
+/// Whether a file that starts with these bytes may hold dex files at other places than its start.
+#[must_use]
+pub fn is_container(first: &[u8]) -> bool {
+    const MAGICS: [&[u8]; 4] = [b"PK\x03\x04", b"vdex", b"dey\n", b"\x7fELF"];
+    MAGICS.iter().any(|magic| first.starts_with(magic))
+}
+
+/// Where a file's dex files are, and of an archive the archives in it.
+///
+/// # Errors
+/// [`crate::Error::Container`] if the file is none that can hold dex files, or its own header is broken.
+pub fn places<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<Place>>> {
+    let input = Input { file, data };
+    let first = input.bytes("magic", 0, 4)?;
+    match first {
+        b"dex\n" | b"cdex" => Ok(vec![Ok(Place::plain(classes_dex(0), 0, input.len()))]),
+        b"dey\n" => Ok(vec![Ok(optimized(&input)?)]),
+        b"vdex" => vdex::places(&input),
+        b"\x7fELF" => oat::places(&input),
+        // Anything may precede an archive, which is found by its end.
+        _ => zip::entries(file, data, |name| {
+            has_suffix(name, &["dex"]) || is_archive(name)
+        })
+        .map_err(|error| match first {
+            [b'P', b'K', ..] => error,
+            _ => input.bad("magic", 0, "not a file that holds dex files"),
+        }),
+    }
+}
+
+/// The dex file in one that Dalvik has optimized.
+fn optimized<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Place> {
+    if input.bytes("dey magic", 0, 8)? != b"dey\n036\0" {
+        return Err(input.bad("dey magic", 0, "not version 036"));
+    }
+    let offset = u64::from(input.u32("dexOffset", 8)?);
+    let len = u64::from(input.u32("dexLength", 12)?);
+    if offset < 40 {
+        return Err(input.bad("dexOffset", 8, "lies within the header"));
+    }
+    let extent = input.dex(offset, offset.saturating_add(len))?;
+    Ok(Place::plain(classes_dex(0), offset, extent.whole))
+}
+
+/// Two entries that share bytes contradict each other: the one that starts later is an error.
+fn refuse_overlaps<'d, R: ReadRef<'d>>(
+    input: &Input<'_, R>,
+    mut places: Vec<Result<Place>>,
+) -> Vec<Result<Place>> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    let range = |places: &[Result<Place>], index: usize| match places.get(index) {
+        Some(Ok(place)) => (place.offset, place.len),
+        _ => (0, 0),
+    };
+    order.sort_by_key(|index| range(&places, *index));
+    let mut taken = 0;
+    for index in order {
+        let (offset, len) = range(&places, index);
+        if len != 0 && offset < taken {
+            if let Some(place) = places.get_mut(index) {
+                *place = Err(input.bad("entry", offset, "overlaps the entry before it"));
+            }
+            continue;
+        }
+        taken = taken.max(offset.saturating_add(len));
+    }
+    places
+}
+
+/// Every dex file in `bytes`, the content of a file of any kind, with those in archives in archives.
+///
+/// `file`: its name, for errors.
+///
+/// # Errors
+/// As [`places`]. An entry that cannot be read is an error in its place.
+pub fn dex_files<'d>(file: &str, bytes: &'d [u8]) -> Result<Vec<Result<Entry<'d>>>> {
+    let mut left = MAX_INFLATED_IN_ALL;
+    entries(file, bytes, 0, &mut left)
+}
+
+/// `left`: how many bytes may still be inflated.
+fn entries<'d>(
+    file: &str,
+    bytes: &'d [u8],
+    depth: u32,
+    left: &mut u64,
+) -> Result<Vec<Result<Entry<'d>>>> {
+    let input = Input { file, data: bytes };
+    let mut found = Vec::new();
+    for place in places(file, bytes)? {
+        let read = place.and_then(|place| {
+            let size = place.compression.map_or(0, |compression| compression.size);
+            spend(left, size, &input, place.offset)?;
+            Ok((place.read(file, bytes)?, place))
+        });
+        let (content, place) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                found.push(Err(error));
+                continue;
+            }
+        };
+        if !place.is_archive {
+            found.push(Ok(Entry {
+                offset: place.compression.is_none().then_some(place.offset),
+                name: place.name,
+                bytes: content,
+            }));
+            continue;
+        }
+        if !is_container(&content) {
+            continue;
+        }
+        if depth == MAX_DEPTH {
+            let problem = "archives in archives, deeper than is looked";
+            found.push(Err(input.bad("entry", place.offset, problem)));
+            continue;
+        }
+        let inner_file = format!("{file}!{}", place.name);
+        let depth = depth.saturating_add(1);
+        let inner = match content {
+            Cow::Borrowed(content) => entries(&inner_file, content, depth, left),
+            Cow::Owned(content) => entries(&inner_file, &content, depth, left).map(|inner| {
+                let mut own = |entry: Entry<'_>| {
+                    // Compact ones may all claim the same data.
+                    spend(left, entry.bytes.len() as u64, &input, place.offset)?;
+                    Ok(entry.into_owned())
+                };
+                inner
+                    .into_iter()
+                    .map(|entry| entry.and_then(&mut own))
+                    .collect()
+            }),
+        };
+        match inner {
+            Ok(inner) => found.extend(
+                inner
+                    .into_iter()
+                    .map(|entry| entry.map(|entry| entry.within(&place))),
+            ),
+            Err(error) => found.push(Err(error)),
+        }
+    }
+    Ok(found)
+}
+
+/// Takes `size` bytes from those that may still be inflated.
+fn spend(left: &mut u64, size: u64, input: &Input<'_, &[u8]>, offset: u64) -> Result<()> {
+    *left = left.checked_sub(size).ok_or_else(|| {
+        let problem = "more dex files than are inflated";
+        input.bad("uncompressed size", offset, problem)
+    })?;
+    Ok(())
+}
+
+impl<'d> Entry<'d> {
+    /// The same, of what has been inflated.
+    fn into_owned<'o>(self) -> Entry<'o> {
+        Entry {
+            name: self.name,
+            offset: None,
+            bytes: Cow::Owned(self.bytes.into_owned()),
+        }
+    }
+
+    /// The same, seen from the file that the archive lies in.
+    fn within(self, archive: &Place) -> Self {
+        Self {
+            name: format!("{}!{}", archive.name, self.name),
+            offset: self
+                .offset
+                .map(|offset| offset.saturating_add(archive.offset)),
+            bytes: self.bytes,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Which dex files are in an oat file, the ELF file that Android 5 to 7 compile an app into?
+//!
+//! The dynamic symbol `oatdata` says where ART's own header is, an OatDexFile for each dex file follows it, and the
+//! files themselves lie in the same section. From Android 8 on they are in the .vdex file beside it.
+
+use super::Place;
+use super::input::Input;
+use crate::Result;
+use object::{Object, ObjectSegment, ObjectSymbol, ReadRef};
+
+/// The layout of a version's headers.
+struct Layout {
+    /// Bytes of the header before the key-value store.
+    header: u64,
+    /// What follows the offset of each dex file.
+    after: After,
+}
+
+enum After {
+    /// A 32-bit number for each of its classes.
+    PerClass,
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// The dex files of an oat file.
+pub(super) fn places<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Vec<Result<Place>>> {
+    let (start, end) = oatdata(input)?;
+    let at = |offset: u64| start.saturating_add(offset);
+    if input.bytes("oat magic", start, 4)? != b"oat\n" {
+        return Err(input.bad("oat magic", start, "there is no oat header here"));
+    }
+    let layout = match input.version("oat version", at(4))? {
+        // Android 5.0 and 5.1, with three entry points more.
+        39 | 45 => Layout {
+            header: 84,
+            after: After::PerClass,
+        },
+        // Android 6.
+        64 => Layout {
+            header: 72,
+            after: After::PerClass,
+        },
+        // Android 7.0 and 7.1: offsets of the class table and of the lookup table.
+        79 | 88 => Layout {
+            header: 72,
+            after: After::Bytes(8),
+        },
+        version @ 124.. => {
+            let problem =
+                format!("its dex files (version {version:03}) are in the .vdex file beside it");
+            return Err(input.bad("oat version", at(4), problem));
+        }
+        version => {
+            let problem = format!("{version:03} is none of 039, 045, 064, 079 and 088");
+            return Err(input.bad("oat version", at(4), problem));
+        }
+    };
+    let count = input.u32("dex_file_count", at(20))?;
+    let store = input.u32("key_value_store_size", at(layout.header.saturating_sub(4)))?;
+    let mut cursor = at(layout.header).saturating_add(u64::from(store));
+    let mut places = Vec::new();
+    for _ in 0..count {
+        match one(input, &layout, start, end, &mut cursor) {
+            Ok(place) => places.push(place),
+            Err(error) => {
+                places.push(Err(error));
+                break;
+            }
+        }
+    }
+    Ok(super::refuse_overlaps(input, places))
+}
+
+/// The OatDexFile at `cursor`, which moves behind it. The outer error: the next one cannot be found.
+fn one<'d, R: ReadRef<'d>>(
+    input: &Input<'_, R>,
+    layout: &Layout,
+    start: u64,
+    end: u64,
+    cursor: &mut u64,
+) -> Result<Result<Place>> {
+    /// The longest path that a system has.
+    const MAX_LOCATION: u32 = 4096;
+    let len = input.u32("dex_file_location_size", *cursor)?;
+    if len > MAX_LOCATION {
+        let problem = format!("a location of {len} bytes");
+        return Err(input.bad("dex_file_location_size", *cursor, problem));
+    }
+    let location_at = cursor.saturating_add(4);
+    let location = input.bytes("dex_file_location", location_at, len.into())?;
+    // A checksum lies between.
+    let offset_at = location_at.saturating_add(len.into()).saturating_add(4);
+    let offset = start.saturating_add(input.u32("dex_file_offset", offset_at)?.into());
+    *cursor = offset_at.saturating_add(4);
+    let extent = input.dex(offset, end);
+    *cursor = cursor.saturating_add(match layout.after {
+        After::Bytes(bytes) => bytes,
+        After::PerClass if extent.is_ok() => {
+            let classes = input.u32("class_defs_size", offset.saturating_add(0x60))?;
+            u64::from(classes).saturating_mul(4)
+        }
+        After::PerClass => 0,
+    });
+    let name = String::from_utf8_lossy(location).into_owned();
+    match (extent, &layout.after) {
+        (Ok(extent), _) => Ok(Ok(Place::plain(name, offset, extent.whole))),
+        (Err(error), After::Bytes(_)) => Ok(Err(error)),
+        (Err(error), After::PerClass) => Err(error),
+    }
+}
+
+/// Where the symbol `oatdata` is in the file, and where its segment ends.
+fn oatdata<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<(u64, u64)> {
+    let elf = object::File::parse(input.data)
+        .map_err(|error| input.bad("ELF header", 0, error.to_string()))?;
+    let address = elf
+        .dynamic_symbols()
+        .find(|symbol| symbol.name_bytes() == Ok(b"oatdata"))
+        .ok_or_else(|| input.bad("dynamic symbols", 0, "an ELF file without 'oatdata'"))?
+        .address();
+    elf.segments()
+        .find_map(|segment| {
+            let (start, size) = segment.file_range();
+            let into = address
+                .checked_sub(segment.address())
+                .filter(|into| *into < size)?;
+            Some((start.saturating_add(into), start.saturating_add(size)))
+        })
+        .ok_or_else(|| input.bad("oatdata", address, "lies in none of the file's segments"))
+}

@@ -1,0 +1,149 @@
+//! Which dex files are in a .vdex file, where Android 8 and later keep what they have verified?
+//!
+//! | version | Android | what holds the dex files |
+//! |---|---|---|
+//! | 006, 010 | 8.0, 8.1 | all that follows the header and a checksum each |
+//! | 019 | 9 | a section of version 002, each file after the offset of its quickening table |
+//! | 021 to 026 | 10, 11 | the same, after a longer header |
+//! | 027 | 12 and later | a section named in a table |
+//!
+//! From 019 on the files may be compact, and share the data that follows the last of them. The app's own .vdex file
+//! of Android 10 and later has mostly none: then the VM uses the APK's.
+
+use super::Place;
+use super::input::Input;
+use crate::Result;
+use object::ReadRef;
+
+/// The kind of a section that holds dex files, and of one that holds a checksum for each of them.
+const DEX_SECTION: u32 = 1;
+const CHECKSUM_SECTION: u32 = 0;
+
+/// Where the dex files are, one after the other.
+struct Files {
+    /// Of the first, or of what precedes it.
+    start: u64,
+    /// Of what follows the last.
+    end: u64,
+    /// Of the data that they share.
+    data_end: u64,
+    count: u64,
+    /// Bytes that precede each.
+    prefix: u64,
+}
+
+/// The dex files of a .vdex file.
+pub(super) fn places<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Vec<Result<Place>>> {
+    let files = match input.version("vdex version", 4)? {
+        6 | 10 => one_header(input)?,
+        19 => section_after(input, 20)?,
+        21..=26 => section_after(input, 28)?,
+        27 => section_table(input)?,
+        version => {
+            return Err(input.bad(
+                "vdex version",
+                4,
+                format!("{version:03} is none of 006, 010, 019 and 021 to 027"),
+            ));
+        }
+    };
+    Ok(files.map_or_else(Vec::new, |files| files.walk(input)))
+}
+
+fn one_header<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Option<Files>> {
+    let count = u64::from(input.u32("number_of_dex_files", 8)?);
+    let size = u64::from(input.u32("dex_size", 12)?);
+    let start = count.saturating_mul(4).saturating_add(24);
+    let end = start.saturating_add(size);
+    Ok((size != 0).then_some(Files {
+        start,
+        end,
+        data_end: end,
+        count,
+        prefix: 0,
+    }))
+}
+
+fn section_after<'d, R: ReadRef<'d>>(input: &Input<'_, R>, header: u64) -> Result<Option<Files>> {
+    match input.version("dex section version", 8)? {
+        0 => return Ok(None),
+        2 => {}
+        version => {
+            return Err(input.bad(
+                "dex section version",
+                8,
+                format!("{version:03} is neither 000 nor 002"),
+            ));
+        }
+    }
+    let count = u64::from(input.u32("number_of_dex_files", 12)?);
+    let section = count.saturating_mul(4).saturating_add(header);
+    let size = u64::from(input.u32("dex_size", section)?);
+    let shared = u64::from(input.u32("dex_shared_data_size", section.saturating_add(4))?);
+    let start = section.saturating_add(12);
+    let end = start.saturating_add(size);
+    Ok(Some(Files {
+        start,
+        end,
+        data_end: end.saturating_add(shared),
+        count,
+        prefix: 4,
+    }))
+}
+
+fn section_table<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Option<Files>> {
+    /// Four kinds are known; a table of more is none.
+    const MAX_SECTIONS: u32 = 64;
+    let sections = input.u32("number_of_sections", 8)?;
+    if sections > MAX_SECTIONS {
+        let problem = format!("{sections} are more than there are kinds of them");
+        return Err(input.bad("number_of_sections", 8, problem));
+    }
+    let (mut dex, mut count) = (None, 0);
+    for section in 0..u64::from(sections) {
+        let at = section.saturating_mul(12).saturating_add(12);
+        let kind = input.u32("section_kind", at)?;
+        let start = u64::from(input.u32("section_offset", at.saturating_add(4))?);
+        let size = u64::from(input.u32("section_size", at.saturating_add(8))?);
+        match kind {
+            DEX_SECTION if size != 0 => dex = Some((start, start.saturating_add(size))),
+            CHECKSUM_SECTION => count = size / 4,
+            _ => {}
+        }
+    }
+    Ok(dex.map(|(start, end)| Files {
+        start,
+        end,
+        data_end: end,
+        count,
+        prefix: 0,
+    }))
+}
+
+impl Files {
+    /// Each file's end is the next one's start: behind a broken one nothing can be found.
+    fn walk<'d, R: ReadRef<'d>>(&self, input: &Input<'_, R>) -> Vec<Result<Place>> {
+        let mut places = Vec::new();
+        let mut at = self.start;
+        for index in 0..self.count {
+            if at >= self.end {
+                let problem = format!("there are only {index} of {} dex files", self.count);
+                places.push(Err(input.bad("dex section", self.start, problem)));
+                break;
+            }
+            let offset = at.saturating_add(self.prefix);
+            match input.dex(offset, self.data_end) {
+                Ok(extent) => {
+                    let name = super::classes_dex(index);
+                    places.push(Ok(Place::plain(name, offset, extent.whole)));
+                    at = offset.saturating_add(extent.own).saturating_add(3) & !3;
+                }
+                Err(error) => {
+                    places.push(Err(error));
+                    break;
+                }
+            }
+        }
+        places
+    }
+}

@@ -1,0 +1,109 @@
+//! Which files are in a ZIP archive (APK, JAR, AAR), where and how compressed?
+//!
+//! The central directory is believed, as VMs do, except where it contradicts itself. What an entry's flags say of
+//! encryption is not looked at, as VMs do not either: some packers set it on plain entries to mislead readers.
+
+use super::input::Input;
+use super::{Compression, Place};
+use crate::Result;
+use object::ReadRef;
+use rawzip::{CompressionMethod, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ReaderAt, ZipLocator};
+use std::io;
+
+/// What rawzip reads from.
+struct At<R>(R);
+
+impl<'d, R: ReadRef<'d>> ReaderAt for At<R> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = self.0.len().unwrap_or(0).saturating_sub(offset);
+        let len = left.min(buffer.len() as u64);
+        let bytes = self
+            .0
+            .read_bytes_at(offset, len)
+            .map_err(|()| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        buffer
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(to, from)| *to = *from);
+        Ok(bytes.len())
+    }
+}
+
+/// The entries of an archive whose names `wanted` accepts, in the order of the central directory.
+///
+/// # Errors
+/// [`crate::Error::Container`] if there is no central directory. An entry that contradicts the file, or overlaps one
+/// before it, is an error in its place; what follows a record that cannot be read is lost.
+pub fn entries<'d, R: ReadRef<'d>>(
+    file: &str,
+    data: R,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Result<Place>>> {
+    let input = Input { file, data };
+    let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
+    let archive = ZipLocator::new()
+        .locate_in_reader(At(data), &mut buffer, input.len())
+        .map_err(|(_, error)| {
+            let offset = error.eocd_offset().unwrap_or(input.len());
+            input.bad("end of central directory", offset, error.to_string())
+        })?;
+    let mut found = Vec::new();
+    let mut records = archive.entries(&mut buffer);
+    loop {
+        let record = match records.next_entry() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            Err(error) => {
+                let directory = archive.directory_offset();
+                found.push(Err(input.bad(
+                    "central directory",
+                    directory,
+                    error.to_string(),
+                )));
+                break;
+            }
+        };
+        let name = String::from_utf8_lossy(record.file_path().as_bytes()).into_owned();
+        if record.is_dir() || !wanted(&name) {
+            continue;
+        }
+        let bad = |field, problem: String| {
+            let problem = format!("entry '{name}': {problem}");
+            Err(input.bad(field, record.central_directory_offset(), problem))
+        };
+        let range = match archive.get_entry(record.wayfinder()) {
+            Ok(entry) => entry.compressed_data_range(),
+            Err(error) => {
+                found.push(bad("local header offset", error.to_string()));
+                continue;
+            }
+        };
+        let len = record.compressed_size_hint();
+        let size = record.uncompressed_size_hint();
+        found.push(match record.compression_method() {
+            _ if range.1 > input.len() => bad(
+                "compressed size",
+                format!("{len} bytes reach beyond the end of the file"),
+            ),
+            CompressionMethod::STORE if len != size => bad(
+                "uncompressed size",
+                format!("{size} bytes, though {len} are stored as they are"),
+            ),
+            method @ (CompressionMethod::STORE | CompressionMethod::DEFLATE) => Ok(Place {
+                is_archive: super::is_archive(&name),
+                name,
+                offset: range.0,
+                len,
+                compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
+                    size,
+                    crc32: record.crc32(),
+                }),
+            }),
+            other => bad(
+                "compression method",
+                format!("{} is neither stored nor deflated", other.as_u16()),
+            ),
+        });
+    }
+    Ok(super::refuse_overlaps(&input, found))
+}
