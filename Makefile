@@ -51,8 +51,7 @@ bench: build ## what a sample costs, at three depths, beside perf's
 	scripts/bench.py $(RELEASE) $(TARGET)/bench
 	dvm-patch/bench/shadow_call.sh
 
-fuzz: ## each parser against hostile input for TIME=60 seconds
-	@scripts/deps.sh --fuzz
+fuzz: deps ## each parser against hostile input for TIME=60 seconds
 	fuzz/run.sh $(TIME)
 
 fmt: deps ## format the Rust sources

@@ -1,33 +1,62 @@
 #!/bin/bash
-# Does any parser fail on hostile input? Runs every fuzz target, or the named ones, and says which found something.
-# usage: run.sh SECONDS [TARGET...]
-# What is found stays in target/fuzz/artifacts/TARGET; the corpus grows in target/fuzz/corpus/TARGET. The C walker is
-# built with the same sanitizer as the Rust around it.
+# Does any parser fail on hostile input? Runs every fuzz target, or the named ones, one on each processor at a time, and says
+# how often each ran and which found something.
+# usage: run.sh SECONDS [--symbolizer | TARGET...]     --symbolizer: the targets in fuzz_targets/symbolizer, which build alone
+# Needs a stable compiler, crates.io and a C++ compiler: the coverage that libFuzzer is led by is LLVM's own. Found is what panics,
+# takes longer than 10 s, allocates more than its target allows or more than 2 GB; in what is C also what AddressSanitizer sees.
+# Inputs that were found stay in target/fuzz/artifacts/TARGET; the corpus grows in target/fuzz/corpus/TARGET.
 set -uo pipefail
 
-[ $# -ge 1 ] || { echo "usage: run.sh SECONDS [TARGET...]" >&2; exit 2; }
-cd "$(dirname "$0")/.." || exit 1
+[ $# -ge 1 ] || { echo "usage: run.sh SECONDS [--symbolizer | TARGET...]" >&2; exit 2; }
+cd "$(dirname "$0")" || exit 1
 seconds=$1
 shift
-build=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
-unset CARGO_TARGET_DIR
-export CC=${CC:-clang-16} CFLAGS=${CFLAGS:--fsanitize=address -fno-omit-frame-pointer}
-targets=("$@")
-[ $# -gt 0 ] || mapfile -t targets < <(cd fuzz/fuzz_targets && printf '%s\n' *.rs | sed 's/\.rs$//')
+build=${CARGO_TARGET_DIR:-$PWD/../target}/fuzz
+host=$(rustc -vV | sed -n 's/^host: //p')
+names() { printf '%s\n' "$@" | sed 's,.*/,,; s,\.rs$,,'; }
+options=()
+case "${1:-}" in
+--symbolizer)
+    options=(--no-default-features)
+    mapfile -t targets < <(names fuzz_targets/symbolizer/*.rs)
+    ;;
+'') mapfile -t targets < <(names fuzz_targets/symbolizer/*.rs fuzz_targets/*.rs) ;;
+*) targets=("$@") ;;
+esac
 
-cargo +nightly fuzz build --fuzz-dir fuzz --target-dir "$build" || exit 1
-found=()
-for target in "${targets[@]}"; do
-    corpus=$build/corpus/$target
-    artifacts=$build/artifacts/$target
+# With a --target build scripts and macros are built without these.
+export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
+export CFLAGS='-fsanitize=address -fno-omit-frame-pointer'
+cargo build --locked --release --target "$host" --target-dir "$build" --bins "${options[@]}" || exit 1
+
+# TARGET: fuzzes it; prints a line, and the end of its log if it found something.
+fuzz() {
+    local target=$1 corpus=$build/corpus/$1 artifacts=$build/artifacts/$1 log=$build/$1.log
+    local -A stat=()
     mkdir -p "$corpus" "$artifacts"
-    echo "== fuzz: $target for $seconds s"
-    cargo +nightly fuzz run --fuzz-dir fuzz --target-dir "$build" "$target" "$corpus" "fuzz/seeds/$target" -- \
-        -max_total_time="$seconds" -artifact_prefix="$artifacts/" -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
-        -print_final_stats=1 -verbosity=1 2>&1 | grep -aEv '^(#[0-9]+\s+(NEW|REDUCE|pulse)|\s+NEW_FUNC)' || found+=("$target")
+    "$build/$host/release/$target" "$corpus" "seeds/$target" -max_total_time="$seconds" -artifact_prefix="$artifacts/" \
+        -rss_limit_mb=2048 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=1 >"$log" 2>&1
+    local status=$?
+    while read -r name value; do
+        stat[$name]=$value
+    done < <(sed -n 's/^stat:://p' "$log" | tr -d ':')
+    printf 'fuzz: %-12s %4d s %10s runs, coverage %s, peak %s MB: %s\n' "$target" "$seconds" "${stat[number_of_executed_units]:-?}" \
+        "$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)" "${stat[peak_rss_mb]:-?}" \
+        "$([ $status -eq 0 ] && echo nothing found || echo "FOUND SOMETHING, see $artifacts")"
+    [ $status -eq 0 ] || { grep -av '^#' "$log" | tail -n 40; return 1; }
+}
+
+failed=0
+for target in "${targets[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+        wait -n || failed=1
+    done
+    fuzz "$target" &
 done
-if [ "${#found[@]}" -gt 0 ]; then
-    echo "fuzz: found something: ${found[*]}: the inputs are below $build/artifacts"
-    exit 1
-fi
+while [ "$(jobs -p | wc -l)" -gt 0 ]; do
+    wait -n || failed=1
+    jobs >/dev/null
+done
+[ $failed -eq 0 ] || exit 1
 echo "fuzz: ${#targets[@]} targets, nothing found"

@@ -1,15 +1,8 @@
 #!/bin/sh
 # What does this machine lack to build, test and demonstrate varid? Installs it, saying what and why.
-# usage: deps.sh [--fuzz]        --fuzz: also a nightly toolchain and cargo-fuzz
+# usage: deps.sh
 # Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
 set -eu
-
-need_fuzz=
-case "${1:-}" in
-'') ;;
---fuzz) need_fuzz=1 ;;
-*) echo "usage: deps.sh [--fuzz]" >&2; exit 2 ;;
-esac
 
 missing=
 want() { # PACKAGE WHY: the package is wanted
@@ -33,6 +26,7 @@ apt() { # ARGUMENT...: apt-get as root
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want gcc 'links every program, builds the agent that is loaded into the VM'
     want libc6-dev 'the C library that they are built with'
+    want g++ 'builds libFuzzer'
     want clang-16 'compiles the BPF program'
     want llvm-16 'its tools; llvm-symbolizer checks symbol files in tests'
     want libbpf-dev 'headers of the BPF program'
@@ -70,14 +64,3 @@ component() { # COMPONENT SUBCOMMAND: rustup's component that gives cargo the su
 }
 component clippy clippy
 component rustfmt fmt
-
-if [ -n "$need_fuzz" ]; then
-    if ! cargo +nightly --version >/dev/null 2>&1; then
-        echo "deps: the nightly toolchain is missing: fuzzing instruments code with it"
-        rustup toolchain install nightly --profile minimal
-    fi
-    if ! cargo fuzz --version >/dev/null 2>&1; then
-        echo "deps: cargo-fuzz is missing: it runs the fuzz targets"
-        cargo install --locked cargo-fuzz
-    fi
-fi

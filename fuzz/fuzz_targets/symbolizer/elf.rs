@@ -2,9 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
 use varid_symbolizer::elf::ElfSymbols;
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes, 64, || {
     let Ok(symbols) = ElfSymbols::from_bytes(bytes, "libfuzz.so") else {
         return;
     };
@@ -24,4 +25,4 @@ fuzz_target!(|bytes: &[u8]| {
             symbols.function_bounds(address),
         );
     }
-});
+}));

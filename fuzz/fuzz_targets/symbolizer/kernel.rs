@@ -2,9 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
 use varid_symbolizer::kernel::KernelSymbols;
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| bounded(bytes, 64, || {
     for table in [
         KernelSymbols::parse_kallsyms(bytes),
         KernelSymbols::parse(bytes),
@@ -25,4 +26,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
-});
+}));

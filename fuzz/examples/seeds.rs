@@ -1,4 +1,5 @@
-//! Where do the seeds come from? This writes them: seeds FOLDER, a folder of small valid inputs per target.
+//! Where do the seeds come from? This writes them, a folder of small valid inputs per target:
+//! cargo run --release --example seeds seeds
 
 use std::path::Path;
 use std::process::Command;

@@ -1,0 +1,12 @@
+//! Which fuzz targets contain C, and need the runtime of the sanitizer that run.sh has it compiled with?
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=CFLAGS");
+    let flags = std::env::var("CFLAGS").unwrap_or_default();
+    if flags.contains("-fsanitize=address") {
+        for target in ["record", "tunnel", "walk"] {
+            println!("cargo::rustc-link-arg-bin={target}=-fsanitize=address");
+        }
+    }
+}

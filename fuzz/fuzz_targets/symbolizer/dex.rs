@@ -1,0 +1,74 @@
+//! A dex file, standard or compact, is never believed: methods, code items, lines, try ranges, instructions and names.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
+use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
+
+/// Methods that are looked into: in a hostile file each can have all of its bytes.
+const LOOKED_INTO: usize = 256;
+
+fn look_into(dex: &DexFile<'_>, index: &MethodIndex, method: &MethodCode) {
+    let code = &method.code;
+    assert!(code.start < code.end, "a method of no instructions");
+    assert_eq!(index.lookup(code.start), Some(method));
+    // Errors are answers, too.
+    let _ = (dex.code_item(method), dex.source_file(method));
+    if let Ok(lines) = dex.lines(method) {
+        let rows = lines.rows();
+        assert!(
+            rows.iter().all(|row| code.contains(&row.offset)),
+            "a line outside of its method"
+        );
+        assert!(
+            rows.is_sorted_by_key(|row| row.offset),
+            "lines out of order"
+        );
+        let frame = dex
+            .frame(index, code.start)
+            .and_then(|frame| frame.location);
+        if let Some(location) = frame {
+            let row = lines.lookup(code.start).expect("a location without a row");
+            assert_eq!(location.line, row.line);
+        }
+    }
+    for range in dex.tries(method).into_iter().flatten().flatten() {
+        assert!(
+            code.start <= range.code.start && range.code.end <= code.end,
+            "a try range outside of its method"
+        );
+    }
+    let mut at = code.start;
+    for instruction in dex.disassemble(method) {
+        let Ok(instruction) = instruction else { break };
+        assert_eq!(
+            instruction.offset, at,
+            "instructions that do not follow each other"
+        );
+        at += instruction.units * 2;
+        assert!(at <= code.end, "an instruction that leaves its method");
+        let _ = instruction.to_string();
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    bounded(bytes, 64, || {
+        let Ok(dex) = DexFile::parse(bytes) else {
+            return;
+        };
+        for method in dex.methods().flatten() {
+            let _ = (
+                method.id.display_name(),
+                method.id.signature(),
+                method.id.descriptor(),
+                method.source_file(),
+            );
+        }
+        let Ok(index) = MethodIndex::new(&dex) else {
+            return;
+        };
+        for method in index.methods().iter().take(LOOKED_INTO) {
+            look_into(&dex, &index, method);
+        }
+    });
+});

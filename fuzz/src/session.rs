@@ -1,0 +1,46 @@
+//! How does a fuzz target get a session folder whose perf.data is its input?
+
+use std::path::Path;
+use varid_recording::{
+    EventDesc, Manifest, PERF_DATA, Rate, SessionReader, SessionWriter, Source, Target, TargetKind,
+};
+
+/// The manifest of every session here.
+pub fn manifest() -> Manifest {
+    let event = EventDesc {
+        name: "cpu-clock".into(),
+        rate: Rate::Frequency(997),
+        kind: 1,
+        config: 0,
+    };
+    Manifest::new(
+        event,
+        Source::Bpf,
+        Target {
+            kind: TargetKind::All,
+            value: String::new(),
+        },
+        0,
+    )
+}
+
+thread_local! {
+    static FOLDER: tempfile::TempDir = {
+        let folder = tempfile::tempdir().expect("a folder for the session");
+        let mut writer = SessionWriter::create(folder.path(), manifest()).expect("an empty session");
+        writer.finish().expect("a complete session");
+        // Without it a report reads the running kernel's.
+        let kernel = "ffffffff81000000\t40\tschedule\t\nffffffffc0000000\t10\text4_read\text4\n";
+        std::fs::write(writer.symbols().join("kernel.sym"), kernel).expect("the kernel's symbols");
+        folder
+    };
+}
+
+/// Calls `visit` with a session that has these bytes as its perf.data.
+pub fn with_session(perf_data: &[u8], visit: impl FnOnce(&SessionReader)) {
+    FOLDER.with(|folder| {
+        let path: &Path = folder.path();
+        std::fs::write(path.join(PERF_DATA), perf_data).expect("room for perf.data");
+        visit(&SessionReader::open(path).expect("the session"));
+    });
+}
