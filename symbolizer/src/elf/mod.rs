@@ -16,6 +16,7 @@ mod demangle;
 mod dwarf;
 mod functions;
 mod image;
+mod list;
 mod load;
 mod ranges;
 mod source;
