@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::crc::crc32;
 use super::image::{Image, c_string};
 
 /// Where distributions put debug files.
@@ -269,6 +269,18 @@ pub(super) fn open(path: &Path) -> Option<Image<'static>> {
 /// Opens an ELF file if it has this build-id.
 fn with_id(path: &Path, build_id: &[u8]) -> Option<Image<'static>> {
     open(path).filter(|image| image.build_id.as_deref() == Some(build_id))
+}
+
+/// The checksum of a file, as `.gnu_debuglink` has it.
+fn crc32(mut file: &File) -> Option<u32> {
+    let mut sum = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(sum.finalize()),
+            count => sum.update(buffer.get(..count)?),
+        }
+    }
 }
 
 /// The folder that a file is in.

@@ -1,43 +1,129 @@
 //! Where do functions start and end, whether they have names or not?
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
+use gimli::{
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, RunTimeEndian, UnwindSection,
+};
+use object::elf;
 
-/// Function bounds from an `.eh_frame` section: start, end, sorted by start.
+use super::image::{Image, Section};
+
+type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
+
+/// Where functions are.
+#[derive(Debug)]
+pub(super) struct Functions {
+    /// Start, end; sorted by start.
+    bounds: Vec<(u64, u64)>,
+    /// Whether each is one function: not so in ARM's table, whose neighbours with equal
+    /// unwind instructions linkers make one.
+    exact: bool,
+}
+
+impl Functions {
+    /// All bounds: start, end, sorted by start.
+    pub(super) fn all(&self) -> &[(u64, u64)] {
+        &self.bounds
+    }
+
+    /// Those that are one function each.
+    pub(super) fn exact(&self) -> &[(u64, u64)] {
+        if self.exact { &self.bounds } else { &[] }
+    }
+}
+
+/// The bounds that a file or one that belongs to it has, from `.eh_frame`, or else
+/// `.debug_frame`, or else `.ARM.exidx`.
 ///
 /// A broken entry is left out, a broken section ends the list: what was read stands.
-pub(super) fn bounds(
-    section: &[u8],
-    address: u64,
-    text: u64,
-    big_endian: bool,
-    address_size: u8,
-) -> Vec<(u64, u64)> {
-    let endian = if big_endian {
-        RunTimeEndian::Big
-    } else {
-        RunTimeEndian::Little
-    };
-    let mut frames = EhFrame::from(EndianSlice::new(section, endian));
-    frames.set_address_size(address_size);
-    let bases = BaseAddresses::default()
-        .set_eh_frame(address)
-        .set_text(text);
-    let mut found = Vec::new();
-    let mut entries = frames.entries(&bases);
-    while let Ok(Some(entry)) = entries.next() {
-        let CieOrFde::Fde(partial) = entry else {
-            continue;
-        };
-        let Ok(frame) = partial.parse(EhFrame::cie_from_offset) else {
-            continue;
-        };
-        let start = frame.initial_address();
-        let end = start.saturating_add(frame.len());
-        // A linker that dropped a function leaves its frame at zero.
-        if start != 0 && end > start {
-            found.push((start, end));
+pub(super) fn of(images: &[&Image<'_>]) -> Functions {
+    let tables: [(&str, fn(&Image<'_>, &Section, &[u8]) -> Vec<(u64, u64)>); 3] = [
+        (".eh_frame", eh_frame),
+        (".debug_frame", debug_frame),
+        (".ARM.exidx", exidx),
+    ];
+    for (name, read) in tables {
+        for image in images {
+            let Some(section) = image.section(name) else {
+                continue;
+            };
+            let mut bounds = image
+                .bytes(section)
+                .map(|bytes| read(image, section, &bytes))
+                .unwrap_or_default();
+            // A linker that dropped a function leaves its entry at zero.
+            bounds.retain(|&(start, end)| start != 0 && start < end);
+            if !bounds.is_empty() {
+                bounds.sort_unstable();
+                return Functions {
+                    bounds,
+                    exact: name != ".ARM.exidx",
+                };
+            }
         }
     }
-    found.sort_unstable();
+    Functions {
+        bounds: Vec::new(),
+        exact: true,
+    }
+}
+
+fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {
+    let mut frames = EhFrame::from(Slice::new(bytes, image.order().endian()));
+    frames.set_address_size(image.order().address_size());
+    let text = image.section(".text").map_or(0, |text| text.address);
+    let bases = BaseAddresses::default()
+        .set_eh_frame(section.address)
+        .set_text(text);
+    entries(&frames, &bases)
+}
+
+fn debug_frame(image: &Image<'_>, _: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {
+    let mut frames = DebugFrame::from(Slice::new(bytes, image.order().endian()));
+    frames.set_address_size(image.order().address_size());
+    entries(&frames, &BaseAddresses::default())
+}
+
+fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    let mut entries = frames.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        if let CieOrFde::Fde(partial) = entry
+            && let Ok(frame) = partial.parse(S::cie_from_offset)
+        {
+            let start = frame.initial_address();
+            found.push((start, start.saturating_add(frame.len())));
+        }
+    }
     found
+}
+
+/// ARM's index has where each function starts, as a distance from the entry itself; it ends
+/// where the next one starts, the last one with its section.
+fn exidx(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {
+    let starts: Vec<u64> = bytes
+        .chunks_exact(8)
+        .zip((section.address..).step_by(8))
+        .filter_map(|(entry, address)| {
+            // A number of 31 bits with a sign; bit 0 says Thumb.
+            let distance = image.order().u32(entry, 0)?;
+            let distance = i64::from(((distance << 1) as i32) >> 1);
+            Some(address.wrapping_add_signed(distance) & 0xffff_fffe)
+        })
+        .collect();
+    let end = starts.last().and_then(|&last| {
+        let executable = u64::from(elf::SHF_EXECINSTR);
+        image
+            .sections
+            .iter()
+            .filter(|section| section.flags & executable != 0)
+            .map(|section| {
+                (
+                    section.address,
+                    section.address.saturating_add(section.size),
+                )
+            })
+            .find_map(|(start, end)| (start <= last && last < end).then_some(end))
+    });
+    let ends = starts.iter().skip(1).copied().chain(end);
+    starts.iter().copied().zip(ends).collect()
 }

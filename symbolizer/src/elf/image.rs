@@ -87,10 +87,6 @@ impl Order {
         u32::try_from(self.number(bytes, at, 4)?).ok()
     }
 
-    pub(super) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
-        self.number(bytes, at, 8)
-    }
-
     /// An address or an offset; `at` is its place in a 64-bit and in a 32-bit file.
     pub(super) fn word(self, bytes: &[u8], at: (usize, usize)) -> Option<u64> {
         if self.wide {

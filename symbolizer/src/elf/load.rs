@@ -1,190 +1,72 @@
-//! What does an ELF file hold that names addresses?
-
-use std::cell::Cell;
-use std::fs::File;
-use std::ops::Range;
+//! What do an ELF file and the files that belong to it hold that names addresses?
 
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::{Endian, Endianness, ReadCache, ReadRef};
 
 use super::functions;
+use super::image::{Image, c_string};
+use super::minidebug;
 use super::ranges::Ranges;
-use super::symbols::{ElfSymbols, Named, Segment};
-use crate::{Error, Result};
+use super::symbols::{ElfSymbols, Named};
+use crate::Result;
 
 /// The longest symbol name that is shown, in bytes.
 const MAX_SYMBOL: usize = 65_536;
 
-/// The most that is read of a file, in bytes: a sparse file can claim tables of any size.
-const MAX_READ: u64 = 1 << 30;
-
-/// A file of which at most [`MAX_READ`] bytes are read.
-pub(super) struct Limited<'f> {
-    cache: ReadCache<&'f File>,
-    left: Cell<u64>,
+/// The name that lies at `offset` of a string table.
+pub(super) fn name_at(table: &[u8], offset: u32) -> &[u8] {
+    let bytes = table.get(offset as usize..).unwrap_or_default();
+    c_string(bytes.get(..MAX_SYMBOL).unwrap_or(bytes))
 }
 
-impl<'f> Limited<'f> {
-    pub(super) fn new(file: &'f File) -> Self {
-        Self {
-            cache: ReadCache::new(file),
-            left: Cell::new(MAX_READ),
+/// Reads the symbols and function bounds of a file, and those that its debug file adds.
+pub(super) fn load(image: &Image<'_>, debug: Option<&Image<'_>>) -> Result<ElfSymbols> {
+    let mini = minidebug::unpack(image);
+    let images: Vec<&Image<'_>> = [Some(image), debug, mini.as_ref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let functions = functions::of(&images);
+    let mut symbols = Symbols::default();
+    for (index, image) in images.iter().enumerate() {
+        let added = symbols.add(image);
+        // Those of the file itself are asked for, the others welcome.
+        if index == 0 {
+            added?;
         }
     }
-
-    fn take(&self, bytes: u64) -> Result<(), ()> {
-        self.left.set(self.left.get().checked_sub(bytes).ok_or(())?);
-        Ok(())
-    }
-}
-
-impl<'d> ReadRef<'d> for &'d Limited<'_> {
-    fn len(self) -> Result<u64, ()> {
-        (&self.cache).len()
-    }
-
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
-        self.take(size)?;
-        self.cache.read_bytes_at(offset, size)
-    }
-
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
-        let bytes = self.cache.read_bytes_at_until(range, delimiter)?;
-        self.take(bytes.len() as u64)?;
-        Ok(bytes)
-    }
-}
-
-/// The bytes before the first NUL.
-pub(super) fn c_string(bytes: &[u8]) -> &[u8] {
-    let bytes = bytes.get(..MAX_SYMBOL).unwrap_or(bytes);
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(bytes.len());
-    bytes.get(..end).unwrap_or_default()
-}
-
-/// Reads the file.
-pub(super) fn load<'d, R: ReadRef<'d>>(data: R, name: &str) -> Result<ElfSymbols> {
-    let wrong = |part: &'static str, problem: &str| Error::Elf {
-        file: name.to_owned(),
-        part,
-        problem: problem.to_owned(),
-    };
-    let ident = data
-        .read_bytes_at(0, 16)
-        .map_err(|()| wrong("header", "shorter than an ELF header"))?;
-    match *ident {
-        [0x7f, b'E', b'L', b'F', 1, ..] => {
-            load_class::<elf::FileHeader32<Endianness>, R>(data, name)
-        }
-        [0x7f, b'E', b'L', b'F', 2, ..] => {
-            load_class::<elf::FileHeader64<Endianness>, R>(data, name)
-        }
-        [0x7f, b'E', b'L', b'F', ..] => Err(wrong("header", "neither 32-bit nor 64-bit")),
-        _ => Err(wrong("header", "no ELF magic number")),
-    }
-}
-
-fn load_class<'d, Elf, R>(data: R, name: &str) -> Result<ElfSymbols>
-where
-    Elf: FileHeader<Endian = Endianness>,
-    R: ReadRef<'d>,
-{
-    let wrong = |part: &'static str| {
-        move |error: object::Error| Error::Elf {
-            file: name.to_owned(),
-            part,
-            problem: error.to_string(),
-        }
-    };
-    let header = Elf::parse(data).map_err(wrong("header"))?;
-    let endian = header.endian().map_err(wrong("header"))?;
-    let sections = header
-        .sections(endian, data)
-        .map_err(wrong("section headers"))?;
-    let programs = header
-        .program_headers(endian, data)
-        .map_err(wrong("program headers"))?;
-    let module = name.rsplit('/').next().unwrap_or(name).to_owned();
-
-    let mut found = ElfSymbols {
-        module,
-        ..ElfSymbols::default()
-    };
-    for program in programs {
-        if program.p_type(endian) == elf::PT_LOAD {
-            found.segments.push(Segment {
-                offset: program.p_offset(endian).into(),
-                address: program.p_vaddr(endian).into(),
-                size: program.p_filesz(endian).into(),
-                executable: program.p_flags(endian) & elf::PF_X != 0,
-            });
-        }
-        if let Ok(Some(mut notes)) = program.notes(endian, data) {
-            while let (None, Ok(Some(note))) = (&found.build_id, notes.next()) {
-                if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
-                    found.build_id = Some(note.desc().to_owned());
-                }
-            }
-        }
-    }
-    let functions = unwind_bounds::<Elf, R>(header, endian, data, &sections);
-    let named = symbols::<Elf, R>(
-        header,
-        endian,
-        data,
-        &sections,
-        &functions,
-        &mut found.strings,
-    )
-    .map_err(wrong("symbols"))?;
-    found.symbol_count = named.len();
-    found.symbols = Ranges::new(
-        named
-            .into_iter()
-            .map(|named| (named.start, named.end, named)),
-    );
-    found.function_count = functions.len();
-    found.functions = Ranges::new(
-        functions
-            .into_iter()
-            .map(|(start, end)| (start, end, (start, end))),
-    );
-    Ok(found)
-}
-
-/// Function bounds from `.eh_frame`; none if there is no such section or it cannot be read.
-fn unwind_bounds<'d, Elf, R>(
-    header: &Elf,
-    endian: Endianness,
-    data: R,
-    sections: &SectionTable<'d, Elf, R>,
-) -> Vec<(u64, u64)>
-where
-    Elf: FileHeader<Endian = Endianness>,
-    R: ReadRef<'d>,
-{
-    let address = |name: &[u8]| {
-        sections
-            .section_by_name(endian, name)
-            .map_or(0, |(_, section)| section.sh_addr(endian).into())
-    };
-    let Some((_, section)) = sections.section_by_name(endian, b".eh_frame") else {
-        return Vec::new();
-    };
-    let Ok(bytes) = section.data(endian, data) else {
-        return Vec::new();
-    };
-    functions::bounds(
-        bytes,
-        section.sh_addr(endian).into(),
-        address(b".text"),
-        endian.is_big_endian(),
-        if header.is_class_64() { 8 } else { 4 },
-    )
+    let Symbols {
+        mut found,
+        strings,
+        complete,
+    } = symbols;
+    found.sort_by_key(|candidate| (candidate.named.start, candidate.rank));
+    found.dedup_by_key(|candidate| candidate.named.start);
+    let named = bound_unsized(found, functions.exact(), complete);
+    Ok(ElfSymbols {
+        module: image
+            .name
+            .rsplit('/')
+            .next()
+            .unwrap_or(&image.name)
+            .to_owned(),
+        build_id: image.build_id.clone(),
+        segments: image.segments.clone(),
+        strings,
+        symbol_count: named.len(),
+        symbols: Ranges::new(
+            named
+                .into_iter()
+                .map(|named| (named.start, named.end, named)),
+        ),
+        function_count: functions.all().len(),
+        functions: Ranges::new(
+            functions
+                .all()
+                .iter()
+                .map(|&(start, end)| (start, end, (start, end))),
+        ),
+        extra: Vec::new(),
+    })
 }
 
 /// A function symbol before its neighbours have been looked at.
@@ -197,53 +79,64 @@ struct Candidate {
     section_end: u64,
 }
 
-/// The function symbols of `.symtab` and `.dynsym`, sorted by start.
-fn symbols<'d, Elf, R>(
-    header: &Elf,
-    endian: Endianness,
-    data: R,
-    sections: &SectionTable<'d, Elf, R>,
-    functions: &[(u64, u64)],
-    strings: &mut Vec<Box<[u8]>>,
-) -> object::read::Result<Vec<Named>>
-where
-    Elf: FileHeader<Endian = Endianness>,
-    R: ReadRef<'d>,
-{
-    // Bit 0 of an ARM function's address says Thumb.
-    let thumb = u64::from(header.e_machine(endian) == elf::EM_ARM);
-    let mut found: Vec<Candidate> = Vec::new();
-    let mut complete = false;
-    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-        let Some(section) = sections
-            .iter()
-            .find(|section| section.sh_type(endian) == kind)
-        else {
-            continue;
+/// The function symbols of some files.
+#[derive(Debug, Default)]
+struct Symbols {
+    found: Vec<Candidate>,
+    /// The string tables that their names lie in.
+    strings: Vec<Box<[u8]>>,
+    /// Whether all symbols of the library are among them.
+    complete: bool,
+}
+
+impl Symbols {
+    /// Adds a file's `.symtab` and `.dynsym`.
+    fn add(&mut self, image: &Image<'_>) -> Result<()> {
+        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+            self.add_table(image, kind)?;
+        }
+        Ok(())
+    }
+
+    fn add_table(&mut self, image: &Image<'_>, kind: u32) -> Result<()> {
+        let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
+            return Ok(());
         };
-        let table = section.data_as_array::<Elf::Sym, _>(endian, data)?;
-        let names = sections.section(section.link(endian))?.data(endian, data)?;
-        let Ok(table_index) = u8::try_from(strings.len()) else {
-            break;
+        let order = image.order();
+        // Bit 0 of an ARM function's address says Thumb.
+        let thumb = u64::from(image.machine == elf::EM_ARM);
+        let table = image.bytes(section)?;
+        let names = image
+            .sections
+            .get(section.link as usize)
+            .ok_or_else(|| image.wrong("symbols", "have no string table"))?;
+        let names = image.bytes(names)?;
+        let Ok(table_index) = u8::try_from(self.strings.len()) else {
+            return Ok(());
         };
-        strings.push(names.into());
-        complete |= kind == elf::SHT_SYMTAB && !table.is_empty();
-        for symbol in table {
-            let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-            let name = symbol.st_name(endian);
-            let text = names.get(name as usize..).unwrap_or_default();
-            if !is_function || symbol.is_undefined(endian) || matches!(text, [] | [0, ..]) {
+        let entry = if order.wide { 24 } else { 16 };
+        for symbol in table.chunks_exact(entry).skip(1) {
+            let field = |wide: usize, narrow: usize| if order.wide { wide } else { narrow };
+            let (Some(name), Some(&info), Some(section), Some(value), Some(size)) = (
+                order.u32(symbol, 0),
+                symbol.get(field(4, 12)),
+                order.u16(symbol, field(6, 14)),
+                order.word(symbol, (8, 4)),
+                order.word(symbol, (16, 8)),
+            ) else {
+                break;
+            };
+            let text = name_at(&names, name);
+            let is_function = matches!(info & 0xf, elf::STT_FUNC | elf::STT_GNU_IFUNC);
+            if !is_function || section == elf::SHN_UNDEF || text.is_empty() {
                 continue;
             }
-            let start = symbol.st_value(endian).into() & !thumb;
-            let size: u64 = symbol.st_size(endian).into();
-            let section_end = sections
-                .section(object::SectionIndex(symbol.st_shndx(endian).into()))
-                .map_or(0, |section| {
-                    let address: u64 = section.sh_addr(endian).into();
-                    address.saturating_add(section.sh_size(endian).into())
-                });
-            found.push(Candidate {
+            let start = value & !thumb;
+            let section_end = image
+                .sections
+                .get(usize::from(section))
+                .map_or(0, |section| section.address.saturating_add(section.size));
+            self.found.push(Candidate {
                 named: Named {
                     start,
                     end: start.saturating_add(size),
@@ -252,7 +145,7 @@ where
                 },
                 rank: (
                     size == 0,
-                    match symbol.st_bind() {
+                    match info >> 4 {
                         elf::STB_GLOBAL => 0,
                         elf::STB_WEAK => 1,
                         _ => 2,
@@ -265,11 +158,11 @@ where
                 ),
                 section_end,
             });
+            self.complete |= kind == elf::SHT_SYMTAB;
         }
+        self.strings.push(names.into());
+        Ok(())
     }
-    found.sort_by_key(|candidate| (candidate.named.start, candidate.rank));
-    found.dedup_by_key(|candidate| candidate.named.start);
-    Ok(bound_unsized(found, functions, complete))
 }
 
 /// Gives symbols without a size, as assembly leaves them, one where it is certain, and

@@ -10,7 +10,6 @@
 //! Addresses are those the file itself uses (ELF virtual addresses).
 //! [`ElfSymbols::vaddr`] makes one of an offset in the file.
 
-mod crc;
 mod debug_files;
 mod demangle;
 mod dwarf;
@@ -18,6 +17,7 @@ mod functions;
 mod image;
 mod list;
 mod load;
+mod minidebug;
 mod ranges;
 mod source;
 mod symbols;

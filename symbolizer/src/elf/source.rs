@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use super::debug_files::{DebugFiles, has_debug};
 use super::dwarf::DebugFile;
 use super::image::Image;
+use super::load;
 use super::symbols::{ElfSymbols, Origin};
-use crate::{Error, Frame, Result};
+use crate::{Frame, Result};
 
 /// An ELF file with its debug information.
 ///
@@ -17,9 +18,14 @@ use crate::{Error, Frame, Result};
 #[derive(Debug)]
 pub struct ElfSource {
     symbols: ElfSymbols,
-    /// The file that has the debug information, and the one that it shares parts with.
-    debug_images: Option<(Image<'static>, Option<Image<'static>>)>,
+    /// The file that has the debug information: itself, or a separate one.
+    image: Image<'static>,
+    /// The file that it shares parts with.
+    shared: Option<Image<'static>>,
     debug: OnceLock<DebugFile>,
+    /// The file's path.
+    name: String,
+    debug_files: DebugFiles,
 }
 
 impl ElfSource {
@@ -28,8 +34,7 @@ impl ElfSource {
     /// # Errors
     /// [`Error::Io`] if it cannot be read, [`Error::Elf`] if it is not a usable ELF file.
     pub fn open(path: &Path, debug_files: &DebugFiles) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
-        Self::from_file(file, &path.display().to_string(), debug_files)
+        Self::new(Image::open(path)?, debug_files)
     }
 
     /// As [`ElfSource::open`], for a file that is already open. `name` is its path, or what
@@ -38,9 +43,7 @@ impl ElfSource {
     /// # Errors
     /// [`Error::Io`] if it cannot be read, [`Error::Elf`] if it is not a usable ELF file.
     pub fn from_file(file: File, name: &str, debug_files: &DebugFiles) -> Result<Self> {
-        let symbols = ElfSymbols::from_file(&file, name)?;
-        let image = Image::from_file(file, name)?;
-        Ok(Self::new(symbols, image, debug_files))
+        Self::new(Image::from_file(file, name)?, debug_files)
     }
 
     /// As [`ElfSource::open`], for a file's bytes: those of the vdso, say.
@@ -48,24 +51,25 @@ impl ElfSource {
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
     pub fn from_bytes(bytes: Vec<u8>, name: &str, debug_files: &DebugFiles) -> Result<Self> {
-        let symbols = ElfSymbols::from_bytes(&bytes, name)?;
-        let image = Image::from_bytes(bytes, name)?;
-        Ok(Self::new(symbols, image, debug_files))
+        Self::new(Image::from_bytes(bytes, name)?, debug_files)
     }
 
-    fn new(symbols: ElfSymbols, image: Image<'static>, debug_files: &DebugFiles) -> Self {
-        let debug = match has_debug(&image) {
-            true => Some(image),
+    fn new(image: Image<'static>, debug_files: &DebugFiles) -> Result<Self> {
+        let separate = match has_debug(&image) {
+            true => None,
             false => debug_files.of(&image),
         };
-        Self {
+        let symbols = load::load(&image, separate.as_ref())?;
+        let name = image.name.clone();
+        let image = separate.unwrap_or(image);
+        Ok(Self {
             symbols,
-            debug_images: debug.map(|debug| {
-                let shared = debug_files.shared_by(&debug);
-                (debug, shared)
-            }),
+            shared: debug_files.shared_by(&image),
+            image,
             debug: OnceLock::new(),
-        }
+            name,
+            debug_files: debug_files.clone(),
+        })
     }
 
     /// The functions at `address`, innermost first; none if nothing is known of it.
@@ -107,9 +111,13 @@ impl ElfSource {
     }
 
     fn debug(&self) -> &DebugFile {
-        self.debug.get_or_init(|| match &self.debug_images {
-            Some((image, shared)) => DebugFile::read(image, shared.as_ref()),
-            None => DebugFile::default(),
+        self.debug.get_or_init(|| {
+            DebugFile::read(
+                &self.name,
+                &self.image,
+                self.shared.as_ref(),
+                &self.debug_files,
+            )
         })
     }
 }

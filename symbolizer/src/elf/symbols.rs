@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::demangle::demangle;
+use super::image::{Image, Segment};
 use super::load;
 use super::ranges::Ranges;
 use crate::{Error, Result};
@@ -24,15 +25,6 @@ pub struct ElfSymbols {
     pub(super) functions: Ranges<(u64, u64)>,
     pub(super) function_count: usize,
     pub(super) extra: Vec<(Range<u64>, String)>,
-}
-
-/// A part of the file that is loaded: offset, address, size.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Segment {
-    pub(super) offset: u64,
-    pub(super) address: u64,
-    pub(super) size: u64,
-    pub(super) executable: bool,
 }
 
 /// A symbol; its name lies in one of the string tables.
@@ -94,8 +86,7 @@ impl ElfSymbols {
     /// # Errors
     /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
-        Self::from_file(&file, &path.display().to_string())
+        load::load(&Image::open(path)?, None)
     }
 
     /// As [`ElfSymbols::open`], for a file that is already open (a mapped file that has been
@@ -104,7 +95,10 @@ impl ElfSymbols {
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
     pub fn from_file(file: &File, name: &str) -> Result<Self> {
-        load::load(&load::Limited::new(file), name)
+        let file = file
+            .try_clone()
+            .map_err(Error::io("duplicate", Path::new(name)))?;
+        load::load(&Image::from_file(file, name)?, None)
     }
 
     /// Reads a file's bytes. `name` is what it is called.
@@ -112,7 +106,7 @@ impl ElfSymbols {
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self> {
-        load::load(bytes, name)
+        load::load(&Image::from_bytes(bytes, name)?, None)
     }
 
     /// Adds names that the file does not have: `(start, end, name)`, each end exclusive.
@@ -226,8 +220,7 @@ impl ElfSymbols {
         let bytes = self
             .strings
             .get(usize::from(named.table))
-            .and_then(|table| table.get(named.name as usize..))
-            .unwrap_or_default();
-        String::from_utf8_lossy(load::c_string(bytes))
+            .map_or(&[][..], |table| load::name_at(table, named.name));
+        String::from_utf8_lossy(bytes)
     }
 }

@@ -1,5 +1,6 @@
 //! Which units does a file's debug information have, and where is each of them?
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +12,9 @@ use gimli::{
 use super::Slice;
 use super::budget::Budget;
 use super::names::Namer;
+use super::split::Split;
 use super::unit::Tables;
+use crate::elf::debug_files::DebugFiles;
 use crate::elf::image::Image;
 use crate::elf::ranges::Ranges;
 use crate::{Frame, Result};
@@ -24,12 +27,13 @@ pub(in crate::elf) struct DebugFile {
     units: Units,
     /// Which unit is at an address: read at the first question.
     index: OnceLock<Ranges<u32>>,
+    split: Split,
     budget: Budget,
 }
 
 /// The debug sections of a file.
 #[derive(Debug, Default)]
-struct Sections {
+pub(super) struct Sections {
     sections: DwarfSections<Vec<u8>>,
     endian: RunTimeEndian,
     size: usize,
@@ -52,24 +56,35 @@ struct Entry {
 impl Sections {
     /// Reads the sections that are used. One that cannot be read counts as empty.
     fn read(image: &Image<'_>) -> Self {
+        Self::load(image, |id| Some(id.name()))
+    }
+
+    /// As [`Sections::read`], of a `.dwo` file.
+    pub(super) fn read_split(image: &Image<'_>) -> Self {
+        Self::load(image, SectionId::dwo_name)
+    }
+
+    fn load(image: &Image<'_>, name: impl Fn(SectionId) -> Option<&'static str>) -> Self {
         let mut size = 0usize;
         let load = |id: SectionId| -> Result<Vec<u8>> {
-            let bytes = match id {
+            let used = matches!(
+                id,
                 SectionId::DebugAbbrev
-                | SectionId::DebugAddr
-                | SectionId::DebugAranges
-                | SectionId::DebugInfo
-                | SectionId::DebugLine
-                | SectionId::DebugLineStr
-                | SectionId::DebugRanges
-                | SectionId::DebugRngLists
-                | SectionId::DebugStr
-                | SectionId::DebugStrOffsets => image
-                    .bytes_of(id.name())
-                    .map(std::borrow::Cow::into_owned)
-                    .unwrap_or_default(),
-                _ => Vec::new(),
-            };
+                    | SectionId::DebugAddr
+                    | SectionId::DebugAranges
+                    | SectionId::DebugInfo
+                    | SectionId::DebugLine
+                    | SectionId::DebugLineStr
+                    | SectionId::DebugRanges
+                    | SectionId::DebugRngLists
+                    | SectionId::DebugStr
+                    | SectionId::DebugStrOffsets
+            );
+            let bytes = name(id)
+                .filter(|_| used)
+                .and_then(|name| image.bytes_of(name).ok())
+                .map(Cow::into_owned)
+                .unwrap_or_default();
             size = size.saturating_add(bytes.len());
             Ok(bytes)
         };
@@ -81,14 +96,19 @@ impl Sections {
         }
     }
 
-    fn view(&self) -> Dwarf<Slice<'_>> {
+    pub(super) fn view(&self) -> Dwarf<Slice<'_>> {
         self.sections.borrow(|bytes| Slice::new(bytes, self.endian))
     }
 }
 
 impl DebugFile {
-    /// Reads the debug sections of a file, and of the one that it shares parts with.
-    pub(in crate::elf) fn read(image: &Image<'_>, supplementary: Option<&Image<'_>>) -> Self {
+    /// Reads the debug sections of `program`'s debug file, and of the one that it shares parts with.
+    pub(in crate::elf) fn read(
+        program: &str,
+        image: &Image<'_>,
+        supplementary: Option<&Image<'_>>,
+        debug_files: &DebugFiles,
+    ) -> Self {
         let sections = Sections::read(image);
         let units = Units::read(&sections.view());
         let supplementary = supplementary.map(|image| {
@@ -105,6 +125,7 @@ impl DebugFile {
             supplementary,
             units,
             index: OnceLock::new(),
+            split: Split::new(program, debug_files),
         }
     }
 
@@ -174,6 +195,9 @@ impl DebugFile {
             let Some(unit) = self.units.unit(&dwarf, index) else {
                 return Tables::default();
             };
+            if let Some(tables) = self.split.tables(&dwarf, &unit, &self.budget) {
+                return tables;
+            }
             let units = [
                 Some(&self.units),
                 self.supplementary.as_ref().map(|(_, units)| units),

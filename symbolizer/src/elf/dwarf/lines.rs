@@ -153,15 +153,17 @@ fn path(
     };
     let file = header.file(file.into())?;
     let mut path = text(file.path_name())?;
-    // From version 5 on folder 0 is the unit's and written out.
-    let folder = (file.directory_index() != 0 || header.version() >= 5)
-        .then(|| file.directory(header))
-        .flatten()
-        .and_then(text);
+    let folder = file.directory(header).and_then(text);
     let unit_folder = unit
         .comp_dir
         .map(|folder| String::from_utf8_lossy(folder.slice()).into_owned());
-    for folder in [folder, unit_folder].into_iter().flatten() {
+    // Folder 0 is the unit's; from version 5 on it is in the table, too.
+    let folders = match file.directory_index() {
+        0 if header.version() >= 5 => [folder, None],
+        0 => [None, unit_folder],
+        _ => [folder, unit_folder],
+    };
+    for folder in folders.into_iter().flatten() {
         if path.starts_with('/') || folder.is_empty() {
             continue;
         }

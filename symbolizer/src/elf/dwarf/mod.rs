@@ -11,6 +11,7 @@ mod budget;
 mod file;
 mod lines;
 mod names;
+mod split;
 mod tree;
 mod unit;
 

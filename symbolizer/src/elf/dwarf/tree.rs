@@ -34,7 +34,7 @@ impl Function {
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) functions: Vec<Function>,
-    /// Start, end, function.
+    /// Start, end, function; sorted by start, outer ones first.
     pub(super) ranges: Vec<(u64, u64, u32)>,
 }
 
@@ -60,6 +60,8 @@ impl Tree {
         let mut tree = Self::default();
         // A fault ends the walk.
         let _ = tree.walk(dwarf, unit, namer, budget);
+        // Functions come after those around them, and stay so.
+        tree.ranges.sort_by_key(|&(start, ..)| start);
         tree
     }
 
