@@ -173,7 +173,7 @@ fn text(dex: &DexFile<'_>, method: &Method<'_>, compared: &mut Compared) -> Resu
     writeln!(out, "      outs          : {}", item.outs)?;
     let units = item.insns.len() / 2;
     writeln!(out, "      insns size    : {units} 16-bit code units")?;
-    let start = item.insns.start - 16;
+    let start = item_offset(dex, &code);
     let signature = id.signature()?;
     let class = signature.split("->").next().unwrap_or_default();
     let (class, name) = (type_name(class), id.name()?);
@@ -189,16 +189,30 @@ fn text(dex: &DexFile<'_>, method: &Method<'_>, compared: &mut Compared) -> Resu
     Ok(out)
 }
 
+/// What dexdump prints as the offset of a code_item: of a compact file, that in its data section. The offset of
+/// the first instruction it takes to be 16 more, although a compact code_item has but four bytes before it.
+fn item_offset(dex: &DexFile<'_>, code: &MethodCode) -> u32 {
+    match dex.is_compact() {
+        true => {
+            let section = dex.bytes()[0x6c..0x70].try_into().expect("four bytes");
+            code.code.start - 4 - u32::from_le_bytes(section)
+        }
+        false => code.code.start - 16,
+    }
+}
+
 fn instructions(
     out: &mut String,
     dex: &DexFile<'_>,
     code: &MethodCode,
     compared: &mut Compared,
 ) -> Result<()> {
+    let start = item_offset(dex, code) + 16;
     for instruction in dex.disassemble(code) {
         let instruction = instruction?;
         let at = instruction.offset as usize;
-        write!(out, "{at:06x}:")?;
+        let pc = (instruction.offset - code.code.start) / 2;
+        write!(out, "{:06x}:", start + 2 * pc)?;
         for unit in 0..8 {
             let place = at + 2 * unit;
             match (unit < instruction.units as usize, unit) {
@@ -212,7 +226,6 @@ fn instructions(
                 (false, _) => out.push_str("     "),
             }
         }
-        let pc = (instruction.offset - code.code.start) / 2;
         let text = instruction.to_string();
         match text.contains('\\') {
             true => writeln!(out, "|{pc:04x}: {}", unescaped(&text))?,
@@ -346,8 +359,9 @@ fn parameters(
 fn compare(path: &Path) -> Result<Compared> {
     let bytes = std::fs::read(path)?;
     let dex = DexFile::parse(&bytes)?;
+    // The verifier does not know all that dexdump can print, nor compact files without a map.
     let mut child = Command::new("dexdump")
-        .arg("-d")
+        .args(["-d", "-i", "-j"])
         .arg(path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -479,5 +493,41 @@ fn what_d8_and_r8_make_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
         compared.methods > 113_000 && compared.rows > 386_000,
         "{compared:?}"
     );
+    Ok(())
+}
+
+/// The compact files are ours, but it is ART's reader that says what is in them.
+#[test]
+fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
+    let mut files = corpus("build.sh", "smali")?;
+    files.extend(corpus("fetch.sh", "apps")?);
+    files.retain(|file| {
+        [
+            "corpus-035.dex",
+            "corpus-039.dex",
+            "settings_apk-debug/classes.dex",
+        ]
+        .iter()
+        .any(|chosen| file.ends_with(chosen))
+    });
+    ensure!(files.len() == 3, "{files:?}");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/compact.py");
+    let folder = tempfile::tempdir()?;
+    for (number, file) in files.iter().enumerate() {
+        let compact = folder.path().join("compact.dex");
+        // Their data sections begin at once, or where those of other files would be.
+        let status = Command::new(&script)
+            .arg(file)
+            .arg(&compact)
+            .args(["--section", &(number * 0x1234).to_string()])
+            .status()?;
+        ensure!(status.success(), "{}", script.display());
+        let (of_compact, of_standard) = (compare(&compact)?, compare(file)?);
+        println!("{}: {of_compact:?}", file.display());
+        ensure!(
+            format!("{of_compact:?}") == format!("{of_standard:?}"),
+            "{of_standard:?}"
+        );
+    }
     Ok(())
 }
