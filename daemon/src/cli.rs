@@ -3,6 +3,7 @@
 use crate::sampler::event::{Event, Rate};
 use crate::session::{SessionOptions, ShimKind, TargetSpec};
 use crate::verbs::report::ReportArgs;
+use crate::verbs::symbols::SymbolsArgs;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,8 @@ pub enum Verb {
     Record(RecordArgs),
     /// Print a session: layers, then symbols, or another table, or the call graph.
     Report(ReportArgs),
+    /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
+    Symbols(SymbolsArgs),
     /// Try which events this machine counts and samples.
     Events(FormatArgs),
     /// Tell what this machine offers, what varid will use and why, and what would help.

@@ -11,6 +11,7 @@ mod sessions;
 mod start;
 mod status;
 mod stop;
+pub mod symbols;
 
 use crate::cli::Verb;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args),
         Verb::Report(args) => report::run(args),
+        Verb::Symbols(args) => symbols::run(&args),
         Verb::Events(format) => events::run(format),
         Verb::Doctor(format) => doctor::run(format),
         Verb::Daemon { background } => daemon::run(background),

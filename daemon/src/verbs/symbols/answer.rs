@@ -1,0 +1,199 @@
+//! `varid symbols FILE --at ADDRESS...`: what is at these addresses?
+
+use super::Errors;
+use super::image::{Code, Image, Wanted};
+use crate::cli::bad_usage;
+use crate::verbs::out;
+use anyhow::{Context, anyhow, bail};
+use serde::Serialize;
+use std::io::{self, BufRead, BufWriter, ErrorKind, Read, Write};
+use varid_symbolizer::Frame;
+
+/// The longest line of standard input that may be an address.
+const MAX_LINE: u64 = 4096;
+
+#[derive(Serialize)]
+struct Document {
+    addresses: Vec<Answer>,
+}
+
+/// What is at an address.
+#[derive(Serialize)]
+struct Answer {
+    address: u64,
+    /// Innermost first.
+    frames: Vec<Answered>,
+}
+
+#[derive(Serialize)]
+struct Answered {
+    function: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// Answers for the one image that is meant.
+pub fn run(files: &[Wanted], at: &[String], json: bool, errors: &mut Errors) -> anyhow::Result<()> {
+    let [file] = files else {
+        bad_usage("--at needs one file: what an address means is its own affair");
+    };
+    let mut result = Ok(());
+    file.visit(errors, |images, errors| {
+        result = match images {
+            [] => Ok(()),
+            // An oat file's own addresses are those of its ELF file.
+            [image]
+            | [
+                image @ Image {
+                    code: Code::Elf(_), ..
+                },
+                ..,
+            ] => answer(image, at, json, errors),
+            [first, ..] => Err(anyhow!(
+                "{} dex files, each with addresses of its own: name one, as {} is",
+                images.len(),
+                first.name
+            )),
+        };
+    });
+    result
+}
+
+fn answer(image: &Image<'_>, at: &[String], json: bool, errors: &mut Errors) -> anyhow::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut document = Document {
+        addresses: Vec::new(),
+    };
+    let mut one = |word: &str, out: &mut dyn Write, errors: &mut Errors| -> io::Result<()> {
+        let Some(address) = errors.keep(parse(word)) else {
+            return Ok(());
+        };
+        let frames = image.frames(address);
+        if json {
+            document.addresses.push(Answer::new(address, &frames));
+            return Ok(());
+        }
+        write(out, address, &frames)
+    };
+    let written = at.iter().try_for_each(|word| match word.as_str() {
+        "-" => from_input(|word, last| {
+            one(word, &mut out, errors)?;
+            // Who asks one address at a time waits for the answer.
+            if last { out.flush() } else { Ok(()) }
+        }),
+        word => one(word, &mut out, errors),
+    });
+    match written.and_then(|()| out.flush()) {
+        // A reader that has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+        written => written.context("cannot answer")?,
+    }
+    if json { out::json(&document) } else { Ok(()) }
+}
+
+/// Calls `take` with each line of standard input, and whether it is the last that is there by now.
+fn from_input(mut take: impl FnMut(&str, bool) -> io::Result<()>) -> io::Result<()> {
+    let mut input = io::BufReader::with_capacity(1 << 16, io::stdin().lock());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // No address is longer; the rest of such a line is none, either.
+        let read = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let word = String::from_utf8_lossy(line.trim_ascii());
+        if !word.is_empty() {
+            take(&word, input.buffer().is_empty())?;
+        }
+    }
+}
+
+/// An address as addr2line takes it.
+fn parse(word: &str) -> anyhow::Result<u64> {
+    let digits = word
+        .strip_prefix("0x")
+        .or_else(|| word.strip_prefix("0X"))
+        .unwrap_or(word);
+    if digits.starts_with('+') {
+        bail!("'{word}' is no hexadecimal address");
+    }
+    u64::from_str_radix(digits, 16).map_err(|_| anyhow!("'{word}' is no hexadecimal address"))
+}
+
+fn write(out: &mut dyn Write, address: u64, frames: &[Frame<'_>]) -> io::Result<()> {
+    write!(out, "{address:#x}: ")?;
+    let Some((innermost, callers)) = frames.split_first() else {
+        return writeln!(out, "??");
+    };
+    write_frame(out, innermost)?;
+    for caller in callers {
+        write!(out, " (inlined by) ")?;
+        write_frame(out, caller)?;
+    }
+    Ok(())
+}
+
+fn write_frame(out: &mut dyn Write, frame: &Frame<'_>) -> io::Result<()> {
+    match &frame.location {
+        Some(location) => writeln!(
+            out,
+            "{} at {}:{}",
+            frame.function, location.file, location.line
+        ),
+        None => writeln!(out, "{}", frame.function),
+    }
+}
+
+impl Answer {
+    fn new(address: u64, frames: &[Frame<'_>]) -> Self {
+        let frame = |frame: &Frame<'_>| {
+            let location = frame.location.as_ref();
+            Answered {
+                function: frame.function.to_string(),
+                file: location.map(|location| location.file.to_string()),
+                line: location.map(|location| location.line),
+            }
+        };
+        Self {
+            address,
+            frames: frames.iter().map(frame).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hexadecimal_with_or_without_a_prefix() {
+        assert_eq!(parse("0x1C4").ok(), Some(0x1c4));
+        assert_eq!(parse("1c4").ok(), Some(0x1c4));
+        assert_eq!(parse("10").ok(), Some(0x10));
+        for bad in ["", "0x", "+1", "-1", "x", "1 2", "10000000000000000"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn inlined_frames_follow_as_addr2line_shows_them() {
+        let frame = |function: &'static str, line| Frame {
+            function: function.into(),
+            location: Some(varid_symbolizer::Location {
+                file: "a.c".into(),
+                line,
+            }),
+        };
+        let mut text = Vec::new();
+        write(&mut text, 16, &[frame("twice", 1), frame("main", 7)]).unwrap();
+        write(&mut text, 32, &[]).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(
+            text,
+            "0x10: twice at a.c:1\n (inlined by) main at a.c:7\n0x20: ??\n"
+        );
+    }
+}

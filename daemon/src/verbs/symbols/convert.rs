@@ -1,0 +1,101 @@
+//! `varid symbols FILE... --elf OUT --sym OUT`: how do other tools learn what is in these dex files?
+
+use super::Errors;
+use super::image::{Code, Image, Wanted};
+use anyhow::{Context, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use varid_symbolizer::dex::DexFile;
+use varid_symbolizer::substitute::{Substitute, write_sym};
+
+/// A form to write, and where to.
+struct Form<'a> {
+    out: &'a Path,
+    suffix: &'static str,
+    write: fn(&DexFile<'_>, &Path) -> varid_symbolizer::Result<()>,
+    /// Files written.
+    written: BTreeSet<PathBuf>,
+}
+
+/// Writes what is asked for of each dex file.
+pub fn run(files: &[Wanted], elf: Option<&Path>, sym: Option<&Path>, errors: &mut Errors) {
+    let mut forms: Vec<Form<'_>> = Vec::new();
+    forms.extend(
+        elf.map(|out| Form::new(out, "elf", |dex, path| Substitute::of_dex(dex)?.write(path))),
+    );
+    forms.extend(sym.map(|out| Form::new(out, "sym", write_sym)));
+    for file in files {
+        file.visit(errors, |images, errors| {
+            let many = files.len() > 1 || images.len() > 1;
+            for form in &mut forms {
+                for image in images {
+                    errors.keep(form.put(image, many));
+                }
+            }
+        });
+    }
+}
+
+impl<'a> Form<'a> {
+    fn new(
+        out: &'a Path,
+        suffix: &'static str,
+        write: fn(&DexFile<'_>, &Path) -> varid_symbolizer::Result<()>,
+    ) -> Self {
+        Self {
+            out,
+            suffix,
+            write,
+            written: BTreeSet::new(),
+        }
+    }
+
+    /// Writes an image's file; into a folder if there are `many`, or if OUT is one.
+    fn put(&mut self, image: &Image<'_>, many: bool) -> anyhow::Result<()> {
+        let name = &image.name;
+        // The substitute of the first of a container holds them all.
+        let Code::Dex(files) = &image.code else {
+            bail!("{name}: an ELF file already: tools read it as it is");
+        };
+        let Some((dex, _)) = files.first() else {
+            return Ok(());
+        };
+        let path = if many || self.out.is_dir() {
+            fs::create_dir_all(self.out)
+                .with_context(|| format!("{}: cannot create", self.out.display()))?;
+            self.out.join(format!("{}.{}", stem(name), self.suffix))
+        } else {
+            self.out.to_owned()
+        };
+        if !self.written.insert(path.clone()) {
+            bail!(
+                "{name}: {} is another one's already: convert it by itself",
+                path.display()
+            );
+        }
+        (self.write)(dex, &path).with_context(|| name.clone())
+    }
+}
+
+/// `classes2` of `app.apk!classes2.dex`; an archive says the rest of its entries' names, so it leads nowhere.
+fn stem(name: &str) -> &str {
+    let last = name.rsplit(['/', '!']).next().unwrap_or_default();
+    let stem = last.rsplit_once('.').map_or(last, |(stem, _)| stem);
+    if stem.is_empty() { "dex" } else { stem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stem;
+
+    #[test]
+    fn a_file_is_called_after_the_dex_file_and_lies_in_its_folder() {
+        assert_eq!(stem("app.apk!classes2.dex"), "classes2");
+        assert_eq!(stem("/a.b/boot.dex"), "boot");
+        assert_eq!(stem("a.apk!x.jar!classes.dex"), "classes");
+        assert_eq!(stem("a.apk!../../.dex"), "dex");
+        assert_eq!(stem("a.apk!.."), ".");
+        assert_eq!(stem("plain"), "plain");
+    }
+}

@@ -1,0 +1,316 @@
+//! What is in a file that holds code, and what is at its addresses?
+
+use super::Errors;
+use anyhow::{Context, anyhow, bail};
+use object::ReadCache;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use varid_symbolizer::Frame;
+use varid_symbolizer::container::{self, Entry};
+use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
+use varid_symbolizer::elf::{DebugFiles, ElfSource, Symbol};
+
+/// No file that holds dex files is larger: offsets in an archive have 32 bits.
+const MAX_FILE: u64 = 1 << 32;
+
+/// What the command line calls `FILE` or `FILE!ENTRY`.
+pub struct Wanted {
+    path: PathBuf,
+    entry: Option<String>,
+    debug_files: DebugFiles,
+}
+
+/// One space of addresses: a dex file, or an ELF file.
+pub struct Image<'a> {
+    /// As the command line would call it.
+    pub name: String,
+    /// What its addresses mean.
+    pub code: Code<'a>,
+}
+
+/// What addresses mean.
+pub enum Code<'a> {
+    /// Offsets in a dex file, or in a container of several, as there are from version 041 on; at least one.
+    Dex(Vec<(DexFile<'a>, MethodIndex)>),
+    /// The addresses that the ELF file itself uses.
+    Elf(ElfSource),
+}
+
+/// A function or method with code.
+#[derive(serde::Serialize)]
+pub struct Function {
+    /// Where it starts.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// As profiles show it.
+    pub name: String,
+    /// The source file of its first line, or else of its class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+impl Wanted {
+    /// A name with a `!` in it is a file's where there is such a file.
+    pub fn new(name: &Path, debug_files: &DebugFiles) -> Self {
+        let debug_files = debug_files.clone();
+        let entry = name.to_str().filter(|_| !name.exists()).and_then(|text| {
+            // An archive within an archive has more than one; the first is behind a file.
+            text.match_indices('!')
+                .filter_map(|(at, _)| text.split_at_checked(at))
+                .find(|(file, _)| Path::new(file).is_file())
+        });
+        match entry {
+            Some((file, entry)) => Self {
+                path: file.into(),
+                entry: Some(entry.trim_start_matches(['!', '/']).to_owned()),
+                debug_files,
+            },
+            None => Self {
+                path: name.to_owned(),
+                entry: None,
+                debug_files,
+            },
+        }
+    }
+
+    /// Calls `visit` with the images that are meant; what cannot be read goes to `errors`, the others stay.
+    pub fn visit(&self, errors: &mut Errors, visit: impl FnOnce(&[Image<'_>], &mut Errors)) {
+        let shown = self.path.display().to_string();
+        let Some((file, size)) = errors.keep(self.open()) else {
+            return;
+        };
+        let mut magic = [0; 4];
+        // What is shorter is neither.
+        let _ = file.read_exact_at(&mut magic, 0);
+        let mut images = Vec::new();
+        if magic == *b"\x7fELF" && self.entry.is_none() {
+            images.extend(errors.keep(self.elf(&shown, &file)));
+            // An oat file holds dex files, too.
+            if container::places(&shown, &ReadCache::new(&file)).is_err() {
+                return visit(&images, errors);
+            }
+        }
+        let Some(bytes) = errors.keep(read(file, size, &self.path)) else {
+            return;
+        };
+        if let Some(library) = self.entry.as_ref().filter(|name| name.ends_with(".so")) {
+            images.extend(errors.keep(self.library(&shown, &bytes, library)));
+            return visit(&images, errors);
+        }
+        let entries = self.dex_files(&shown, &bytes, errors);
+        let plain = matches!(magic, [b'd', b'e', b'x', _] | [b'c', b'd', b'e', b'x']);
+        images.extend(entries.iter().filter_map(|entry| {
+            let name = match plain {
+                true => shown.clone(),
+                false => format!("{shown}!{}", entry.name),
+            };
+            Image::of_dex(name, entry, errors)
+        }));
+        visit(&images, errors);
+    }
+
+    fn elf(&self, shown: &str, file: &File) -> anyhow::Result<Image<'static>> {
+        let file = file
+            .try_clone()
+            .with_context(|| format!("{shown}: cannot duplicate"))?;
+        Ok(Image {
+            name: shown.to_owned(),
+            code: Code::Elf(ElfSource::from_file(file, shown, &self.debug_files)?),
+        })
+    }
+
+    /// The library that is `entry` of an archive.
+    fn library(&self, shown: &str, bytes: &[u8], entry: &str) -> anyhow::Result<Image<'static>> {
+        let name = format!("{shown}!{entry}");
+        let place = container::zip::entries(shown, bytes, |name| name == entry)?
+            .into_iter()
+            .next()
+            .with_context(|| format!("{name}: not in the archive"))??;
+        let library = place.read(shown, bytes)?.into_owned();
+        let elf = ElfSource::from_bytes(library, &name, &self.debug_files)?;
+        let code = Code::Elf(elf);
+        Ok(Image { name, code })
+    }
+
+    /// The dex files that are meant.
+    fn dex_files<'b>(&self, shown: &str, bytes: &'b [u8], errors: &mut Errors) -> Vec<Entry<'b>> {
+        let found = container::dex_files(shown, bytes).map_err(Into::into);
+        let Some(found) = errors.keep(found) else {
+            return Vec::new();
+        };
+        let mut broken = false;
+        let mut entries = Vec::new();
+        for entry in found {
+            match entry {
+                Ok(entry) => entries.push(entry),
+                Err(error) => {
+                    broken = true;
+                    errors.add(&error.into());
+                }
+            }
+        }
+        let meant = |entry: &Entry<'_>| self.entry.as_ref().is_none_or(|name| *name == entry.name);
+        entries.retain(meant);
+        match &self.entry {
+            Some(entry) if entries.is_empty() => {
+                errors.add(&anyhow!("{shown}: no dex file called '{entry}' in it"));
+            }
+            None if entries.is_empty() && !broken => {
+                errors.add(&anyhow!("{shown}: no dex file in it"));
+            }
+            _ => {}
+        }
+        entries
+    }
+
+    fn open(&self) -> anyhow::Result<(File, u64)> {
+        let shown = self.path.display();
+        let file = File::open(&self.path).with_context(|| format!("{shown}: cannot open"))?;
+        let meta = file
+            .metadata()
+            .with_context(|| format!("{shown}: cannot look at"))?;
+        if !meta.is_file() {
+            bail!("{shown}: not a regular file");
+        }
+        Ok((file, meta.len()))
+    }
+}
+
+fn read(mut file: File, size: u64, path: &Path) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    if size > MAX_FILE {
+        bail!("{shown}: {size} bytes are more than a file with dex files in it can have");
+    }
+    let mut bytes = Vec::new();
+    // Twice is refused by the system before there is room for it.
+    bytes
+        .try_reserve_exact(usize::try_from(size)?)
+        .with_context(|| format!("{shown}: no memory for {size} bytes"))?;
+    file.read_to_end(&mut bytes)
+        .with_context(|| format!("{shown}: cannot read"))?;
+    Ok(bytes)
+}
+
+impl<'a> Image<'a> {
+    /// What of an entry's dex files can be read.
+    fn of_dex(name: String, entry: &'a Entry<'a>, errors: &mut Errors) -> Option<Self> {
+        let mut files = Vec::new();
+        for (_, dex) in entry.dex_files() {
+            let dex = dex.and_then(|dex| Ok((MethodIndex::new(&dex)?, dex)));
+            let in_file = dex.with_context(|| name.clone());
+            let Some((index, dex)) = errors.keep(in_file) else {
+                continue;
+            };
+            if let Some(problem) = index.problem() {
+                errors.add(&anyhow!("{name}: {problem}; the rest is shown"));
+            }
+            files.push((dex, index));
+        }
+        (!files.is_empty()).then_some(Self {
+            name,
+            code: Code::Dex(files),
+        })
+    }
+
+    /// What it is, as people say it.
+    pub fn kind(&self) -> String {
+        match &self.code {
+            Code::Elf(_) => "ELF".to_owned(),
+            Code::Dex(files) => files.first().map_or_else(String::new, |(dex, _)| {
+                let kind = if dex.is_compact() {
+                    "compact dex"
+                } else {
+                    "dex"
+                };
+                format!("{kind} {:03}", dex.version())
+            }),
+        }
+    }
+
+    /// Its build-id: an ELF file's own, a dex file's SHA-1, as it is computed.
+    pub fn build_id(&self) -> Option<Vec<u8>> {
+        match &self.code {
+            Code::Elf(elf) => elf.symbols().build_id().map(<[u8]>::to_owned),
+            Code::Dex(files) => Some(files.first()?.0.content_sha1().to_vec()),
+        }
+    }
+
+    /// Its functions, by ascending address.
+    pub fn functions(&self) -> Vec<Function> {
+        match &self.code {
+            Code::Dex(files) => {
+                let mut functions: Vec<Function> = files
+                    .iter()
+                    .flat_map(|(dex, index)| {
+                        let of = |method| dex_function(dex, method);
+                        index.methods().iter().map(of)
+                    })
+                    .collect();
+                functions.sort_by_key(|function| function.address);
+                functions
+            }
+            Code::Elf(elf) => {
+                let functions = elf.symbols().functions();
+                functions.map(|symbol| elf_function(elf, &symbol)).collect()
+            }
+        }
+    }
+
+    /// What is at an address, innermost first; empty if nothing is known of it.
+    pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
+        match &self.code {
+            Code::Dex(files) => u32::try_from(address)
+                .ok()
+                .and_then(|offset| {
+                    files
+                        .iter()
+                        .find_map(|(dex, index)| dex.frame(index, offset))
+                })
+                .into_iter()
+                .collect(),
+            Code::Elf(elf) => elf.frames(address),
+        }
+    }
+}
+
+fn dex_function(dex: &DexFile<'_>, method: &MethodCode) -> Function {
+    let name = dex.method_name(method.index);
+    let first = dex.lines(method).ok();
+    let row = first
+        .iter()
+        .flat_map(|lines| lines.rows())
+        .find(|row| row.line != 0);
+    let file = match row.and_then(|row| row.source) {
+        Some(source) => dex.string(source).ok(),
+        None => dex.source_file(method).ok().flatten(),
+    };
+    Function {
+        address: method.code.start.into(),
+        size: method.code.len() as u64,
+        // As in the substitute.
+        name: name.unwrap_or_else(|_| format!("method@{}", method.index)),
+        file,
+        line: row.map(|row| row.line),
+    }
+}
+
+fn elf_function(elf: &ElfSource, symbol: &Symbol<'_>) -> Function {
+    let outermost = elf.frames(symbol.start).pop();
+    let (name, location) = match outermost {
+        Some(frame) => (frame.function, frame.location),
+        None => (symbol.name(), None),
+    };
+    Function {
+        address: symbol.start,
+        size: symbol.end.saturating_sub(symbol.start),
+        name: name.into_owned(),
+        line: location.as_ref().map(|location| location.line),
+        file: location.map(|location| location.file.into_owned()),
+    }
+}
