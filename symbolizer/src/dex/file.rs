@@ -170,6 +170,11 @@ impl<'a> DexFile<'a> {
         self.header.classes.count()
     }
 
+    /// Number of type ids.
+    pub(super) fn type_count(&self) -> u32 {
+        self.header.types.count()
+    }
+
     /// Number of field ids.
     pub(super) fn field_count(&self) -> u32 {
         self.header.fields.count()

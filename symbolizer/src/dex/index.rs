@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::file::DexFile;
+use super::read::bad;
 use crate::{Error, Result};
 
 /// A method's instructions.
@@ -28,8 +29,8 @@ pub struct MethodIndex {
 impl MethodIndex {
     /// Reads all classes once.
     ///
-    /// Classes that are broken are left out, see [`MethodIndex::problem`]: one bad class
-    /// does not take away the names of the others.
+    /// Classes that are broken are left out, and methods that overlap end where the next begins:
+    /// see [`MethodIndex::problem`]. One bad class does not take away the names of the others.
     ///
     /// # Errors
     /// The first thing that is wrong, if nothing at all could be read.
@@ -45,7 +46,9 @@ impl MethodIndex {
                             .filter(|method| !method.code.is_empty()),
                     );
                 }
-                Err(error) => problem = problem.or(Some(error)),
+                Err(error) => {
+                    problem.get_or_insert(error);
+                }
             }
         }
         if methods.is_empty()
@@ -55,6 +58,21 @@ impl MethodIndex {
         }
         methods.sort_unstable_by_key(|method| (method.code.start, method.index));
         methods.dedup_by_key(|method| method.code.start);
+        // Instructions that reach into another method's are not both's: what begins there owns them.
+        let mut next = u32::MAX;
+        for method in methods.iter_mut().rev() {
+            if method.code.end > next {
+                method.code.end = next;
+                let start = method.code.start as usize;
+                let error = bad(
+                    "insns_size",
+                    start,
+                    "the instructions reach into another method's",
+                );
+                problem.get_or_insert(error);
+            }
+            next = method.code.start;
+        }
         methods.shrink_to_fit();
         Ok(Self { methods, problem })
     }
@@ -69,7 +87,7 @@ impl MethodIndex {
         method.code.contains(&offset).then_some(method)
     }
 
-    /// The first thing that was wrong with the classes that were left out.
+    /// The first thing that was wrong with what was left out.
     #[must_use]
     pub fn problem(&self) -> Option<&Error> {
         self.problem.as_ref()

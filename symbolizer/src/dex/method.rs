@@ -166,7 +166,8 @@ impl Method<'_> {
 
 /// The methods of a dex file, class by class: see [`DexFile::methods`].
 ///
-/// A broken class_data_item is reported once and skipped, the next class follows. A file
+/// A broken method is reported, the next one follows; a broken class_data_item is reported
+/// once and skipped, the next class follows. A file
 /// that defines more methods or fields than it names is lying, and ends there.
 #[derive(Debug, Clone)]
 pub struct Methods<'d> {
@@ -244,8 +245,8 @@ impl<'d> Methods<'d> {
         Ok(())
     }
 
-    /// Reads the next encoded_method of the class.
-    fn method(&mut self) -> Result<Method<'d>> {
+    /// Reads the next encoded_method of the class: index, access flags and code_off.
+    fn encoded_method(&mut self) -> Result<(u32, u32, u32)> {
         let Some(left) = self.methods_left.checked_sub(1) else {
             self.end();
             return Err(bad(
@@ -275,6 +276,11 @@ impl<'d> Methods<'d> {
             .ok_or_else(|| bad("method_idx_diff", start, "the index overflows"))?;
         // The virtual methods' indices start anew.
         self.index = (!last_direct).then_some(index);
+        Ok((index, access_flags, code))
+    }
+
+    /// What an encoded_method is about: if that is broken, those behind it need not be.
+    fn method(&self, (index, access_flags, code): (u32, u32, u32)) -> Result<Method<'d>> {
         Ok(Method {
             id: MethodId::new(self.dex, index)?,
             access_flags,
@@ -297,7 +303,7 @@ impl<'d> Iterator for Methods<'d> {
                 return Some(Err(error));
             }
         }
-        let method = self.method();
-        Some(method.inspect_err(|_| self.skip_class()))
+        let encoded = self.encoded_method().inspect_err(|_| self.skip_class());
+        Some(encoded.and_then(|encoded| self.method(encoded)))
     }
 }

@@ -67,6 +67,14 @@ impl DexFile<'_> {
         let end = place(end, "insn_count", at.saturating_add(4))?;
         let mut at = handlers.saturating_add(list.into());
         let size = sleb128(data, &mut at, "encoded_catch_handler size")?;
+        // Each class is caught once at most.
+        if size.unsigned_abs() > self.type_count() {
+            return Err(bad(
+                "encoded_catch_handler size",
+                at,
+                "more handlers than there are classes",
+            ));
+        }
         let mut handlers = Vec::new();
         for _ in 0..size.unsigned_abs() {
             let exception = uleb128(data, &mut at, "catch type_idx")?;
