@@ -156,8 +156,9 @@ impl DebugFiles {
         let name = c_string(&link);
         let build_id = link.get(name.len().checked_add(1)?..)?;
         let name = String::from_utf8_lossy(name).into_owned();
-        let path = beside(&debug.name).join(&name);
-        let found = with_id(&path, build_id).or_else(|| self.by_id(build_id));
+        let found = beside(&debug.name, &name)
+            .and_then(|path| with_id(&path, build_id))
+            .or_else(|| self.by_id(build_id));
         self.or_servers(found, &name, Some(build_id))
     }
 
@@ -165,7 +166,7 @@ impl DebugFiles {
     pub(super) fn split(&self, library: &str, name: &Path) -> Vec<PathBuf> {
         let mut candidates = vec![name.to_owned()];
         if let Some(file) = name.file_name() {
-            candidates.push(beside(library).join(file));
+            candidates.extend(beside(library, file));
             candidates.extend(self.0.folders.iter().map(|folder| folder.join(file)));
         }
         candidates
@@ -283,12 +284,9 @@ fn crc32(mut file: &File) -> Option<u32> {
     }
 }
 
-/// The folder that a file is in.
-fn beside(file: &str) -> PathBuf {
-    fs::canonicalize(file)
-        .ok()
-        .and_then(|path| path.parent().map(Path::to_owned))
-        .unwrap_or_default()
+/// The path of what is called `name` as seen from the folder that a file is in.
+fn beside(file: &str, name: impl AsRef<Path>) -> Option<PathBuf> {
+    Some(fs::canonicalize(file).ok()?.parent()?.join(name))
 }
 
 /// Has `debuginfod-find` fetch a debug file; why it could not, if there is more to say than

@@ -193,6 +193,14 @@ impl<'d> Image<'d> {
             .map_or(Ok(Cow::Borrowed(&[])), |section| self.bytes(section))
     }
 
+    /// Where in the file that is mapped this one begins: not at 0 in an archive.
+    pub(super) fn start(&self) -> u64 {
+        match self.data {
+            Data::Bytes(_) => 0,
+            Data::File { start, .. } => start,
+        }
+    }
+
     /// How many bytes the file has.
     pub(super) fn size(&self) -> u64 {
         match &self.data {

@@ -3,7 +3,7 @@
 use object::elf;
 
 use super::functions;
-use super::image::{Image, c_string};
+use super::image::{Image, Segment, c_string};
 use super::minidebug;
 use super::ranges::Ranges;
 use super::symbols::{ElfSymbols, Named};
@@ -50,13 +50,20 @@ pub(super) fn load(image: &Image<'_>, debug: Option<&Image<'_>>) -> Result<ElfSy
             .unwrap_or(&image.name)
             .to_owned(),
         build_id: image.build_id.clone(),
-        segments: image.segments.clone(),
+        segments: image
+            .segments
+            .iter()
+            .map(|segment| Segment {
+                offset: segment.offset.saturating_add(image.start()),
+                ..*segment
+            })
+            .collect(),
         strings,
         symbol_count: named.len(),
         symbols: Ranges::new(
-            named
-                .into_iter()
-                .map(|named| (named.start, named.end, named)),
+            (0..)
+                .zip(named)
+                .map(|(index, named)| (named.start, named.end, Named { index, ..named })),
         ),
         function_count: functions.all().len(),
         functions: Ranges::new(
@@ -142,6 +149,7 @@ impl Symbols {
                     end: start.saturating_add(size),
                     table: table_index,
                     name,
+                    index: 0,
                 },
                 rank: (
                     size == 0,

@@ -18,6 +18,8 @@ mod image;
 mod list;
 mod load;
 mod minidebug;
+mod name;
+mod package;
 mod ranges;
 mod source;
 mod symbols;

@@ -1,5 +1,6 @@
 //! Which functions, inlined ones among them, and which source lines are at an address of a library?
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -7,24 +8,28 @@ use std::sync::OnceLock;
 use super::debug_files::{DebugFiles, has_debug};
 use super::dwarf::DebugFile;
 use super::image::Image;
-use super::load;
+use super::name::Name;
 use super::symbols::{ElfSymbols, Origin};
+use super::{load, package};
 use crate::{Frame, Result};
 
 /// An ELF file with its debug information.
 ///
-/// Holds what it has read: the file may change or go away afterwards. Debug information is
-/// read at the first question that needs it, of a unit that is asked for.
+/// Holds what it has read and the files open that it may still read. Debug information is
+/// read at the first question: which units there are, and each unit when an address in it
+/// is first asked for. Answers borrow what is kept, so that they cost two searches.
 #[derive(Debug)]
 pub struct ElfSource {
     symbols: ElfSymbols,
+    /// The symbols' names, by number.
+    names: Vec<OnceLock<Name>>,
     /// The file that has the debug information: itself, or a separate one.
     image: Image<'static>,
     /// The file that it shares parts with.
     shared: Option<Image<'static>>,
     debug: OnceLock<DebugFile>,
     /// The file's path.
-    name: String,
+    path: String,
     debug_files: DebugFiles,
 }
 
@@ -32,16 +37,26 @@ impl ElfSource {
     /// Opens a file, and the files with its debug information.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read, [`Error::Elf`] if it is not a usable ELF file.
+    /// [`Error::Io`](crate::Error::Io) if it cannot be read,
+    /// [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
     pub fn open(path: &Path, debug_files: &DebugFiles) -> Result<Self> {
         Self::new(Image::open(path)?, debug_files)
+    }
+
+    /// As [`ElfSource::open`], for a file of which the byte at `offset` is mapped: where it is an
+    /// archive (an APK), the library in it that has this byte.
+    ///
+    /// # Errors
+    /// As [`ElfSource::open`], and if the archive has no library there.
+    pub fn open_at(path: &Path, offset: u64, debug_files: &DebugFiles) -> Result<Self> {
+        Self::new(package::open_at(path, offset)?, debug_files)
     }
 
     /// As [`ElfSource::open`], for a file that is already open. `name` is its path, or what
     /// it is called.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read, [`Error::Elf`] if it is not a usable ELF file.
+    /// As [`ElfSource::open`].
     pub fn from_file(file: File, name: &str, debug_files: &DebugFiles) -> Result<Self> {
         Self::new(Image::from_file(file, name)?, debug_files)
     }
@@ -49,7 +64,7 @@ impl ElfSource {
     /// As [`ElfSource::open`], for a file's bytes: those of the vdso, say.
     ///
     /// # Errors
-    /// [`Error::Elf`] if it is not a usable ELF file.
+    /// [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
     pub fn from_bytes(bytes: Vec<u8>, name: &str, debug_files: &DebugFiles) -> Result<Self> {
         Self::new(Image::from_bytes(bytes, name)?, debug_files)
     }
@@ -60,14 +75,15 @@ impl ElfSource {
             false => debug_files.of(&image),
         };
         let symbols = load::load(&image, separate.as_ref())?;
-        let name = image.name.clone();
+        let path = image.name.clone();
         let image = separate.unwrap_or(image);
         Ok(Self {
+            names: vec![OnceLock::new(); symbols.symbol_count()],
             symbols,
             shared: debug_files.shared_by(&image),
             image,
             debug: OnceLock::new(),
-            name,
+            path,
             debug_files: debug_files.clone(),
         })
     }
@@ -79,15 +95,16 @@ impl ElfSource {
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let mut frames = self.debug().frames(address);
-        let symbol = self.symbols.lookup(address);
-        match (frames.last_mut(), symbol) {
-            (Some(outermost), Some(symbol)) => {
-                if symbol.origin != Origin::Unnamed || outermost.function.is_empty() {
-                    outermost.function = symbol.into_name();
-                }
-            }
-            (None, Some(symbol)) => frames.push(Frame {
-                function: symbol.into_name(),
+        let unnamed = frames.last().is_none_or(|frame| frame.function.is_empty());
+        let name = self.symbol(address).or_else(|| {
+            // A name made of the place only serves where debug information has none.
+            let symbol = self.symbols.lookup(address).filter(|_| unnamed)?;
+            (symbol.origin == Origin::Unnamed).then_some(symbol.raw)
+        });
+        match (frames.last_mut(), name) {
+            (Some(outermost), Some(name)) => outermost.function = name,
+            (None, Some(function)) => frames.push(Frame {
+                function,
                 location: None,
             }),
             (_, None) => {}
@@ -95,7 +112,8 @@ impl ElfSource {
         frames
     }
 
-    /// The functions at an offset of the file, as a mapping has it.
+    /// The functions at an offset of the file, as a mapping has it; in an archive that is
+    /// the archive's.
     #[must_use]
     pub fn frames_at_offset(&self, offset: u64) -> Vec<Frame<'_>> {
         self.symbols
@@ -104,20 +122,23 @@ impl ElfSource {
             .unwrap_or_default()
     }
 
-    /// The file's symbols.
+    /// The file's symbols, those of its separate debug file among them.
     #[must_use]
     pub fn symbols(&self) -> &ElfSymbols {
         &self.symbols
     }
 
+    /// The name of the symbol at `address`.
+    fn symbol(&self, address: u64) -> Option<Cow<'_, str>> {
+        let (number, raw) = self.symbols.numbered(address)?;
+        let name = self.names.get(number as usize)?;
+        Some(Cow::Borrowed(name.get_or_init(|| Name::new(&raw)).shown()))
+    }
+
     fn debug(&self) -> &DebugFile {
         self.debug.get_or_init(|| {
-            DebugFile::read(
-                &self.name,
-                &self.image,
-                self.shared.as_ref(),
-                &self.debug_files,
-            )
+            let shared = self.shared.as_ref();
+            DebugFile::read(&self.path, &self.image, shared, &self.debug_files)
         })
     }
 }

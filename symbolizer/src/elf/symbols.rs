@@ -34,6 +34,8 @@ pub(super) struct Named {
     pub(super) end: u64,
     pub(super) table: u8,
     pub(super) name: u32,
+    /// Its number among the file's symbols.
+    pub(super) index: u32,
 }
 
 /// Where a name comes from.
@@ -60,21 +62,13 @@ pub struct Symbol<'a> {
     pub origin: Origin,
 }
 
-impl<'a> Symbol<'a> {
+impl Symbol<'_> {
     /// Its name in its own language.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self.origin {
             Origin::Symbol => demangle(&self.raw),
             Origin::Extra | Origin::Unnamed => Cow::Borrowed(&self.raw),
-        }
-    }
-
-    /// As [`Symbol::name`], for as long as the file's symbols are kept.
-    pub(super) fn into_name(self) -> Cow<'a, str> {
-        match self.name() {
-            Cow::Owned(name) => Cow::Owned(name),
-            Cow::Borrowed(_) => self.raw,
         }
     }
 }
@@ -146,6 +140,12 @@ impl ElfSymbols {
                     origin: Origin::Unnamed,
                 })
             })
+    }
+
+    /// The number of the symbol at `address`, and its mangled name.
+    pub(super) fn numbered(&self, address: u64) -> Option<(u32, Cow<'_, str>)> {
+        let named = self.symbols.get(address)?;
+        Some((named.index, self.name(&named)))
     }
 
     /// The function at an offset of the file, as a mapping has it: `lookup(vaddr(offset))`.

@@ -1,40 +1,19 @@
 //! What is a function called, whose name may stand in another entry, unit or file?
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
 use gimli::{Attribute, AttributeValue, Dwarf, Unit};
 
 use super::Slice;
 use super::budget::Budget;
 use super::file::Units;
-use crate::elf::demangle::demangle;
+use crate::elf::name::Name;
 
 /// How many entries are looked through for a name: each says that the next one knows more.
 const MAX_STEPS: usize = 16;
 
 /// The longest name that is kept, in bytes.
 const MAX_NAME: usize = 65_536;
-
-/// A function's name, made readable when it is first asked for.
-#[derive(Debug)]
-pub(super) struct Name {
-    raw: Box<str>,
-    shown: OnceLock<Option<Box<str>>>,
-}
-
-impl Name {
-    /// As profiles show it.
-    pub(super) fn shown(&self) -> &str {
-        self.shown
-            .get_or_init(|| match demangle(&self.raw) {
-                std::borrow::Cow::Borrowed(_) => None,
-                std::borrow::Cow::Owned(name) => Some(name.into()),
-            })
-            .as_deref()
-            .unwrap_or(&self.raw)
-    }
-}
 
 /// What an entry says of a function's name.
 #[derive(Default, Clone)]
@@ -120,10 +99,7 @@ impl<'a, 'd> Namer<'a, 'd> {
         let raw = self.resolve(called);
         self.budget.take(raw.len().saturating_add(1))?;
         let index = u32::try_from(self.names.len()).ok()?;
-        self.names.push(Name {
-            raw: raw.into(),
-            shown: OnceLock::new(),
-        });
+        self.names.push(Name::new(&raw));
         if called.name.is_none()
             && let Some(place) = origin
         {

@@ -7,9 +7,10 @@ use gimli::{Dwarf, Unit};
 use super::Slice;
 use super::budget::Budget;
 use super::lines::Lines;
-use super::names::{Name, Namer};
+use super::names::Namer;
 use super::tree::{Function, Tree};
 use crate::Frame;
+use crate::elf::name::Name;
 use crate::elf::ranges::Ranges;
 
 /// What is known of a unit, as plain tables.
