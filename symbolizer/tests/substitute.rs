@@ -231,7 +231,9 @@ fn the_text_form_has_a_line_for_each_method_with_code() {
         lines.next(),
         Some("# address\tsize\tclass\tmethod\tsignature\tsource\tline")
     );
-    let rows: Vec<Vec<&str>> = lines.map(|line| line.split('\t').collect()).collect();
+    let mut rows: Vec<Vec<&str>> = lines.map(|line| line.split('\t').collect()).collect();
+    let last = rows.pop().unwrap();
+    assert!(last[0].starts_with("# end of "), "{last:?}");
     assert_eq!(rows.len(), MethodIndex::new(&dex).unwrap().methods().len());
     assert!(rows.iter().all(|row| row.len() == 7));
     let row = rows.iter().find(|row| row[3] == "helper").unwrap();
@@ -246,6 +248,8 @@ fn the_text_form_has_a_line_for_each_method_with_code() {
             "-"
         ]
     );
+    let draw = rows.iter().find(|row| row[4] == "()V" && row[3] == "draw");
+    assert_eq!(draw.unwrap()[5..], ["Balls.java", "30"]);
     let inner = rows.iter().find(|row| row[3] == "switch").unwrap();
     assert_eq!(inner[5], "-");
 }

@@ -1,39 +1,66 @@
 //! How does a file appear whole or not at all?
 
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::sparse::Sparse;
 use crate::{Error, Result};
 
 /// Writes a file through `fill` under a temporary name in the same folder, then renames it to `path`.
 pub(super) fn write(path: &Path, fill: impl FnOnce(&File) -> Result<()>) -> Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(
-        ".{}-{}.tmp",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    ));
-    let temporary = Temporary(path.with_file_name(name));
+    let temporary = Temporary::beside(path);
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
+        // Nobody else writes into it, whatever the umask: the cache trusts no such file.
+        .mode(0o644)
         .open(&temporary.0)
         .map_err(Error::io("create", &temporary.0))?;
     fill(&file)?;
     drop(file);
-    fs::rename(&temporary.0, path).map_err(Error::io("rename to", path))?;
-    std::mem::forget(temporary);
-    Ok(())
+    temporary.rename(path)
 }
 
-/// A file that goes away unless it got its final name.
+/// Gives a file another name: a link, or a copy where there can be none.
+pub(super) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
+    let temporary = Temporary::beside(to);
+    match fs::hard_link(from, &temporary.0) {
+        Ok(()) => temporary.rename(to),
+        // Another file system, one without links, or too many links: the copy says what else it may be.
+        Err(_) => write(to, |file| {
+            let source = File::open(from).map_err(Error::io("open", from))?;
+            Sparse::copy(&source, file).map_err(Error::io("copy to", to))
+        }),
+    }
+}
+
+/// A name of a file that goes away with it.
 struct Temporary(PathBuf);
+
+impl Temporary {
+    /// A name that nobody has, in the folder of `path`.
+    fn beside(path: &Path) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(
+            ".{}-{}.tmp",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        ));
+        Self(path.with_file_name(name))
+    }
+
+    /// Gives the file its final name. The temporary one is still there if both were of the same file.
+    fn rename(self, path: &Path) -> Result<()> {
+        fs::rename(&self.0, path).map_err(Error::io("rename to", path))
+    }
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What cannot be removed was not created, or the folder is gone with it.
+        // What cannot be removed was not created, has its final name, or the folder is gone with it.
         let _ = fs::remove_file(&self.0);
     }
 }

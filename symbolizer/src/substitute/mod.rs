@@ -9,6 +9,7 @@
 
 mod atomic;
 mod bytes;
+mod cache;
 mod dwarf;
 mod elf;
 mod name;
@@ -16,6 +17,7 @@ mod sparse;
 mod table;
 mod text;
 
+pub use cache::{Cache, Provided};
 pub use elf::Machine;
 pub use table::{Slot, Substitute};
 pub use text::write_sym;

@@ -1,7 +1,12 @@
 //! How does a file of many zeros take little room on the disk?
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+
+use object::write::WritableBuffer;
+
+/// Bytes that a file system gives or does not give, at most of them.
+const BLOCK: usize = 4096;
 
 /// A file written from start to end in which zeros become holes.
 pub(super) struct Sparse<'f> {
@@ -19,6 +24,27 @@ impl<'f> Sparse<'f> {
             skipped: 0,
             error: None,
         }
+    }
+
+    /// Copies all of a file.
+    pub(super) fn copy(from: &File, to: &'f File) -> io::Result<()> {
+        let mut sparse = Self::new(to);
+        let mut block = Vec::with_capacity(BLOCK);
+        loop {
+            block.clear();
+            if from.take(BLOCK as u64).read_to_end(&mut block)? == 0 {
+                break;
+            }
+            if block.iter().all(|&byte| byte == 0) {
+                sparse.resize(sparse.len.saturating_add(block.len()));
+            } else {
+                sparse.write_bytes(&block);
+            }
+        }
+        let length = sparse.len as u64;
+        sparse.finish()?;
+        // It may end in zeros.
+        to.set_len(length)
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -39,7 +65,7 @@ impl<'f> Sparse<'f> {
     }
 }
 
-impl object::write::WritableBuffer for Sparse<'_> {
+impl WritableBuffer for Sparse<'_> {
     fn len(&self) -> usize {
         self.len
     }

@@ -8,7 +8,7 @@ use super::dwarf::Dwarf;
 use super::elf::{self, Machine};
 use super::sparse::Sparse;
 use super::{atomic, name};
-use crate::dex::{DexFile, LineRow, MAX_NAME, MethodCode, MethodIndex};
+use crate::dex::{DexFile, LineRow, LineTable, MAX_NAME, MethodCode, MethodIndex};
 use crate::{Error, Result};
 
 /// The most bytes that all names of one file may take; a file of 64 K methods with
@@ -226,8 +226,7 @@ impl Builder {
             });
             self.file(dex.source_file(method).transpose())?;
         }
-        // Debug information that cannot be read takes away the lines, not the name.
-        if let Ok(lines) = dex.lines(method) {
+        if let Some(lines) = self.budget.lines(dex, method) {
             self.rows(dex, lines.rows(), end)?;
         }
         if let Some(unit) = self.units.last_mut() {
@@ -299,10 +298,12 @@ impl Builder {
     }
 }
 
-/// What is left for names: a small file can claim that a million methods share the longest one.
+/// What is left for a file: a small one can claim that a million methods share the longest name, or the
+/// longest stretch of instructions.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    spent: usize,
+    names: usize,
+    code: usize,
 }
 
 impl Budget {
@@ -313,9 +314,18 @@ impl Budget {
         Ok(name)
     }
 
+    /// The lines of a method; none if they cannot be read, or the methods have more instructions than the file has room for.
+    pub(super) fn lines(&mut self, dex: &DexFile<'_>, method: &MethodCode) -> Option<LineTable> {
+        self.code = self.code.saturating_add(method.code.len());
+        if self.code > dex.bytes().len() {
+            return None;
+        }
+        dex.lines(method).ok()
+    }
+
     pub(super) fn spend(&mut self, bytes: usize) -> Result<()> {
-        self.spent = self.spent.saturating_add(bytes);
-        if self.spent > MAX_NAMES {
+        self.names = self.names.saturating_add(bytes);
+        if self.names > MAX_NAMES {
             return Err(Error::Substitute {
                 problem: format!("the names take more than {} MB", MAX_NAMES >> 20),
             });

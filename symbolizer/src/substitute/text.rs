@@ -9,8 +9,8 @@ use crate::dex::DexFile;
 use crate::{Error, Result};
 
 /// Writes the table of a dex file's methods: address, size, class, method, signature,
-/// source file, line, separated by tabs, after one line of comment; one line per
-/// method with code, by class. Addresses are offsets in the dex file, in hexadecimal; what is not known is `-`.
+/// source file, first line, separated by tabs; one line per method with code, by class. Addresses are
+/// offsets in the dex file, in hexadecimal; what is not known is `-`. The first line and the last are comments.
 ///
 /// The file appears only when it is whole.
 ///
@@ -49,7 +49,7 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
                     };
                     write!(out, "\t{}", text.as_deref().unwrap_or("-")).map_err(io())?;
                 }
-                let lines = dex.lines(&code).ok();
+                let lines = budget.lines(dex, &code);
                 match lines.as_ref().and_then(|lines| lines.rows().first()) {
                     Some(first) => writeln!(out, "\t{}", first.line),
                     None => writeln!(out, "\t-"),
@@ -57,6 +57,14 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
                 .map_err(io())?;
             }
         }
-        out.flush().map_err(io())
+        out.write_all(last_line(&dex.content_sha1()).as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(io())
     })
+}
+
+/// How the text form of a dex file ends.
+pub(super) fn last_line(build_id: &[u8; 20]) -> String {
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("# end of {hex}\n")
 }

@@ -1,0 +1,203 @@
+//! How does a dex file that was seen before cost nothing?
+//!
+//! Its substitute is kept by its content's SHA-1, the version of what is written and the machine.
+//! A session gets a hard link, or a copy where the cache is on another file system: it holds
+//! all its files and can be moved. Nothing here is ever changed in place.
+
+use std::fs::{self, DirBuilder, File, FileTimes, Metadata, Permissions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use object::read::elf::FileHeader;
+use object::{Endianness, Object, ObjectSection, ReadCache};
+
+use super::elf::Machine;
+use super::table::Substitute;
+use super::{atomic, text};
+use crate::dex::DexFile;
+use crate::{Error, Result};
+
+/// Goes up whenever other bytes are written for the same dex file.
+const VERSION: u32 = 1;
+
+/// A user's own folder of substitutes.
+#[derive(Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    owner: u32,
+    limit: u64,
+}
+
+/// How a dex file's substitute came to be.
+#[derive(Debug)]
+pub struct Provided {
+    /// Nothing had to be written.
+    pub reused: bool,
+    /// Why the next session will write it anew.
+    pub not_kept: Option<Error>,
+}
+
+impl Cache {
+    /// The cache in `folder`, which is made if it is not there and closed to others than `owner`, the effective user.
+    /// Its files take at most `limit` bytes of the disk: those go that were not used for the longest time.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be made; [`Error::Substitute`] if it is another user's.
+    pub fn open(folder: &Path, owner: u32, limit: u64) -> Result<Self> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(Error::io("create", folder))?;
+        let metadata = fs::symlink_metadata(folder).map_err(Error::io("read", folder))?;
+        if !metadata.is_dir() || metadata.uid() != owner {
+            return Err(Error::Substitute {
+                problem: format!(
+                    "the cache {} is not a folder of user {owner}: remove it",
+                    folder.display()
+                ),
+            });
+        }
+        if metadata.mode() & 0o077 != 0 {
+            fs::set_permissions(folder, Permissions::from_mode(0o700))
+                .map_err(Error::io("close to others", folder))?;
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            owner,
+            limit,
+        })
+    }
+
+    /// Puts the substitute of `dex`, for this machine, at `elf` and its text form at `sym`.
+    ///
+    /// `build_id` is the file's [`DexFile::content_sha1`], which the caller knows already.
+    ///
+    /// # Errors
+    /// As [`Substitute::of_dex`], [`Substitute::write`] and [`super::write_sym`]; the cache is no reason to fail.
+    pub fn provide(
+        &self,
+        dex: &DexFile<'_>,
+        build_id: &[u8; 20],
+        elf: &Path,
+        sym: &Path,
+    ) -> Result<Provided> {
+        let machine = Machine::host();
+        let stem: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let entry = |kind| {
+            self.folder
+                .join(format!("{stem}-{machine:?}.{VERSION}.{kind}"))
+        };
+        let dex_size = dex.bytes().len() as u64;
+        let mut provided = Provided {
+            reused: true,
+            not_kept: None,
+        };
+        let (kept, whole) = (entry("elf"), |path: &Path| {
+            is_substitute(path, build_id, dex_size)
+        });
+        if !self.take(&kept, elf, whole) {
+            Substitute::of_dex(dex)?.write(elf)?;
+            provided.missed(self.keep(elf, &kept));
+        }
+        let (kept, whole) = (entry("sym"), |path: &Path| is_text(path, build_id));
+        if !self.take(&kept, sym, whole) {
+            text::write_sym(dex, sym)?;
+            provided.missed(self.keep(sym, &kept));
+        }
+        Ok(provided)
+    }
+
+    /// Puts an entry at `wanted`, if there is one that can be trusted.
+    fn take(&self, entry: &Path, wanted: &Path, whole: impl Fn(&Path) -> Option<bool>) -> bool {
+        let own = |file: &Metadata| {
+            file.is_file() && file.uid() == self.owner && file.mode() & 0o022 == 0
+        };
+        let trusted = fs::symlink_metadata(entry).is_ok_and(|file| own(&file))
+            && whole(entry) == Some(true)
+            && atomic::link_or_copy(entry, wanted).is_ok();
+        if trusted {
+            // Who cannot say when it was used last loses it sooner.
+            let now = FileTimes::new().set_accessed(SystemTime::now());
+            let _ = File::open(entry).and_then(|file| file.set_times(now));
+        }
+        trusted
+    }
+
+    /// Keeps the file at `written` as an entry, and makes room for it.
+    fn keep(&self, written: &Path, entry: &Path) -> Result<()> {
+        atomic::link_or_copy(written, entry)?;
+        let io = || Error::io("make room in", &self.folder);
+        let mut files = Vec::new();
+        for file in fs::read_dir(&self.folder).map_err(io())? {
+            let file = file.map_err(io())?;
+            // One that another varid has just removed takes no room.
+            let Ok(metadata) = file.metadata() else {
+                continue;
+            };
+            if metadata.is_file() {
+                let size = metadata.blocks().saturating_mul(512);
+                files.push((metadata.accessed().ok(), size, file.path()));
+            }
+        }
+        files.sort();
+        let mut total = files
+            .iter()
+            .fold(0u64, |total, (_, size, _)| total.saturating_add(*size));
+        for (_, size, path) in files {
+            if total <= self.limit {
+                break;
+            }
+            fs::remove_file(&path).map_err(io())?;
+            total = total.saturating_sub(size);
+        }
+        Ok(())
+    }
+}
+
+impl Provided {
+    fn missed(&mut self, kept: Result<()>) {
+        self.reused = false;
+        self.not_kept = self.not_kept.take().or(kept.err());
+    }
+}
+
+/// Whether a file is a whole substitute of a dex file of that content and size; none if it is not even ELF.
+fn is_substitute(path: &Path, build_id: &[u8], dex_size: u64) -> Option<bool> {
+    let file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let cache = ReadCache::new(file);
+    let file = object::File::parse(&cache).ok()?;
+    let end = match &file {
+        object::File::Elf32(file) => headers_end(file.elf_header()),
+        object::File::Elf64(file) => headers_end(file.elf_header()),
+        _ => None,
+    };
+    let text = file.section_by_name(".text")?;
+    Some(
+        end == Some(length)
+            && file.build_id().ok()? == Some(build_id)
+            && text.address().checked_add(text.size()) == Some(dex_size),
+    )
+}
+
+/// Where the section headers end, which are the last bytes of a substitute.
+fn headers_end<Elf: FileHeader<Endian = Endianness>>(header: &Elf) -> Option<u64> {
+    let endian = header.endian().ok()?;
+    let size = u64::from(header.e_shentsize(endian));
+    let start: u64 = header.e_shoff(endian).into();
+    start.checked_add(size.checked_mul(header.e_shnum(endian).into())?)
+}
+
+/// Whether a file is a whole text form: its last line says of what.
+fn is_text(path: &Path, build_id: &[u8; 20]) -> Option<bool> {
+    let end = text::last_line(build_id);
+    let mut file = File::open(path).ok()?;
+    let length = i64::try_from(end.len()).ok()?;
+    file.seek(SeekFrom::End(length.checked_neg()?)).ok()?;
+    let mut last = String::new();
+    file.read_to_string(&mut last).ok()?;
+    Some(last == end)
+}
