@@ -38,6 +38,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A file is not what R8 or ProGuard write about the names that they have changed.
+    #[error("mapping file, line {line}: {problem}: give the mapping.txt of the app's own build")]
+    Mapping {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A line of a kernel symbol table breaks its format.
     #[error("kernel symbols, line {line}: {problem}")]
     Kernel {

@@ -8,6 +8,7 @@
 //! | which function is at this address of the kernel | [`kernel`] |
 //! | which function did a program make while it ran | [`jit`] |
 //! | how do perf, gdb and addr2line learn a method's name | [`substitute`] |
+//! | what was this method called before R8 or ProGuard renamed it | [`retrace`] |
 //!
 //! Everything here is a pure function of bytes, except the functions that take a
 //! path. All bytes are hostile: a parser returns an [`Error`] that says field and
@@ -31,6 +32,7 @@ mod error;
 mod frame;
 pub mod jit;
 pub mod kernel;
+pub mod retrace;
 pub mod substitute;
 
 pub use error::Error;
