@@ -172,18 +172,24 @@ def is_same(key, raw, other, sample):
     return key[0] == other[0] and raw.ip == sample.ip and abs(float(key[1]) - float(other[1])) < 20e-6
 
 
-def main():
-    """Compares, prints."""
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
-    oracle = Oracle(Maps(sys.argv[2]), sys.argv[3:])
+def complain(judged):
+    """Prints what is wrong; how much that is."""
     wrong = 0
-    for (tid, time), reason, sample in compare(sys.argv[1], oracle):
+    for (tid, time), reason, sample in judged:
         wrong += 1
         if wrong <= MANY:
             print(f"{tid} {time}: {reason}", file=sys.stderr)
             for frame in sample.chain if sample else []:
                 print(f"    {frame.offset:x} {frame.symbol} ({frame.file})", file=sys.stderr)
+    return wrong
+
+
+def main():
+    """Compares, prints."""
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    oracle = Oracle(Maps(sys.argv[2]), sys.argv[3:])
+    wrong = complain(compare(sys.argv[1], oracle))
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)
 

@@ -62,6 +62,12 @@ impl ElfImage {
         self.contents().map_or(&[], |elf| &elf.build_id)
     }
 
+    /// Its unwind information says which bytecode its frames execute.
+    pub fn names_dex_pcs(&self) -> bool {
+        self.contents()
+            .is_some_and(|elf| elf.module.borrow().names_dex_pcs())
+    }
+
     /// Its name is that of a VM's library, whatever build of it this is.
     pub fn is_vm_library(&self) -> bool {
         let name = self

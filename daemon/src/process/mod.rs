@@ -9,7 +9,7 @@ mod vm;
 
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
 pub use space::{AddressSpace, Mapped};
-pub use vm::{Found, Vm, find as find_vm, hex};
+pub use vm::{Found, Vm, find as find_vm, hex, without_layout};
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -48,6 +48,8 @@ pub struct Process {
     pub vm: Option<Rc<Vm>>,
     /// Why the VM that is there cannot be used.
     pub vm_problem: Option<String>,
+    /// The VM that cannot be used says in its unwind information which bytecode runs.
+    marked: bool,
     /// Its threads know themselves by ids of a pid namespace of its own.
     pub namespaced: bool,
     /// Parts of the remap range that the recording knows to be mapped, by their files.
@@ -66,6 +68,7 @@ impl Process {
             space: AddressSpace::default(),
             vm: None,
             vm_problem: None,
+            marked: false,
             namespaced: is_namespaced(pid),
             remap_recorded: Vec::new(),
             tunnels: Vec::new(),
@@ -186,7 +189,7 @@ impl Process {
         ))))
     }
 
-    /// Looks for a VM; true: there is one now that was not known before.
+    /// Looks for a VM; true: more is known of it than before.
     pub fn find_vm(&mut self) -> bool {
         let found = find_vm(self.pid, &self.space, &self.tunnels);
         match found {
@@ -198,13 +201,28 @@ impl Process {
             }
             Found::Nothing => false,
             Found::Unusable(problem) => {
-                if self.vm_problem.as_ref() != Some(&problem) {
-                    tracing::warn!("process {}: {problem}", self.pid);
-                    self.vm_problem = Some(problem);
+                if self.vm_problem.as_ref() == Some(&problem) {
+                    return false;
                 }
-                false
+                tracing::warn!("process {}: {problem}", self.pid);
+                self.set_problem(problem);
+                self.marked
             }
         }
+    }
+
+    fn set_problem(&mut self, problem: String) {
+        let marked = self
+            .elf_images()
+            .any(|elf| elf.is_vm_library() && elf.names_dex_pcs());
+        self.marked = marked;
+        self.vm_problem = Some(problem);
+    }
+
+    /// Whether its managed frames are found by what its VM's unwind information says of them:
+    /// nothing else is known of the VM.
+    pub fn is_marked(&self) -> bool {
+        self.vm.is_none() && self.vm_problem.is_some() && self.marked
     }
 
     /// Takes in what the VM's tunnel says now, if that has changed since it was read: dex files
@@ -248,7 +266,7 @@ impl Process {
             vm.known_by
         );
         tracing::warn!("process {}: {problem}", self.pid);
-        self.vm_problem = Some(problem);
+        self.set_problem(problem);
     }
 
     /// The folder of the VM's library, if it is one that holds nothing but a VM.
@@ -357,6 +375,7 @@ impl Process {
             space,
             vm: self.vm.clone(),
             vm_problem: self.vm_problem.clone(),
+            marked: self.marked,
             namespaced: is_namespaced(pid),
             remap_recorded: Vec::new(),
             tunnels: self.tunnels.clone(),

@@ -17,6 +17,12 @@ impl Process {
         }
     }
 
+    /// The VM that is mapped is one that nobody knows.
+    pub fn set_unknown_vm(&mut self) {
+        self.vm = None;
+        self.set_problem("its build is not known".to_owned());
+    }
+
     /// What a method pointer stands for from now on.
     pub fn set_method(&mut self, pointer: u64, method: Method) {
         self.methods.insert(pointer, method);
@@ -35,11 +41,8 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
 }
 
 /// A library from its bytes.
-pub fn elf(bytes: &[u8]) -> Image {
-    Image::Elf(Rc::new(ElfImage::from_bytes(
-        bytes,
-        Path::new("/test/library.so"),
-    )))
+pub fn elf(bytes: &[u8], path: &str) -> Image {
+    Image::Elf(Rc::new(ElfImage::from_bytes(bytes, Path::new(path))))
 }
 
 /// The dex file that the symbolizer's tests keep.

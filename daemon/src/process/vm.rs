@@ -4,7 +4,7 @@ use super::image::Image;
 use super::space::AddressSpace;
 use std::fmt;
 use std::path::Path;
-use varid_shim::{Target, dwarf_to_index, target_flags};
+use varid_shim::{STACK_FULL, Target, dwarf_to_index, target_flags};
 use varid_tunnel::abi::{self, Layout, NO_REG, Range};
 use varid_tunnel::reader::{Code, Tunnel};
 use varid_tunnel::{Error, Memory, ProcessMemory};
@@ -82,9 +82,10 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
         };
         let Some(build) = elf.build else {
             problem.get_or_insert(format!(
-                "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; start it with varid's agent",
+                "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; {}",
                 image.path.display(),
-                hex(&elf.build_id)
+                hex(&elf.build_id),
+                without_layout(elf.module.borrow().names_dex_pcs())
             ));
             continue;
         };
@@ -118,6 +119,18 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
         }
     }
     problem.map_or(Found::Nothing, Found::Unusable)
+}
+
+/// What happens to the methods of a VM whose build is not known, and what would help.
+pub fn without_layout(names_dex_pcs: bool) -> String {
+    if names_dex_pcs {
+        format!(
+            "its methods are found through its unwind information, for which up to {} KB of stack are copied with each sample: its offsets in the table, or varid's agent, make that cheaper",
+            STACK_FULL >> 10
+        )
+    } else {
+        "start it with varid's agent".to_owned()
+    }
 }
 
 /// Address of a tunnel's generation.

@@ -82,6 +82,8 @@ impl Session {
     /// What the shim is told about a process, or about everyone.
     fn target_of(&self, process: Option<&Process>) -> varid_shim::Target {
         let stack = match self.options.stack {
+            // What such a VM runs is seen only by unwinding it all.
+            Stack::Vertical if process.is_some_and(Process::is_marked) => target_flags::FULL_STACK,
             Stack::Vertical => 0,
             Stack::Full => target_flags::FULL_STACK,
             Stack::None => target_flags::NO_STACK,

@@ -4,6 +4,7 @@
 //! keeps its bytecode pc and its frame in such registers, and a frame of it that lies under
 //! a helper's frame shows them only to an unwinder that restores them.
 
+mod dex_pc;
 mod rule;
 
 pub use rule::Module;
@@ -74,6 +75,43 @@ pub enum CodeAt<'m> {
     None,
 }
 
+/// What the unwind information of a frame's function says of the bytecode that it executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DexPc {
+    /// It executes none.
+    NoInterpreter,
+    /// It is an interpreter's frame that has no bytecode yet or no longer, or whose registers
+    /// are lost.
+    Unknown,
+    /// The instruction at this address.
+    At(u64),
+    /// It has called an interpreter, for the method whose first instruction is at this address.
+    MethodAt(u64),
+}
+
+/// The bytecode that a frame of a record's stack executes.
+pub fn dex_pc<'m>(
+    record: &Record,
+    frame: &NativeFrame,
+    code_at: impl FnOnce(u64) -> CodeAt<'m>,
+) -> DexPc {
+    let CodeAt::Module(mut module, address) = code_at(frame.lookup()) else {
+        return DexPc::NoInterpreter;
+    };
+    module.rule(address).map_or(DexPc::NoInterpreter, |rule| {
+        module.dex_pc(&rule, &frame.regs, &|address| word_at(record, address))
+    })
+}
+
+/// A word of the stack, if the record's copy holds it.
+pub fn word_at(record: &Record, address: u64) -> Option<u64> {
+    record
+        .stack_at(address, 8)?
+        .try_into()
+        .ok()
+        .map(u64::from_le_bytes)
+}
+
 /// No thread's stack is deeper; a longer one is a loop.
 const MAX_FRAMES: usize = 4096;
 
@@ -88,13 +126,7 @@ pub fn unwind<'m>(
     let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else {
         return stack;
     };
-    let read = |address: u64| -> Option<u64> {
-        record
-            .stack_at(address, 8)?
-            .try_into()
-            .ok()
-            .map(u64::from_le_bytes)
-    };
+    let read = |address: u64| word_at(record, address);
     let mut frame = NativeFrame {
         ip,
         sp,
@@ -104,7 +136,11 @@ pub fn unwind<'m>(
     loop {
         stack.frames.push(frame);
         match step(&frame, &mut code_at, &read, until) {
-            Ok(Some(next)) if matches!(code_at(next.lookup()), CodeAt::None) => {
+            // A stack may be executable, and what lies in it a wrong rule's idea of an address.
+            Ok(Some(next))
+                if record.stack_at(next.ip, 1).is_some()
+                    || matches!(code_at(next.lookup()), CodeAt::None) =>
+            {
                 stack.end = Some(next.sp);
                 stack.stopped = Some(UnwindError::NoCode(next.ip));
                 return stack;

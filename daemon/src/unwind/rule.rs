@@ -1,6 +1,7 @@
 //! How to get from a frame to its caller: rules of a module's call frame information.
 
-use crate::unwind::UnwindError;
+use super::dex_pc::{self, DexPcRule, MAX_TRAMPOLINE};
+use crate::unwind::{DexPc, UnwindError};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation,
     EvaluationResult, LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext,
@@ -12,6 +13,7 @@ use std::rc::Rc;
 use varid_shim::{REGS, Regs};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub(super) type Section<'a> = EhFrame<Slice<'a>>;
 
 /// The column of the return address.
 const RETURN_ADDRESS: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 30 };
@@ -20,7 +22,7 @@ const SP: u16 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 /// The DWARF number of the instruction pointer in a record's registers.
 const IP: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 32 };
 
-const ENCODING: Encoding = Encoding {
+pub(super) const ENCODING: Encoding = Encoding {
     format: gimli::Format::Dwarf32,
     version: 4,
     address_size: 8,
@@ -60,6 +62,9 @@ pub struct Rule {
     cfa: Cfa,
     saved: Vec<(u16, Saved)>,
     return_address: Saved,
+    dex_pc: DexPcRule,
+    /// Its function is too short to be an interpreter's loop.
+    is_short: bool,
     /// The caller was interrupted by a signal: its ip is no return address.
     pub is_signal_frame: bool,
 }
@@ -75,6 +80,7 @@ pub struct Module {
     bases: BaseAddresses,
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
+    names_dex_pcs: bool,
     rules: HashMap<u64, Option<Rc<Rule>>>,
 }
 
@@ -93,6 +99,7 @@ impl Module {
         let (hdr_address, eh_frame_hdr) = section(".eh_frame_hdr").unwrap_or_default();
         let (text_address, _) = section(".text").unwrap_or_default();
         Self {
+            names_dex_pcs: dex_pc::are_in(&eh_frame),
             eh_frame,
             eh_frame_hdr,
             bases: BaseAddresses::default()
@@ -111,6 +118,11 @@ impl Module {
                 .collect(),
             rules: HashMap::new(),
         }
+    }
+
+    /// Whether it holds an interpreter whose frames say which bytecode they execute.
+    pub fn names_dex_pcs(&self) -> bool {
+        self.names_dex_pcs
     }
 
     /// The address, in the module's own terms, of a byte of its file.
@@ -168,7 +180,10 @@ impl Module {
                 _ => Saved::Undefined,
             })
         };
-        Some(Rule {
+        let rule = Rule {
+            dex_pc: DexPcRule::of_row(row, &section),
+            is_short: fde.len() <= MAX_TRAMPOLINE,
+            is_signal_frame: fde.is_signal_trampoline(),
             cfa,
             saved: REGS
                 .iter()
@@ -177,8 +192,37 @@ impl Module {
                 .filter_map(|register| Some((register, saved(register)?)))
                 .collect(),
             return_address: saved(RETURN_ADDRESS).unwrap_or(Saved::In(RETURN_ADDRESS)),
-            is_signal_frame: fde.is_signal_trampoline(),
+        };
+        if rule.dex_pc != DexPcRule::None || !self.names_dex_pcs {
+            return Some(rule);
+        }
+        // Another row may tell that this is an interpreter.
+        let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
+        let mut elsewhere = false;
+        while let Ok(Some(row)) = rows.next_row() {
+            elsewhere |= DexPcRule::of_row(row, &section) != DexPcRule::None;
+        }
+        Some(Rule {
+            dex_pc: if elsewhere {
+                DexPcRule::NotHere
+            } else {
+                DexPcRule::None
+            },
+            ..rule
         })
+    }
+
+    /// The bytecode that a frame executes.
+    pub fn dex_pc(&self, rule: &Rule, regs: &Regs, read: ReadWord<'_>) -> DexPc {
+        match &rule.dex_pc {
+            DexPcRule::None => DexPc::NoInterpreter,
+            DexPcRule::NotHere => DexPc::Unknown,
+            DexPcRule::Is(expression) => match self.evaluate(expression, regs, read, None) {
+                None => DexPc::Unknown,
+                Some(pc) if rule.is_short => DexPc::MethodAt(pc),
+                Some(pc) => DexPc::At(pc),
+            },
+        }
     }
 
     /// The CFA of a frame, as far as its registers and the sample's stack tell.

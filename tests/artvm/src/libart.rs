@@ -55,15 +55,15 @@ pub struct Libart {
 impl Libart {
     /// Checks the build of libart (the given file, else Debian's) and loads it and `beside`'s core libraries.
     ///
-    /// Nothing is loaded unless the build-id in the file is the known one.
-    pub fn load(file: Option<&Path>, beside: &Path) -> Result<Self, Error> {
+    /// Nothing is loaded unless the build-id in the file is the known one, or `any_build` is asked for.
+    pub fn load(file: Option<&Path>, any_build: bool, beside: &Path) -> Result<Self, Error> {
         let (_, folder, known) = KNOWN_BUILDS
             .into_iter()
             .find(|(arch, ..)| *arch == std::env::consts::ARCH)
             .unwrap_or(("unknown", "/usr/lib/android", "none for this architecture"));
         let path = file.map_or_else(|| Path::new(folder).join("libart.so.0"), Path::to_path_buf);
         let found = build_id(&path)?;
-        if found != known {
+        if found != known && !any_build {
             return Err(Error::UnknownBuild { path, found, known });
         }
         // A libart copied elsewhere brings its companions along, or uses the installed ones.

@@ -52,7 +52,7 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     let vm_options = vm_options(options, beside)?;
     quiet_log();
     let process = ProcessName::claim()?;
-    let libart = Libart::load(options.libart.as_deref(), beside)?;
+    let libart = Libart::load(options.libart.as_deref(), options.any_build, beside)?;
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
     let load_libraries = |env| {

@@ -35,6 +35,9 @@ pub struct Options {
     /// The runtime [default: Debian's libart.so.0]
     #[arg(long, value_name = "FILE")]
     pub libart: Option<PathBuf>,
+    /// Start the runtime whatever its build-id says: it must be Debian's all the same
+    #[arg(long, requires = "libart")]
+    pub any_build: bool,
     /// Boot once, then fork a child for each line `PACKAGE CLASS METHOD [N]` of standard input; `PACKAGE PID RESULT` is printed as each ends
     #[arg(long, conflicts_with_all = ["class", "method", "n"])]
     pub zygote: bool,

@@ -144,7 +144,7 @@ fn every_way_to_stop_has_its_reason() {
         (UnwindError::NoCode(1), Reason::StackUnreadable),
         (UnwindError::NotAscending(1), Reason::StackUnreadable),
     ] {
-        assert_eq!(super::super::reason(&error), reason);
+        assert_eq!(crate::attribution::chain::reason(&error), reason);
     }
 }
 

@@ -22,6 +22,7 @@ pub const JIT: u64 = 0x7200_0000_0000;
 /// No address of anything.
 pub const NOWHERE: u64 = 0x1234_5000;
 const LIBRARY: u64 = 0x7000_0000_0000;
+const VM_LIBRARY: u64 = 0x7080_0000_0000;
 const DEX: u64 = 0x7100_0000_0000;
 
 /// Pointers of methods: two with bytecode, one without, one of the VM's own, one that cannot be read.
@@ -69,6 +70,49 @@ done helper
 function outermost
 .cfi_undefined rip
 done outermost
+.section .note.GNU-stack,\"\",@progbits
+";
+
+/// Interpreters that say which bytecode they execute. Of `entering` and `leaving` only other addresses do.
+const MARKED: &str = "
+.macro function name
+.balign 0x100
+.globl \\name
+.type \\name, @function
+\\name: .cfi_startproc
+.cfi_def_cfa_offset 64
+.endm
+.macro done name, size=0x80
+.skip \\size, 0x90
+.cfi_endproc
+.size \\name, . - \\name
+.endm
+.macro marker register
+.cfi_escape 0x16, 5, 9, 0x0c, 0x44, 0x45, 0x58, 0x31, 0x13, 0x92, \\register, 0
+.endm
+.text
+function loop
+.cfi_offset r12, -24
+marker 12
+done loop
+function entering
+.cfi_offset r12, -24
+.skip 0x40, 0x90
+marker 12
+done entering
+function leaving
+.skip 1, 0x90
+.cfi_offset r12, -24
+marker 12
+.skip 8, 0x90
+.cfi_restore r12
+done leaving
+function trampoline
+.cfi_offset rbx, -16
+marker 3
+done trampoline, 0x20
+function vm_code
+done vm_code
 .section .note.GNU-stack,\"\",@progbits
 ";
 
@@ -120,18 +164,33 @@ impl World {
         Self::new(abi::LAYOUT_SHADOW)
     }
 
+    /// A VM whose build nobody knows.
+    pub fn unknown() -> Self {
+        static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+        let bytes = BYTES.get_or_init(|| compiled("marked.s", MARKED));
+        let mut world = Self::list();
+        let space = &mut world.process.space;
+        world
+            .functions
+            .extend(map_library(space, VM_LIBRARY, bytes, "/test/libart.so"));
+        world.process.set_unknown_vm();
+        world
+    }
+
+    /// Addresses of the instructions of a method.
+    pub fn method(&self, name: &str) -> Range<u64> {
+        let dex = dex();
+        let named = |index| dex.dex.method_name(index).is_ok_and(|found| found == name);
+        let methods = dex.methods.methods();
+        let method = methods.iter().find(|method| named(method.index)).unwrap();
+        DEX + u64::from(method.code.start)..DEX + u64::from(method.code.end)
+    }
+
     fn new(kind: u32) -> Self {
         static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-        let bytes =
-            BYTES.get_or_init(|| std::fs::read(Compiled::new("frames.s", FRAMES).path()).unwrap());
-        let file = object::File::parse(&**bytes).unwrap();
-        let text = file.section_by_name(".text").unwrap();
-        let (offset, size) = text.file_range().unwrap();
-        let at = |address: u64| LIBRARY + (address - text.address());
-        let functions: HashMap<String, u64> = file
-            .dynamic_symbols()
-            .map(|symbol| (symbol.name().unwrap().to_owned(), at(symbol.address())))
-            .collect();
+        let bytes = BYTES.get_or_init(|| compiled("frames.s", FRAMES));
+        let mut space = AddressSpace::default();
+        let functions = map_library(&mut space, LIBRARY, bytes, "/test/library.so");
         let mut ranges: Vec<_> = KINDS
             .map(|(name, kind)| abi::Range {
                 start: functions[name],
@@ -143,8 +202,6 @@ impl World {
         ranges.sort_by_key(|range| range.start);
 
         let dex = dex();
-        let mut space = AddressSpace::default();
-        space.insert(mapped(LIBRARY, size, offset, elf(bytes)));
         space.insert(mapped(
             DEX,
             dex.dex.bytes().len() as u64,
@@ -257,6 +314,29 @@ impl World {
         record.frames = managed.to_vec();
         self.attribute(&record, stack).user
     }
+}
+
+fn compiled(name: &str, source: &str) -> Vec<u8> {
+    std::fs::read(Compiled::new(name, source).path()).unwrap()
+}
+
+/// Maps a library's text; where its functions are.
+fn map_library(
+    space: &mut AddressSpace,
+    start: u64,
+    bytes: &[u8],
+    path: &str,
+) -> HashMap<String, u64> {
+    let file = object::File::parse(bytes).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    let (offset, size) = text.file_range().unwrap();
+    space.insert(mapped(start, size, offset, elf(bytes, path)));
+    file.dynamic_symbols()
+        .map(|symbol| {
+            let address = start + symbol.address().saturating_sub(text.address());
+            (symbol.name().unwrap().to_owned(), address)
+        })
+        .collect()
 }
 
 /// Writes a word of a record's stack.

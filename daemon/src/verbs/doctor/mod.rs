@@ -78,7 +78,7 @@ fn shown(document: &Document) -> String {
     for vm in &document.vms {
         text.push_str(&format!(
             "  {:<8} {}: {}\n",
-            if vm.usable { "ok" } else { "no" },
+            vm.state().name(),
             vm.place,
             vm.what
         ));

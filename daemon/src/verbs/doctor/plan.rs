@@ -248,10 +248,12 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
         to_improve.push("ulimit -l unlimited, or a larger kernel.perf_event_mlock_kb, makes room for whole rings".to_owned());
     }
     if let Some(unknown) = vms.iter().find(|vm| !vm.usable && vm.build_id.is_some()) {
-        to_improve.push(format!(
-            "varid's agent, loaded by the app (-agentpath), shows the methods that {} runs",
-            unknown.place
-        ));
+        let place = &unknown.place;
+        to_improve.push(if unknown.marked {
+            format!("varid's agent, loaded by the app (-agentpath), or its offsets in the table of builds, spares the stack copies with which the methods of {place} are found")
+        } else {
+            format!("varid's agent, loaded by the app (-agentpath), shows the methods that {place} runs")
+        });
     }
     Plan {
         source,
@@ -424,18 +426,25 @@ mod tests {
 
     #[test]
     fn a_vm_of_an_unknown_build_is_named() {
-        let vm = FoundVm {
-            place: "/x/libart.so".into(),
-            usable: false,
-            what: String::new(),
-            build_id: Some("00".into()),
-            pids: vec![],
-        };
-        assert!(
-            plan(&best(), &[vm])
-                .to_improve
-                .iter()
-                .any(|line| line.contains("/x/libart.so"))
-        );
+        for (marked, needle) in [
+            (false, "shows the methods"),
+            (true, "spares the stack copies"),
+        ] {
+            let vm = FoundVm {
+                place: "/x/libart.so".into(),
+                usable: false,
+                marked,
+                what: String::new(),
+                build_id: Some("00".into()),
+                pids: vec![],
+            };
+            let advice = plan(&best(), &[vm]).to_improve;
+            assert!(
+                advice
+                    .iter()
+                    .any(|line| line.contains("/x/libart.so") && line.contains(needle)),
+                "{advice:?}"
+            );
+        }
     }
 }

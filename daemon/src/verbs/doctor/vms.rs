@@ -1,6 +1,8 @@
 //! Which VMs are on this machine, and are their frames' links known?
 
-use crate::process::hex;
+use super::plan::State;
+use crate::process::{hex, without_layout};
+use crate::unwind::Module;
 use object::Object;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,6 +33,9 @@ pub struct FoundVm {
     pub place: String,
     /// Managed frames can be walked in it.
     pub usable: bool,
+    /// Its unwind information says which bytecode runs: its methods are found without its build
+    /// being known, at the price of copying whole stacks.
+    pub marked: bool,
     /// The build, or what is known.
     pub what: String,
     /// Of the library.
@@ -38,6 +43,17 @@ pub struct FoundVm {
     pub build_id: Option<String>,
     /// Processes that run it now.
     pub pids: Vec<u32>,
+}
+
+impl FoundVm {
+    /// Whether it limits varid.
+    pub fn state(&self) -> State {
+        match (self.usable, self.marked) {
+            (true, _) => State::Ok,
+            (false, true) => State::Limits,
+            (false, false) => State::No,
+        }
+    }
 }
 
 /// Looks at the places where systems keep VMs and at every process that may be read.
@@ -64,6 +80,7 @@ pub fn find() -> Vec<FoundVm> {
             found.push(FoundVm {
                 place: format!("process {pid}"),
                 usable: true,
+                marked: false,
                 what: "describes its VM itself, in a tunnel".to_owned(),
                 build_id: None,
                 pids: vec![pid],
@@ -133,6 +150,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
     let mut vm = FoundVm {
         place: path.display().to_string(),
         usable: false,
+        marked: false,
         what: String::new(),
         build_id: None,
         pids,
@@ -144,12 +162,15 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
             return vm;
         }
     };
-    let build_id = object::File::parse(&*bytes)
-        .ok()
+    let file = object::File::parse(&*bytes).ok();
+    let build_id = file
+        .as_ref()
         .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
+    vm.marked = file
+        .as_ref()
+        .is_some_and(|file| Module::of(file).names_dex_pcs());
     let Some(build_id) = build_id else {
-        vm.what = "has no build-id; its frames are walked only where the app loads varid's agent"
-            .to_owned();
+        vm.what = format!("has no build-id; {}", without_layout(vm.marked));
         return vm;
     };
     match builds::lookup(&build_id) {
@@ -159,8 +180,9 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
         }
         None => {
             vm.what = format!(
-                "build-id {} is not in the table of known builds; its frames are walked only where the app loads varid's agent",
-                hex(&build_id)
+                "build-id {} is not in the table of known builds; {}",
+                hex(&build_id),
+                without_layout(vm.marked)
             );
         }
     }

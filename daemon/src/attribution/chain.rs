@@ -1,0 +1,270 @@
+//! A callchain in the making: native and managed frames in one order, and what is missing.
+
+use super::RemapTable;
+use crate::process::{Image, Method, Process, Vm};
+use crate::unwind::{NativeFrame, NativeStack, UnwindError, word_at};
+use varid_recording::{Marker, Reason, Stack};
+use varid_shim::{ManagedFrame, Record, flags};
+use varid_tunnel::abi::{RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
+
+/// Which managed frame came last while native ones were merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    /// None yet.
+    Nothing,
+    /// One whose caller is managed, too.
+    Fragment,
+    /// One that native code may have called.
+    Edge,
+}
+
+/// A callchain in the making.
+pub(super) struct Chain<'a> {
+    pub process: &'a mut Process,
+    remap: &'a mut RemapTable,
+    /// The user's instruction.
+    ip: u64,
+    /// The next frame is the sampled instruction itself.
+    leaf: bool,
+    /// Native frames that are left out lie before the next one.
+    pub native_stretch: bool,
+    user: Vec<u64>,
+}
+
+impl<'a> Chain<'a> {
+    /// The chain of a record whose user part was interrupted at `ip`.
+    pub fn new(
+        record: &Record,
+        ip: u64,
+        process: &'a mut Process,
+        remap: &'a mut RemapTable,
+    ) -> Self {
+        Self {
+            process,
+            remap,
+            ip,
+            // A kernel sample's user frames are all callers of the kernel's.
+            leaf: !record.has(flags::IN_KERNEL),
+            native_stretch: false,
+            user: Vec::with_capacity(record.frames.len().saturating_add(8)),
+        }
+    }
+
+    /// Its addresses: leaf first.
+    pub fn into_user(self) -> Vec<u64> {
+        self.user
+    }
+
+    /// Native frames, and the managed ones that lie within them.
+    pub fn merge(
+        &mut self,
+        record: &Record,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+        vm: Option<&Vm>,
+        stack: Stack,
+    ) {
+        let read = |address: u64| word_at(record, address);
+        let mut rest = managed;
+        let mut inside = Inside::Nothing;
+        let mut enclosing = None; // what the native frame below the next one is
+        for (depth, frame) in native.frames.iter().enumerate() {
+            while let Some((next, after)) = rest
+                .split_first()
+                .filter(|(next, _)| depth > 0 && next.addr < frame.sp)
+            {
+                // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
+                if !next.is_quick() || enclosing == Some(RANGE_BRIDGE) {
+                    self.managed(next);
+                    inside = if next.is_quick() || next.is_outermost() {
+                        Inside::Edge
+                    } else {
+                        Inside::Fragment
+                    };
+                }
+                rest = after;
+            }
+            let kind = vm.and_then(|vm| vm.range(frame.lookup()));
+            enclosing = kind;
+            if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
+                self.quick(frame, vm, read);
+                inside = Inside::Edge;
+                continue;
+            }
+            let among_managed = inside != Inside::Nothing || !rest.is_empty();
+            let machinery = match kind {
+                // Stands for the managed frame that it executes; without one it is all there is.
+                Some(RANGE_BODY | RANGE_INTERPRETER) => among_managed,
+                Some(RANGE_BRIDGE) => depth > 0 && among_managed,
+                // Between two frames of one fragment there is nothing but an invoke.
+                Some(RANGE_VM) => depth > 0 && !rest.is_empty() && inside == Inside::Fragment,
+                _ => false,
+            };
+            if !machinery {
+                self.native(frame.ip);
+            }
+        }
+        // An interrupted loop has been left out for the frame that it executes: that is the leaf.
+        while let Some((next, after)) = rest.split_first().filter(|_| self.leaf) {
+            self.managed(next);
+            self.native_stretch |= next.is_outermost();
+            rest = after;
+        }
+        self.leaf_at_least();
+        if let Some(error) = native
+            .stopped
+            .as_ref()
+            .filter(|_| stack == Stack::Full || !rest.is_empty())
+        {
+            self.marker(Marker::Reason(reason(error)));
+        }
+        for frame in rest {
+            self.managed(frame);
+            // Who called the outermost frame of a fragment is native; the next one out called that.
+            // Whoever called a quick frame may have been nterp, which only an unwinder sees.
+            self.native_stretch |= frame.is_outermost() || frame.is_quick();
+        }
+    }
+
+    /// A chain has its leaf, whatever is known of it.
+    pub fn leaf_at_least(&mut self) {
+        if self.leaf {
+            self.native(self.ip);
+        }
+    }
+
+    /// What is missing, said where it is missing.
+    pub fn finish(
+        &mut self,
+        record: &Record,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+        in_interpreter: bool,
+        incomplete: bool,
+    ) {
+        if in_interpreter && managed.is_empty() {
+            let reason = match &self.process.vm_problem {
+                Some(_) => Reason::UnknownVm,
+                None if record.has(flags::NOT_READY) => Reason::VmNotReady,
+                None if native.stopped == Some(UnwindError::NoStack) => Reason::Truncated,
+                None => Reason::TornFrames,
+            };
+            self.marker(Marker::Reason(reason));
+        } else if record.has(flags::TORN) {
+            self.marker(Marker::Reason(Reason::TornFrames));
+        } else if incomplete {
+            self.marker(Marker::Reason(Reason::Truncated));
+        }
+    }
+
+    fn push(&mut self, address: u64) {
+        self.user.push(address);
+        self.leaf = false;
+    }
+
+    /// A native frame.
+    pub fn native(&mut self, ip: u64) {
+        if self.process.space.at(ip).is_none() && self.leaf {
+            self.push(ip);
+            return self.marker(Marker::Reason(Reason::UnknownMapping));
+        }
+        self.push(ip);
+    }
+
+    /// What stands where frames are missing.
+    pub fn marker(&mut self, marker: Marker) {
+        // Looked up as a caller, one byte back.
+        self.push(marker.address().wrapping_add(1));
+    }
+
+    fn managed(&mut self, frame: &ManagedFrame) {
+        match self.place(frame) {
+            Ok(Some(address)) => self.method(Ok(address)),
+            Ok(None) => {}
+            Err(reason) => self.method(Err(reason)),
+        }
+    }
+
+    /// A managed frame: the address of its bytecode, or why that is not known.
+    pub fn method(&mut self, place: Result<u64, Reason>) {
+        if std::mem::take(&mut self.native_stretch) && !self.leaf {
+            self.marker(Marker::Native);
+        }
+        match place {
+            Ok(address) => self.push(address.wrapping_add(u64::from(!self.leaf))),
+            Err(reason) => {
+                if self.leaf {
+                    self.push(self.ip);
+                }
+                self.marker(Marker::Reason(reason));
+            }
+        }
+    }
+
+    /// A frame of an interpreter loop that keeps its frames as compiled code does: the method
+    /// is at its sp, the pc in a register. In the middle of a call the two disagree.
+    fn quick(&mut self, frame: &NativeFrame, vm: &Vm, read: impl Fn(u64) -> Option<u64>) {
+        let pc = frame.regs.get(u16::from(vm.layout.reg_pc));
+        let method = read(frame.sp).map(|pointer| self.process.method(pointer));
+        match (pc, method) {
+            (
+                Some(pc),
+                Some(Method::Known {
+                    code: Some(code), ..
+                }),
+            ) if code.contains(&pc) => {
+                self.push(pc.wrapping_add(u64::from(!self.leaf)));
+            }
+            _ => {
+                self.native(frame.ip);
+                self.marker(Marker::Reason(Reason::ArtQuick));
+            }
+        }
+    }
+
+    /// The address that stands for a managed frame; None: the VM's own method.
+    fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
+        if !frame.is_quick() && !frame.is_relative() {
+            return match self.process.space.at(frame.pc).map(|mapped| &mapped.image) {
+                Some(Image::Dex(_)) => Ok(Some(frame.pc)),
+                _ => Err(Reason::UnknownMapping),
+            };
+        }
+        match self.process.method(frame.method) {
+            Method::Runtime => Ok(None),
+            Method::Unknown => Err(Reason::UnknownMethod),
+            Method::Known {
+                code: Some(code), ..
+            } if frame.is_relative() => {
+                let pc = code.start.wrapping_add(frame.pc);
+                if code.contains(&pc) {
+                    Ok(Some(pc))
+                } else {
+                    Err(Reason::TornFrames)
+                }
+            }
+            // Compiled code of a method that has bytecode: its entry stands for it.
+            Method::Known {
+                code: Some(code), ..
+            } => Ok(Some(code.start)),
+            Method::Known {
+                dex,
+                index,
+                code: None,
+            } => self
+                .remap
+                .slot(&dex, index)
+                .map(Some)
+                .ok_or(Reason::UnknownMethod),
+        }
+    }
+}
+
+/// Why frames are missing where unwinding stopped.
+pub(super) fn reason(error: &UnwindError) -> Reason {
+    match error {
+        UnwindError::NoStack => Reason::Truncated,
+        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+    }
+}

@@ -1,0 +1,70 @@
+//! What do the registers of an interpreter loop say of the frame that it executes?
+
+use crate::process::Vm;
+use crate::unwind::{NativeFrame, NativeStack, UnwindError};
+use varid_shim::{ManagedFrame, Record, Step, Walk, frame_flags};
+use varid_tunnel::abi::RANGE_BODY;
+
+/// The frames that the copy of the stack holds, from each interpreter frame's own registers;
+/// and whether the copy ends before they do.
+pub(super) fn walk_copy(
+    record: &Record,
+    vm: &Vm,
+    native: &NativeStack,
+) -> (Vec<ManagedFrame>, bool) {
+    let read = |address: u64, to: &mut [u8]| -> bool {
+        record
+            .stack_at(address, to.len())
+            .map(|bytes| to.copy_from_slice(bytes))
+            .is_some()
+    };
+    let mut managed: Vec<ManagedFrame> = Vec::new();
+    for frame in &native.frames {
+        let Some((address, pc)) = registers(vm, frame) else {
+            continue;
+        };
+        if managed.last().is_some_and(|last| last.addr >= address) {
+            continue;
+        }
+        let mut walk = Walk::from_frame(&vm.layout, address, pc, read);
+        loop {
+            match walk.step() {
+                Step::Frame(found) => managed.push(found),
+                Step::End => break,
+                Step::Torn => return (managed, true),
+            }
+        }
+    }
+    let cut = native.stopped == Some(UnwindError::NoStack) && !managed.is_empty();
+    (managed, cut)
+}
+
+/// The frame's address and bytecode pc that an interpreter loop's registers hold.
+fn registers(vm: &Vm, frame: &NativeFrame) -> Option<(u64, u64)> {
+    if vm.range(frame.lookup()) != Some(RANGE_BODY) {
+        return None;
+    }
+    let address = frame.regs.get(u16::from(vm.layout.reg_frame))?;
+    let pc = frame.regs.get(u16::from(vm.layout.reg_pc))?;
+    Some((
+        address.wrapping_add_signed(i64::from(vm.layout.reg_frame_bias)),
+        pc,
+    ))
+}
+
+/// A loop that called a helper need not have stored its pc; its register, restored by
+/// unwinding, is the exact one.
+pub(super) fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
+    for frame in &native.frames {
+        let Some((address, pc)) = registers(vm, frame) else {
+            continue;
+        };
+        if let Some(found) = managed
+            .iter_mut()
+            .find(|managed| managed.addr == address && !managed.is_quick())
+        {
+            found.pc = pc;
+            found.flags &= !frame_flags::RELATIVE;
+        }
+    }
+}

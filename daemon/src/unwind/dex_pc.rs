@@ -1,0 +1,82 @@
+//! Which bytecode does a frame of an interpreter execute, as its own unwind information says?
+//!
+//! ART marks its interpreters so: where their code has a method's bytecode pc, a row of the
+//! call frame information gives some register that no callee saves the rule
+//! `DW_CFA_val_expression: DW_OP_const4u "DEX1"; DW_OP_drop; …`, and what follows the drop
+//! computes the pc from the frame's registers. Unwinders that do not know it never ask for
+//! that register. It needs no symbols, no offsets and no build that is known.
+//!
+//! In Debian's builds of ART 11 (`readelf --debug-dump=frames`) what follows is one
+//! `DW_OP_bregx`, always of offset 0:
+//!
+//! | function | amd64 | arm64 | armhf | what the register holds |
+//! |---|---|---|---|---|
+//! | `ExecuteMterpImpl` | r12, from the end of its prologue | x20 | r4 | the instruction; while it calls a method, the invoke |
+//! | nterp and its six invoke helpers | r12 | – | – | the same; in a helper, the callee's first instruction once its frame is made |
+//! | `ExecuteSwitchImplAsm` | rbx | x19 | r4 | the method's first instruction, whichever of them runs |
+//!
+//! `ExecuteSwitchImplAsm` (8 or 20 bytes) is no more than a call: the interpreter, in C++ and
+//! not marked, is the function that it calls, and which instruction that is at nobody can tell
+//! without knowing the build. A marked function so short is taken for such a one.
+//!
+//! A row without the rule in a function that has it elsewhere is a prologue, where there is no
+//! pc yet. An epilogue keeps the rule after the register has been given back to the caller, so
+//! the rule counts only where the function has saved every register that it reads: that the
+//! same row says. arm64's loop may already have advanced the register to the next instruction.
+
+use super::rule::Section;
+use gimli::{Operation, RegisterRule, UnwindExpression, UnwindTableRow};
+
+/// `DW_OP_const4u "DEX1"; DW_OP_drop`: what an expression that computes a bytecode pc starts with.
+const MARKER: [u8; 6] = [0x0c, b'D', b'E', b'X', b'1', 0x13];
+
+/// What a function's unwind information says of bytecode at an address of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DexPcRule {
+    /// Nothing: it is no interpreter.
+    None,
+    /// It is an interpreter, which has no pc here: it enters or leaves a method.
+    NotHere,
+    /// The pc is what an expression computes.
+    Is(UnwindExpression<usize>),
+}
+
+/// Bytes of the longest function that can be a call of an interpreter, and not one itself.
+pub(super) const MAX_TRAMPOLINE: u64 = 64;
+
+/// Whether a library's unwind information marks an interpreter anywhere.
+pub(super) fn are_in(eh_frame: &[u8]) -> bool {
+    eh_frame.windows(MARKER.len()).any(|bytes| bytes == MARKER)
+}
+
+impl DexPcRule {
+    /// The rule of one row.
+    pub(super) fn of_row(row: &UnwindTableRow<usize>, section: &Section<'_>) -> Self {
+        let marked = row.registers().find_map(|(_, rule)| match rule {
+            RegisterRule::ValExpression(expression) => {
+                let bytes = expression.get(section).ok()?;
+                bytes.0.starts_with(&MARKER).then_some((*expression, bytes))
+            }
+            _ => None,
+        });
+        let Some((expression, bytes)) = marked else {
+            return Self::None;
+        };
+        let has_saved = |register| {
+            !matches!(
+                row.register(register),
+                None | Some(RegisterRule::Undefined | RegisterRule::SameValue)
+            )
+        };
+        let mut operations = bytes.operations(super::rule::ENCODING);
+        // What cannot be decoded cannot be evaluated, either.
+        while let Ok(Some(operation)) = operations.next() {
+            if let Operation::RegisterOffset { register, .. } = operation
+                && !has_saved(register)
+            {
+                return Self::NotHere;
+            }
+        }
+        Self::Is(expression)
+    }
+}
