@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// The result of this crate's functions.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,22 @@ pub enum Error {
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// A file that names were to come from cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A file that names were to come from breaks its format.
+    #[error("{}: {source}", path.display())]
+    Symbols {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: varid_symbolizer::Error,
     },
     /// The report cannot be written.
     #[error("cannot write the report: {0}")]

@@ -1,48 +1,34 @@
 //! Which file of this machine is the recorded one?
 
 use std::{
-    cell::OnceCell,
-    collections::HashMap,
-    ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
 
 use varid_recording::Host;
+use varid_symbolizer::elf::{DebugFiles, ElfSource};
 
 use crate::{
     error::{Error, Result},
     names::Names,
 };
 
-/// Where recorded files are looked for.
+/// Where recorded files, and those with their debug information, are looked for.
 #[derive(Debug)]
 pub struct Files {
     symfs: Option<PathBuf>,
-    folders: Vec<Folder>,
     /// Whether this is the machine of the recording, as far as the manifest tells.
     recorded_here: bool,
+    debug: DebugFiles,
 }
 
 /// A file that may be the recorded one.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Whether its place is enough if the recording has no build-id to compare.
-    pub trusted: bool,
-}
-
-/// A folder of files with names known or not.
 #[derive(Debug)]
-struct Folder {
+struct Candidate {
     path: PathBuf,
-    /// The files below it by name, from the first time that one is looked for.
-    by_name: OnceCell<HashMap<OsString, Vec<PathBuf>>>,
+    /// Whether its place is enough if the recording has no build-id to compare.
+    trusted: bool,
 }
-
-/// Files of a folder that are looked at: one given by mistake must not take forever.
-const MAX_FILES: usize = 1 << 20;
 
 impl Files {
     /// What `names` says, for a recording of `host`.
@@ -57,100 +43,125 @@ impl Files {
                 source,
             })?;
         }
-        let folder = |path: &PathBuf| Folder {
-            path: path.clone(),
-            by_name: OnceCell::new(),
-        };
         let here = Host::this_machine();
+        let mut debug = DebugFiles::system();
+        if let Some(root) = &names.symfs {
+            debug = debug.with_root(root.join("usr/lib/debug"));
+        }
         Ok(Self {
             symfs: names.symfs.clone(),
-            folders: names.symbols.iter().map(folder).collect(),
             recorded_here: (&host.kernel, &host.arch) == (&here.kernel, &here.arch),
+            debug: names.symbols.iter().fold(debug, DebugFiles::with_folder),
         })
     }
 
-    /// What may be the file that had this path when it was recorded, the likeliest first. An
-    /// empty build-id is an unknown one.
-    pub fn candidates(&self, recorded: &Path, build_id: &[u8]) -> Vec<Candidate> {
-        let mut found = Vec::new();
-        let mut add = |path, trusted| found.push(Candidate { path, trusted });
-        if let Some(root) = &self.symfs {
-            add(below(root, recorded), true);
-        }
-        if !build_id.is_empty() {
-            for folder in &self.folders {
-                folder
-                    .candidates(recorded, build_id)
-                    .for_each(|path| add(path, false));
+    /// The file that had this path when it was recorded; or why it is not to be had. An empty
+    /// build-id is an unknown one.
+    pub fn open(&self, recorded: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
+        let copy = match build_id {
+            [] => None,
+            id => self.debug.file_with(id).map(|path| Candidate {
+                path: path.to_owned(),
+                trusted: false,
+            }),
+        };
+        let copy = copy.and_then(|copy| self.verified(&copy, recorded, build_id).ok());
+        let symfs = self.symfs.as_ref().map(|root| Candidate {
+            path: below(root, recorded),
+            trusted: true,
+        });
+        let same_path = Candidate {
+            path: recorded.to_owned(),
+            trusted: self.recorded_here && self.symfs.is_none(),
+        };
+        let mut problem = String::new();
+        for candidate in symfs.into_iter().chain([same_path]) {
+            match self.verified(&candidate, recorded, build_id) {
+                Ok(source) => return Ok(better(source, copy)),
+                // A file that is there and is another one says more than one that is not there.
+                Err(why) if problem.is_empty() || candidate.path.exists() => problem = why,
+                Err(_) => {}
             }
         }
-        add(
-            recorded.to_owned(),
-            self.recorded_here && self.symfs.is_none(),
-        );
-        found
+        copy.ok_or(problem)
+    }
+
+    /// A file of the session.
+    pub fn open_own(&self, path: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
+        let own = Candidate {
+            path: path.to_owned(),
+            trusted: true,
+        };
+        self.verified(&own, path, build_id)
+    }
+
+    /// Why there is no debug information of a file, if there is more to say than that.
+    pub fn why_no_debug(&self, build_id: &[u8]) -> Option<String> {
+        let id = hex(build_id);
+        let missing = self.debug.missing();
+        let of_it = missing
+            .into_iter()
+            .find(|missing| missing.build_id.as_ref() == Some(&id));
+        of_it?.reason
+    }
+
+    /// The candidate if it is the recorded file.
+    fn verified(
+        &self,
+        candidate: &Candidate,
+        recorded: &Path,
+        build_id: &[u8],
+    ) -> Result<ElfSource, String> {
+        let path = &candidate.path;
+        let file = fs::metadata(path).map_err(|error| {
+            if path == recorded {
+                error.to_string()
+            } else {
+                format!("{}: {error}", path.display())
+            }
+        })?;
+        if !file.is_file() {
+            return Err(format!("{} is not a regular file", path.display()));
+        }
+        if build_id.is_empty() && !candidate.trusted {
+            return Err(format!(
+                "{} of this machine is not used: the recording is another one's and has no build-id of it",
+                path.display()
+            ));
+        }
+        let source = ElfSource::open(path, &self.debug).map_err(|error| error.to_string())?;
+        let found = source.symbols().build_id().unwrap_or_default();
+        if build_id.is_empty() || found == build_id {
+            return Ok(source);
+        }
+        let found = match found {
+            [] => "none".to_owned(),
+            found => hex(found),
+        };
+        Err(format!(
+            "{} has build-id {found}, the recorded file had {}",
+            path.display(),
+            hex(build_id)
+        ))
     }
 }
 
-impl Folder {
-    /// By build-id, as debuggers and perf lay folders out; then by path, then by name.
-    fn candidates<'f>(
-        &'f self,
-        recorded: &'f Path,
-        build_id: &[u8],
-    ) -> impl Iterator<Item = PathBuf> + 'f {
-        let id = hex(build_id);
-        let (first, rest) = id.split_at_checked(2).unwrap_or_default();
-        let by_build_id = [
-            format!(".build-id/{first}/{rest}"),
-            format!(".build-id/{first}/{rest}/elf"),
-            format!("{first}/{rest}"),
-            id,
-        ];
-        let by_name = || {
-            let name = recorded.file_name()?;
-            let index = self.by_name.get_or_init(|| index(&self.path));
-            index.get(name)
-        };
-        by_build_id
-            .into_iter()
-            .map(|file| self.path.join(file))
-            .filter(|path| path.is_file())
-            .chain(by_name().into_iter().flatten().cloned())
+/// Of a file and a copy that has not been stripped, the copy. A file with debug information only
+/// is no copy: it says nothing of what is mapped where.
+fn better(source: ElfSource, copy: Option<ElfSource>) -> ElfSource {
+    let Some(copy) = copy else { return source };
+    let (ours, theirs) = (source.symbols(), copy.symbols());
+    let whole = theirs.function_count() >= ours.function_count();
+    if whole && theirs.symbol_count() > ours.symbol_count() {
+        copy
+    } else {
+        source
     }
 }
 
 /// `path` of the machine whose file system is at `root`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
-}
-
-/// The files below a folder by name. Links to folders are not followed: they may lead round.
-fn index(folder: &Path) -> HashMap<OsString, Vec<PathBuf>> {
-    let mut found: HashMap<OsString, Vec<PathBuf>> = HashMap::new();
-    let (mut folders, mut seen) = (vec![folder.to_owned()], 0usize);
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            seen = seen.saturating_add(1);
-            if seen > MAX_FILES {
-                return found;
-            }
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                Ok(_) => found
-                    .entry(entry.file_name())
-                    .or_default()
-                    .push(entry.path()),
-                Err(_) => {}
-            }
-        }
-    }
-    // The order of a folder's entries is chance.
-    found.values_mut().for_each(|paths| paths.sort());
-    found
 }
 
 /// A build-id as tools write it.

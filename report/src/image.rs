@@ -6,10 +6,13 @@ use std::{
 };
 
 use varid_recording::{ImageKind, Layer, Manifest, Mapping, REMAP_ELF, SYMBOLS};
-use varid_symbolizer::elf::{ElfSymbols, Origin};
+use varid_symbolizer::{
+    Frame,
+    elf::{ElfSource, Origin},
+};
 
 use crate::{
-    files::{Candidate, Files, hex},
+    files::Files,
     profile::{Image, ImageId},
 };
 
@@ -34,7 +37,7 @@ enum State {
     /// Not looked at yet.
     Unread(Wanted),
     /// Looked for: the symbols, or why there are none.
-    Read(Wanted, Result<Box<ElfSymbols>, String>),
+    Read(Wanted, Result<Box<ElfSource>, String>),
     /// There is no file.
     Named,
 }
@@ -59,17 +62,34 @@ pub struct FileState {
     pub wanted: Wanted,
     /// Why nothing could be read of it.
     pub problem: Option<String>,
+    /// Why there is no debug information of it, if there is more to say than that.
+    pub no_debug: Option<String>,
 }
 
-/// A function of an image.
-#[derive(Debug, PartialEq, Eq)]
+/// A function at an address of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name as profiles show it.
     pub name: String,
+    /// Its name in the recording, if a mapping file knows it by the other one.
+    pub recorded: Option<String>,
     /// Its first address, which tells functions of the same name apart.
     pub start: u64,
-    /// Whether that is a name, not where it starts.
+    /// Whether it has a name, not only a place where it starts.
     pub named: bool,
+    /// Whether it is a copy in its caller.
+    pub inlined: bool,
+    /// Its file and line at the address.
+    pub line: Option<(String, u32)>,
+}
+
+/// What is asked of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detail {
+    /// Functions that were inlined there, each by itself.
+    pub inlined: bool,
+    /// Lines.
+    pub lines: bool,
 }
 
 impl Images {
@@ -118,27 +138,38 @@ impl Images {
         id
     }
 
-    /// The function at an offset of an image's file, if its file has one there.
-    pub fn function(&mut self, id: ImageId, offset: u64) -> Option<Function> {
-        let state = self.states.get_mut(usize::try_from(id.0).ok()?)?;
+    /// The functions at an offset of an image's file, innermost first; none if it has none there.
+    pub fn functions(&mut self, id: ImageId, offset: u64, detail: Detail) -> Vec<Function> {
+        let state = usize::try_from(id.0)
+            .ok()
+            .and_then(|index| self.states.get_mut(index));
+        let Some(state) = state else {
+            return Vec::new();
+        };
         if let State::Unread(wanted) = state {
-            let symbols = read(wanted, &self.files).map(Box::new);
-            *state = State::Read(wanted.clone(), symbols);
+            let Wanted { path, build_id, .. } = wanted;
+            let source = if wanted.in_session {
+                self.files.open_own(path, build_id)
+            } else {
+                self.files.open(path, build_id)
+            };
+            let source = source.map(Box::new);
+            *state = State::Read(wanted.clone(), source);
         }
-        let State::Read(wanted, Ok(symbols)) = state else {
-            return None;
+        match state {
+            State::Read(wanted, Ok(source)) => functions(source, wanted.kind, offset, detail),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether an image holds the app's own methods.
+    pub fn is_app(&self, id: ImageId) -> bool {
+        let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+        let is_managed = match self.states.get(index) {
+            Some(State::Unread(wanted) | State::Read(wanted, _)) => wanted.kind != ImageKind::Elf,
+            Some(State::Named) | None => false,
         };
-        let symbol = symbols.lookup_offset(offset)?;
-        let name = match wanted.kind {
-            // A method's name is what it is, even if it looks mangled.
-            ImageKind::Dex | ImageKind::Remap => symbol.raw.clone().into_owned(),
-            ImageKind::Elf => symbol.name().into_owned(),
-        };
-        Some(Function {
-            name,
-            start: symbol.start,
-            named: symbol.origin != Origin::Unnamed,
-        })
+        is_managed && self.get(id).is_some_and(|image| image.layer == Layer::App)
     }
 
     /// An image.
@@ -149,9 +180,10 @@ impl Images {
     /// All images, and by their number the files that were looked at.
     pub fn into_parts(self) -> (Vec<Image>, Vec<Option<FileState>>) {
         let looked_at = |state| match state {
-            State::Read(wanted, symbols) => Some(FileState {
+            State::Read(wanted, source) => Some(FileState {
+                no_debug: self.files.why_no_debug(&wanted.build_id),
                 wanted,
-                problem: symbols.err(),
+                problem: source.err(),
             }),
             State::Unread(_) | State::Named => None,
         };
@@ -226,57 +258,59 @@ impl Images {
     }
 }
 
-/// Reads the symbols of the very file that was mapped; or says why not.
-fn read(wanted: &Wanted, files: &Files) -> Result<ElfSymbols, String> {
-    let candidates = if wanted.in_session {
-        vec![Candidate {
-            path: wanted.path.clone(),
-            trusted: true,
-        }]
+/// The functions at an offset of a file, innermost first.
+fn functions(source: &ElfSource, kind: ImageKind, offset: u64, detail: Detail) -> Vec<Function> {
+    let symbol = source.symbols().lookup_offset(offset);
+    // Debug information is slow to read: only what needs it asks for it.
+    let frames = if detail.inlined || detail.lines {
+        source.frames_at_offset(offset)
     } else {
-        files.candidates(&wanted.path, &wanted.build_id)
+        Vec::new()
     };
-    let mut problem = None;
-    for candidate in candidates {
-        match read_one(&candidate, &wanted.build_id) {
-            Ok(symbols) => return Ok(symbols),
-            // A file that is there and is another one says more than one that is not there.
-            Err(why) => {
-                let there = candidate.path.exists();
-                problem = problem.filter(|_| !there).or(Some(why));
-            }
-        }
-    }
-    Err(problem.unwrap_or_default())
+    let (outermost, inlined) = match frames.split_last() {
+        Some((outermost, inlined)) => (Some(outermost), inlined),
+        None => (None, &[][..]),
+    };
+    let name = match (&symbol, outermost) {
+        // A method's name is what it is, even if it looks mangled.
+        (Some(symbol), _) if kind != ImageKind::Elf => symbol.raw.clone().into_owned(),
+        (_, Some(outermost)) => outermost.function.clone().into_owned(),
+        (Some(symbol), None) => symbol.name().into_owned(),
+        (None, None) => return Vec::new(),
+    };
+    let named = symbol
+        .as_ref()
+        .is_none_or(|symbol| symbol.origin != Origin::Unnamed || symbol.raw != name.as_str());
+    // Of functions that are not shown the lines are.
+    let shown = if detail.inlined { inlined } else { &[] };
+    let whole = if detail.inlined {
+        outermost
+    } else {
+        frames.first()
+    };
+    let outermost = Function {
+        name,
+        recorded: None,
+        start: symbol.map_or(0, |symbol| symbol.start),
+        named,
+        inlined: false,
+        line: whole.and_then(line),
+    };
+    let inlined = shown.iter().map(|frame| Function {
+        name: frame.function.clone().into_owned(),
+        recorded: None,
+        start: 0,
+        named: true,
+        inlined: true,
+        line: line(frame),
+    });
+    inlined.chain([outermost]).collect()
 }
 
-fn read_one(candidate: &Candidate, build_id: &[u8]) -> Result<ElfSymbols, String> {
-    let path = &candidate.path;
-    let file = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    if !file.is_file() {
-        return Err(format!("{} is not a regular file", path.display()));
-    }
-    if build_id.is_empty() && !candidate.trusted {
-        return Err(format!(
-            "{} is on this machine, the recording is another one's and has no build-id of it",
-            path.display()
-        ));
-    }
-    let symbols = ElfSymbols::open(path).map_err(|error| error.to_string())?;
-    let found = symbols.build_id().unwrap_or_default();
-    if build_id.is_empty() || found == build_id {
-        return Ok(symbols);
-    }
-    Err(format!(
-        "{} has build-id {}, the recorded file had {}",
-        path.display(),
-        if found.is_empty() {
-            "none".to_owned()
-        } else {
-            hex(found)
-        },
-        hex(build_id)
-    ))
+/// The line of a frame.
+pub fn line(frame: &Frame<'_>) -> Option<(String, u32)> {
+    let location = frame.location.as_ref()?;
+    Some((location.file.clone().into_owned(), location.line))
 }
 
 fn shown(image: &varid_recording::Image) -> String {

@@ -11,6 +11,7 @@
 //! | which file and which layer is behind a mapping | `image` |
 //! | which file of this machine is the recorded one | `files` |
 //! | what is an address called | `resolve`, `kernel` |
+//! | what were an app's methods called before R8 or ProGuard | `renamed` |
 //! | which symbols and lines are there | [`place`] |
 //! | how much did each line, symbol, image or layer take | [`tree`] |
 //! | what is known of the whole recording | [`profile`] |
@@ -46,6 +47,7 @@ pub mod names;
 pub mod options;
 pub mod place;
 pub mod profile;
+mod renamed;
 mod resolve;
 mod rows;
 mod text;

@@ -1,9 +1,6 @@
 //! What would give more names and lines, and where is it to be had?
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use varid_recording::ImageKind;
 
@@ -12,7 +9,7 @@ use crate::{
     image::FileState,
     place::Place,
     profile::{ImageId, Profile},
-    tree::{Key, Weight},
+    tree::{Key, Share, Weight},
 };
 
 /// A file that would give more names or lines if it were there.
@@ -24,7 +21,8 @@ pub struct Missing {
     pub build_id: String,
     /// What is missing.
     pub lack: Lack,
-    /// Why the file could not be read; empty if it could.
+    /// Why the file, or its debug information, could not be read; empty if there is no more to
+    /// say than that.
     pub why: String,
     /// Samples that have a frame without name or line for that reason.
     pub weight: Weight,
@@ -39,7 +37,7 @@ pub enum Lack {
     File,
     /// The names of its functions, or of some.
     Names,
-    /// Lines, or some.
+    /// Lines, and names if those are missing, too.
     Lines,
 }
 
@@ -61,44 +59,37 @@ const MIN_PERCENT: u64 = 1;
 
 /// What is missing of the files of a profile, by [`ImageId`], that which most samples miss first.
 pub fn missing(profile: &Profile, files: &[Option<FileState>]) -> Vec<Missing> {
-    let lacking = |lacks: &dyn Fn(&Place, bool) -> bool| {
-        profile.tree.shares(|key| {
-            let Key::Place(id) = key else { return None };
-            let (place, symbol) = (profile.place(id)?, profile.symbol_at(id)?);
-            lacks(place, symbol.named).then_some(symbol.image)
-        })
+    let with_lines = profile.options.names.lines;
+    let known = |id: &ImageId| {
+        let of_it = |place: &&Place| {
+            let symbol = profile.symbol(place.symbol);
+            symbol.is_some_and(|symbol| symbol.image == *id)
+        };
+        let mut places = profile.places.iter().filter(of_it);
+        places.any(|place| place.location.is_some())
     };
-    let names = lacking(&|_, named| !named);
-    let lines = if profile.options.names.lines {
-        lacking(&|place, named| named && place.location.is_none())
-    } else {
-        HashMap::new()
-    };
+    let shares = profile.tree.shares(|key| {
+        let Key::Place(id) = key else { return None };
+        let (place, symbol) = (profile.place(id)?, profile.symbol_at(id)?);
+        let lacks = !symbol.named || with_lines && place.location.is_none();
+        lacks.then_some(symbol.image)
+    });
     let all = profile.weight().samples;
-    let of = |index: usize, state: &FileState| {
-        let id = ImageId(u32::try_from(index).ok()?);
-        let weight = |shares: &HashMap<_, crate::Share>| {
-            shares
-                .get(&id)
-                .map_or(Weight::default(), |share| share.total)
-        };
-        let notable = |weight: Weight| {
-            weight.samples > 0
-                && weight.samples.saturating_mul(100) >= all.saturating_mul(MIN_PERCENT)
-        };
-        let (names, lines) = (weight(&names), weight(&lines));
-        let (lack, weight) = match &state.problem {
-            Some(_) => (Lack::File, names),
-            None if notable(names) => (Lack::Names, names),
-            None if notable(lines) => (Lack::Lines, lines),
-            None => return None,
+    let of = |(id, share): (ImageId, Share)| {
+        let state = files.get(usize::try_from(id.0).ok()?)?.as_ref()?;
+        let weight = share.total;
+        let notable = weight.samples.saturating_mul(100) >= all.saturating_mul(MIN_PERCENT);
+        let lack = match &state.problem {
+            Some(_) => Lack::File,
+            None if !notable => return None,
+            None if !with_lines => Lack::Names,
+            // Assembly has none where the rest has.
+            None if known(&id) => return None,
+            None => Lack::Lines,
         };
         made(state, lack, weight)
     };
-    let states = files.iter().enumerate();
-    let mut found: Vec<Missing> = states
-        .filter_map(|(index, state)| of(index, state.as_ref()?))
-        .collect();
+    let mut found: Vec<Missing> = shares.into_iter().filter_map(of).collect();
     found.sort_by(|one, other| {
         let by_weight = other.weight.samples.cmp(&one.weight.samples);
         by_weight.then_with(|| one.file.cmp(&other.file))
@@ -115,12 +106,13 @@ fn made(state: &FileState, lack: Lack, weight: Weight) -> Option<Missing> {
         return None;
     }
     let build_id = hex(&wanted.build_id);
+    let why = state.problem.as_ref().or(state.no_debug.as_ref());
     Some(Missing {
         fetch: fetch(&wanted.path, &build_id, wanted.kind, lack),
         file: wanted.path.clone(),
         build_id,
         lack,
-        why: state.problem.clone().unwrap_or_default(),
+        why: why.cloned().unwrap_or_default(),
         weight,
     })
 }
@@ -136,6 +128,9 @@ const ANDROID: [&str; 8] = [
     "/data/app",
     "/data/data",
 ];
+
+/// Where distributions put what their servers have debug information of.
+const PACKAGED: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/sbin"];
 
 /// Of Debian's packages with debug information only libc's has a name that follows from the file's.
 const LIBC: [&str; 5] = [
@@ -167,10 +162,11 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String
             format!("copy {shown} from where it was recorded to DIR; varid report --symbols DIR")
         });
     }
-    if android {
+    let packaged = PACKAGED.iter().any(|root| path.starts_with(root));
+    if android || !packaged {
         if lack != Lack::File {
             ways.push(
-                "the library of the same build before it was stripped, in DIR; varid report --symbols DIR"
+                "the file of the same build with debug information (-g, not stripped) in DIR; varid report --symbols DIR"
                     .to_owned(),
             );
         }

@@ -3,16 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 
 use varid_recording::{Layer, Mapping, Marker, Reason, SessionReader, remap};
+use varid_symbolizer::retrace;
 
 use crate::{
     address_space::AddressSpaces,
     error::Result,
     files::Files,
-    image::{FileState, Images},
+    image::{Detail, FileState, Function, Images},
     kernel::Kernel,
     names::Names,
     place::{Place, PlaceId, Places, Stack, Symbol},
     profile::{Image, ImageId},
+    renamed::{self, retraced},
 };
 
 /// Instead of a file, where a marker is.
@@ -24,6 +26,8 @@ pub struct Resolver {
     spaces: AddressSpaces,
     images: Images,
     kernel: Kernel,
+    detail: Detail,
+    mapping: Option<retrace::Mapping>,
     places: Places,
     /// User addresses that were looked up lately, at the place of their last bits.
     recent: Vec<Recent>,
@@ -72,17 +76,29 @@ impl Resolver {
     /// A folder or file of `names` cannot be read.
     pub fn new(session: &SessionReader, names: &Names) -> Result<Self> {
         let files = Files::new(names, &session.manifest().host)?;
+        let (mapping, note) = match &names.mapping {
+            Some(path) => {
+                let (mapping, note) = renamed::read(path)?;
+                (Some(mapping), note)
+            }
+            None => (None, None),
+        };
         Ok(Self {
             spaces: AddressSpaces::default(),
             images: Images::new(session.dir(), session.manifest(), files),
             kernel: Kernel::new(session),
+            detail: Detail {
+                inlined: names.inlined,
+                lines: names.lines,
+            },
+            mapping,
             places: Places::default(),
             recent: vec![Recent::default(); RECENT],
             generation: 1,
             user: HashMap::new(),
             kernel_user: HashMap::new(),
             markers: HashMap::new(),
-            notes: BTreeSet::new(),
+            notes: note.into_iter().collect(),
         })
     }
 
@@ -201,16 +217,36 @@ impl Resolver {
         if let Some(stack) = self.user.get(&(image, offset)) {
             return *stack;
         }
-        let stack = if let Some(function) = self.images.function(image, offset) {
-            let symbol = self.symbol(image, function.name, function.named);
-            self.keep(function.start, symbol)
-        } else {
+        let functions = self.functions(image, offset);
+        let stack = if functions.is_empty() {
             let name = self.images.get(image).map_or("", |image| &image.name);
             let symbol = self.symbol(image, format!("{name}+{offset:#x}"), false);
             self.keep(offset, symbol)
+        } else {
+            self.keep_all(image, functions)
         };
         self.user.insert((image, offset), stack);
         stack
+    }
+
+    /// The functions at an offset of an image, as far as they are asked for.
+    fn functions(&mut self, image: ImageId, offset: u64) -> Vec<Function> {
+        let Some(mapping) = self.mapping.as_ref().filter(|_| self.images.is_app(image)) else {
+            return self.images.functions(image, offset, self.detail);
+        };
+        // Several methods may have one name: lines tell which it is.
+        let detail = Detail {
+            lines: true,
+            ..self.detail
+        };
+        let recorded = self.images.functions(image, offset, detail);
+        let found = recorded
+            .into_iter()
+            .flat_map(|method| retraced(mapping, method));
+        let inlined = self.detail.inlined;
+        found
+            .filter(|function| inlined || !function.inlined)
+            .collect()
     }
 
     fn marker(&mut self, marker: Marker) -> Stack {
@@ -241,6 +277,23 @@ impl Resolver {
             inlined: false,
             named,
         }
+    }
+
+    /// The stack of the functions at an address.
+    fn keep_all(&mut self, image: ImageId, functions: Vec<Function>) -> Stack {
+        let mut stack = Vec::with_capacity(functions.len());
+        for function in functions {
+            let symbol = Symbol {
+                recorded: function.recorded,
+                inlined: function.inlined,
+                ..self.symbol(image, function.name, function.named)
+            };
+            let symbol = self.places.symbol(function.start, symbol);
+            let line = function.line.as_ref().filter(|_| self.detail.lines);
+            let line = line.map(|(file, line)| (file.as_str(), *line));
+            stack.push(self.places.place(symbol, line));
+        }
+        self.places.keep(&stack)
     }
 
     /// The stack of one symbol without a line.

@@ -42,11 +42,11 @@ impl Row {
         format!("{name}{mark}")
     }
 
-    /// `file:line`; empty if it is not known.
+    /// `file:line`; `-` if it is not known.
     pub fn source_line(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}"),
-            _ => String::new(),
+            _ => "-".to_owned(),
         }
     }
 

@@ -76,7 +76,7 @@ fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Res
         By::Layer => &["layer"],
         By::Image => &["image name"],
         By::Symbol => &["image name", "symbol name"],
-        By::Line => &["layer", "image name", "symbol name", "source line"],
+        By::Line => &["layer", "source line", "image name", "symbol name"],
         By::Process => &["pid", "process"],
         By::Thread => &["pid", "process", "tid", "thread"],
     };

@@ -159,7 +159,7 @@ fn a_file_of_another_build_is_named_and_not_believed() {
         told,
         [
             (
-                &why("/nonexistent/libskia.so: No such file or directory (os error 2)"),
+                &why("No such file or directory (os error 2)"),
                 &18.into(),
                 &serde_json::Value::Null
             ),

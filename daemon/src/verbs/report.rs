@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_recording::{Layer, SessionReader};
-use varid_report::{By, Format, Options, Pattern, PercentOf, Profile, Table, View, render};
+use varid_report::{
+    By, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render,
+};
 
 /// `varid report`.
 #[derive(Debug, Args)]
@@ -42,6 +44,18 @@ pub struct ReportArgs {
     /// Only rows of at least this share.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     min_percent: f64,
+    /// Functions that were compiled into their callers count for these; faster.
+    #[arg(long)]
+    no_inline: bool,
+    /// Recorded files are below DIR, laid out as the recorded machine's file system.
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
+    /// Recorded files, or their debug information, are somewhere below DIR; found by build-id. May be repeated.
+    #[arg(long, value_name = "DIR")]
+    symbols: Vec<PathBuf>,
+    /// What R8 or ProGuard renamed in the app: its mapping.txt.
+    #[arg(long, value_name = "FILE")]
+    mapping: Option<PathBuf>,
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     by_samples: bool,
@@ -54,6 +68,7 @@ pub struct ReportArgs {
 enum ByArg {
     Image,
     Symbol,
+    Line,
     Thread,
     Process,
     Layer,
@@ -83,18 +98,28 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             .context("there is no session yet: 'varid record' or 'varid start' makes one")?,
     };
     let session = SessionReader::open(&folder)?;
+    let table = match (args.by, args.callgraph) {
+        (_, true) => Table::Callgraph,
+        (Some(by), _) => Table::By(by.into()),
+        (None, false) => Table::Overview,
+    };
+    let lines = table == Table::By(By::Line);
     let options = Options {
         pid: args.pid,
         tid: args.tid,
         thread: args.thread.map(Pattern::new),
+        names: Names {
+            symfs: args.symfs,
+            symbols: args.symbols,
+            mapping: args.mapping,
+            // Debug information is read only for views that show it.
+            inlined: !args.no_inline && (lines || table == Table::Callgraph),
+            lines,
+        },
     };
     let profile = Profile::from_session(&session, &options)?;
     let view = View {
-        table: match (args.by, args.callgraph) {
-            (_, true) => Table::Callgraph,
-            (Some(by), _) => Table::By(by.into()),
-            (None, false) => Table::Overview,
-        },
+        table,
         layer: args.layer.map(Layer::from),
         symbol: args.symbol.map(Pattern::new),
         limit: args.limit,
@@ -121,6 +146,7 @@ impl From<ByArg> for By {
         match by {
             ByArg::Image => By::Image,
             ByArg::Symbol => By::Symbol,
+            ByArg::Line => By::Line,
             ByArg::Thread => By::Thread,
             ByArg::Process => By::Process,
             ByArg::Layer => By::Layer,
