@@ -38,6 +38,18 @@ pub fn runtime() -> PathBuf {
     }
 }
 
+/// The folder of what can be made anew: this user's own.
+pub fn cache() -> PathBuf {
+    match place() {
+        Place::Home(home) => home.join("cache"),
+        Place::Device(device) => device.join(format!("cache.{}", nix::unistd::geteuid())),
+        Place::Root => PathBuf::from("/var/cache/varid"),
+        Place::User => variable("XDG_CACHE_HOME")
+            .unwrap_or_else(|| user_home().join(".cache"))
+            .join("varid"),
+    }
+}
+
 /// The daemon's control socket.
 pub fn socket() -> PathBuf {
     runtime().join("control.sock")

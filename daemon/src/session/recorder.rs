@@ -1,6 +1,7 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
 use crate::attribution::RemapTable;
+use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, Process, hex};
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,10 +11,13 @@ use varid_recording::{
     Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, Record, Sample, SessionWriter,
 };
 use varid_symbolizer::kernel::KernelSymbols;
-use varid_symbolizer::substitute::{Substitute, write_sym};
+use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 
 /// Name of the paper's text form of all methods.
 const SUBSTITUTE_SYM: &str = "substitute.sym";
+/// Name of the folder of substitutes among what can be made anew, and the most bytes that they take.
+const CACHE: &str = "substitutes";
+const CACHE_LIMIT: u64 = 512 << 20;
 /// Name of the kernel's symbols as far as they were sampled.
 const KERNEL_SYM: &str = "kernel.sym";
 
@@ -46,6 +50,8 @@ pub struct Recorder {
     kernel_addresses: HashSet<u64>,
     kernel_written: usize,
     vm_paths: HashSet<std::path::PathBuf>,
+    /// Substitutes of dex files that were seen before.
+    cache: Option<Cache>,
 }
 
 impl Recorder {
@@ -66,6 +72,7 @@ impl Recorder {
             kernel_addresses: HashSet::new(),
             kernel_written: 0,
             vm_paths: HashSet::new(),
+            cache: substitutes(),
         };
         recorder.kernel_mapping()?;
         recorder.flush()?;
@@ -217,14 +224,20 @@ impl Recorder {
         let name = format!("{}.elf", hex(&dex.build_id));
         let path = self.writer.symbols().join(&name);
         if !dex.written.get() {
-            Substitute::of_dex(&dex.dex)?.write(&path)?;
-            write_sym(
-                &dex.dex,
-                &self
-                    .writer
-                    .symbols()
-                    .join(format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id))),
-            )?;
+            let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
+            let sym = self.writer.symbols().join(sym);
+            match &self.cache {
+                Some(cache) => {
+                    let provided = cache.provide(&dex.dex, &dex.build_id, &path, &sym)?;
+                    if let Some(error) = provided.not_kept {
+                        tracing::warn!("the next session will write {name} anew: {error}");
+                    }
+                }
+                None => {
+                    Substitute::of_dex(&dex.dex)?.write(&path)?;
+                    write_sym(&dex.dex, &sym)?;
+                }
+            }
             dex.written.set(true);
             self.add_image(ManifestImage {
                 path: dex.path.to_string_lossy().into_owned(),
@@ -287,6 +300,14 @@ impl Recorder {
         self.flush()?;
         Ok(self.writer.finish()?)
     }
+}
+
+/// The user's own substitutes.
+fn substitutes() -> Option<Cache> {
+    let owner = nix::unistd::geteuid().as_raw();
+    Cache::open(&paths::cache().join(CACHE), owner, CACHE_LIMIT)
+        .inspect_err(|error| tracing::warn!("substitutes are written anew each time: {error}"))
+        .ok()
 }
 
 /// A reader sees the old file or the new one.
