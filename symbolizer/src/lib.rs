@@ -3,7 +3,7 @@
 //! | question | look in |
 //! |---|---|
 //! | which dex files are in this APK, .vdex or .odex file | [`container`] |
-//! | which method is at this offset of a dex file, what is method 17 called | [`dex`] |
+//! | which method and line is at this offset of a dex file, what do its instructions read like | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
 //! | which function is at this address of the kernel | [`kernel`] |
 //! | which function did a program make while it ran | [`jit`] |

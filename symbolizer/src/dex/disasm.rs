@@ -9,7 +9,7 @@ use super::printf::general;
 use super::read::{bad, u16_at, u32_at};
 use crate::Result;
 
-/// What stands in a no-op's high byte where it begins a table.
+/// No-ops that begin a table by having something in their high byte.
 const PACKED_SWITCH: u16 = 0x0100;
 const SPARSE_SWITCH: u16 = 0x0200;
 const ARRAY_DATA: u16 = 0x0300;
