@@ -36,6 +36,13 @@ pub struct RemapPart {
     changed: bool,
 }
 
+/// A build-id for a file that grows: it names the file, not its content.
+pub fn random_build_id() -> std::io::Result<[u8; 20]> {
+    let mut build_id = [0; 20];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut build_id)?;
+    Ok(build_id)
+}
+
 impl RemapTable {
     /// A table with the markers only.
     pub fn new() -> std::io::Result<Self> {
@@ -89,8 +96,7 @@ impl RemapTable {
 
 impl RemapPart {
     fn new(layer: Layer, file: &'static str, range: Range<u64>) -> std::io::Result<Self> {
-        let mut build_id = [0; 20];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut build_id)?;
+        let build_id = random_build_id()?;
         let next = range.start;
         Ok(Self {
             layer,

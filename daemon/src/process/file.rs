@@ -1,6 +1,6 @@
 //! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -46,17 +46,12 @@ pub fn open(pid: u32, start: u64, end: u64, path: &str, inode: u64) -> io::Resul
     Err(last)
 }
 
-/// Looks before it opens: opening a device or a pipe may do something already.
 fn open_regular(path: &Path, inode: u64, flags: i32) -> io::Result<(File, FileKey)> {
     if !path.is_absolute() {
         return Err(io::Error::from(io::ErrorKind::NotFound));
     }
-    let handle = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | flags)
-        .open(path)?;
-    let meta = handle.metadata()?;
-    if !meta.is_file() || meta.ino() != inode {
+    let (file, meta) = look_and_open(path, flags)?;
+    if meta.ino() != inode {
         return Err(io::Error::other("the path leads to another file by now"));
     }
     let key = FileKey {
@@ -65,10 +60,32 @@ fn open_regular(path: &Path, inode: u64, flags: i32) -> io::Result<(File, FileKe
         size: meta.len(),
         changed: (meta.mtime(), meta.mtime_nsec()),
     };
-    Ok((
-        File::open(format!("/proc/self/fd/{}", handle.as_raw_fd()))?,
-        key,
-    ))
+    Ok((file, key))
+}
+
+/// Opens a file that is no mapping's, if the path's last part is a regular file and no link.
+pub fn open_unmapped(path: &Path) -> io::Result<(File, Metadata)> {
+    look_and_open(path, libc::O_NOFOLLOW)
+}
+
+/// Looks before it opens: opening a device or a pipe may do something already.
+fn look_and_open(path: &Path, flags: i32) -> io::Result<(File, Metadata)> {
+    let handle = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | flags)
+        .open(path)?;
+    let meta = handle.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let file = File::open(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
+    Ok((file, meta))
+}
+
+/// Whether the file has the first bytes of an ELF file.
+pub fn is_elf(file: &File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
 }
 
 /// Whether the file has the first bytes of a dex file at `offset`.

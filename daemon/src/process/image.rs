@@ -1,6 +1,7 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
 use super::file::{self, FileKey};
+use super::jit;
 use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -18,6 +19,8 @@ pub struct ElfImage {
     /// Where it was mapped from.
     pub path: PathBuf,
     file: Option<File>,
+    /// Its bytes, if it is nowhere but in memory.
+    memory: Vec<u8>,
     contents: OnceCell<Option<Elf>>,
 }
 
@@ -37,6 +40,7 @@ impl ElfImage {
         Self {
             path: path.to_owned(),
             file: Some(file),
+            memory: Vec::new(),
             contents: OnceCell::new(),
         }
     }
@@ -47,6 +51,7 @@ impl ElfImage {
         Self {
             path: path.to_owned(),
             file: None,
+            memory: bytes.to_vec(),
             contents,
         }
     }
@@ -55,6 +60,16 @@ impl ElfImage {
     pub fn contents(&self) -> Option<&Elf> {
         let read = || parse_or_say(&ReadCache::new(self.file.as_ref()?), &self.path);
         self.contents.get_or_init(read).as_ref()
+    }
+
+    /// The file, unless it is nowhere but in memory.
+    pub fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    /// Its bytes, if it is nowhere but in memory; else empty.
+    pub fn memory(&self) -> &[u8] {
+        &self.memory
     }
 
     /// Its build-id; empty if it has none.
@@ -204,6 +219,9 @@ impl Images {
         let dex = file::is_dex(&file, mapped.pgoff);
         if !dex && !mapped.executable {
             return None;
+        }
+        if !dex && jit::is_own_memory(Path::new(path)) && !file::is_elf(&file) {
+            return Some(other());
         }
         // All segments of a library are one image; a dex file is one by where it starts.
         let key = (key, if dex { mapped.pgoff } else { u64::MAX });

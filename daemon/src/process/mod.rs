@@ -2,15 +2,18 @@
 
 mod file;
 mod image;
+mod jit;
 mod space;
 #[cfg(test)]
 pub mod testing;
 mod vm;
 
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
+pub use jit::{JitFile, is_own_memory};
 pub use space::{AddressSpace, Mapped};
 pub use vm::{Found, Vm, find as find_vm, hex, without_layout};
 
+use jit::JitCode;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -54,6 +57,8 @@ pub struct Process {
     pub namespaced: bool,
     /// Parts of the remap range that the recording knows to be mapped, by their files.
     pub remap_recorded: Vec<&'static str>,
+    /// Code that it makes while it runs.
+    pub jit: JitCode,
     tunnels: Vec<(u64, u64)>,
     /// Dex files that no file shows: where each ends, and when the VM said so.
     memory_dexes: HashMap<u64, (u64, u64)>,
@@ -71,6 +76,7 @@ impl Process {
             marked: false,
             namespaced: is_namespaced(pid),
             remap_recorded: Vec::new(),
+            jit: JitCode::default(),
             tunnels: Vec::new(),
             memory_dexes: HashMap::new(),
             methods: HashMap::new(),
@@ -125,6 +131,9 @@ impl Process {
             self.tunnels.truncate(MAX_TUNNELS);
             return true;
         }
+        if mapped.executable && jit::is_jitdump(mapped.path) {
+            self.jit.map_jitdump(mapped);
+        }
         let image = if mapped.path == "[vdso]" {
             self.vdso(mapped)
         } else {
@@ -137,6 +146,11 @@ impl Process {
             self.space.remove(mapped.start, mapped.end);
             return false;
         };
+        if let Image::Other(path) = &image
+            && is_own_memory(path)
+        {
+            self.jit.expect(self.pid);
+        }
         let may_be_vm = matches!(&image, Image::Elf(elf) if elf.is_vm_library());
         let (start, end) = (mapped.start, mapped.end);
         let pgoff = match &image {
@@ -249,6 +263,15 @@ impl Process {
         self.methods.clear();
         self.take_in_codes(&vm);
         self.vm = Some(Rc::new(vm));
+    }
+
+    /// Takes in what the process has said about its own code until `now`.
+    pub fn refresh_jit(&mut self, now: u64) {
+        if self.jit.is_sampled() {
+            for replaced in self.jit.refresh(self.pid, &self.space, now) {
+                self.space.forget_recorded_in(&replaced);
+            }
+        }
     }
 
     /// A VM's library or tunnel is mapped, and its layout is not known yet.
@@ -378,6 +401,7 @@ impl Process {
             marked: self.marked,
             namespaced: is_namespaced(pid),
             remap_recorded: Vec::new(),
+            jit: self.jit.fork(pid),
             tunnels: self.tunnels.clone(),
             memory_dexes: self.memory_dexes.clone(),
             methods: self.methods.clone(),

@@ -2,6 +2,7 @@
 
 use super::image::Image;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A stretch of addresses that shows an image.
 #[derive(Debug, Clone)]
@@ -92,6 +93,15 @@ impl AddressSpace {
                 );
             }
         }
+    }
+
+    /// What is at these addresses is to be recorded again.
+    pub fn forget_recorded_in(&mut self, range: &Range<u64>) {
+        self.by_start
+            .range_mut(..range.end)
+            .rev()
+            .take_while(|(_, mapped)| mapped.end > range.start)
+            .for_each(|(_, mapped)| mapped.recorded = false);
     }
 
     /// Nothing has been recorded yet: another process has taken these mappings over.

@@ -201,7 +201,9 @@ impl Session {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
                 continue;
             };
+            let jit = std::mem::take(&mut tracked.process.jit);
             tracked.process = Process::running(pid, &mut self.images);
+            tracked.process.jit = jit;
             tracked.awaits_exec = false;
             tracked.trials = (0, 0);
             self.retarget(pid)?;
@@ -316,10 +318,12 @@ impl Session {
     ) -> Result<(), SessionError> {
         if let Some(tracked) = self.tracked.get_mut(&pid) {
             if exec {
+                let kept = self.recorder.keep_code(&mut tracked.process);
                 tracked.process.exec();
                 tracked.awaits_exec = false;
                 tracked.born = Some(Instant::now());
                 tracked.trials = (0, 0);
+                self.tolerate(kept)?;
                 self.retarget(pid)?;
             }
             let name = if tid == pid {

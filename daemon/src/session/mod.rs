@@ -217,6 +217,7 @@ impl Session {
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
         let mut drained = Vec::new();
         self.sampler.drain(last, |stamped| drained.push(stamped));
+        self.read_own_code();
         for stamped in drained {
             self.handle(stamped)?;
         }
@@ -237,6 +238,14 @@ impl Session {
         Ok(())
     }
 
+    /// Processes name the code that they make.
+    fn read_own_code(&mut self) {
+        let now = monotonic_ns();
+        for tracked in self.tracked.values_mut() {
+            tracked.process.refresh_jit(now);
+        }
+    }
+
     fn flush(&mut self) -> Result<(), SessionError> {
         self.update_manifest();
         if let Some(raw) = &mut self.raw {
@@ -245,7 +254,12 @@ impl Session {
                 source,
             })?;
         }
-        let flushed = self.recorder.flush();
+        self.read_own_code();
+        let kept = self
+            .tracked
+            .values_mut()
+            .try_for_each(|tracked| self.recorder.keep_code(&mut tracked.process));
+        let flushed = kept.and(self.recorder.flush());
         if flushed.is_ok() && std::mem::take(&mut self.full) {
             tracing::info!("the recording can be written again");
         }

@@ -1,10 +1,10 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
-use crate::attribution::RemapTable;
+use crate::attribution::{RemapTable, random_build_id};
 use crate::paths;
-use crate::process::{DexImage, ElfImage, Image, Process, hex};
+use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use thiserror::Error;
 use varid_recording::{
@@ -140,11 +140,20 @@ impl Recorder {
         if varid_recording::remap::contains(address) {
             return self.remap_mapping(address, sample, process);
         }
-        let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) else {
+        let Some(mapped) = process.space.at(address) else {
             return Ok(());
         };
+        if matches!(&mapped.image, Image::Other(path) if is_own_memory(path)) {
+            return self.own_code(address, sample, process);
+        }
+        if mapped.recorded {
+            return Ok(());
+        }
         let (path, build_id) = match &mapped.image {
-            Image::Elf(elf) => (elf.path.clone(), elf.build_id().to_vec()),
+            Image::Elf(elf) => {
+                let elf = elf.clone();
+                (self.path_of(&elf)?, elf.build_id().to_vec())
+            }
             Image::Dex(dex) => {
                 let dex = dex.clone();
                 (self.substitute(&dex)?, dex.build_id.to_vec())
@@ -217,6 +226,125 @@ impl Recorder {
             self.add_image(image);
         }
         Ok(self.writer.write(&Record::Mapping(mapping))?)
+    }
+
+    /// Where an ELF file's symbols are: the kernel's code in the process is kept, because it
+    /// is in no file.
+    fn path_of(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
+        let build_id = hex(elf.build_id());
+        if elf.memory().is_empty() || build_id.is_empty() {
+            return Ok(elf.path.clone());
+        }
+        let name = format!("vdso-{build_id}.so");
+        let path = self.writer.symbols().join(&name);
+        let image = ManifestImage {
+            path: elf.path.to_string_lossy().into_owned(),
+            build_id,
+            kind: ImageKind::Elf,
+            layer: Layer::Native,
+            substitute: Some(format!("symbols/{name}")),
+            location: None,
+        };
+        if !self.writer.manifest_mut().images.contains(&image) {
+            replace(&path, elf.memory()).map_err(|source| RecorderError::Io {
+                path: path.clone(),
+                source,
+            })?;
+            self.add_image(image);
+        }
+        Ok(absolute(&path))
+    }
+
+    /// Code that the process has made: named by a file of its own, as soon as it says names.
+    fn own_code(
+        &mut self,
+        address: u64,
+        sample: &Sample,
+        process: &mut Process,
+    ) -> Result<(), RecorderError> {
+        if let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) {
+            let (start, end, image) = (mapped.start, mapped.end, mapped.image.clone());
+            let Some((range, pgoff)) = process.jit.area(address, &(start..end)) else {
+                return Ok(());
+            };
+            let file = self.jit_file(process)?;
+            process.space.insert(Mapped {
+                start: range.start,
+                end: range.end,
+                pgoff,
+                image,
+                recorded: true,
+            });
+            self.writer.write(&Record::Mapping(Mapping {
+                time: sample.time,
+                pid: sample.pid,
+                tid: sample.tid,
+                start: range.start,
+                len: range.end.saturating_sub(range.start),
+                pgoff,
+                kernel: false,
+                path: absolute(&self.writer.symbols().join(&file.name)),
+                build_id: file.build_id.to_vec(),
+            }))?;
+        }
+        process.jit.sampled(address, sample.time);
+        Ok(())
+    }
+
+    /// The file of a process's own code; the manifest knows it from the first sample on.
+    fn jit_file(&mut self, process: &mut Process) -> Result<JitFile, RecorderError> {
+        if let Some(known) = &process.jit.file {
+            return Ok(known.clone());
+        }
+        let images = &self.writer.manifest_mut().images;
+        // A process that has become another program makes other code.
+        let taken = |name: &str| {
+            let relative = Some(format!("symbols/{name}"));
+            images.iter().any(|image| image.substitute == relative)
+        };
+        let name = (0u32..)
+            .map(|again| match again {
+                0 => format!("jit-{}.elf", process.pid),
+                again => format!("jit-{}.{again}.elf", process.pid),
+            })
+            .find(|name| !taken(name))
+            .unwrap_or_default();
+        let build_id = random_build_id().map_err(|source| RecorderError::Io {
+            path: "/dev/urandom".into(),
+            source,
+        })?;
+        let file = JitFile { name, build_id };
+        self.add_image(ManifestImage {
+            path: "//anon".to_owned(),
+            build_id: hex(&build_id),
+            kind: ImageKind::Remap,
+            layer: Layer::Native,
+            substitute: Some(format!("symbols/{}", file.name)),
+            location: None,
+        });
+        process.jit.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Writes down what is new about the code that a process has made.
+    pub fn keep_code(&mut self, process: &mut Process) -> Result<(), RecorderError> {
+        let Some((file, (slots, length))) = process.jit.file.clone().zip(process.jit.changes())
+        else {
+            return Ok(());
+        };
+        let relative = Some(format!("symbols/{}", file.name));
+        let mut images = self.writer.manifest_mut().images.iter_mut();
+        if let Some(image) = images
+            .find(|image| image.substitute == relative)
+            .filter(|_| !slots.is_empty())
+        {
+            // What has names is a program's code, not any memory.
+            (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
+        }
+        let path = self.writer.symbols().join(&file.name);
+        Substitute::remap(slots, length, &file.build_id)?.write(&path)?;
+        process.jit.written();
+        Ok(())
     }
 
     /// The substitute ELF file of a dex file, written when the dex is first sampled.

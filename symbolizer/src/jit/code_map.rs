@@ -43,7 +43,13 @@ impl Code {
     /// A function at `range` since `from`.
     #[must_use]
     pub fn new(range: Range<u64>, name: impl Into<String>, from: u64) -> Self {
-        Self { range, name: name.into(), lines: Vec::new(), from, until: u64::MAX }
+        Self {
+            range,
+            name: name.into(),
+            lines: Vec::new(),
+            from,
+            until: u64::MAX,
+        }
     }
 
     /// What is at an address of it.
@@ -53,7 +59,10 @@ impl Code {
         let line = after.checked_sub(1).and_then(|last| self.lines.get(last));
         Frame {
             function: self.name.as_str().into(),
-            location: line.map(|line| Location { file: line.file.as_ref().into(), line: line.line }),
+            location: line.map(|line| Location {
+                file: line.file.as_ref().into(),
+                line: line.line,
+            }),
         }
     }
 }
@@ -72,7 +81,8 @@ impl CodeMap {
         let Some(class) = class_of(&code.range).filter(|_| self.codes.len() < MAX_CODES) else {
             return false;
         };
-        self.by_start.insert((class, code.range.start, self.codes.len()));
+        self.by_start
+            .insert((class, code.range.start, self.codes.len()));
         self.codes.push(code);
         true
     }
@@ -84,7 +94,12 @@ impl CodeMap {
     ///
     /// Of those that are new, a later one hides an earlier one. Returns the addresses of those
     /// that took another's place.
-    pub fn appear(&mut self, codes: impl IntoIterator<Item = Code>, before: u64, now: u64) -> Vec<Range<u64>> {
+    pub fn appear(
+        &mut self,
+        codes: impl IntoIterator<Item = Code>,
+        before: u64,
+        now: u64,
+    ) -> Vec<Range<u64>> {
         let known = self.codes.len();
         let mut replaced = Vec::new();
         for mut code in codes {
@@ -98,9 +113,9 @@ impl CodeMap {
             };
             rivals.retain(|&index| index < known);
             let again = rivals.iter().any(|&index| {
-                self.codes
-                    .get(index)
-                    .is_some_and(|old| old.range == code.range && old.name == code.name && old.until == u64::MAX)
+                self.codes.get(index).is_some_and(|old| {
+                    old.range == code.range && old.name == code.name && old.until == u64::MAX
+                })
             });
             if again {
                 continue;
@@ -157,7 +172,8 @@ impl CodeMap {
     /// Whether any of these addresses has ever been a function's.
     #[must_use]
     pub fn holds_any(&self, range: &Range<u64>) -> bool {
-        self.overlapping(range).is_none_or(|found| !found.is_empty())
+        self.overlapping(range)
+            .is_none_or(|found| !found.is_empty())
     }
 
     fn end(&mut self, index: usize, time: u64) {
@@ -174,7 +190,10 @@ impl CodeMap {
         for class in 1..=classes {
             let longest = u64::MAX >> 64u32.saturating_sub(class).min(63);
             let first = range.start.saturating_sub(longest);
-            for (.., index) in self.by_start.range((class, first, 0)..(class, range.end, 0)) {
+            for (.., index) in self
+                .by_start
+                .range((class, first, 0)..(class, range.end, 0))
+            {
                 looked = looked.saturating_add(1);
                 if looked > MAX_VERSIONS {
                     return None;
@@ -233,7 +252,10 @@ mod tests {
         let again = [code(0x10, 0x40, "a", 0), code(0x50, 0x60, "new", 0)];
         assert_eq!(map.appear(again, 100, 200), []);
         assert_eq!(name(&map, 1, 0x50), Some("new"));
-        assert_eq!(map.appear([code(0x28, 0x38, "b", 0)], 200, 300), std::slice::from_ref(&(0x28..0x38)));
+        assert_eq!(
+            map.appear([code(0x28, 0x38, "b", 0)], 200, 300),
+            std::slice::from_ref(&(0x28..0x38))
+        );
         assert_eq!(name(&map, 199, 0x28), Some("in a"));
         assert_eq!(name(&map, 250, 0x28), None);
         assert_eq!(name(&map, 300, 0x28), Some("b"));
@@ -243,10 +265,18 @@ mod tests {
     fn lines_start_where_they_say() {
         let mut spin = code(0x1000, 0x1100, "spin", 0);
         let file: Arc<str> = "spin.js".into();
-        spin.lines =
-            [(0x1000, 3), (0x1010, 7)].map(|(address, line)| CodeLine { address, file: file.clone(), line }).into();
+        spin.lines = [(0x1000, 3), (0x1010, 7)]
+            .map(|(address, line)| CodeLine {
+                address,
+                file: file.clone(),
+                line,
+            })
+            .into();
         let line = |at| spin.frame(at).location.map(|location| location.line);
-        assert_eq!((line(0xfff), line(0x100f), line(0x1010)), (None, Some(3), Some(7)));
+        assert_eq!(
+            (line(0xfff), line(0x100f), line(0x1010)),
+            (None, Some(3), Some(7))
+        );
     }
 
     #[test]

@@ -164,7 +164,10 @@ impl JitDump {
     }
 
     const fn read<'a>(&self, bytes: &'a [u8]) -> Read<'a> {
-        Read { bytes, big_endian: self.big_endian }
+        Read {
+            bytes,
+            big_endian: self.big_endian,
+        }
     }
 
     /// Some(addresses) if they have another name now; None: the record is broken.
@@ -173,7 +176,8 @@ impl JitDump {
             CODE_LOAD => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
                 // Where it was made, which is where it is unless it runs elsewhere: perf goes by the latter.
-                let (_made_at, address, size, index) = (body.u64()?, body.u64()?, body.u64()?, body.u64()?);
+                let (_made_at, address, size, index) =
+                    (body.u64()?, body.u64()?, body.u64()?, body.u64()?);
                 let name = body.string()?;
                 let range = address..address.checked_add(size)?;
                 if (body.bytes.len() as u64) < size || range.is_empty() {
@@ -188,8 +192,13 @@ impl JitDump {
             }
             CODE_MOVE => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
-                let (_made_at, old, new, size, index) =
-                    (body.u64()?, body.u64()?, body.u64()?, body.u64()?, body.u64()?);
+                let (_made_at, old, new, size, index) = (
+                    body.u64()?,
+                    body.u64()?,
+                    body.u64()?,
+                    body.u64()?,
+                    body.u64()?,
+                );
                 let end = new.checked_add(size)?;
                 let known = self.by_index.get(&index)?;
                 if known.range.start != old || known.range.end.checked_sub(old)? != size {
@@ -239,7 +248,11 @@ impl JitDump {
                 name => self.file(name),
             };
             if line > 0 {
-                lines.push(CodeLine { address, file, line });
+                lines.push(CodeLine {
+                    address,
+                    file,
+                    line,
+                });
             }
         }
         lines.sort_by_key(|line| line.address);
@@ -273,14 +286,22 @@ impl<'a> Read<'a> {
         let (word, rest) = self.bytes.split_first_chunk()?;
         self.bytes = rest;
         let word = u32::from_le_bytes(*word);
-        Some(if self.big_endian { word.swap_bytes() } else { word })
+        Some(if self.big_endian {
+            word.swap_bytes()
+        } else {
+            word
+        })
     }
 
     fn u64(&mut self) -> Option<u64> {
         let (word, rest) = self.bytes.split_first_chunk()?;
         self.bytes = rest;
         let word = u64::from_le_bytes(*word);
-        Some(if self.big_endian { word.swap_bytes() } else { word })
+        Some(if self.big_endian {
+            word.swap_bytes()
+        } else {
+            word
+        })
     }
 
     /// Up to the zero that ends it.
@@ -293,7 +314,11 @@ impl<'a> Read<'a> {
 }
 
 const fn wrong(offset: u64, problem: &'static str) -> Error {
-    Error::Jit { what: "jitdump file", offset, problem }
+    Error::Jit {
+        what: "jitdump file",
+        offset,
+        problem,
+    }
 }
 
 #[cfg(test)]

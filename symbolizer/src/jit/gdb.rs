@@ -85,8 +85,16 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`Error::Jit`] if it cannot be read, is not initialised, or is of a version that is not known.
-    pub fn read(abi: Abi, address: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Result<Self> {
-        let wrong = |problem| Error::Jit { what: "JIT descriptor", offset: address, problem };
+    pub fn read(
+        abi: Abi,
+        address: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+    ) -> Result<Self> {
+        let wrong = |problem| Error::Jit {
+            what: "JIT descriptor",
+            offset: address,
+            problem,
+        };
         let mut memory = Memory { abi, address, read };
         let unreadable = || wrong("it cannot be read");
         let version = memory.u32().ok_or_else(unreadable)?;
@@ -96,7 +104,13 @@ impl Descriptor {
         if version != 1 {
             return Err(wrong("a version of GDB's JIT interface that is not known"));
         }
-        let mut descriptor = Self { abi, address, first_entry, seqlock: None, entries_lock: false };
+        let mut descriptor = Self {
+            abi,
+            address,
+            first_entry,
+            seqlock: None,
+            entries_lock: false,
+        };
         let mut magic = [0; 8];
         if memory.bytes(&mut magic) && (magic == *b"Android1" || magic == *b"Android2") {
             let (_flags, _size, entry) = (memory.u32(), memory.u32(), memory.u32());
@@ -144,7 +158,11 @@ impl Descriptor {
     }
 
     /// An entry, if it is valid, and the address of the next one.
-    fn entry(&self, address: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<(Option<Entry>, u64)> {
+    fn entry(
+        &self,
+        address: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+    ) -> Option<(Option<Entry>, u64)> {
         let abi = self.abi;
         let mut memory = Memory { abi, address, read };
         let next = memory.pointer()?;
@@ -153,7 +171,11 @@ impl Descriptor {
         let size = memory.u64()?;
         let entry = |time| {
             let end = start.checked_add(size).filter(|end| *end > start)?;
-            Some(Entry { address, symfile: start..end, time })
+            Some(Entry {
+                address,
+                symfile: start..end,
+                time,
+            })
         };
         if self.seqlock.is_none() {
             return Some((entry(None), next));
@@ -256,7 +278,11 @@ mod tests {
         let (descriptor, list) = list(&art()).unwrap();
         assert_eq!(descriptor.seqlock, Some(6));
         assert!(list.is_whole);
-        let found: Vec<_> = list.entries.iter().map(|entry| entry.symfile.start).collect();
+        let found: Vec<_> = list
+            .entries
+            .iter()
+            .map(|entry| entry.symfile.start)
+            .collect();
         assert_eq!(found, [0x7000, 0x9000]);
         assert_eq!(list.entries[0].symfile.end, 0x7080);
         assert_eq!(list.entries[0].time, Some(77));
@@ -292,7 +318,13 @@ mod tests {
         for (abi, padding) in [(Abi::X86, 0), (Abi::Bits32, 4)] {
             let word = |word: u32| word.to_le_bytes().to_vec();
             let descriptor = [1, 0, 0, 0x2000].map(word).concat();
-            let entry = [[0, 0, 0x7000].map(word).concat(), vec![0; padding], word(0x40), word(0)].concat();
+            let entry = [
+                [0, 0, 0x7000].map(word).concat(),
+                vec![0; padding],
+                word(0x40),
+                word(0),
+            ]
+            .concat();
             let memory = [(0x1000, descriptor), (0x2000, entry)];
             let mut read = reader(&memory);
             let descriptor = Descriptor::read(abi, 0x1000, &mut read).unwrap();

@@ -27,5 +27,8 @@ const MAX_NAME: usize = 4096;
 /// A name as a row of a report can show it: cut, without control characters.
 fn shown(name: &[u8]) -> String {
     let name = name.get(..MAX_NAME).unwrap_or(name);
-    String::from_utf8_lossy(name).chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    String::from_utf8_lossy(name)
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }

@@ -29,7 +29,10 @@ impl PerfMap {
     /// at `now`. Returns how many bytes were read (those of a torn last line were not), and the
     /// addresses that now have another name.
     pub fn feed(&mut self, bytes: &[u8], now: u64) -> (usize, Vec<std::ops::Range<u64>>) {
-        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last.saturating_add(1));
+        let whole = bytes
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |last| last.saturating_add(1));
         let lines = bytes.get(..whole).unwrap_or_default();
         let mut broken = 0usize;
         let codes = lines.split(|&byte| byte == b'\n').filter_map(|line| {
@@ -87,7 +90,10 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn hex(word: &[u8]) -> Option<u64> {
     let word = std::str::from_utf8(word).ok()?;
-    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
+    let digits = word
+        .strip_prefix("0x")
+        .or_else(|| word.strip_prefix("0X"))
+        .unwrap_or(word);
     // from_str_radix takes a sign.
     let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_number.then(|| u64::from_str_radix(digits, 16).ok())?
@@ -98,7 +104,8 @@ mod tests {
     use super::*;
 
     fn name(map: &PerfMap, address: u64) -> Option<String> {
-        map.lookup(0, address).map(|frame| frame.function.into_owned())
+        map.lookup(0, address)
+            .map(|frame| frame.function.into_owned())
     }
 
     #[test]
@@ -112,7 +119,10 @@ mod tests {
               \n  4000\t8\ttabs \xff\x07 odd bytes\n\
               5000 10 torn",
         );
-        assert_eq!(name(&map, 0x7f53_c67c_5c7f).unwrap(), "JS:^fib /tmp/a folder/spin.js:1:13");
+        assert_eq!(
+            name(&map, 0x7f53_c67c_5c7f).unwrap(),
+            "JS:^fib /tmp/a folder/spin.js:1:13"
+        );
         assert_eq!(name(&map, 0x7f53_c67c_5c80), None);
         assert_eq!(name(&map, 0x2000).unwrap(), "Ljava/lang/String;::hash()");
         assert_eq!(name(&map, 0x100f).unwrap(), "early");
@@ -139,7 +149,10 @@ mod tests {
     fn what_is_appended_has_the_name_from_then_on() {
         let mut map = PerfMap::default();
         assert_eq!(map.feed(b"100 10 old\n200 10 ne", 50), (11, vec![]));
-        assert_eq!(map.feed(b"200 10 new\n108 10 reused\n", 60).1, std::slice::from_ref(&(0x108..0x118)));
+        assert_eq!(
+            map.feed(b"200 10 new\n108 10 reused\n", 60).1,
+            std::slice::from_ref(&(0x108..0x118))
+        );
         let at = |time, address| Some(map.lookup(time, address)?.function.into_owned());
         assert_eq!(at(49, 0x108).unwrap(), "old");
         assert_eq!(at(55, 0x108), None);

@@ -5,7 +5,10 @@ use std::fs::File;
 
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{ElfFile, FileHeader, Sym};
-use object::{Endian, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionIndex, SymbolKind};
+use object::{
+    Endian, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionIndex,
+    SymbolKind,
+};
 
 use super::gdb::Abi;
 use super::{Code, shown};
@@ -36,8 +39,10 @@ pub struct Descriptors {
 pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
     let file = object::File::parse(bytes).map_err(refuse(name))?;
     let relocatable = file.kind() == object::ObjectKind::Relocatable;
-    let functions =
-        file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0).take(MAX_FUNCTIONS);
+    let functions = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+        .take(MAX_FUNCTIONS);
     Ok(functions
         .filter_map(|symbol| {
             let base = match (relocatable, symbol.section_index()) {
@@ -89,11 +94,19 @@ where
     if file.endian().is_big_endian() {
         return None;
     }
-    let mut found = Descriptors { abi, jit: None, dex: None };
+    let mut found = Descriptors {
+        abi,
+        jit: None,
+        dex: None,
+    };
     // A library exports them; of a program only the debugger's table may have them.
     for kind in [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB] {
-        found.jit = found.jit.or_else(|| address_of(file, kind, b"__jit_debug_descriptor\0"));
-        found.dex = found.dex.or_else(|| address_of(file, kind, b"__dex_debug_descriptor\0"));
+        found.jit = found
+            .jit
+            .or_else(|| address_of(file, kind, b"__jit_debug_descriptor\0"));
+        found.dex = found
+            .dex
+            .or_else(|| address_of(file, kind, b"__dex_debug_descriptor\0"));
     }
     (found.jit.is_some() || found.dex.is_some()).then_some(found)
 }
@@ -107,7 +120,9 @@ where
     use object::read::elf::SectionHeader;
     let (endian, data) = (file.endian(), file.data());
     let sections = file.elf_section_table();
-    let section = sections.iter().find(|section| section.sh_type(endian) == kind)?;
+    let section = sections
+        .iter()
+        .find(|section| section.sh_type(endian) == kind)?;
     let linked = SectionIndex(usize::try_from(section.sh_link(endian)).ok()?);
     let linked = sections.section(linked).ok()?;
     let small = |section: &H::SectionHeader| section.sh_size(endian).into() <= MAX_TABLE;
@@ -116,7 +131,9 @@ where
     }
     // The names are searched first: most files have no such symbol.
     let strings = linked.data(endian, data).ok()?;
-    let at = strings.windows(name.len()).position(|window| window == name)?;
+    let at = strings
+        .windows(name.len())
+        .position(|window| window == name)?;
     let symbols: &[H::Sym] = section.data_as_array(endian, data).ok()?;
     symbols
         .iter()
@@ -126,7 +143,11 @@ where
 
 fn refuse(name: &str) -> impl Fn(object::Error) -> Error {
     let file = name.to_owned();
-    move |error| Error::Elf { file: file.clone(), part: "header", problem: error.to_string() }
+    move |error| Error::Elf {
+        file: file.clone(),
+        part: "header",
+        problem: error.to_string(),
+    }
 }
 
 #[cfg(test)]

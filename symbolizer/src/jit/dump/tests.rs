@@ -16,8 +16,20 @@ use Field::{Code as Bytes, Long, Text, Word};
 
 impl Maker {
     fn new(big: bool) -> Self {
-        let mut maker = Self { bytes: Vec::new(), big };
-        maker.put(&[Word(MAGIC), Word(1), Word(40), Word(62), Word(0), Word(4711), Long(5), Long(0)]);
+        let mut maker = Self {
+            bytes: Vec::new(),
+            big,
+        };
+        maker.put(&[
+            Word(MAGIC),
+            Word(1),
+            Word(40),
+            Word(62),
+            Word(0),
+            Word(4711),
+            Long(5),
+            Long(0),
+        ]);
         maker
     }
 
@@ -35,7 +47,10 @@ impl Maker {
     }
 
     fn record(mut self, kind: u32, time: u64, fields: &[Field<'_>]) -> Self {
-        let mut body = Self { bytes: Vec::new(), big: self.big };
+        let mut body = Self {
+            bytes: Vec::new(),
+            big: self.big,
+        };
         body.put(fields);
         self.put(&[Word(kind), Word(16 + body.bytes.len() as u32), Long(time)]);
         self.bytes.extend(body.bytes);
@@ -48,19 +63,38 @@ impl Maker {
         self.record(
             CODE_LOAD,
             time,
-            &[Word(1), Word(1), made_at, Long(address), Long(size), Long(index), Text(name), code],
+            &[
+                Word(1),
+                Word(1),
+                made_at,
+                Long(address),
+                Long(size),
+                Long(index),
+                Text(name),
+                code,
+            ],
         )
     }
 
     fn relocate(self, time: u64, old: u64, new: u64, size: u64, index: u64) -> Self {
-        let fields = [Word(1), Word(1), Long(new), Long(old), Long(new), Long(size), Long(index)];
+        let fields = [
+            Word(1),
+            Word(1),
+            Long(new),
+            Long(old),
+            Long(new),
+            Long(size),
+            Long(index),
+        ];
         self.record(CODE_MOVE, time, &fields)
     }
 }
 
 fn at(dump: &JitDump, time: u64, address: u64) -> Option<(String, Option<(String, u32)>)> {
     dump.lookup(time, address).map(|frame| {
-        let place = frame.location.map(|place| (place.file.into_owned(), place.line));
+        let place = frame
+            .location
+            .map(|place| (place.file.into_owned(), place.line));
         (frame.function.into_owned(), place)
     })
 }
@@ -73,8 +107,10 @@ fn name(dump: &JitDump, time: u64, address: u64) -> Option<String> {
 fn code_is_loaded_moved_reused_and_has_lines_in_both_byte_orders() {
     for big in [false, true] {
         let line = |address, line, file| [Long(address), Word(line), Word(0), Text(file)];
-        let lines: Vec<Field<'_>> =
-            [vec![Long(0x1000), Long(3)], line(0x1008, 9, b"\xff").into()].into_iter().flatten().collect();
+        let lines: Vec<Field<'_>> = [vec![Long(0x1000), Long(3)], line(0x1008, 9, b"\xff").into()]
+            .into_iter()
+            .flatten()
+            .collect();
         // A line whose file is that of the line before, where there is none.
         let broken = Maker::new(big).record(CODE_DEBUG_INFO, 1, &lines);
         assert_eq!(JitDump::parse(&broken.bytes).unwrap().broken(), 1);
@@ -93,7 +129,10 @@ fn code_is_loaded_moved_reused_and_has_lines_in_both_byte_orders() {
             .load(50, 0x9000, 0x20, 3, b"after the end")
             .bytes;
         let dump = JitDump::parse(&file).unwrap();
-        assert_eq!((dump.pid(), dump.broken(), dump.has_machine_times()), (4711, 0, false));
+        assert_eq!(
+            (dump.pid(), dump.broken(), dump.has_machine_times()),
+            (4711, 0, false)
+        );
         assert_eq!(name(&dump, 9, 0x1000), None);
         let place = |line| Some(("first".to_owned(), Some(("a.js".to_owned(), line))));
         assert_eq!(at(&dump, 10, 0x1007), place(7));
@@ -108,7 +147,10 @@ fn code_is_loaded_moved_reused_and_has_lines_in_both_byte_orders() {
 
 #[test]
 fn a_file_that_grows_is_read_on_where_it_ended() {
-    let file = Maker::new(false).load(10, 0x1000, 0x20, 1, b"first").load(20, 0x1010, 0x20, 2, b"second").bytes;
+    let file = Maker::new(false)
+        .load(10, 0x1000, 0x20, 1, b"first")
+        .load(20, 0x1010, 0x20, 2, b"second")
+        .bytes;
     for cut in 40..file.len() {
         let mut dump = JitDump::new(&file).unwrap();
         let mut replaced = Vec::new();
@@ -127,8 +169,32 @@ fn a_file_that_grows_is_read_on_where_it_ended() {
 fn a_broken_record_costs_only_itself() {
     let file = Maker::new(false)
         // No room for the code that it claims; no end of the name; a move of what is not there.
-        .record(CODE_LOAD, 1, &[Word(1), Word(1), Long(0), Long(0), Long(1 << 40), Long(9), Text(b"x")])
-        .record(CODE_LOAD, 1, &[Word(1), Word(1), Long(0), Long(0), Long(0), Long(9), Word(0x6161_6161)])
+        .record(
+            CODE_LOAD,
+            1,
+            &[
+                Word(1),
+                Word(1),
+                Long(0),
+                Long(0),
+                Long(1 << 40),
+                Long(9),
+                Text(b"x"),
+            ],
+        )
+        .record(
+            CODE_LOAD,
+            1,
+            &[
+                Word(1),
+                Word(1),
+                Long(0),
+                Long(0),
+                Long(0),
+                Long(9),
+                Word(0x6161_6161),
+            ],
+        )
         .relocate(2, 0x5000, 0x6000, 0x10, 5)
         .record(CODE_DEBUG_INFO, 3, &[Long(0x1000), Long(u64::MAX)])
         .load(u64::MAX, u64::MAX - 4, 8, 3, b"beyond the last address")
@@ -146,14 +212,20 @@ fn a_record_without_a_size_ends_the_file() {
     let mut file = Maker::new(false).load(10, 0x1000, 0x20, 1, b"right");
     file.put(&[Word(0), Word(15), Long(0)]);
     let dump = JitDump::parse(&file.load(20, 0x1000, 0x20, 2, b"wrong").bytes).unwrap();
-    assert_eq!((dump.broken(), name(&dump, 99, 0x1000).unwrap().as_str()), (1, "right"));
+    assert_eq!(
+        (dump.broken(), name(&dump, 99, 0x1000).unwrap().as_str()),
+        (1, "right")
+    );
 }
 
 #[test]
 fn what_is_no_jitdump_file_is_refused() {
     let file = Maker::new(true).bytes;
     for len in 0..40 {
-        assert!(matches!(JitDump::parse(&file[..len]), Err(Error::Jit { .. })), "{len}");
+        assert!(
+            matches!(JitDump::parse(&file[..len]), Err(Error::Jit { .. })),
+            "{len}"
+        );
     }
     for (at, value) in [(0, 1), (7, 2), (11, 39)] {
         let mut file = file.clone();

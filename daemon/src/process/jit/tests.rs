@@ -1,0 +1,156 @@
+use super::*;
+use std::io::Write;
+
+/// A process that is this one, with a perf map of these lines.
+fn with_map(folder: &Path, lines: &str) -> JitCode {
+    let jit = JitCode {
+        files: Files::of_folder(folder, 4711),
+        ..JitCode::default()
+    };
+    let path = folder.join("perf-4711.map");
+    let mut map = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .unwrap();
+    map.write_all(lines.as_bytes()).unwrap();
+    jit
+}
+
+fn names(jit: &JitCode) -> Vec<(u64, u64, String)> {
+    let (slots, _) = jit.changes().expect("nothing has changed");
+    let shown = |slot: Slot| (slot.offset, slot.size, slot.name);
+    slots.into_iter().map(shown).collect()
+}
+
+#[test]
+fn what_was_sampled_has_the_name_that_is_said_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = with_map(folder.path(), "");
+    let mapped = 0x10_0000..0x20_0000;
+    let (range, offset) = jit.area(0x10_0040, &mapped).unwrap();
+    assert_eq!((range, offset), (mapped.clone(), FIRST_AREA));
+    jit.sampled(0x10_0040, 5);
+    jit.sampled(0x10_0044, 6);
+    jit.sampled(0x10_0100, 7);
+    assert_eq!(names(&jit), []);
+    let _ = with_map(folder.path(), "100030 20 f\n100200 10 not sampled\n");
+    assert!(jit.refresh(1, &AddressSpace::default(), 10).is_empty());
+    assert_eq!(names(&jit), [(FIRST_AREA + 0x30, 0x20, "f".to_owned())]);
+}
+
+#[test]
+fn code_that_takes_anothers_place_has_a_name_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = with_map(folder.path(), "1000 100 old\n1100 100 neighbour\n");
+    let mapped = 0x1000..0x3000;
+    let space = AddressSpace::default();
+    assert_eq!(jit.area(0x1000, &mapped).unwrap(), (mapped.clone(), 0x1000));
+    jit.sampled(0x1050, 5);
+    jit.sampled(0x1150, 5);
+    jit.refresh(1, &space, 10);
+    let _ = with_map(folder.path(), "1040 80 new\n");
+    assert_eq!(
+        jit.refresh(1, &space, 20),
+        std::slice::from_ref(&(0x1040..0x10c0))
+    );
+    // Around it everything is where it was.
+    assert_eq!(jit.area(0x1000, &mapped).unwrap(), (0x1000..0x1040, 0x1000));
+    assert_eq!(jit.area(0x10c0, &mapped).unwrap(), (0x10c0..0x3000, 0x10c0));
+    assert_eq!(jit.area(0x1050, &mapped).unwrap(), (0x1040..0x10c0, 0x3000));
+    jit.sampled(0x1050, 25);
+    jit.sampled(0x1150, 25);
+    let expected = [
+        (0x1000, 0x100, "old"),
+        (0x1100, 0x100, "neighbour"),
+        (0x3000, 0x80, "new"),
+    ];
+    assert_eq!(
+        names(&jit),
+        expected.map(|(at, size, name)| (at, size, name.to_owned()))
+    );
+    jit.written();
+    assert!(jit.changes().is_none());
+}
+
+#[test]
+fn an_address_that_was_sampled_in_two_functions_has_the_name_of_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = with_map(folder.path(), "1000 100 old\n");
+    let space = AddressSpace::default();
+    jit.area(0x1000, &(0x1000..0x3000)).unwrap();
+    jit.sampled(0x1010, 5);
+    jit.sampled(0x1050, 5);
+    jit.refresh(1, &space, 10);
+    // Its producer tells of the new code late: the old area has its samples.
+    jit.sampled(0x1050, 30);
+    jit.sampled(0x1060, 30);
+    let _ = with_map(folder.path(), "1040 80 new\n");
+    jit.refresh(1, &space, 20);
+    let expected = [(0x1000, 0x50, "old"), (0x1051, 0x6f, "new")];
+    assert_eq!(
+        names(&jit),
+        expected.map(|(at, size, name)| (at, size, name.to_owned()))
+    );
+}
+
+#[test]
+fn a_map_that_is_not_the_processs_own_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf-4711.map");
+    let look = |files: &mut Files| {
+        let (_, news) = files.read(5);
+        news
+    };
+    std::fs::write(folder.path().join("elsewhere"), "1000 10 f\n").unwrap();
+    std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+    assert!(!look(&mut Files::of_folder(folder.path(), 4711)));
+    std::fs::remove_file(&path).unwrap();
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(!look(&mut Files::of_folder(folder.path(), 4711)));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "1000 10 f\n").unwrap();
+    let old = std::fs::File::options().write(true).open(&path).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert!(
+        !look(&mut Files::of_folder(folder.path(), 4711)),
+        "older than the process"
+    );
+    old.set_modified(std::time::SystemTime::now()).unwrap();
+    assert!(look(&mut Files::of_folder(folder.path(), 4711)));
+}
+
+#[test]
+fn a_map_that_is_written_anew_is_read_from_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = with_map(folder.path(), "1000 100 old\n2000 100 stays\n");
+    let space = AddressSpace::default();
+    jit.area(0x1000, &(0x1000..0x3000)).unwrap();
+    jit.refresh(1, &space, 10);
+    std::fs::write(folder.path().join("perf-4711.map"), "1000 100 new\n").unwrap();
+    assert_eq!(
+        jit.refresh(1, &space, 20),
+        std::slice::from_ref(&(0x1000..0x1100))
+    );
+    let (range, _) = jit.area(0x1000, &(0x1000..0x3000)).unwrap();
+    assert_eq!(range, 0x1000..0x1100);
+    jit.sampled(0x1000, 25);
+    assert_eq!(names(&jit)[0].2, "new");
+}
+
+#[test]
+fn a_jitdump_file_is_known_by_its_name() {
+    assert!(is_jitdump("/home/a/jit-12.dump") && is_jitdump("/jit-1.dump (deleted)"));
+    for path in ["/jit-.dump", "/jit-x.dump", "/jit-12.dump/a", "jit-12", ""] {
+        assert!(!is_jitdump(path), "{path}");
+    }
+    let own = [
+        "//anon",
+        "[heap]",
+        "",
+        "/memfd:jit-cache (deleted)",
+        "/dev/zero (deleted)",
+    ];
+    assert!(own.iter().all(|path| is_own_memory(Path::new(path))));
+    assert!(!is_own_memory(Path::new("/usr/lib/libc.so.6")));
+}
