@@ -36,6 +36,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want libsmali-java 'assembles dex files'
     command -v java >/dev/null || want default-jre-headless 'runs the assembler'
     want dexdump 'an independent reader of dex files, for tests'
+    command -v npm >/dev/null || want npm 'fetches packages with real dex files in them, for tests'
     want linux-perf 'plain perf, for comparison'
     want binutils 'independent readers of symbol files, for tests'
     want elfutils 'the same'
@@ -43,7 +44,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want python3 'generates the boot class path and the workloads'
     want shellcheck 'checks scripts'
 else
-    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, dexdump, perf, binutils, elfutils, gdb, python3, shellcheck" >&2
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, dexdump, npm, perf, binutils, elfutils, gdb, python3, shellcheck" >&2
 fi
 if [ -n "$missing" ]; then
     echo "deps: installing$missing"
