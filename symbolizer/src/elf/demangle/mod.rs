@@ -1,5 +1,7 @@
 //! What is a mangled name in its own language?
 
+mod cpp;
+
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
@@ -26,14 +28,7 @@ fn rust(mangled: &str) -> Option<String> {
 }
 
 fn cpp(mangled: &str) -> Option<String> {
-    if !mangled.starts_with("_Z") || mangled.len() > MAX_DEMANGLED {
-        return None;
-    }
-    let name = cpp_demangle::Symbol::new(mangled).ok()?;
-    let mut text = Bounded(String::new());
-    name.structured_demangle(&mut text, &cpp_demangle::DemangleOptions::default())
-        .ok()?;
-    Some(text.0)
+    cpp::demangle(mangled, MAX_DEMANGLED)
 }
 
 /// A text that refuses to grow beyond [`MAX_DEMANGLED`].

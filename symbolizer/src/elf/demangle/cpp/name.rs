@@ -1,0 +1,468 @@
+//! How are names mangled: of functions, members, local and special ones?
+
+use super::node::{Function, Id, Node, Qualifiers};
+use super::operators::{self, Kind};
+use super::{Parser, State};
+
+impl<'s> Parser<'s> {
+    /// A function with its parameters, or an object.
+    pub(super) fn encoding(&mut self) -> Option<Id> {
+        self.nested(|parser| {
+            // Template parameters of a function within another one are its own.
+            let outer = std::mem::take(&mut parser.parameters);
+            let result = parser.encoding_here();
+            parser.parameters = outer;
+            result
+        })
+    }
+
+    fn encoding_here(&mut self) -> Option<Id> {
+        if matches!(self.look(0), b'G' | b'T') {
+            return self.special();
+        }
+        let mut state = State::default();
+        let unresolved = self.forward_references.len();
+        let name = self.name(Some(&mut state))?;
+        self.resolve(unresolved)?;
+        let at_end = |parser: &Self| matches!(parser.look(0), 0 | b'E' | b'.' | b'_');
+        if at_end(self) {
+            return Some(name);
+        }
+        let returns = match !state.no_return_type && state.ends_with_arguments {
+            true => Some(self.type_()?),
+            false => None,
+        };
+        let mut parameters = Vec::new();
+        if !self.eat("v") {
+            parameters.push(self.type_()?);
+            while !at_end(self) {
+                parameters.push(self.type_()?);
+            }
+        }
+        self.make(Node::Function(Box::new(Function {
+            returns,
+            name: Some(name),
+            parameters,
+            qualifiers: state.qualifiers,
+            reference: state.reference,
+            exceptions: None,
+        })))
+    }
+
+    /// Gives references to template arguments that came later what they stand for.
+    fn resolve(&mut self, from: usize) -> Option<()> {
+        for reference in self.forward_references.split_off(from) {
+            let Some(&Node::Forward(index, _)) = self.node(reference) else {
+                return None;
+            };
+            let argument = *self.parameters.first()?.get(index)?;
+            *self.nodes.get_mut(reference as usize)? = Node::Forward(index, Some(argument));
+        }
+        Some(())
+    }
+
+    /// A virtual table, a thunk and other things that the compiler made.
+    fn special(&mut self) -> Option<Id> {
+        let of_type = [
+            ("TV", "vtable for "),
+            ("TT", "VTT for "),
+            ("TI", "typeinfo for "),
+            ("TS", "typeinfo name for "),
+        ];
+        for (code, words) in of_type {
+            if self.eat(code) {
+                let of = self.type_()?;
+                return self.make(Node::Special(words, of));
+            }
+        }
+        let of_name = [
+            ("TW", "thread-local wrapper routine for "),
+            ("TH", "thread-local initialization routine for "),
+            ("GV", "guard variable for "),
+        ];
+        for (code, words) in of_name {
+            if self.eat(code) {
+                let of = self.name(None)?;
+                return self.make(Node::Special(words, of));
+            }
+        }
+        if self.eat("TA") {
+            let of = self.template_argument()?;
+            return self.make(Node::Special("template parameter object for ", of));
+        }
+        if self.eat("Tc") {
+            self.call_offset()?;
+            self.call_offset()?;
+            let of = self.encoding()?;
+            return self.make(Node::Special("covariant return thunk to ", of));
+        }
+        if self.eat("TC") {
+            let derived = self.type_()?;
+            self.digits(true);
+            self.expect("_")?;
+            let base = self.type_()?;
+            return self.make(Node::Between(
+                "construction vtable for ",
+                base,
+                "-in-",
+                derived,
+            ));
+        }
+        if self.eat("GR") {
+            let of = self.name(None)?;
+            let numbered = self.look(0).is_ascii_digit() || self.look(0).is_ascii_uppercase();
+            if numbered {
+                self.sequence()?;
+            }
+            if !self.eat("_") && numbered {
+                return None;
+            }
+            return self.make(Node::Special("reference temporary for ", of));
+        }
+        self.expect("T")?;
+        let words = match self.look(0) {
+            b'v' => "virtual thunk to ",
+            _ => "non-virtual thunk to ",
+        };
+        self.call_offset()?;
+        let of = self.encoding()?;
+        self.make(Node::Special(words, of))
+    }
+
+    fn call_offset(&mut self) -> Option<()> {
+        let offsets = match self.look(0) {
+            b'h' => 1,
+            b'v' => 2,
+            _ => return None,
+        };
+        self.skip(1)?;
+        for _ in 0..offsets {
+            self.digits(true);
+            self.expect("_")?;
+        }
+        Some(())
+    }
+
+    /// A name. With a `state` it is that of an encoding.
+    pub(super) fn name(&mut self, mut state: Option<&mut State>) -> Option<Id> {
+        self.nested(|parser| {
+            match parser.look(0) {
+                b'N' => return parser.nested_name(state),
+                b'Z' => return parser.local_name(state),
+                _ => {}
+            }
+            let (name, substituted) = parser.unscoped_name(state.as_deref_mut())?;
+            if parser.look(0) == b'I' {
+                if !substituted {
+                    parser.substitutions.push(name);
+                }
+                let arguments = parser.template_arguments(state.is_some())?;
+                if let Some(state) = state {
+                    state.ends_with_arguments = true;
+                }
+                return parser.make(Node::Template(name, arguments));
+            }
+            (!substituted).then_some(name)
+        })
+    }
+
+    /// A name outside of classes, and whether it was a substitution.
+    pub(super) fn unscoped_name(&mut self, state: Option<&mut State>) -> Option<(Id, bool)> {
+        let scope = match self.eat("St") {
+            true => Some(self.make(Node::Name("std"))?),
+            false => None,
+        };
+        if self.look(0) == b'S' {
+            return match scope {
+                None => Some((self.substitution()?, true)),
+                Some(_) => None,
+            };
+        }
+        Some((self.unqualified_name(state, scope)?, false))
+    }
+
+    fn local_name(&mut self, state: Option<&mut State>) -> Option<Id> {
+        self.expect("Z")?;
+        let function = self.encoding()?;
+        self.expect("E")?;
+        if self.eat("s") {
+            self.discriminator();
+            let literal = self.make(Node::Name("string literal"))?;
+            return self.make(Node::Member(function, literal));
+        }
+        // A default argument's number.
+        if self.eat("d") {
+            self.digits(true);
+            self.expect("_")?;
+            let entity = self.name(state)?;
+            return self.make(Node::Member(function, entity));
+        }
+        let entity = self.name(state)?;
+        self.discriminator();
+        self.make(Node::Member(function, entity))
+    }
+
+    /// What tells local names apart: it is not shown.
+    fn discriminator(&mut self) {
+        let before = self.rest;
+        if self.eat("__") {
+            if self.digits(false).is_empty() || !self.eat("_") {
+                self.rest = before;
+            }
+        } else if self.eat("_") {
+            match self.look(0).is_ascii_digit() {
+                true => {
+                    let _ = self.skip(1);
+                }
+                false => self.rest = before,
+            }
+        }
+    }
+
+    fn nested_name(&mut self, mut state: Option<&mut State>) -> Option<Id> {
+        self.expect("N")?;
+        let qualifiers = self.qualifiers();
+        let reference = match () {
+            () if self.eat("O") => " &&",
+            () if self.eat("R") => " &",
+            () => "",
+        };
+        if let Some(state) = state.as_deref_mut() {
+            state.qualifiers = qualifiers;
+            state.reference = reference;
+        }
+        let mut so_far = None;
+        while !self.eat("E") {
+            if let Some(state) = state.as_deref_mut() {
+                state.ends_with_arguments = false;
+            }
+            let next = match (self.look(0), self.look(1)) {
+                (b'T', _) if so_far.is_none() => self.template_parameter()?,
+                (b'I', _) => {
+                    let template = so_far?;
+                    if matches!(self.node(template)?, Node::Template(..)) {
+                        return None;
+                    }
+                    let arguments = self.template_arguments(state.is_some())?;
+                    if let Some(state) = state.as_deref_mut() {
+                        state.ends_with_arguments = true;
+                    }
+                    self.make(Node::Template(template, arguments))?
+                }
+                (b'D', b't' | b'T') if so_far.is_none() => self.decltype()?,
+                (b'S', b't') if so_far.is_none() => {
+                    self.skip(2)?;
+                    so_far = Some(self.make(Node::Name("std"))?);
+                    continue;
+                }
+                (b'S', _) if so_far.is_none() => {
+                    so_far = Some(self.substitution()?);
+                    continue;
+                }
+                (b'S' | b'T', _) => return None,
+                _ => self.unqualified_name(state.as_deref_mut(), so_far)?,
+            };
+            so_far = Some(next);
+            self.substitutions.push(next);
+            // The member whose initializer this is in: no longer used.
+            self.eat("M");
+        }
+        self.substitutions.pop()?;
+        so_far
+    }
+
+    /// One component of a name, as a member of `scope` if there is one.
+    pub(super) fn unqualified_name(
+        &mut self,
+        state: Option<&mut State>,
+        mut scope: Option<Id>,
+    ) -> Option<Id> {
+        if scope.is_some() {
+            // A friend that is only visible in its class.
+            self.eat("F");
+        }
+        // A name that only this file has.
+        self.eat("L");
+        let name = match (self.look(0), self.look(1)) {
+            (b'1'..=b'9', _) => self.source_name()?,
+            (b'U', _) => self.unnamed(state.is_some())?,
+            (b'D', b'C') => {
+                self.skip(2)?;
+                let names = self.until("E", Self::source_name)?;
+                self.make(Node::Binding(names))?
+            }
+            (b'C' | b'D', _) => {
+                if let Some(&Node::Standard(_, full, base)) = self.node(scope?) {
+                    scope = Some(self.make(Node::StandardInFull(full, base))?);
+                }
+                self.constructor(scope?, state)?
+            }
+            _ => self.operator_name(state)?,
+        };
+        let name = self.tags(name)?;
+        match scope {
+            Some(scope) => self.make(Node::Member(scope, name)),
+            None => Some(name),
+        }
+    }
+
+    fn constructor(&mut self, class: Id, state: Option<&mut State>) -> Option<Id> {
+        let is_constructor = self.look(0) == b'C';
+        self.skip(1)?;
+        let inherited = is_constructor && self.eat("I");
+        match (is_constructor, self.look(0)) {
+            (true, b'1'..=b'5') | (false, b'0' | b'1' | b'2' | b'4' | b'5') => self.skip(1)?,
+            _ => return None,
+        }
+        if inherited {
+            self.name(None)?;
+        }
+        if let Some(state) = state {
+            state.no_return_type = true;
+        }
+        self.make(match is_constructor {
+            true => Node::Constructor(class),
+            false => Node::Destructor(class),
+        })
+    }
+
+    pub(super) fn tags(&mut self, mut name: Id) -> Option<Id> {
+        while self.eat("B") {
+            let tag = self.identifier()?;
+            name = self.make(Node::Tagged(name, tag))?;
+        }
+        Some(name)
+    }
+
+    /// A length and so many characters.
+    pub(super) fn identifier(&mut self) -> Option<&'s str> {
+        let length: usize = self.digits(false).parse().ok()?;
+        let (name, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        (!name.is_empty()).then_some(name)
+    }
+
+    pub(super) fn source_name(&mut self) -> Option<Id> {
+        let name = self.identifier()?;
+        self.make(Node::Name(match name.starts_with("_GLOBAL__N") {
+            true => "(anonymous namespace)",
+            false => name,
+        }))
+    }
+
+    /// A type without a name, a lambda among them.
+    fn unnamed(&mut self, in_encoding: bool) -> Option<Id> {
+        if in_encoding {
+            self.parameters.clear();
+        }
+        if self.eat("Ut") {
+            let number = self.digits(false);
+            self.expect("_")?;
+            return self.make(Node::Unnamed(number));
+        }
+        if self.eat("Ub") {
+            self.digits(false);
+            self.expect("_")?;
+            return self.make(Node::Name("'block-literal'"));
+        }
+        self.expect("Ul")?;
+        let levels = self.parameters.len();
+        let outer = self.lambda_level.replace(levels);
+        let result = self.lambda();
+        self.lambda_level = outer;
+        self.parameters.truncate(levels);
+        result
+    }
+
+    fn lambda(&mut self) -> Option<Id> {
+        let mut declared = Vec::new();
+        let mut counts = [0; 2];
+        self.parameters.push(Vec::new());
+        while self.look(0) == b'T' && matches!(self.look(1), b'y' | b'n' | b't' | b'p') {
+            declared.push(self.parameter_declaration(&mut counts)?);
+        }
+        if declared.is_empty() {
+            self.parameters.pop();
+        }
+        let parameters = match self.eat("vE") {
+            true => Vec::new(),
+            false => self.until("E", Self::type_)?,
+        };
+        let number = self.digits(false);
+        self.expect("_")?;
+        self.make(Node::Lambda(declared, parameters, number))
+    }
+
+    /// A template parameter that a lambda declares; `counts` are the numbers of those that
+    /// are types, and values.
+    fn parameter_declaration(&mut self, counts: &mut [usize; 2]) -> Option<Id> {
+        self.nested(|parser| {
+            let [types, values] = counts;
+            if parser.eat("Tp") {
+                let inner = parser.parameter_declaration(counts)?;
+                let last = parser.parameters.last_mut()?;
+                last.pop();
+                let pack = parser.make(Node::Pack(vec![inner]))?;
+                parser.parameters.last_mut()?.push(pack);
+                return parser.make(Node::Prefix("...", inner, super::node::Precedence::Primary));
+            }
+            let (words, of, stem, count) = if parser.eat("Ty") {
+                ("typename ", None, "$T", types)
+            } else if parser.eat("Tn") {
+                ("", Some(parser.type_()?), "$N", values)
+            } else {
+                // Template templates are rare enough to be left mangled.
+                return None;
+            };
+            let number = *count;
+            *count = count.saturating_add(1);
+            let declared = parser.make(Node::ParameterDeclaration(words, of, stem, number))?;
+            let name = parser.make(Node::ParameterDeclaration("", None, stem, number))?;
+            parser.parameters.last_mut()?.push(name);
+            Some(declared)
+        })
+    }
+
+    fn operator_name(&mut self, state: Option<&mut State>) -> Option<Id> {
+        if self.eat("li") {
+            let name = self.source_name()?;
+            return self.make(Node::Literal(name));
+        }
+        if self.eat("cv") {
+            let in_encoding = state.is_some();
+            let (no_arguments, forward) = (self.no_arguments, self.forward);
+            self.no_arguments = true;
+            self.forward |= in_encoding;
+            let to = self.type_();
+            self.no_arguments = no_arguments;
+            self.forward = forward;
+            if let Some(state) = state {
+                state.no_return_type = true;
+            }
+            return self.make(Node::Conversion(to?));
+        }
+        if self.eat("v") {
+            // A vendor's operator.
+            self.skip(1)?;
+            let name = self.source_name()?;
+            return self.make(Node::Conversion(name));
+        }
+        let operator = operators::find(self.rest)?;
+        if operator.kind == Kind::Unnamable {
+            return None;
+        }
+        self.skip(2)?;
+        self.make(Node::Name(operator.name))
+    }
+
+    pub(super) fn qualifiers(&mut self) -> Qualifiers {
+        let restrict = self.eat("r");
+        let volatile = self.eat("V");
+        let constant = self.eat("K");
+        Qualifiers {
+            constant,
+            volatile,
+            restrict,
+        }
+    }
+}
