@@ -6,7 +6,8 @@
 //! format's own documentation (<https://source.android.com/docs/core/runtime/dex-format>).
 //!
 //! Compact files have been read only as this project's tests make them after ART's description of
-//! the layout; ART 11's own reader finds the same in them. None from a phone has been seen.
+//! the layout; ART 11's own reader finds the same in them. None from a phone has been seen, nor
+//! a container (version 041) that a compiler made.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
