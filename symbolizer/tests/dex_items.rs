@@ -158,9 +158,9 @@ fn debug_information_that_lies_leaves_what_is_true() {
     assert_eq!(rows, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]);
     assert_eq!(problem, None);
 
-    // A line below zero is left out; the lines after it are right.
+    // A line below zero is none; the lines after it are right.
     let (rows, problem) = read(&[5, 0, 2, 0x76, 0x0e, 2, 0x0d, 0x1e, 0]).unwrap();
-    assert_eq!(rows, [(1, 9)]);
+    assert_eq!(rows, [(0, 0), (1, 9)]);
     assert!(problem.unwrap().contains("line"));
     // The register wraps as a VM's does.
     let (rows, _) = read(&[0xff, 0xff, 0xff, 0xff, 0x0f, 0, 2, 8, 0x0e, 0]).unwrap();
@@ -176,7 +176,7 @@ fn debug_information_that_lies_leaves_what_is_true() {
         problem.contains("DBG_ADVANCE_LINE at offset 0x"),
         "{problem}"
     );
-    assert_eq!(read(&[1, 0, 0x0e, 2]).unwrap().0, [(0, 1)]);
+    assert_eq!(read(&[1, 0, 0x0e, 2]).unwrap().0, [(0, 1), (1, 0)]);
     let problem = problem_of(&[1, 0, 0x0e, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80]);
     assert!(
         problem.contains("DBG_START_LOCAL at offset 0x"),

@@ -29,7 +29,7 @@ const DBG_LINE_RANGE: u8 = 15;
 pub struct LineRow {
     /// File offset of the first instruction.
     pub offset: u32,
-    /// Line, from 1; zero where the compiler says that there is none.
+    /// Line, from 1; zero where the compiler says that there is none, or something that cannot be.
     pub line: u32,
     /// The source file as [`DexFile::string`] has it: the class's own, or the one
     /// that the debug information has changed to; none if it is not known.
@@ -75,7 +75,7 @@ impl LineTable {
         &self.parameters
     }
 
-    /// The first thing that was wrong behind the rows that are here, or with those left out.
+    /// The first thing that was wrong. From there on, or for that row alone, the line is zero.
     #[must_use]
     pub fn problem(&self) -> Option<&Error> {
         self.problem.as_ref()
@@ -85,7 +85,7 @@ impl LineTable {
 impl DexFile<'_> {
     /// The lines of `method`; empty if it has no debug information.
     ///
-    /// Debug information that breaks off leaves the rows before it: see
+    /// Debug information that breaks off leaves the rows before it and one of line zero: see
     /// [`LineTable::problem`]. Rows beyond the method's end are left out: methods may share the
     /// information of the longest of them.
     ///
@@ -99,12 +99,8 @@ impl DexFile<'_> {
             parameters: program.parameters()?,
             ..LineTable::default()
         };
-        for row in program {
-            match row {
-                Ok(row) => table.rows.push(row),
-                Err(error) => table.problem = table.problem.or(Some(error)),
-            }
-        }
+        table.rows.extend(&mut program);
+        table.problem = program.problem;
         Ok(table)
     }
 
@@ -135,8 +131,7 @@ impl DexFile<'_> {
         };
         program.parameters()?;
         let mut found = None;
-        // Lines that cannot be are not lines of this instruction; those around them are.
-        for row in program.flatten() {
+        for row in program {
             if row.offset <= offset {
                 found = Some(row);
             }
@@ -159,7 +154,7 @@ impl DexFile<'_> {
     }
 }
 
-/// A debug_info_item being run: an iterator over its rows, and what is wrong with them.
+/// A debug_info_item being run: an iterator over its rows.
 struct LineProgram<'d> {
     data: &'d [u8],
     at: usize,
@@ -170,6 +165,7 @@ struct LineProgram<'d> {
     row: LineRow,
     steps_left: u32,
     done: bool,
+    problem: Option<Error>,
 }
 
 impl<'d> LineProgram<'d> {
@@ -197,6 +193,7 @@ impl<'d> LineProgram<'d> {
             code,
             steps_left: units.saturating_add(1).saturating_mul(MAX_STEPS),
             done: false,
+            problem: None,
         }))
     }
 
@@ -274,12 +271,16 @@ impl<'d> LineProgram<'d> {
             return Ok(None);
         };
         self.done = false;
-        let row = LineRow { offset, ..self.row };
-        self.row.prologue_end = false;
-        self.row.epilogue_begin = false;
+        let mut row = LineRow { offset, ..self.row };
+        self.row = LineRow {
+            prologue_end: false,
+            epilogue_begin: false,
+            ..row
+        };
         if row.line > i32::MAX.cast_unsigned() {
-            // Java has no such line; the register wraps as in VMs, so that lines after it are right.
-            return Err(bad(
+            // Java has no such line. The register wraps as in VMs: lines after it are right.
+            row.line = 0;
+            self.problem.get_or_insert(bad(
                 "debug_info_item line",
                 start,
                 "a line below zero or beyond two thousand million",
@@ -301,12 +302,23 @@ impl<'d> LineProgram<'d> {
 }
 
 impl Iterator for LineProgram<'_> {
-    type Item = Result<LineRow>;
+    type Item = LineRow;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.done {
-            true => None,
-            false => self.run().transpose(),
+    fn next(&mut self) -> Option<LineRow> {
+        if self.done {
+            return None;
         }
+        self.run().unwrap_or_else(|error| {
+            self.problem.get_or_insert(error);
+            // What is known of the last row's instruction says nothing of those behind it.
+            let offset = self.row.offset.saturating_add(2);
+            (offset < self.code.end).then_some(LineRow {
+                offset,
+                line: 0,
+                source: None,
+                prologue_end: false,
+                epilogue_begin: false,
+            })
+        })
     }
 }
