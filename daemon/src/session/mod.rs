@@ -1,6 +1,7 @@
 //! A profiling session: from the kernel's records to the recording, in one loop.
 
 mod following;
+mod kernel;
 mod options;
 mod recorder;
 mod tracker;

@@ -1,5 +1,6 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
+use super::kernel::Kernel;
 use crate::attribution::{RemapTable, random_build_id};
 use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
@@ -10,7 +11,6 @@ use thiserror::Error;
 use varid_recording::{
     Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, Record, Sample, SessionWriter,
 };
-use varid_symbolizer::kernel::KernelSymbols;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 
 /// Name of the paper's text form of all methods.
@@ -46,9 +46,7 @@ pub struct Recorder {
     writer: SessionWriter,
     /// Slots for methods without bytecode.
     pub remap: RemapTable,
-    kernel: Option<KernelSymbols>,
-    kernel_addresses: HashSet<u64>,
-    kernel_written: usize,
+    kernel: Option<Kernel>,
     vm_paths: HashSet<std::path::PathBuf>,
     /// Substitutes of dex files that were seen before.
     cache: Option<Cache>,
@@ -62,15 +60,13 @@ impl Recorder {
             path: "/dev/urandom".into(),
             source,
         })?;
-        let kernel = KernelSymbols::running()
+        let kernel = Kernel::running()
             .inspect_err(|error| tracing::warn!("kernel functions stay without names: {error}"))
             .ok();
         let mut recorder = Self {
             writer,
             remap,
             kernel,
-            kernel_addresses: HashSet::new(),
-            kernel_written: 0,
             vm_paths: HashSet::new(),
             cache: substitutes(),
         };
@@ -90,19 +86,18 @@ impl Recorder {
 
     /// The kernel's own code is a mapping, too: perf finds its names by it.
     fn kernel_mapping(&mut self) -> Result<(), RecorderError> {
-        let Some(bounds) = kernel_text() else {
+        let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
             return Ok(());
         };
-        let (start, end) = bounds;
         self.writer.write(&Record::Mapping(Mapping {
             time: 0,
             pid: u32::MAX,
             tid: 0,
-            start,
-            len: end.saturating_sub(start),
-            pgoff: start,
+            start: text.range.start,
+            len: text.range.end.saturating_sub(text.range.start),
+            pgoff: text.range.start,
             kernel: true,
-            path: "[kernel.kallsyms]_text".into(),
+            path: format!("[kernel.kallsyms]{}", text.symbol).into(),
             build_id: varid_recording::host::kernel_build_id(),
         }))?;
         Ok(())
@@ -125,7 +120,9 @@ impl Recorder {
             };
             named = named.and(self.mapping_of(address, &sample, process));
         }
-        self.kernel_addresses.extend(&sample.kernel);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.sampled(&sample.kernel);
+        }
         // A sample without a name is still a sample.
         self.writer.write(&Record::Sample(sample))?;
         named
@@ -399,19 +396,9 @@ impl Recorder {
 
     /// Everything so far is on disk and readable afterwards.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
-        if let Some(kernel) = self
-            .kernel
-            .as_ref()
-            .filter(|_| self.kernel_addresses.len() > self.kernel_written)
-        {
+        if let Some(text) = self.kernel.as_mut().and_then(Kernel::news) {
             let path = self.writer.symbols().join(KERNEL_SYM);
-            let addresses: Vec<u64> = self.kernel_addresses.iter().copied().collect();
-            let mut text = Vec::new();
-            let written = kernel
-                .write(Some(&addresses), &mut text)
-                .and_then(|()| replace(&path, &text));
-            written.map_err(|source| RecorderError::Io { path, source })?;
-            self.kernel_written = addresses.len();
+            replace(&path, &text).map_err(|source| RecorderError::Io { path, source })?;
         }
         let symbols = self.writer.symbols();
         self.remap
@@ -447,21 +434,4 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 fn absolute(path: &Path) -> std::path::PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// `_stext` to `_etext` of the running kernel, if this process may see addresses.
-fn kernel_text() -> Option<(u64, u64)> {
-    let kallsyms = std::fs::read_to_string("/proc/kallsyms").ok()?;
-    let address = |wanted: &str| {
-        let line = kallsyms
-            .lines()
-            .find(|line| line.split(' ').nth(2) == Some(wanted))?;
-        u64::from_str_radix(line.split(' ').next()?, 16)
-            .ok()
-            .filter(|address| *address != 0)
-    };
-    Some((
-        address("_text").or_else(|| address("_stext"))?,
-        address("_etext")?,
-    ))
 }

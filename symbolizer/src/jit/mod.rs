@@ -19,6 +19,7 @@ pub use code_map::{Code, CodeLine, CodeMap};
 pub use dump::JitDump;
 pub use gdb::{Abi, Descriptor, Entry, List};
 pub use perf_map::PerfMap;
+pub(crate) use symfile::symbol_addresses;
 pub use symfile::{Descriptors, descriptors_of, symfile_codes};
 
 /// A longer name is cut: it is shown in a row.

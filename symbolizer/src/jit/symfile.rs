@@ -4,10 +4,9 @@
 use std::fs::File;
 
 use object::elf::{FileHeader32, FileHeader64};
-use object::read::elf::{ElfFile, FileHeader, Sym};
+use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym};
 use object::{
-    Endian, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionIndex,
-    SymbolKind,
+    FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionIndex, SymbolKind,
 };
 
 use super::gdb::Abi;
@@ -58,57 +57,64 @@ pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
         .collect())
 }
 
-/// Looks for descriptors among the symbols of a program or library; none: it has none. Two
+/// Looks for descriptors among the symbols of a program or library; none: it has none.
+///
+/// # Errors
+/// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
+pub fn descriptors_of(file: &File, name: &str) -> Result<Option<Descriptors>> {
+    let cache = ReadCache::new(file);
+    let header = object::File::parse(&cache).map_err(refuse(name))?;
+    let abi = match header.architecture() {
+        _ if !header.is_little_endian() => return Ok(None),
+        _ if header.is_64() => Abi::Bits64,
+        object::Architecture::I386 => Abi::X86,
+        _ => Abi::Bits32,
+    };
+    let wanted = ["__jit_debug_descriptor", "__dex_debug_descriptor"];
+    let found = symbol_addresses(file, name, &wanted)?;
+    let [jit, dex] = [0, 1].map(|index| found.get(index).copied().flatten());
+    let any = jit.is_some() || dex.is_some();
+    Ok(any.then_some(Descriptors { abi, jit, dex }))
+}
+
+/// The addresses of symbols of an ELF file, whatever they are, by their names: two of its
 /// tables are read, not the file.
 ///
 /// # Errors
-/// [`Error::Elf`] if it is no little-endian ELF file. `name` is what it is called.
-pub fn descriptors_of(file: &File, name: &str) -> Result<Option<Descriptors>> {
+/// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
+pub(crate) fn symbol_addresses(
+    file: &File,
+    name: &str,
+    wanted: &[&str],
+) -> Result<Vec<Option<u64>>> {
     let cache = ReadCache::new(file);
-    let kind = FileKind::parse(&cache).map_err(refuse(name))?;
-    let found = match kind {
+    match FileKind::parse(&cache).map_err(refuse(name))? {
         FileKind::Elf64 => {
             let file = ElfFile::<FileHeader64<object::Endianness>, _>::parse(&cache);
-            find(&file.map_err(refuse(name))?, Abi::Bits64)
+            Ok(find(&file.map_err(refuse(name))?, wanted))
         }
         FileKind::Elf32 => {
             let file = ElfFile::<FileHeader32<object::Endianness>, _>::parse(&cache);
-            let file = file.map_err(refuse(name))?;
-            let machine = file.elf_header().e_machine(file.endian());
-            let abi = match machine {
-                object::elf::EM_386 => Abi::X86,
-                _ => Abi::Bits32,
-            };
-            find(&file, abi)
+            Ok(find(&file.map_err(refuse(name))?, wanted))
         }
-        _ => None,
-    };
-    Ok(found)
+        _ => Ok(vec![None; wanted.len()]),
+    }
 }
 
-fn find<'data, H, R>(file: &ElfFile<'data, H, R>, abi: Abi) -> Option<Descriptors>
+fn find<'data, H, R>(file: &ElfFile<'data, H, R>, wanted: &[&str]) -> Vec<Option<u64>>
 where
     H: FileHeader<Endian = object::Endianness>,
     R: ReadRef<'data>,
 {
-    if file.endian().is_big_endian() {
-        return None;
-    }
-    let mut found = Descriptors {
-        abi,
-        jit: None,
-        dex: None,
-    };
     // A library exports them; of a program only the debugger's table may have them.
-    for kind in [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB] {
-        found.jit = found
-            .jit
-            .or_else(|| address_of(file, kind, b"__jit_debug_descriptor\0"));
-        found.dex = found
-            .dex
-            .or_else(|| address_of(file, kind, b"__dex_debug_descriptor\0"));
-    }
-    (found.jit.is_some() || found.dex.is_some()).then_some(found)
+    let tables = [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB];
+    let found = |name: &&str| {
+        let name = [name.as_bytes(), b"\0"].concat();
+        tables
+            .into_iter()
+            .find_map(|table| address_of(file, table, &name))
+    };
+    wanted.iter().map(found).collect()
 }
 
 /// The address of the symbol with this name, zero included, in the table of this kind.
@@ -117,7 +123,6 @@ where
     H: FileHeader<Endian = object::Endianness>,
     R: ReadRef<'data>,
 {
-    use object::read::elf::SectionHeader;
     let (endian, data) = (file.endian(), file.data());
     let sections = file.elf_section_table();
     let section = sections
@@ -131,13 +136,17 @@ where
     }
     // The names are searched first: most files have no such symbol.
     let strings = linked.data(endian, data).ok()?;
-    let at = strings
+    strings
         .windows(name.len())
-        .position(|window| window == name)?;
+        .any(|window| window == name)
+        .then_some(())?;
     let symbols: &[H::Sym] = section.data_as_array(endian, data).ok()?;
     symbols
         .iter()
-        .find(|symbol| symbol.st_name(endian) as usize == at && symbol.st_shndx(endian) != 0)
+        .find(|symbol| {
+            let own = strings.get(symbol.st_name(endian) as usize..);
+            symbol.st_shndx(endian) != 0 && own.is_some_and(|own| own.starts_with(name))
+        })
         .map(|symbol| symbol.st_value(endian).into())
 }
 

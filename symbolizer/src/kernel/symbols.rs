@@ -1,16 +1,19 @@
-//! Which function is at this address of the kernel?
+//! Which of the kernel's symbols is at this address?
 //!
 //! Reads `/proc/kallsyms`, modules and BPF programs included, and the compact text
 //! that a session keeps of it (`symbols/kernel.sym`), because addresses change at
 //! every boot.
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use crate::{Error, Result};
 
 /// First line of a `kernel.sym`.
 const HEADER: &str = "# varid kernel symbols 1: address, size, name, module";
+/// Symbols that say where the kernel starts and ends.
+const MARKS: [&str; 3] = ["_text", "_stext", "_etext"];
 /// Where a symbol ends that no neighbour bounds: as perf has it, with the page after its start.
 const PAGE: u64 = 4096;
 
@@ -18,7 +21,18 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Clone, Default)]
 pub struct KernelSymbols {
     symbols: Vec<Entry>,
-    text: String,
+    names: String,
+    text: Option<KernelText>,
+    hidden: usize,
+}
+
+/// Where the kernel itself, without its modules, has been put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelText {
+    /// The symbol that it starts with: `_text`, or `_stext` where there is no such.
+    pub symbol: &'static str,
+    /// From there to `_etext`.
+    pub range: Range<u64>,
 }
 
 /// A function; its name and module lie in the text that all share.
@@ -64,7 +78,7 @@ impl KernelSymbols {
         let mut table = Self::default();
         // Data symbols bound the functions before them, so they are kept until then.
         let mut bounds = Vec::new();
-        let mut lines = 0usize;
+        let mut marks = [None; 3];
         for (number, line) in lines_of(bytes) {
             let mut words = line.split_ascii_whitespace();
             let (Some(address), Some(kind), Some(name)) =
@@ -73,9 +87,17 @@ impl KernelSymbols {
                 return Err(wrong(number, "not `address type name`"));
             };
             let start = hex(address).ok_or_else(|| wrong(number, "not an address"))?;
-            lines = lines.saturating_add(1);
+            let module = words.next();
             if start == 0 {
+                // Other symbols may be numbers, not places: those of per-CPU variables are.
+                let hidden = matches!(kind, "t" | "T" | "w" | "W");
+                table.hidden = table.hidden.saturating_add(usize::from(hidden));
                 continue;
+            }
+            if let (Some(mark), None) = (MARKS.iter().position(|mark| *mark == name), module)
+                && let Some(place) = marks.get_mut(mark)
+            {
+                *place = Some(start);
             }
             if !matches!(kind, "t" | "T" | "w" | "W") {
                 // Absolute symbols are numbers, not places.
@@ -84,14 +106,25 @@ impl KernelSymbols {
                 }
                 continue;
             }
-            let module = words
-                .next()
-                .map(|word| word.trim_start_matches('[').trim_end_matches(']'));
+            let module = module.map(|word| word.trim_start_matches('[').trim_end_matches(']'));
             table.push(start, 0, name, module.unwrap_or_default(), rank(kind, name));
         }
-        if table.symbols.is_empty() && lines > 0 {
+        if table.symbols.is_empty() && table.hidden > 0 {
             return Err(Error::KernelHidden);
         }
+        let [text, stext, etext] = marks;
+        let [text_name, stext_name, _] = MARKS;
+        let starts = [(text, text_name), (stext, stext_name)];
+        let start = starts
+            .into_iter()
+            .find_map(|(start, symbol)| Some((start?, symbol)));
+        table.text = start
+            .zip(etext)
+            .map(|((start, symbol), end)| KernelText {
+                symbol,
+                range: start..end,
+            })
+            .filter(|text| !text.range.is_empty());
         bounds.sort_unstable();
         table.bound(&bounds);
         Ok(table)
@@ -167,6 +200,37 @@ impl KernelSymbols {
         self.entry(address).map(|entry| self.symbol(entry))
     }
 
+    /// Where the kernel itself is; none if that is not said, as in what
+    /// [`KernelSymbols::write`] wrote.
+    #[must_use]
+    pub const fn text(&self) -> Option<&KernelText> {
+        self.text.as_ref()
+    }
+
+    /// How many functions were shown without their addresses.
+    #[must_use]
+    pub const fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// Takes in what `newer`, a later look at the same kernel, has and this has not: modules
+    /// and BPF programs that were loaded meanwhile. What has gone is kept: it was sampled.
+    pub fn add_new(&mut self, newer: &Self) {
+        let known = self.symbols.len();
+        for entry in &newer.symbols {
+            let old = self.symbols.get(..known).unwrap_or_default();
+            if old
+                .binary_search_by_key(&entry.start, |old| old.start)
+                .is_err()
+            {
+                let symbol = newer.symbol(entry);
+                let module = symbol.module.unwrap_or_default();
+                self.push(symbol.start, symbol.end, symbol.name, module, entry.rank);
+            }
+        }
+        self.symbols.sort_by_key(|symbol| symbol.start);
+    }
+
     /// Number of functions.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -189,7 +253,7 @@ impl KernelSymbols {
     }
 
     fn symbol(&self, entry: &Entry) -> KernelSymbol<'_> {
-        let text = |(from, to): (usize, usize)| self.text.get(from..to).unwrap_or_default();
+        let text = |(from, to): (usize, usize)| self.names.get(from..to).unwrap_or_default();
         KernelSymbol {
             name: text(entry.name),
             module: Some(text(entry.module)).filter(|module| !module.is_empty()),
@@ -201,7 +265,7 @@ impl KernelSymbols {
     fn push(&mut self, start: u64, end: u64, name: &str, module: &str, rank: (u8, u8)) {
         // Modules come in runs: most symbols share the text of the one before.
         let module = match self.symbols.last() {
-            Some(last) if self.text.get(last.module.0..last.module.1) == Some(module) => {
+            Some(last) if self.names.get(last.module.0..last.module.1) == Some(module) => {
                 last.module
             }
             _ => self.intern(module),
@@ -217,9 +281,9 @@ impl KernelSymbols {
     }
 
     fn intern(&mut self, text: &str) -> (usize, usize) {
-        let from = self.text.len();
-        self.text.push_str(text);
-        (from, self.text.len())
+        let from = self.names.len();
+        self.names.push_str(text);
+        (from, self.names.len())
     }
 
     /// Sorts, keeps the best name of each address, and ends each symbol where the next
@@ -229,8 +293,8 @@ impl KernelSymbols {
         self.symbols
             .sort_by_key(|symbol| (symbol.start, symbol.rank));
         self.symbols.dedup_by_key(|symbol| symbol.start);
-        let text = &self.text;
-        let module = |entry: &Entry| text.get(entry.module.0..entry.module.1);
+        let names = &self.names;
+        let module = |entry: &Entry| names.get(entry.module.0..entry.module.1);
         let ends: Vec<u64> = self
             .symbols
             .iter()
@@ -308,6 +372,7 @@ ffffffff81000100 t do_one
 ffffffff81000100 t do_one_alias
 ffffffff81000200 W do_two
 ffffffff81000280 D a_variable
+ffffffff81000300 T _etext
 ffffffffc0201000 t mod_a\t[ext4]
 ffffffffc0201040 t mod_b\t[ext4]
 ffffffffc0301010 t bpf_prog_6deef7357e7b4530_walk\t[bpf]
@@ -329,6 +394,38 @@ ffffffffc0301010 t bpf_prog_6deef7357e7b4530_walk\t[bpf]
         );
         assert_eq!(name(0), None);
         assert_eq!(name(u64::MAX), None);
+        let text = table.text().unwrap();
+        assert_eq!(
+            (text.symbol, &text.range),
+            ("_text", &(0xffff_ffff_8100_0000..0xffff_ffff_8100_0300))
+        );
+        assert_eq!(table.hidden(), 0);
+    }
+
+    #[test]
+    fn what_was_loaded_later_is_added_and_what_has_gone_is_kept() {
+        let mut table = KernelSymbols::parse_kallsyms(TEXT.as_bytes()).unwrap();
+        let later = TEXT.replace(
+            "c0301010 t bpf_prog_6deef7357e7b4530_walk",
+            "c0301450 t bpf_prog_1_new",
+        );
+        table.add_new(&KernelSymbols::parse_kallsyms(later.as_bytes()).unwrap());
+        let name = |at| table.lookup(at).map(|symbol| symbol.name);
+        assert_eq!(
+            name(0xffff_ffff_c030_1020),
+            Some("bpf_prog_6deef7357e7b4530_walk")
+        );
+        assert_eq!(name(0xffff_ffff_c030_1450), Some("bpf_prog_1_new"));
+        assert_eq!(name(0xffff_ffff_8100_0100), Some("do_one"));
+    }
+
+    #[test]
+    fn addresses_that_are_hidden_in_part_are_counted() {
+        let some = TEXT
+            .replace("ffffffffc020", "000000000000")
+            .replace("0000000000001", "0000000000000");
+        let table = KernelSymbols::parse_kallsyms(some.as_bytes()).unwrap();
+        assert_eq!(table.hidden(), 1);
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! The kernel's functions as far as they were sampled: kept, because their addresses change at
+//! every boot, and because modules and BPF programs come and go.
+
+use std::collections::HashSet;
+use varid_symbolizer::kernel::{KernelSymbols, KernelText};
+
+/// The running kernel's symbols, and which of them are wanted.
+#[derive(Debug)]
+pub struct Kernel {
+    symbols: KernelSymbols,
+    addresses: HashSet<u64>,
+    /// How many of the addresses have been written down.
+    written: usize,
+    /// How many had no name when the symbols were read last.
+    nameless: usize,
+}
+
+impl Kernel {
+    /// Reads the symbols.
+    pub fn running() -> varid_symbolizer::Result<Self> {
+        let symbols = KernelSymbols::running()?;
+        if symbols.hidden() > 0 {
+            tracing::warn!(
+                "the kernel hides the addresses of {} of its functions: they have the names of their neighbours, or none",
+                symbols.hidden()
+            );
+        }
+        Ok(Self::new(symbols))
+    }
+
+    fn new(symbols: KernelSymbols) -> Self {
+        Self {
+            symbols,
+            addresses: HashSet::new(),
+            written: 0,
+            nameless: 0,
+        }
+    }
+
+    /// Where the kernel itself is.
+    pub fn text(&self) -> Option<&KernelText> {
+        self.symbols.text()
+    }
+
+    /// A sample's kernel frames.
+    pub fn sampled(&mut self, addresses: &[u64]) {
+        self.addresses.extend(addresses);
+    }
+
+    /// The symbols of all that was sampled, as a session keeps them, if there is anything new.
+    pub fn news(&mut self) -> Option<Vec<u8>> {
+        self.news_from(|| KernelSymbols::running().ok())
+    }
+
+    fn news_from(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) -> Option<Vec<u8>> {
+        if self.addresses.len() <= self.written {
+            return None;
+        }
+        if self.count_nameless() > self.nameless {
+            // A module or BPF program has been loaded since they were read.
+            if let Some(newer) = again() {
+                self.symbols.add_new(&newer);
+            }
+            self.nameless = self.count_nameless();
+        }
+        let addresses: Vec<u64> = self.addresses.iter().copied().collect();
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = self.symbols.write(Some(&addresses), &mut text);
+        self.written = addresses.len();
+        Some(text)
+    }
+
+    fn count_nameless(&self) -> usize {
+        let nameless = |address: &&u64| self.symbols.lookup(**address).is_none();
+        self.addresses.iter().filter(nameless).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols(text: &str) -> KernelSymbols {
+        KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_bpf_program_that_was_loaded_later_has_its_name_and_keeps_it() {
+        const KERNEL: &str = "ffffffff81000000 T _text\nffffffff81001000 T _etext\n";
+        const BPF: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
+        let mut kernel = Kernel::new(symbols(KERNEL));
+        kernel.sampled(&[0xffff_ffff_8100_0010]);
+        let text = |news: Option<Vec<u8>>| String::from_utf8(news.unwrap()).unwrap();
+        assert!(text(kernel.news_from(|| panic!("all have names"))).contains("_text"));
+        assert_eq!(kernel.news_from(|| panic!("nothing is new")), None);
+
+        kernel.sampled(&[0xffff_ffff_c000_1010]);
+        let with_bpf = symbols(&[KERNEL, BPF].concat());
+        assert!(text(kernel.news_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
+        // It has gone; what has no name is looked for once.
+        kernel.sampled(&[0xffff_ffff_d000_0000]);
+        assert!(text(kernel.news_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
+        kernel.sampled(&[0xffff_ffff_8100_0020]);
+        assert!(
+            kernel
+                .news_from(|| panic!("nothing is newly nameless"))
+                .is_some()
+        );
+    }
+}

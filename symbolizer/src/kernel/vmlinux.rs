@@ -1,0 +1,140 @@
+//! Which source line of the kernel is at this address?
+//!
+//! The kernel's ELF file, `vmlinux`, has its debug information. A kernel is loaded at an address of
+//! its own at every boot (KASLR): the place of `_text` says by how much that differs from the file's.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::elf::{DebugFiles, ElfSource, Origin};
+use crate::jit::symbol_addresses;
+use crate::{Error, Frame, Result};
+
+/// The kernel is moved by whole pages.
+const PAGE: u64 = 4096;
+
+/// A kernel's ELF file, with the addresses that one boot of it had.
+#[derive(Debug)]
+pub struct Vmlinux {
+    source: ElfSource,
+    /// What to subtract from an address to have the file's, modulo 2^64.
+    moved: u64,
+}
+
+impl Vmlinux {
+    /// Looks for the file of a kernel by its release (`uname -r`) and build-id in the places where
+    /// systems keep it, and in the symbol folders of `debug_files`. None: it is in none of them.
+    /// `text` is where the kernel had `symbol` (`_text` or `_stext`).
+    ///
+    /// # Errors
+    /// As [`Vmlinux::open`].
+    pub fn find(
+        release: &str,
+        build_id: &[u8],
+        (symbol, text): (&str, u64),
+        debug_files: &DebugFiles,
+    ) -> Result<Option<Self>> {
+        if build_id.is_empty() {
+            return Ok(None);
+        }
+        let in_folders = debug_files.file_with(build_id).map(Path::to_owned);
+        for path in in_folders.into_iter().chain(places(release, build_id)) {
+            let Ok(source) = ElfSource::open(&path, debug_files) else {
+                continue;
+            };
+            if source.symbols().build_id() == Some(build_id) {
+                return Self::place(source, &path, (symbol, text)).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Opens the file of a kernel that had `symbol` (`_text` or `_stext`) at the address `text`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Elf`] if it cannot be read, has another build-id, or no such
+    /// symbol; [`Error::KernelHidden`] if `text` is zero, as it is shown to those without privileges.
+    pub fn open(
+        path: &Path,
+        build_id: &[u8],
+        (symbol, text): (&str, u64),
+        debug_files: &DebugFiles,
+    ) -> Result<Self> {
+        let source = ElfSource::open(path, debug_files)?;
+        if source.symbols().build_id().unwrap_or_default() != build_id {
+            return Err(wrong(
+                path,
+                "build-id",
+                "it is that of another kernel".to_owned(),
+            ));
+        }
+        Self::place(source, path, (symbol, text))
+    }
+
+    fn place(source: ElfSource, path: &Path, (symbol, text): (&str, u64)) -> Result<Self> {
+        if text == 0 {
+            return Err(Error::KernelHidden);
+        }
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let found = symbol_addresses(&file, &path.display().to_string(), &[symbol])?;
+        let Some(Some(in_file)) = found.first() else {
+            return Err(wrong(path, "symbols", format!("there is no `{symbol}`")));
+        };
+        let moved = text.wrapping_sub(*in_file);
+        if moved % PAGE != 0 {
+            let problem = format!(
+                "`{symbol}` is at {in_file:#x}, and was at {text:#x}: no whole pages apart"
+            );
+            return Err(wrong(path, "symbols", problem));
+        }
+        Ok(Self { source, moved })
+    }
+
+    /// The functions at an address that the kernel had, innermost first; none if it is not the
+    /// kernel's own (a module's, a BPF program's).
+    #[must_use]
+    pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
+        let address = address.wrapping_sub(self.moved);
+        let symbol = self.source.symbols().lookup(address);
+        match symbol.filter(|symbol| symbol.origin == Origin::Symbol) {
+            Some(_) => self.source.frames(address),
+            None => Vec::new(),
+        }
+    }
+
+    /// By how much the kernel was moved from where its file says, modulo 2^64.
+    #[must_use]
+    pub const fn moved_by(&self) -> u64 {
+        self.moved
+    }
+}
+
+/// Where systems keep the kernel's file with its debug information.
+fn places(release: &str, build_id: &[u8]) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Some((first, rest)) = hex.split_at_checked(2) {
+        places.push(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug").into());
+    }
+    // A release comes from a recording: it shall not lead elsewhere.
+    if !release.is_empty() && !release.contains('/') {
+        places.extend(
+            [
+                format!("/usr/lib/debug/boot/vmlinux-{release}"),
+                format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),
+                format!("/lib/modules/{release}/build/vmlinux"),
+                format!("/boot/vmlinux-{release}"),
+            ]
+            .map(PathBuf::from),
+        );
+    }
+    places
+}
+
+fn wrong(path: &Path, part: &'static str, problem: String) -> Error {
+    Error::Elf {
+        file: path.display().to_string(),
+        part,
+        problem,
+    }
+}
