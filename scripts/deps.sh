@@ -42,6 +42,9 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want elfutils 'the same'
     want gdb 'the same'
     want python3 'generates the boot class path and the workloads'
+    want libc6-dbg 'debug information of the C library, to be found by its build-id, for tests'
+    want debuginfod 'serves debug files in a test; its client fetches them'
+    want dwz 'makes debug files that share parts, for tests'
     want shellcheck 'checks scripts'
 else
     echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, dexdump, npm, perf, binutils, elfutils, gdb, python3, shellcheck" >&2

@@ -181,24 +181,27 @@ impl<'s> Parser<'s> {
         Some((self.unqualified_name(state, scope)?, false))
     }
 
+    /// What is inside of a function: template parameters are this function's, until the name's
+    /// own arguments come.
     fn local_name(&mut self, state: Option<&mut State>) -> Option<Id> {
         self.expect("Z")?;
-        let function = self.encoding()?;
+        let in_encoding = state.is_some();
+        let outer = std::mem::take(&mut self.parameters);
+        let function = self.nested(Self::encoding_here)?;
         self.expect("E")?;
-        if self.eat("s") {
-            self.discriminator();
-            let literal = self.make(Node::Name("string literal"))?;
-            return self.make(Node::Member(function, literal));
-        }
         // A default argument's number.
         if self.eat("d") {
             self.digits(true);
             self.expect("_")?;
-            let entity = self.name(state)?;
-            return self.make(Node::Member(function, entity));
         }
-        let entity = self.name(state)?;
+        let entity = match self.eat("s") {
+            true => self.make(Node::Name("string literal"))?,
+            false => self.name(state)?,
+        };
         self.discriminator();
+        if !in_encoding {
+            self.parameters = outer;
+        }
         self.make(Node::Member(function, entity))
     }
 
