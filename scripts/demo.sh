@@ -44,6 +44,11 @@ echo "\$ varid report -i $session"
 "$release/varid" report -i "$session" >"$out/report.txt"
 head -n 60 "$out/report.txt"
 
+title "varid report --by line: the lines of its source"
+echo "\$ varid report -i $session --by line"
+"$release/varid" report -i "$session" --by line >"$out/lines.txt"
+awk '/source line/ { table = 1 } table && rows++ < 16 { print substr($0, 1, 120) }' "$out/lines.txt"
+
 title "perf report of the same recording: plain perf shows the same methods"
 echo "\$ perf report -i $session/perf.data --sort dso,symbol"
 of_perf -i "$session/perf.data" --no-children -g none --sort dso,symbol

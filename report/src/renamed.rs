@@ -2,23 +2,35 @@
 
 use std::{fs, path::Path};
 
-use varid_symbolizer::retrace::Mapping;
+use varid_symbolizer::{Frame, retrace::Mapping};
 
 use crate::{
     error::{Error, Result},
     image::{Function, line},
 };
 
+/// What a mapping file says.
+#[derive(Debug)]
+pub struct Renames {
+    mapping: Mapping,
+    /// Whether R8 wrote it. R8 leaves lines out of release builds for Android 8 and later; the
+    /// file then has bytecode offsets in their place, in code units, as ART's stack traces do.
+    by_r8: bool,
+}
+
 /// Reads a mapping file; beside it what is to be noted of it.
 ///
 /// # Errors
 ///
 /// It cannot be read, or says nothing of any class.
-pub fn read(path: &Path) -> Result<(Mapping, Option<String>)> {
+pub fn read(path: &Path) -> Result<(Renames, Option<String>)> {
     let bytes = fs::read(path).map_err(|source| Error::File {
         path: path.to_owned(),
         source,
     })?;
+    let by_r8 = bytes
+        .split(|&byte| byte == b'\n')
+        .any(|line| line.starts_with(b"# compiler: R8"));
     let mapping = Mapping::parse(bytes).map_err(|source| Error::Symbols {
         path: path.to_owned(),
         source,
@@ -30,25 +42,49 @@ pub fn read(path: &Path) -> Result<(Mapping, Option<String>)> {
             path.display()
         )),
     };
-    Ok((mapping, note))
+    Ok((Renames { mapping, by_r8 }, note))
 }
 
-/// The methods of the source that a method of the dex file stands for, innermost first; itself
-/// if the mapping does not tell.
-pub fn retraced(mapping: &Mapping, method: Function) -> Vec<Function> {
-    let (path, params) = match method.name.strip_suffix(')') {
-        Some(call) => call
-            .split_once('(')
-            .map_or((call, None), |(path, params)| (path, Some(params))),
-        None => (method.name.as_str(), None),
-    };
-    let Some((class, name)) = path.rsplit_once('.') else {
-        return vec![method];
-    };
-    let number = method.line.as_ref().map(|(_, number)| *number);
-    let frames = mapping.frames(class, name, number, params);
+impl Renames {
+    /// The methods of the source that a method of the dex file stands for, innermost first;
+    /// itself if the mapping does not tell. `offset` is from the method's first instruction,
+    /// in bytes.
+    pub fn retraced(&self, method: Function, offset: u64) -> Vec<Function> {
+        let (path, params) = match method.name.strip_suffix(')') {
+            Some(call) => call
+                .split_once('(')
+                .map_or((call, None), |(path, params)| (path, Some(params))),
+            None => (method.name.as_str(), None),
+        };
+        let Some((class, name)) = path.rsplit_once('.') else {
+            return vec![method];
+        };
+        let unit = u32::try_from(offset / 2).ok();
+        let (asked, by_unit) = match &method.line {
+            Some((_, line)) => (Some(*line), false),
+            None => (unit.filter(|_| self.by_r8), true),
+        };
+        let frames = self.mapping.frames(class, name, asked, params);
+        let mut found = retraced(&frames, &method, path);
+        if by_unit {
+            // What a mapping does not tell it gives back: that is no line.
+            let lines = found.iter_mut().map(|function| &mut function.line);
+            lines
+                .filter(|line| line.as_ref().map(|(_, line)| *line) == asked)
+                .for_each(|line| *line = None);
+        }
+        if found.is_empty() {
+            found.push(method);
+        }
+        found
+    }
+}
+
+/// The functions that a method's frames in the source are; none if there are no frames. `path` is
+/// the method's name without parameters.
+fn retraced(frames: &[Frame<'_>], method: &Function, path: &str) -> Vec<Function> {
     let Some((outermost, inlined)) = frames.split_last() else {
-        return vec![method];
+        return Vec::new();
     };
     let inlined = inlined.iter().map(|frame| Function {
         name: frame.function.clone().into_owned(),
@@ -66,9 +102,9 @@ pub fn retraced(mapping: &Mapping, method: Function) -> Vec<Function> {
         } else {
             method.name.clone()
         },
-        recorded: known.then_some(method.name),
+        recorded: known.then(|| method.name.clone()),
         line: line(outermost),
-        ..method
+        ..method.clone()
     };
     inlined.chain([outermost]).collect()
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use varid_recording::{Layer, Mapping, Marker, Reason, SessionReader, remap};
-use varid_symbolizer::retrace;
 
 use crate::{
     address_space::AddressSpaces,
@@ -14,7 +13,7 @@ use crate::{
     names::Names,
     place::{Place, PlaceId, Places, Stack, Symbol},
     profile::{Image, ImageId},
-    renamed::{self, retraced},
+    renamed::{self, Renames},
 };
 
 /// Instead of a file, where a marker is.
@@ -27,7 +26,7 @@ pub struct Resolver {
     images: Images,
     kernel: Kernel,
     detail: Detail,
-    mapping: Option<retrace::Mapping>,
+    renames: Option<Renames>,
     places: Places,
     /// User addresses that were looked up lately, at the place of their last bits.
     recent: Vec<Recent>,
@@ -76,10 +75,10 @@ impl Resolver {
     /// A folder or file of `names` cannot be read.
     pub fn new(session: &SessionReader, names: &Names) -> Result<Self> {
         let files = Files::new(names, &session.manifest().host)?;
-        let (mapping, note) = match &names.mapping {
+        let (renames, note) = match &names.mapping {
             Some(path) => {
-                let (mapping, note) = renamed::read(path)?;
-                (Some(mapping), note)
+                let (renames, note) = renamed::read(path)?;
+                (Some(renames), note)
             }
             None => (None, None),
         };
@@ -91,7 +90,7 @@ impl Resolver {
                 inlined: names.inlined,
                 lines: names.lines,
             },
-            mapping,
+            renames,
             places: Places::default(),
             recent: vec![Recent::default(); RECENT],
             generation: 1,
@@ -231,7 +230,7 @@ impl Resolver {
 
     /// The functions at an offset of an image, as far as they are asked for.
     fn functions(&mut self, image: ImageId, offset: u64) -> Vec<Function> {
-        let Some(mapping) = self.mapping.as_ref().filter(|_| self.images.is_app(image)) else {
+        let Some(renames) = self.renames.as_ref().filter(|_| self.images.is_app(image)) else {
             return self.images.functions(image, offset, self.detail);
         };
         // Several methods may have one name: lines tell which it is.
@@ -240,9 +239,11 @@ impl Resolver {
             ..self.detail
         };
         let recorded = self.images.functions(image, offset, detail);
-        let found = recorded
-            .into_iter()
-            .flat_map(|method| retraced(mapping, method));
+        // Addresses of a dex file are offsets in it.
+        let found = recorded.into_iter().flat_map(|method| {
+            let within = offset.saturating_sub(method.start);
+            renames.retraced(method, within)
+        });
         let inlined = self.detail.inlined;
         found
             .filter(|function| inlined || !function.inlined)

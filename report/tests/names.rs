@@ -494,6 +494,31 @@ java.lang.Wrong -> java.lang.Math:
     assert!(found.contains(&"com.acme.Ball.run"), "{found:?}");
     assert!(found.contains(&"com.acme.Ball.fibonacci"), "{found:?}");
 
+    // R8 has bytecode offsets in place of lines where it left lines out: DRAW is at unit 8.
+    let mapping = "\
+# compiler: R8
+com.acme.Ball -> org.example.Balls:
+    0:7:void before():10 -> draw
+    8:20:void com.acme.Inner.paint():33 -> draw
+    8:20:void after():11 -> draw
+";
+    fs::write(&path, mapping).unwrap();
+    let profile = fixture.profile(&options(Names {
+        lines: true,
+        inlined: true,
+        ..names.clone()
+    }));
+    let report = json(&profile, &by(By::Line));
+    let row = |symbol: &str| {
+        let mut rows = report["rows"].as_array().unwrap().iter();
+        rows.find(|row| row["symbol"] == symbol).unwrap()
+    };
+    let inner = row("com.acme.Inner.paint");
+    assert_eq!((&inner["self"], &inner["line"]), (&3.into(), &33.into()));
+    assert_eq!(row("com.acme.Ball.after")["line"], 11);
+    // Not in the file: its offset is no line.
+    assert!(row("com.acme.Ball.run")["line"].is_null());
+
     fs::write(&path, "no mapping\n").unwrap();
     let session = SessionReader::open(&fixture.session).unwrap();
     let error = Profile::from_session(&session, &options(names.clone())).unwrap_err();

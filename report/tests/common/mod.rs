@@ -116,8 +116,14 @@ impl Fixture {
         elf(
             &libart,
             &LIBART_ID,
-            vec![slot(0x1000, "_ZN3art6Thread6AttachEPKcbP8_jobjectb")],
+            vec![slot(0x1000, "#ZN3art6Thread6AttachEPKcbP8_jobjectb")],
         );
+        // A substitute's symbols are never mangled ones: a library's are.
+        let mut bytes = fs::read(&libart).unwrap();
+        let name = b"#ZN3art";
+        let at = bytes.windows(name.len()).position(|found| found == name);
+        bytes[at.unwrap()] = b'_';
+        fs::write(&libart, bytes).unwrap();
         let libfoo = dir.path().join("libfoo.so");
         elf(&libfoo, &[0xdd; 20], vec![slot(0x1000, "foo")]);
 
