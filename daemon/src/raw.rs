@@ -1,7 +1,7 @@
 //! `raw.data`: the kernel's own samples as it wrote them, for whoever doubts ours.
 //!
 //! A perf.data file with one event and no features; `perf script -F tid,time,ip,uregs` reads
-//! it. A record has the time of the attributed sample in `perf.data` that shares its overflow.
+//! it. With `--stack full` the stacks are in it, too. A record has the time of the attributed sample in `perf.data` that shares its overflow.
 
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::fs::File;

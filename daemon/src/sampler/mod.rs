@@ -29,6 +29,8 @@ pub struct SamplerOptions {
     pub rate: Rate,
     /// Deliver the kernel's own sample of each overflow, too.
     pub keep_raw: bool,
+    /// Bytes of stack with each of them, a multiple of 8; 0: none.
+    pub raw_stack: u32,
     /// Bytes of stack that the stack-copying source asks for, a multiple of 8.
     pub stack_copy: u32,
     /// Pages of a ring, a power of two; smaller ones are tried where the kernel refuses.
@@ -144,8 +146,15 @@ impl Sampler {
     /// The attribute of the kernel's own samples that are kept beside the shim's.
     pub fn raw_attr(&self) -> perf::perf_event_attr {
         let mut attr = self.sampling_attr();
-        attr.sample_type = STACK_COPY_SAMPLE & !u64::from(perf::PERF_SAMPLE_STACK_USER);
+        attr.sample_type = STACK_COPY_SAMPLE;
         attr.sample_regs_user = regs_mask();
+        attr.sample_stack_user = self.options.raw_stack;
+        if self.options.raw_stack == 0 {
+            attr.sample_type &= !u64::from(perf::PERF_SAMPLE_STACK_USER);
+        } else {
+            // Whoever reads it unwinds the stack: there is one user callchain, not two.
+            attr.set_exclude_callchain_user(1);
+        }
         attr
     }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracker::Tracker;
 use varid_recording::{CpuMode, RAW_DATA, Record, Sample, Stack, State};
-use varid_shim::{Shim, flags};
+use varid_shim::{STACK_FULL, Shim, flags};
 
 /// How long the loop sleeps at most: the delay of what `status` shows.
 const IDLE_MS: u16 = 50;
@@ -108,6 +108,10 @@ impl Session {
                 event: options.event.clone(),
                 rate: options.rate,
                 keep_raw: options.keep_raw,
+                raw_stack: match options.stack {
+                    Stack::Full => STACK_FULL as u32,
+                    Stack::Vertical | Stack::None => 0,
+                },
                 stack_copy: STACK_COPY,
                 ring_pages: options.ring_pages,
             },
