@@ -35,11 +35,17 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// A folder cannot be read.
+    /// A folder or file cannot be read.
     pub fn new(names: &Names, host: &Host) -> Result<Self> {
         for folder in names.symfs.iter().chain(&names.symbols) {
             fs::read_dir(folder).map_err(|source| Error::Folder {
                 path: folder.clone(),
+                source,
+            })?;
+        }
+        if let Some(path) = &names.vmlinux {
+            fs::File::open(path).map_err(|source| Error::File {
+                path: path.clone(),
                 source,
             })?;
         }
@@ -53,6 +59,11 @@ impl Files {
             recorded_here: (&host.kernel, &host.arch) == (&here.kernel, &here.arch),
             debug: names.symbols.iter().fold(debug, DebugFiles::with_folder),
         })
+    }
+
+    /// Where debug information is looked for.
+    pub const fn debug(&self) -> &DebugFiles {
+        &self.debug
     }
 
     /// The file that had this path when it was recorded; or why it is not to be had. An empty

@@ -267,31 +267,42 @@ fn functions(source: &ElfSource, kind: ImageKind, offset: u64, detail: Detail) -
     } else {
         Vec::new()
     };
-    let (outermost, inlined) = match frames.split_last() {
-        Some((outermost, inlined)) => (Some(outermost), inlined),
-        None => (None, &[][..]),
-    };
-    let name = match (&symbol, outermost) {
+    let name = match (&symbol, frames.last()) {
         // A method's name is what it is, even if it looks mangled.
         (Some(symbol), _) if kind != ImageKind::Elf => symbol.raw.clone().into_owned(),
         (_, Some(outermost)) => outermost.function.clone().into_owned(),
         (Some(symbol), None) => symbol.name().into_owned(),
-        (None, None) => return Vec::new(),
+        (None, None) => String::new(),
     };
+    // Lines may be known of a place in no function.
+    if name.is_empty() {
+        return Vec::new();
+    }
     let named = symbol
         .as_ref()
         .is_none_or(|symbol| symbol.origin != Origin::Unnamed || symbol.raw != name.as_str());
-    // Of functions that are not shown the lines are.
-    let shown = if detail.inlined { inlined } else { &[] };
-    let whole = if detail.inlined {
-        outermost
-    } else {
-        frames.first()
+    let start = symbol.map_or(0, |symbol| symbol.start);
+    inlined(&frames, detail, name, start, named)
+}
+
+/// The functions of an address, innermost first, with what debug information says of it: the
+/// outermost is called `name`.
+pub fn inlined(
+    frames: &[Frame<'_>],
+    detail: Detail,
+    name: String,
+    start: u64,
+    named: bool,
+) -> Vec<Function> {
+    let (shown, whole) = match frames.split_last() {
+        Some((outermost, inlined)) if detail.inlined => (inlined, Some(outermost)),
+        // Of functions that are not shown the lines are.
+        _ => (&[][..], frames.first()),
     };
     let outermost = Function {
         name,
         recorded: None,
-        start: symbol.map_or(0, |symbol| symbol.start),
+        start,
         named,
         inlined: false,
         line: whole.and_then(line),

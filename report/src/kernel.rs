@@ -3,117 +3,151 @@
 use std::path::PathBuf;
 
 use varid_recording::{Host, Mapping, SessionReader, host};
-use varid_symbolizer::kernel::KernelSymbols;
+use varid_symbolizer::{
+    elf::DebugFiles,
+    kernel::{KernelSymbols, Vmlinux},
+};
+
+use crate::{
+    image::{Detail, Function, inlined},
+    names::Names,
+};
 
 /// The kernel's own code.
 pub const KERNEL: &str = "[kernel]";
 
-/// Where kernel names come from.
+/// Names the kernel's addresses.
 #[derive(Debug)]
-pub enum Kernel {
-    /// No kernel address has been looked up yet.
-    Unread {
-        /// `symbols/kernel.sym` of the session.
-        path: PathBuf,
-        /// The recorded kernel's release.
-        release: String,
-        /// Its text's first address and build-id, from its mapping.
-        text: Option<(u64, Vec<u8>)>,
-    },
-    /// Its functions; or why they are not to be had.
-    Read(Result<KernelSymbols, String>),
+pub struct Kernel {
+    /// `symbols/kernel.sym` of the session.
+    path: PathBuf,
+    /// The recorded kernel's release.
+    release: String,
+    text: Option<Text>,
+    /// Its ELF file, if one was given.
+    vmlinux: Option<PathBuf>,
+    debug: DebugFiles,
+    detail: Detail,
+    /// From the first time that an address is looked up.
+    sources: Option<Sources>,
 }
 
-/// A function of the kernel.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Function {
-    /// [`KERNEL`], or the module.
-    pub image: String,
-    /// Its first address.
-    pub start: u64,
-    /// Its name.
-    pub name: String,
-    /// Whether that is a name: not an address, and not [`KERNEL`] for all of it.
-    pub named: bool,
+/// Where the recorded kernel was.
+#[derive(Debug)]
+struct Text {
+    /// The symbol that it starts with.
+    symbol: String,
+    /// Where that was.
+    start: u64,
+    build_id: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Sources {
+    /// Its functions; or why they are not to be had.
+    symbols: Result<KernelSymbols, String>,
+    /// Its debug information, if it was asked for and is to be had; or why it is not.
+    vmlinux: Option<Result<Vmlinux, String>>,
 }
 
 impl Kernel {
     /// The kernel that a session was recorded on.
-    pub fn new(session: &SessionReader) -> Self {
-        Self::Unread {
+    pub fn new(session: &SessionReader, names: &Names, debug: DebugFiles) -> Self {
+        Self {
             path: session.symbols().join("kernel.sym"),
             release: session.manifest().host.kernel.clone(),
             text: None,
+            vmlinux: names.vmlinux.clone(),
+            debug,
+            detail: names.detail(),
+            sources: None,
         }
     }
 
     /// A mapping of the kernel appeared.
     pub fn map(&mut self, mapping: &Mapping) {
         let path = mapping.path.to_string_lossy();
-        if let Self::Unread { text, .. } = self
-            && path.starts_with("[kernel.kallsyms]")
-        {
-            *text = Some((mapping.start, mapping.build_id.clone()));
+        if let Some(symbol) = path.strip_prefix("[kernel.kallsyms]") {
+            self.text = Some(Text {
+                symbol: symbol.to_owned(),
+                start: mapping.start,
+                build_id: mapping.build_id.clone(),
+            });
         }
     }
 
-    /// The function at an address.
-    pub fn function(&mut self, address: u64) -> Function {
-        self.read();
-        let Self::Read(Ok(symbols)) = self else {
+    /// The image of an address, [`KERNEL`] or the module, and the functions there, innermost first.
+    pub fn functions(&mut self, address: u64) -> (String, Vec<Function>) {
+        if self.sources.is_none() {
+            self.sources = Some(self.read());
+        }
+        let Some(Sources { symbols, vmlinux }) = &self.sources else {
+            return (KERNEL.to_owned(), Vec::new());
+        };
+        let frames = match vmlinux {
+            Some(Ok(vmlinux)) => vmlinux.frames(address),
+            _ => Vec::new(),
+        };
+        let symbol = symbols.as_ref().ok().map(|all| all.lookup(address));
+        let (start, name, named) = match (symbol, frames.last()) {
+            (Some(Some(symbol)), _) => (symbol.start, symbol.name.to_owned(), true),
+            (_, Some(frame)) => (0, frame.function.clone().into_owned(), true),
+            (Some(None), None) => (address, format!("{address:#x}"), false),
             // Without any names a row per address says nothing.
-            return Function {
-                image: KERNEL.to_owned(),
-                start: 0,
-                name: KERNEL.to_owned(),
-                named: false,
-            };
+            (None, None) => (0, KERNEL.to_owned(), false),
         };
-        match symbols.lookup(address) {
-            None => Function {
-                image: KERNEL.to_owned(),
-                start: address,
-                name: format!("{address:#x}"),
-                named: false,
-            },
-            Some(symbol) => Function {
-                image: symbol
-                    .module
-                    .map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]")),
-                start: symbol.start,
-                name: symbol.name.to_owned(),
-                named: true,
-            },
-        }
+        let module = symbol.flatten().and_then(|symbol| symbol.module);
+        let image = module.map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]"));
+        (image, inlined(&frames, self.detail, name, start, named))
     }
 
-    /// Why the kernel's functions have no names, if they were asked for and have none.
-    pub fn note(&self) -> Option<String> {
-        match self {
-            Self::Read(Err(why)) => Some(format!("{KERNEL}: {why}; its functions have no names")),
-            _ => None,
-        }
+    /// Why the kernel's functions have no names or lines, if they were asked for and have none.
+    pub fn notes(&self) -> Vec<String> {
+        let Some(Sources { symbols, vmlinux }) = &self.sources else {
+            return Vec::new();
+        };
+        let unnamed = symbols.as_ref().err();
+        let unnamed = unnamed.map(|why| format!("{KERNEL}: {why}; its functions have no names"));
+        // Nobody misses lines in a call graph.
+        let asked = self.detail.lines || self.vmlinux.is_some();
+        let no_lines = vmlinux.as_ref().and_then(|vmlinux| vmlinux.as_ref().err());
+        let no_lines = no_lines.filter(|_| asked);
+        let no_lines = no_lines.map(|why| format!("{KERNEL}: {why}; it has no lines"));
+        unnamed.into_iter().chain(no_lines).collect()
     }
 
-    fn read(&mut self) {
-        let Self::Unread {
-            path,
-            release,
-            text,
-        } = self
-        else {
-            return;
-        };
-        let symbols = match std::fs::read(path) {
+    fn read(&self) -> Sources {
+        let symbols = match std::fs::read(&self.path) {
             Ok(bytes) => KernelSymbols::parse(&bytes).map_err(|error| error.to_string()),
-            Err(_) => running(release, text.as_ref()),
+            Err(_) => running(&self.release, self.text.as_ref()),
         };
-        *self = Self::Read(symbols);
+        let wanted = self.detail.inlined || self.detail.lines;
+        Sources {
+            symbols,
+            vmlinux: wanted.then(|| self.vmlinux()),
+        }
+    }
+
+    /// The recorded kernel's ELF file.
+    fn vmlinux(&self) -> Result<Vmlinux, String> {
+        let Some(text) = &self.text else {
+            return Err("the recording does not say where it was".to_owned());
+        };
+        let place = (text.symbol.as_str(), text.start);
+        let found = match &self.vmlinux {
+            Some(path) => Vmlinux::open(path, &text.build_id, place, &self.debug).map(Some),
+            None => Vmlinux::find(&self.release, &text.build_id, place, &self.debug),
+        };
+        found.map_err(|error| error.to_string())?.ok_or_else(|| {
+            let id = crate::files::hex(&text.build_id);
+            let release = &self.release;
+            format!("no vmlinux of {release}, build-id {id}, is here: --vmlinux FILE gives it")
+        })
     }
 }
 
 /// The running kernel's symbols if it is the recorded one, at the same addresses.
-fn running(release: &str, text: Option<&(u64, Vec<u8>)>) -> Result<KernelSymbols, String> {
+fn running(release: &str, text: Option<&Text>) -> Result<KernelSymbols, String> {
     let running = Host::this_machine().kernel;
     if running != release {
         return Err(format!(
@@ -121,7 +155,10 @@ fn running(release: &str, text: Option<&(u64, Vec<u8>)>) -> Result<KernelSymbols
         ));
     }
     let symbols = KernelSymbols::running().map_err(|error| error.to_string())?;
-    if let Some((start, build_id)) = text {
+    if let Some(Text {
+        start, build_id, ..
+    }) = text
+    {
         let same_build = build_id.is_empty() || *build_id == host::kernel_build_id();
         let same_place = symbols
             .lookup(*start)

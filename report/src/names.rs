@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::image::Detail;
+
 /// Where names and lines come from. The default is the recorded files where they were, on the
 /// machine that they were recorded on, and functions without lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,8 +15,20 @@ pub struct Names {
     pub symbols: Vec<PathBuf>,
     /// What R8 or ProGuard called the app's methods.
     pub mapping: Option<PathBuf>,
+    /// The recorded kernel's ELF file, with debug information.
+    pub vmlinux: Option<PathBuf>,
     /// Whether functions that were compiled into their callers are frames of their own.
     pub inlined: bool,
     /// Whether every place has its line.
     pub lines: bool,
+}
+
+impl Names {
+    /// What is asked of each address.
+    pub(crate) const fn detail(&self) -> Detail {
+        Detail {
+            inlined: self.inlined,
+            lines: self.lines,
+        }
+    }
 }

@@ -82,14 +82,12 @@ impl Resolver {
             }
             None => (None, None),
         };
+        let kernel = Kernel::new(session, names, files.debug().clone());
         Ok(Self {
             spaces: AddressSpaces::default(),
             images: Images::new(session.dir(), session.manifest(), files),
-            kernel: Kernel::new(session),
-            detail: Detail {
-                inlined: names.inlined,
-                lines: names.lines,
-            },
+            kernel,
+            detail: names.detail(),
             renames,
             places: Places::default(),
             recent: vec![Recent::default(); RECENT],
@@ -155,10 +153,9 @@ impl Resolver {
         let stack = match self.kernel_user.get(&address) {
             Some(stack) => *stack,
             None => {
-                let function = self.kernel.function(address);
-                let image = self.images.named(&function.image, Layer::Kernel);
-                let symbol = self.symbol(image, function.name, function.named);
-                let stack = self.keep(function.start, symbol);
+                let (image, functions) = self.kernel.functions(address);
+                let image = self.images.named(&image, Layer::Kernel);
+                let stack = self.keep_all(image, functions);
                 self.kernel_user.insert(address, stack);
                 stack
             }
@@ -168,7 +165,7 @@ impl Resolver {
 
     /// What has been met.
     pub fn finish(mut self) -> Found {
-        self.notes.extend(self.kernel.note());
+        self.notes.extend(self.kernel.notes());
         let (images, files) = self.images.into_parts();
         let (symbols, places) = self.places.into_parts();
         Found {

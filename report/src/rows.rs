@@ -42,10 +42,13 @@ impl Row {
         format!("{name}{mark}")
     }
 
-    /// `file:line`; `-` if it is not known.
+    /// `file:line`, as perf has it without the file's folder; `-` if it is not known.
     pub fn source_line(&self) -> String {
         match (&self.file, self.line) {
-            (Some(file), Some(line)) => format!("{file}:{line}"),
+            (Some(file), Some(line)) => {
+                let name = file.rsplit('/').next().unwrap_or(file);
+                format!("{name}:{line}")
+            }
             _ => "-".to_owned(),
         }
     }

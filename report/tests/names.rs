@@ -151,10 +151,15 @@ type Lines = BTreeMap<(String, bool, String, u64), (u64, u64)>;
 
 /// The rows of the library.
 fn lines(profile: &Profile) -> Lines {
+    lines_of(profile, "libnative.so")
+}
+
+/// The rows of an image.
+fn lines_of(profile: &Profile, image: &str) -> Lines {
     let report = json(profile, &by(By::Line));
     let rows = report["rows"].as_array().unwrap().iter();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    rows.filter(|row| row["image"] == "libnative.so")
+    rows.filter(|row| row["image"] == image)
         .map(|row| {
             let key = (
                 text(&row["symbol"]),
@@ -451,6 +456,66 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     fs::write(&path, manifest.to_string()).unwrap();
     let here = native.profile(Names::default());
     assert!(here.symbols.iter().any(|symbol| symbol.name == "leaf"));
+}
+
+#[test]
+fn the_kernel_has_lines_wherever_it_was_loaded() {
+    let mut fixture = Fixture::new();
+    let dir = fixture.dir.path().to_owned();
+    let (source, vmlinux) = (dir.join("kernel.c"), dir.join("vmlinux"));
+    fs::write(&source, SOURCE.replace("entry", "_start")).unwrap();
+    run(Command::new("cc")
+        .args(["-O2", "-g", "-nostdlib", "-static", "-no-pie", "-fno-pie"])
+        .args(["-mcmodel=kernel", "-Wl,--build-id=0x1234567890"])
+        .args(["-Wl,-Ttext-segment=0xffffffff80fff000"])
+        .args(["-Wl,--section-start=.text=0xffffffff81000000"])
+        .args(["-Wl,--defsym=_text=0xffffffff81000000", "-o"])
+        .args([&vmlinux, &source]));
+    let moved = 0x1d20_0000;
+    let mut symbols = String::new();
+    let mut addresses = Vec::new();
+    for line in run(Command::new("nm").arg("-S").arg(&vmlinux)).lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if let [start, size, _, name @ ("leaf" | "hidden" | "_start")] = words[..] {
+            let hex = |word| u64::from_str_radix(word, 16).unwrap();
+            symbols += &format!("{:x}\t{size}\t{name}\t\n", hex(start) + moved);
+            addresses.extend(hex(start)..hex(start) + hex(size));
+        }
+    }
+    fs::write(fixture.writer.symbols().join("kernel.sym"), symbols).unwrap();
+    let start = common::KERNEL + moved;
+    let time = fixture.tick();
+    fixture.write(&Record::Mapping(Mapping {
+        time,
+        pid: u32::MAX,
+        tid: 0,
+        start,
+        len: 0x10_0000,
+        pgoff: start,
+        kernel: true,
+        path: "[kernel.kallsyms]_text".into(),
+        build_id: vec![0x12, 0x34, 0x56, 0x78, 0x90],
+    }));
+    for address in &addresses {
+        fixture.kernel_samples(1, (100, 100), &[address + moved], &[RUN]);
+    }
+    fixture.writer.finish().unwrap();
+    let names = |vmlinux: Option<PathBuf>| Names {
+        vmlinux,
+        inlined: true,
+        lines: true,
+        ..Names::default()
+    };
+    let profile = fixture.profile(&options(names(Some(vmlinux.clone()))));
+    let expected = lines_by_addr2line(&vmlinux, &addresses);
+    assert_eq!(lines_of(&profile, "[kernel]"), expected);
+    let without = fixture.profile(&options(names(None)));
+    let note = without.notes.iter().find(|note| note.contains("--vmlinux"));
+    assert!(note.is_some_and(|note| note.contains("1234567890")));
+    // Another kernel's is not used.
+    let other = fixture.profile(&options(names(Some(fixture.dir.path().join("libfoo.so")))));
+    assert!(other.notes[0].contains("build-id"), "{:?}", other.notes);
+    assert!(lines_of(&other, "[kernel]").keys().all(|key| key.3 == 0));
 }
 
 #[test]

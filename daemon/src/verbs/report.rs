@@ -53,6 +53,9 @@ pub struct ReportArgs {
     /// Recorded files, or their debug information, are somewhere below DIR; found by build-id. May be repeated.
     #[arg(long, value_name = "DIR")]
     symbols: Vec<PathBuf>,
+    /// The recorded kernel's vmlinux, with debug information [default: the system's].
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
     /// What R8 or ProGuard renamed in the app: its mapping.txt.
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
@@ -112,6 +115,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             symfs: args.symfs,
             symbols: args.symbols,
             mapping: args.mapping,
+            vmlinux: args.vmlinux,
             // Debug information is read only for views that show it.
             inlined: !args.no_inline && (lines || table == Table::Callgraph),
             lines,
