@@ -1,0 +1,273 @@
+//! Do samples in code that a process makes while it runs, and in the vdso, have names in every reader?
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use varid_tests::{skip_without_root, testbed};
+
+/// Where the programs are that make code.
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/jit");
+
+fn has(program: &str, flag: &str) -> bool {
+    let found = Command::new(program).arg(flag).output();
+    let has = found.is_ok_and(|output| output.status.success());
+    if !has {
+        println!("jit: skipped: there is no {program} here");
+    }
+    has
+}
+
+fn run(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {said}");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Records a command to its end.
+fn record(session: &Path, folder: &Path, command: &[&str]) -> Result<()> {
+    let mut varid = testbed()?.varid();
+    varid.current_dir(folder).stdin(Stdio::null());
+    varid
+        .args(["record", "-F", "1999", "-o"])
+        .arg(session)
+        .arg("--");
+    run(varid.args(command)).map(drop)
+}
+
+/// Samples of each symbol as leaf, by `varid report`: image and symbol.
+fn by_varid(session: &Path) -> Result<BTreeMap<(String, String), u64>> {
+    let mut report = testbed()?.varid();
+    let args = ["report", "--by", "symbol", "--format", "json", "-i"];
+    let report = run(report.args(args).arg(session))?;
+    let report: serde_json::Value = serde_json::from_str(&report)?;
+    let rows = report["rows"].as_array().context("no rows")?;
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
+    let mut found = BTreeMap::new();
+    for row in rows {
+        // Adapters of a VM share a name: each has a row.
+        let key = (text(row, "image"), text(row, "symbol"));
+        *found.entry(key).or_default() += row["self"].as_u64().unwrap_or(0);
+    }
+    Ok(found)
+}
+
+/// A sample's leaf as perf has it.
+struct Leaf {
+    address: u64,
+    symbol: String,
+}
+
+/// Each sample whose leaf is in the session's file of that name, by `perf script`.
+fn by_perf(session: &Path, file: &str) -> Result<Vec<Leaf>> {
+    let mut perf = Command::new("perf");
+    perf.args(["script", "-G", "-F", "ip,sym,dso", "-i"]);
+    let script = run(perf.arg(session.join("perf.data")))?;
+    Ok(script
+        .lines()
+        .filter(|line| line.contains(file))
+        .filter_map(|line| {
+            // ADDRESS SYMBOL (FILE)
+            let (address, rest) = line.trim().split_once(' ')?;
+            let (symbol, _) = rest.rsplit_once(" (")?;
+            Some(Leaf {
+                address: u64::from_str_radix(address, 16).ok()?,
+                symbol: symbol.trim().to_owned(),
+            })
+        })
+        .collect())
+}
+
+/// The names of the session's symbol files that start so.
+fn symbol_files(session: &Path, prefix: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(session.join("symbols"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(prefix) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The process's perf map, which is removed: ranges and names.
+fn take_perf_map(jit_file: &str) -> Result<Vec<(std::ops::Range<u64>, String)>> {
+    let pid = jit_file.trim_start_matches("jit-").trim_end_matches(".elf");
+    let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+    let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    std::fs::remove_file(&path)?;
+    String::from_utf8_lossy(&text)
+        .lines()
+        .map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let mut number = || -> Result<u64> {
+                let word = words.next().context("a line ends early")?;
+                Ok(u64::from_str_radix(word.trim_start_matches("0x"), 16)?)
+            };
+            let (start, size) = (number()?, number()?);
+            let name = words.next().context("no name")?.trim();
+            Ok((start..start + size, name.to_owned()))
+        })
+        .collect()
+}
+
+/// Every sample in the process's own code has the name that its map has at the address, in perf and in varid.
+fn compare_with_map(session: &Path, at_least: u64) -> Result<()> {
+    let files = symbol_files(session, "jit-")?;
+    let [file] = &files[..] else {
+        anyhow::bail!("one process made code, and there are {files:?}")
+    };
+    let map = take_perf_map(file)?;
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    let leaves = by_perf(session, file)?;
+    for leaf in &leaves {
+        let entry = map
+            .iter()
+            .rev()
+            .find(|(range, _)| range.contains(&leaf.address));
+        let Some((_, name)) = entry else {
+            continue; // code that its producer does not tell of
+        };
+        ensure!(
+            leaf.symbol == *name,
+            "{:#x}: the map says {name:?}, perf {:?}",
+            leaf.address,
+            leaf.symbol
+        );
+        *expected.entry(name.clone()).or_default() += 1;
+    }
+    let named: u64 = expected.values().sum();
+    println!(
+        "jit: {named} samples of {} have the map's names",
+        leaves.len()
+    );
+    ensure!(named >= at_least, "only {named} samples: {expected:?}");
+    let varid: BTreeMap<String, u64> = by_varid(session)?
+        .into_iter()
+        .filter(|((image, symbol), samples)| {
+            image == "[jit]" && *samples > 0 && expected.contains_key(symbol)
+        })
+        .map(|((_, symbol), samples)| (symbol, samples))
+        .collect();
+    ensure!(
+        varid == expected,
+        "by the map {expected:?}\nvarid report {varid:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn code_of_java_has_the_names_that_it_writes_when_it_ends() -> Result<()> {
+    if skip_without_root("jit") || !has("java", "-version") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let session = folder.path().join("session");
+    // Any program that works for a while: the assembler, on the workloads.
+    let smali = "/usr/share/java/smali.jar";
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    let source = source.display().to_string();
+    let mut java = vec![
+        "java",
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:+DumpPerfMapAtExit",
+    ];
+    java.extend([
+        "-Xshare:auto",
+        "-jar",
+        smali,
+        "assemble",
+        "-o",
+        "out.dex",
+        &source,
+    ]);
+    record(&session, folder.path(), &java)?;
+    compare_with_map(&session, 10)
+}
+
+#[test]
+fn code_of_node_has_the_names_of_its_map() -> Result<()> {
+    if skip_without_root("jit") || !has("node", "--version") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let session = folder.path().join("session");
+    let script = format!("{PROGRAMS}/spin.js");
+    let node = ["node", "--perf-basic-prof", &script];
+    record(&session, folder.path(), &node)?;
+    compare_with_map(&session, 50)
+}
+
+#[test]
+fn code_of_node_has_the_names_of_its_jitdump() -> Result<()> {
+    if skip_without_root("jit") || !has("node", "--version") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let session = folder.path().join("session");
+    let script = format!("{PROGRAMS}/spin.js");
+    // Both, so that the map says what is expected; the jitdump comes first where both know.
+    let node = ["node", "--perf-prof", "--perf-basic-prof", &script];
+    record(&session, folder.path(), &node)?;
+    compare_with_map(&session, 50)
+}
+
+#[test]
+fn code_that_is_registered_for_gdb_and_the_vdso_have_names() -> Result<()> {
+    if skip_without_root("jit") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (object, program, session) = (at("hot.o"), at("registrar"), folder.path().join("session"));
+    let cc = |arguments: &[&str]| run(Command::new("cc").current_dir(PROGRAMS).args(arguments));
+    cc(&["-O1", "-c", "hot.c", "-o", &object])?;
+    cc(&["-O1", "-rdynamic", "registrar.c", "-o", &program])?;
+    record(&session, folder.path(), &[&program, &object, "4000"])?;
+
+    let varid = by_varid(&session)?;
+    let of = |image: &str, symbol: &str| {
+        let key = (image.to_owned(), symbol.to_owned());
+        varid.get(&key).copied().unwrap_or(0)
+    };
+    let files = symbol_files(&session, "jit-")?;
+    let [file] = &files[..] else {
+        anyhow::bail!("one process made code, and there are {files:?}")
+    };
+    let perf = by_perf(&session, file)?;
+    let hot = perf.iter().filter(|leaf| leaf.symbol == "jit_leaf").count() as u64;
+    println!("jit: {hot} samples in registered code");
+    ensure!(
+        hot >= 50 && hot == perf.len() as u64,
+        "perf: {hot} of {}",
+        perf.len()
+    );
+    ensure!(of("[jit]", "jit_leaf") == hot, "varid: {varid:?}");
+
+    // The kernel's code in the process: its names come from the session, whatever kernel reads it.
+    let vdso = symbol_files(&session, "vdso-")?;
+    let [vdso] = &vdso[..] else {
+        anyhow::bail!("one vdso was sampled, and there are {vdso:?}")
+    };
+    let readelf = run(Command::new("readelf")
+        .arg("-n")
+        .arg(session.join("symbols").join(vdso)))?;
+    let build_id = vdso.trim_start_matches("vdso-").trim_end_matches(".so");
+    ensure!(readelf.contains(build_id), "{vdso}: {readelf}");
+    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+    for leaf in by_perf(&session, vdso)? {
+        *by_name.entry(leaf.symbol).or_default() += 1;
+    }
+    println!("jit: samples in the vdso: {by_name:?}");
+    let in_varid: u64 = varid
+        .iter()
+        .filter(|((image, _), _)| image == "[vdso]")
+        .map(|(_, samples)| samples)
+        .sum();
+    ensure!(
+        in_varid >= 20 && in_varid == by_name.values().sum::<u64>(),
+        "{varid:?}"
+    );
+    Ok(())
+}
