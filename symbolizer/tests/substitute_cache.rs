@@ -268,8 +268,8 @@ fn a_change_of_what_is_written_changes_the_version() {
         assert_eq!(
             (version, &*sha1(&bed.elf()), &*sha1(&bed.sym())),
             (
-                "1",
-                "bfdc657b7aec83e06bf109db4e097a5be7b9a2d3",
+                "2",
+                "8797f55bfa60ec61865d6ddda3ec8b1d5938bf2e",
                 "651092023ffaf5e155653f5155245a1153febaeb"
             )
         );

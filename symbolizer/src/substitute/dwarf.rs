@@ -3,16 +3,18 @@
 //! Version 4, since perf 6.1 and binutils 2.40 show the wrong file for version 5. One
 //! compile unit per class: with one for all, addr2line reads every line of a big dex
 //! before its first answer. `.debug_aranges`, without which elfutils finds no unit. A line
-//! sequence per method, which ends where its instructions end. File names are relative
-//! and there is no compilation directory: no reader makes up a path that never was. A
-//! method's name is the whole one, and no language is named: gdb takes Java for C++ and shows
+//! sequence per method, which ends where its instructions end. Files lie in
+//! the folder of their package, below a compilation directory of `.`: elfutils prints `(null)`
+//! where none is said, and a longer one twice. A method's name is
+//! the whole one, and no language is named: gdb takes Java for C++ and shows
 //! `of(int)(void)`; of a language it does not know it leaves the names alone.
 
 use gimli::constants::{
-    DW_AT_external, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, DW_AT_stmt_list, DW_CHILDREN_no,
-    DW_CHILDREN_yes, DW_FORM_addr, DW_FORM_data4, DW_FORM_flag_present, DW_FORM_sec_offset,
-    DW_FORM_string, DW_LNE_end_sequence, DW_LNE_set_address, DW_LNS_advance_line,
-    DW_LNS_advance_pc, DW_LNS_set_file, DW_TAG_compile_unit, DW_TAG_subprogram, DwAt, DwForm,
+    DW_AT_comp_dir, DW_AT_external, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, DW_AT_stmt_list,
+    DW_CHILDREN_no, DW_CHILDREN_yes, DW_FORM_addr, DW_FORM_data4, DW_FORM_flag_present,
+    DW_FORM_sec_offset, DW_FORM_string, DW_LNE_end_sequence, DW_LNE_set_address,
+    DW_LNS_advance_line, DW_LNS_advance_pc, DW_LNS_set_file, DW_TAG_compile_unit,
+    DW_TAG_subprogram, DwAt, DwForm,
 };
 
 use super::bytes::Bytes;
@@ -67,6 +69,7 @@ impl Dwarf {
     fn abbreviations(&mut self) {
         const UNIT: &[(DwAt, DwForm)] = &[
             (DW_AT_name, DW_FORM_string),
+            (DW_AT_comp_dir, DW_FORM_string),
             (DW_AT_stmt_list, DW_FORM_sec_offset),
             (DW_AT_low_pc, DW_FORM_addr),
             (DW_AT_high_pc, DW_FORM_data4),
@@ -106,7 +109,12 @@ impl Dwarf {
         info.u32(0);
         info.u8(machine.address_size() as u8);
         info.uleb(1);
-        info.text(unit.files.first().map_or("", String::as_str));
+        let own = unit.files.first().map_or("", String::as_str);
+        match unit.folder.as_str() {
+            "" => info.text(own),
+            folder => info.text(&format!("{folder}/{own}")),
+        }
+        info.text(".");
         info.u32(self.line.offset()?);
         extent(info, machine, first.offset, size);
         for method in methods {
@@ -148,11 +156,16 @@ impl Dwarf {
         line.u8(LINE_RANGE);
         line.u8(OPCODE_BASE);
         line.0.extend(OPERANDS);
+        // Folder 0 is the compilation directory.
+        let folder = u8::from(!unit.folder.is_empty());
+        if folder == 1 {
+            line.text(&unit.folder);
+        }
         line.u8(0);
         for file in &unit.files {
             line.text(file);
-            // Directory, time and size are not known.
-            line.0.extend([0; 3]);
+            // Time and size are not known.
+            line.0.extend([folder, 0, 0]);
         }
         line.u8(0);
         line.end(header)?;

@@ -1,5 +1,8 @@
 //! Which names come out of other tools as they went in?
 
+/// What a class is called whose name is broken.
+pub(super) const NO_CLASS: &str = "??";
+
 /// A name as a line of text and a string table can hold it: control characters become U+FFFD.
 pub(super) fn printable(name: String) -> String {
     replace(name, char::is_control)
@@ -42,15 +45,17 @@ fn replace(name: String, unwanted: impl Fn(char) -> bool) -> String {
     }
 }
 
-/// Where a source file lies in its source tree: in the folder of its class's package, as Java has it
-/// and debuggers look for it. A file that was recorded with a folder stays as it is.
-pub(super) fn source_path(class: &str, file: &str) -> String {
-    match class.rsplit_once('.') {
-        Some((package, _)) if !file.contains('/') => {
-            format!("{}/{file}", package.replace('.', "/"))
-        }
-        _ => file.to_owned(),
-    }
+/// Where the source files of a class's package lie in its source tree, as Java has it and debuggers look for
+/// them; empty for a class without package.
+pub(super) fn source_folder(class: &str) -> String {
+    let (package, _) = class.rsplit_once('.').unwrap_or_default();
+    package.replace('.', "/")
+}
+
+/// The class without its package; never empty.
+pub(super) fn simple_name(class: &str) -> &str {
+    let simple = class.rsplit_once('.').map_or(class, |(_, simple)| simple);
+    if simple.is_empty() { NO_CLASS } else { simple }
 }
 
 #[cfg(test)]
@@ -102,12 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn a_source_file_is_in_the_folder_of_its_package() {
-        assert_eq!(
-            source_path("org.example.Balls$1", "Balls.java"),
-            "org/example/Balls.java"
-        );
-        assert_eq!(source_path("Balls", "Balls.java"), "Balls.java");
-        assert_eq!(source_path("org.example.Balls", "gen/B.java"), "gen/B.java");
+    fn source_files_are_in_the_folder_of_their_package() {
+        assert_eq!(source_folder("org.example.Balls$1"), "org/example");
+        assert_eq!(simple_name("org.example.Balls$1"), "Balls$1");
+        assert_eq!(source_folder("Balls"), "");
+        assert_eq!(simple_name("Balls"), "Balls");
+        assert_eq!(simple_name("a."), NO_CLASS);
     }
 }

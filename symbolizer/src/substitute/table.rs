@@ -16,8 +16,6 @@ use crate::{Error, Result};
 pub(super) const MAX_NAMES: usize = 64 << 20;
 /// Bytes of the smallest step between instructions.
 pub(super) const CODE_UNIT: u64 = 2;
-/// What a class is called whose name is broken.
-const NO_CLASS: &str = "??";
 
 /// A named stretch of a substitute's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +40,8 @@ impl Slot {
 pub(super) struct Unit {
     /// Which of the slots.
     pub(super) methods: Range<usize>,
+    /// The folder of the class's package, where the source files are; empty: none.
+    pub(super) folder: String,
     /// Source files, as [`Row::file`] counts them; the class's own is the first.
     pub(super) files: Vec<String>,
     /// Lines, by ascending address, one for an address.
@@ -208,7 +208,7 @@ impl Builder {
         let class = self
             .budget
             .take(class)?
-            .unwrap_or_else(|| NO_CLASS.to_owned());
+            .unwrap_or_else(|| name::NO_CLASS.to_owned());
         let name = self.budget.take(dex.method_name(method.index))?;
         let first = self.slots.len();
         self.slots.push(Slot {
@@ -217,13 +217,14 @@ impl Builder {
             name: name.map_or_else(|| format!("method@{}", method.index), name::symbol),
         });
         if self.units.is_empty() || self.class != class {
-            self.class = class;
             self.files.clear();
             self.units.push(Unit {
                 methods: first..first,
+                folder: name::source_folder(&class),
                 files: Vec::new(),
                 rows: Vec::new(),
             });
+            self.class = class;
             self.file(dex.source_file(method).transpose())?;
         }
         if let Some(lines) = self.budget.lines(dex, method) {
@@ -281,19 +282,16 @@ impl Builder {
             Some(name) => self.budget.take(name)?.filter(|name| !name.is_empty()),
             None => None,
         };
-        let path = name.map_or_else(
-            || self.class.clone(),
-            |name| name::source_path(&self.class, &name),
-        );
-        if let Some(known) = self.files.get(&path) {
+        let name = name.unwrap_or_else(|| name::simple_name(&self.class).to_owned());
+        if let Some(known) = self.files.get(&name) {
             return Ok(*known);
         }
         let Some(unit) = self.units.last_mut() else {
             return Ok(0);
         };
         let number = u32::try_from(unit.files.len()).unwrap_or(u32::MAX);
-        unit.files.push(path.clone());
-        self.files.insert(path, number);
+        unit.files.push(name.clone());
+        self.files.insert(name, number);
         Ok(number)
     }
 }
