@@ -9,7 +9,7 @@ mod marked;
 mod registers;
 mod remap;
 
-pub use remap::{RemapTable, random_build_id};
+pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::process::{Image, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack, unwind};

@@ -13,6 +13,10 @@ use varid_symbolizer::substitute::{Slot, Substitute};
 /// Where the framework's half of the range starts; the app's and the markers' comes first.
 const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
 
+/// Where in a part's file its addresses start. Nothing has a name at zero: perf asks addr2line for it behind each address, and
+/// waits for an answer that says nothing.
+pub const FILE_OFFSET: u64 = 0x1000;
+
 /// Slots that have been given out in a session, the same for all its processes.
 #[derive(Debug)]
 pub struct RemapTable {
@@ -48,11 +52,12 @@ impl RemapTable {
     pub fn new() -> std::io::Result<Self> {
         let end = REMAP_BASE.saturating_add(REMAP_SIZE);
         let mut app = RemapPart::new(Layer::App, "remap.elf", REMAP_BASE..FRAMEWORK_BASE)?;
-        app.names.extend(Marker::all().map(|marker| Slot {
-            offset: marker.address().wrapping_sub(REMAP_BASE),
+        let markers = Marker::all().map(|marker| Slot {
+            offset: in_file(&app.range, marker.address()),
             size: SLOT_SIZE,
             name: marker.symbol().to_owned(),
-        }));
+        });
+        app.names = markers.collect();
         app.next = FIRST_METHOD;
         let framework =
             RemapPart::new(Layer::Framework, "remap-framework.elf", FRAMEWORK_BASE..end)?;
@@ -94,6 +99,13 @@ impl RemapTable {
     }
 }
 
+/// The offset in a part's file of an address of its range.
+fn in_file(range: &Range<u64>, address: u64) -> u64 {
+    address
+        .wrapping_sub(range.start)
+        .saturating_add(FILE_OFFSET)
+}
+
 impl RemapPart {
     fn new(layer: Layer, file: &'static str, range: Range<u64>) -> std::io::Result<Self> {
         let build_id = random_build_id()?;
@@ -115,7 +127,7 @@ impl RemapPart {
             .checked_add(SLOT_SIZE)
             .filter(|next| *next <= self.range.end)?;
         self.names.push(Slot {
-            offset: address.wrapping_sub(self.range.start),
+            offset: in_file(&self.range, address),
             size: SLOT_SIZE,
             name,
         });
@@ -132,7 +144,7 @@ impl RemapPart {
     /// Writes the part's ELF file into `folder` if there is anything new in it.
     pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
         if self.changed && !self.names.is_empty() {
-            let used = self.next.wrapping_sub(self.range.start);
+            let used = in_file(&self.range, self.next);
             Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?
                 .write(&folder.join(self.file))?;
             self.changed = false;

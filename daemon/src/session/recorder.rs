@@ -1,7 +1,7 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
 use super::kernel::Kernel;
-use crate::attribution::{RemapTable, random_build_id};
+use crate::attribution::{FILE_OFFSET, RemapTable, random_build_id};
 use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
 use std::collections::HashSet;
@@ -206,7 +206,7 @@ impl Recorder {
             tid: sample.tid,
             start: part.range.start,
             len: part.range.end.saturating_sub(part.range.start),
-            pgoff: 0,
+            pgoff: FILE_OFFSET,
             kernel: false,
             path: absolute(&symbols.join(part.file)),
             build_id: part.build_id.to_vec(),
