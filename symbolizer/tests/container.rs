@@ -125,6 +125,9 @@ fn compact_dex_files_come_with_the_data_that_they_share() {
             assert!(entry.bytes.ends_with(&shared));
             assert_eq!(entry.bytes.len() as u64, data + 64 - start);
         }
+        for place in places("x.vdex", bytes.as_slice()).unwrap() {
+            assert_eq!(place.unwrap().own_len, first.len() as u64, "{version}");
+        }
         // Data beyond the section is nobody's.
         let lying = containers::compact(&first, ((data - starts[0]) as usize, 65));
         let bytes = containers::vdex(version, &[&lying, &dexes[1]], &shared);

@@ -1,7 +1,7 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
 use super::RemapTable;
-use crate::process::{Image, Method, Process, Vm};
+use crate::process::{Method, Process, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError, word_at};
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, flags};
@@ -225,9 +225,9 @@ impl<'a> Chain<'a> {
     /// The address that stands for a managed frame; None: the VM's own method.
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
         if !frame.is_quick() && !frame.is_relative() {
-            return match self.process.space.at(frame.pc).map(|mapped| &mapped.image) {
-                Some(Image::Dex(_)) => Ok(Some(frame.pc)),
-                _ => Err(Reason::UnknownMapping),
+            return match self.process.has_dex_at(frame.pc) {
+                true => Ok(Some(frame.pc)),
+                false => Err(Reason::UnknownMapping),
             };
         }
         match self.process.method(frame.method) {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use varid_symbolizer::container;
 
 /// No dex file is larger; a larger one is not read into memory.
 const MAX_FILE: u64 = 1 << 28;
@@ -96,9 +97,16 @@ pub fn is_dex(file: &File, offset: u64) -> bool {
         && magic.ends_with(b"\0")
 }
 
-/// Reads the file from `offset` on; no mapping, because a file that shrinks would kill the reader.
-pub fn read(file: &File, offset: u64) -> io::Result<Vec<u8>> {
-    let len = file.metadata()?.len().saturating_sub(offset);
+/// Whether the file may hold dex files elsewhere than at its start.
+pub fn is_container(file: &File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0).is_ok() && container::is_container(&magic)
+}
+
+/// Reads `len` bytes of the file from `offset` on, or as many as there are; no mapping, because a file that shrinks
+/// would kill the reader.
+pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len().saturating_sub(offset).min(len);
     if len > MAX_FILE {
         return Err(io::Error::other(format!(
             "{len} bytes are more than a profiler reads"

@@ -2,14 +2,17 @@
 
 use super::file::{self, FileKey};
 use super::jit;
+use super::space::Mapped;
 use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_recording::Layer;
+use varid_symbolizer::container::{self, Place};
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
 
@@ -179,6 +182,7 @@ pub enum Image {
 #[derive(Debug, Default)]
 pub struct Images {
     by_file: HashMap<(FileKey, u64), Image>,
+    containers: HashMap<FileKey, Rc<[Place]>>,
 }
 
 /// A mapping as the process's memory map or the kernel's record describes it.
@@ -200,12 +204,54 @@ pub struct MappedFile<'a> {
     pub path: &'a str,
 }
 
+impl MappedFile<'_> {
+    /// The mapping, all of which shows one image.
+    pub(super) fn whole(&self, image: Image) -> Vec<Mapped> {
+        // A dex file's own offsets count from where it starts.
+        let pgoff = match &image {
+            Image::Dex(_) => 0,
+            _ => self.pgoff,
+        };
+        vec![Mapped {
+            start: self.start,
+            end: self.end,
+            pgoff,
+            image,
+            recorded: false,
+        }]
+    }
+
+    /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
+    /// of them is.
+    fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
+        let size = self.end.checked_sub(self.start)?;
+        let mapped = self.pgoff..self.pgoff.checked_add(size)?;
+        let (first, last) = (offset.max(mapped.start), end.min(mapped.end));
+        let address = |at: u64| self.start.checked_add(at.checked_sub(mapped.start)?);
+        (first < last)
+            .then(|| Some((address(first)?..address(last)?, first.checked_sub(offset)?)))
+            .flatten()
+    }
+
+    /// A file of this name may be an oat file, which is an ELF file with dex files in it.
+    fn may_be_oat(&self) -> bool {
+        let path = self.path.trim_end_matches(" (deleted)");
+        [".oat", ".odex", ".dex"]
+            .iter()
+            .any(|suffix| path.ends_with(suffix))
+    }
+}
+
 impl Images {
-    /// What a mapping shows; None: nothing that a sample can land in.
-    pub fn get(&mut self, mapped: &MappedFile<'_>) -> Option<Image> {
+    /// What a mapping shows, part by part; nothing that a sample can land in: none.
+    pub fn get(&mut self, mapped: &MappedFile<'_>) -> Vec<Mapped> {
         let other = || Image::Other(Path::new(mapped.path).into());
+        let if_executable = || match mapped.executable {
+            true => mapped.whole(other()),
+            false => Vec::new(),
+        };
         if mapped.inode == 0 || !mapped.path.starts_with('/') {
-            return mapped.executable.then(other);
+            return if_executable();
         }
         let path = mapped.path.trim_end_matches(" (deleted)");
         let opened = file::open(mapped.pid, mapped.start, mapped.end, path, mapped.inode);
@@ -213,37 +259,192 @@ impl Images {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::debug!(pid = mapped.pid, path, %error, "cannot open a mapped file");
-                return mapped.executable.then(other);
+                return if_executable();
             }
         };
-        let dex = file::is_dex(&file, mapped.pgoff);
-        if !dex && !mapped.executable {
-            return None;
+        let is_elf = file::is_elf(&file);
+        if !mapped.executable && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
+            return self.dexes(mapped, &file, &key, Path::new(path));
         }
-        if !dex && jit::is_own_memory(Path::new(path)) && !file::is_elf(&file) {
-            return Some(other());
+        if file::is_dex(&file, mapped.pgoff) {
+            let dex = self.dex(&file, &key, mapped.pgoff, u64::MAX, Path::new(path));
+            return mapped.whole(dex);
         }
-        // All segments of a library are one image; a dex file is one by where it starts.
-        let key = (key, if dex { mapped.pgoff } else { u64::MAX });
-        if let Some(known) = self.by_file.get(&key) {
-            return Some(known.clone());
+        if !mapped.executable {
+            return Vec::new();
         }
-        let image = if dex {
-            load_dex(&file, mapped.pgoff, Path::new(path)).unwrap_or_else(|reason| {
-                tracing::warn!("{path}: {reason}; its methods stay without names");
-                other()
+        if jit::is_own_memory(Path::new(path)) && !is_elf {
+            return mapped.whole(other());
+        }
+        // All segments of a library are one image.
+        let elf = || Image::Elf(Rc::new(ElfImage::new(file, Path::new(path))));
+        let image = self.by_file.entry((key, u64::MAX)).or_insert_with(elf);
+        mapped.whole(image.clone())
+    }
+
+    /// The dex files of an archive, a .vdex, an oat or an optimized dex file that are in a mapping.
+    fn dexes(
+        &mut self,
+        mapped: &MappedFile<'_>,
+        file: &File,
+        key: &FileKey,
+        path: &Path,
+    ) -> Vec<Mapped> {
+        let places = self
+            .containers
+            .entry(key.clone())
+            .or_insert_with(|| places(file, path))
+            .clone();
+        let mut parts = Vec::new();
+        for place in places.iter() {
+            // Whose an address in shared data is cannot be said.
+            let end = place.offset.saturating_add(place.own_len);
+            let Some((addresses, pgoff)) = mapped.part(place.offset, end) else {
+                continue;
+            };
+            parts.push(Mapped {
+                start: addresses.start,
+                end: addresses.end,
+                pgoff,
+                image: self.dex(file, key, place.offset, place.len, path),
+                recorded: false,
+            });
+        }
+        parts
+    }
+
+    /// The dex file at `offset` of a file; one is read once.
+    fn dex(&mut self, file: &File, key: &FileKey, offset: u64, len: u64, path: &Path) -> Image {
+        let load = || {
+            load_dex(file, offset, len, path).unwrap_or_else(|reason| {
+                tracing::warn!(
+                    "{}, at {offset:#x}: {reason}; its methods stay without names",
+                    path.display()
+                );
+                Image::Other(path.into())
             })
-        } else {
-            Image::Elf(Rc::new(ElfImage::new(file, Path::new(path))))
         };
-        self.by_file.insert(key, image.clone());
-        Some(image)
+        self.by_file
+            .entry((key.clone(), offset))
+            .or_insert_with(load)
+            .clone()
     }
 }
 
-fn load_dex(file: &File, offset: u64, path: &Path) -> Result<Image, String> {
-    let bytes = file::read(file, offset).map_err(|error| error.to_string())?;
+/// Where dex files lie uncompressed in a file that may hold several.
+fn places(file: &File, path: &Path) -> Rc<[Place]> {
+    let name = path.to_string_lossy();
+    let found = container::places(&name, &ReadCache::new(file)).unwrap_or_else(|reason| {
+        // Not every archive has any.
+        tracing::debug!("{reason}");
+        Vec::new()
+    });
+    let usable = |place: Result<Place, varid_symbolizer::Error>| {
+        place
+            .inspect_err(|reason| tracing::warn!("{reason}; its methods stay without names"))
+            .ok()
+            .filter(|place| place.compression.is_none() && !place.is_archive)
+    };
+    found.into_iter().filter_map(usable).collect()
+}
+
+fn load_dex(file: &File, offset: u64, len: u64, path: &Path) -> Result<Image, String> {
+    let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
     DexImage::parse(bytes, path, offset)
         .map(|dex| Image::Dex(Rc::new(dex)))
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::testing::containers;
+    use std::os::unix::fs::MetadataExt;
+
+    const PAGE: u64 = 4096;
+
+    fn dex() -> Vec<u8> {
+        crate::process::testing::dex().dex.bytes().to_vec()
+    }
+
+    /// A file of this process, as if `pages` of it were mapped at 0x7000_0000.
+    fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let mapped = MappedFile {
+            pid: std::process::id(),
+            start: 0x7000_0000,
+            end: 0x7000_0000 + (pages.end - pages.start) * PAGE,
+            pgoff: pages.start * PAGE,
+            inode: path.metadata().unwrap().ino(),
+            executable: false,
+            path: path.to_str().unwrap(),
+        };
+        let part = |part: Mapped| match part.image {
+            Image::Dex(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
+            other => panic!("{other:?}"),
+        };
+        let mut images = Images::default();
+        let found: Vec<_> = images.get(&mapped).into_iter().map(part).collect();
+        let again: Vec<_> = images.get(&mapped).into_iter().map(part).collect();
+        assert_eq!(found, again);
+        found
+    }
+
+    /// Two dex files that begin anywhere in the file: each byte of a mapping belongs to the one that it is a byte of.
+    #[test]
+    fn every_dex_file_of_a_container_is_an_image_of_its_own() {
+        let dex = dex();
+        let mut large = dex.clone();
+        large.resize(3 * PAGE as usize, 0);
+        let size = (large.len() as u32).to_le_bytes();
+        large[0x20..0x24].copy_from_slice(&size);
+        let vdex = containers::vdex("027", &[&large, &dex], &[]);
+        let first = 12 + 48 + 8;
+        let second = first + large.len() as u64;
+        let at = |offset: u64| 0x7000_0000 + offset;
+        let end = at(second + dex.len() as u64);
+        let whole = parts("base.vdex", &vdex, 0..4);
+        let expected = [
+            (at(first), at(second), 0, first),
+            (at(second), end, 0, second),
+        ];
+        assert_eq!(whole, expected);
+        // From the middle of the first on, and what is in front of the second only.
+        let back = |address: u64| address - PAGE;
+        let later = parts("base.vdex", &vdex, 1..4);
+        let expected = [
+            (at(0), back(at(second)), PAGE - first, first),
+            (back(at(second)), back(end), 0, second),
+        ];
+        assert_eq!(later, expected);
+        let front = parts("base.vdex", &vdex, 0..2);
+        assert_eq!(front, [(at(first), at(2 * PAGE), 0, first)]);
+        assert_eq!(parts("base.vdex", &vdex, 8..9), []);
+        let dey = containers::optimized(&dex);
+        let expected = [(at(40), at(40 + dex.len() as u64), 0, 40)];
+        assert_eq!(parts("classes.odex", &dey, 0..1), expected);
+    }
+
+    /// Only files that are called so are looked into: each library of a process would be read otherwise.
+    #[test]
+    fn an_oat_file_is_known_by_its_name() {
+        let dex = dex();
+        let oat = containers::oat("088", &[("base.apk", &dex)]);
+        assert_eq!(parts("base.odex", &oat, 0..3).len(), 1);
+        assert_eq!(parts("libbase.so", &oat, 0..3), []);
+    }
+
+    #[test]
+    fn a_stored_dex_file_is_found_in_its_archive() {
+        let jar = include_bytes!("../../../symbolizer/tests/fixtures/container/small.jar");
+        let at = jar
+            .windows(4)
+            .position(|window| window == b"dex\n")
+            .unwrap() as u64;
+        let len = dex().len() as u64;
+        let expected = [(0x7000_0000 + at, 0x7000_0000 + at + len, 0, at)];
+        assert_eq!(parts("app.jar", jar, 0..2), expected);
+    }
 }

@@ -1,5 +1,6 @@
 //! A profiled process as it is known from outside: its addresses, its VM, its methods.
 
+mod anonymous;
 mod file;
 mod image;
 mod jit;
@@ -19,7 +20,6 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_tunnel::abi::{CODE_BOOT, NAME};
 use varid_tunnel::method::{MethodId, resolve_method};
-use varid_tunnel::reader::Code;
 use varid_tunnel::{Memory, ProcessMemory};
 
 /// What a method pointer of the VM stands for.
@@ -62,6 +62,8 @@ pub struct Process {
     tunnels: Vec<(u64, u64)>,
     /// Dex files that no file shows: where each ends, and when the VM said so.
     memory_dexes: HashMap<u64, (u64, u64)>,
+    /// Where no dex file was, when it was looked for.
+    no_dex: Vec<Range<u64>>,
     methods: HashMap<u64, Method>,
 }
 
@@ -79,6 +81,7 @@ impl Process {
             jit: JitCode::default(),
             tunnels: Vec::new(),
             memory_dexes: HashMap::new(),
+            no_dex: Vec::new(),
             methods: HashMap::new(),
         }
     }
@@ -134,37 +137,28 @@ impl Process {
         if mapped.executable && jit::is_jitdump(mapped.path) {
             self.jit.map_jitdump(mapped);
         }
-        let image = if mapped.path == "[vdso]" {
+        self.no_dex
+            .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
+        let parts = if mapped.path == "[vdso]" {
             self.vdso(mapped)
+                .map_or_else(Vec::new, |vdso| mapped.whole(vdso))
         } else {
             images.get(mapped)
         };
-        let Some(image) = image else {
-            if self.is_part_of_dex(mapped) {
-                return false;
-            }
-            self.space.remove(mapped.start, mapped.end);
+        if parts.is_empty() && self.is_part_of_dex(mapped) {
             return false;
-        };
-        if let Image::Other(path) = &image
-            && is_own_memory(path)
-        {
-            self.jit.expect(self.pid);
         }
-        let may_be_vm = matches!(&image, Image::Elf(elf) if elf.is_vm_library());
-        let (start, end) = (mapped.start, mapped.end);
-        let pgoff = match &image {
-            // A dex file's own offsets count from where it starts.
-            Image::Dex(_) => 0,
-            _ => mapped.pgoff,
-        };
-        self.space.insert(Mapped {
-            start,
-            end,
-            pgoff,
-            image,
-            recorded: false,
-        });
+        self.space.remove(mapped.start, mapped.end);
+        let is_vm = |part: &Mapped| matches!(&part.image, Image::Elf(elf) if elf.is_vm_library());
+        let may_be_vm = parts.iter().any(is_vm);
+        for part in parts {
+            if let Image::Other(path) = &part.image
+                && is_own_memory(path)
+            {
+                self.jit.expect(self.pid);
+            }
+            self.space.insert(part);
+        }
         may_be_vm
     }
 
@@ -334,7 +328,7 @@ impl Process {
                 .at(code.start)
                 .is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_)))
             {
-                self.take_in_memory(code);
+                self.take_in_memory(code.start, code.size, code.time, &code.location);
             }
             if let Some(Mapped {
                 image: Image::Dex(dex),
@@ -343,48 +337,6 @@ impl Process {
                 && code.flags & CODE_BOOT != 0
             {
                 dex.layer.set(varid_recording::Layer::Framework);
-            }
-        }
-    }
-
-    /// A dex file that lies in memory without a file.
-    fn take_in_memory(&mut self, code: &Code) {
-        /// No dex file is larger; a tunnel that says so lies.
-        const MAX_DEX: u64 = 1 << 26;
-        /// No VM has more of them in memory.
-        const MAX_DEXES: usize = 256;
-        let (start, size, location) = (code.start, code.size, &code.location);
-        if self.memory_dexes.len() >= MAX_DEXES {
-            return;
-        }
-        let Some(size) = usize::try_from(size)
-            .ok()
-            .filter(|size| *size as u64 <= MAX_DEX)
-        else {
-            return;
-        };
-        let mut bytes = vec![0; size];
-        if let Err(error) = ProcessMemory::new(self.pid).read(start, &mut bytes) {
-            tracing::warn!(
-                "process {}: cannot read the dex file '{location}' at {start:#x}: {error}",
-                self.pid
-            );
-            return;
-        }
-        match DexImage::parse(bytes, std::path::Path::new(location), 0) {
-            Ok(dex) => {
-                let end = start.saturating_add(size as u64);
-                self.memory_dexes.insert(start, (end, code.time));
-                self.space.insert(Mapped {
-                    start,
-                    end,
-                    pgoff: 0,
-                    image: Image::Dex(Rc::new(dex)),
-                    recorded: false,
-                });
-            }
-            Err(error) => {
-                tracing::warn!("process {}: '{location}' at {start:#x}: {error}", self.pid)
             }
         }
     }
@@ -404,6 +356,7 @@ impl Process {
             jit: self.jit.fork(pid),
             tunnels: self.tunnels.clone(),
             memory_dexes: self.memory_dexes.clone(),
+            no_dex: Vec::new(),
             methods: self.methods.clone(),
         }
     }

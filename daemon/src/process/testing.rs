@@ -4,6 +4,9 @@ use super::{AddressSpace, DexImage, ElfImage, Image, Mapped, Method, Process, Vm
 use std::path::Path;
 use std::rc::Rc;
 
+#[path = "../../../symbolizer/tests/common/containers.rs"]
+pub mod containers;
+
 /// No process has this id: nothing of it can be read.
 const NOBODY: u32 = 0x3fff_fff0;
 

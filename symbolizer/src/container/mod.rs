@@ -41,6 +41,8 @@ pub struct Place {
     pub offset: u64,
     /// Number of its bytes in the file.
     pub len: u64,
+    /// How many of them are no other's: compact dex files share the data behind the last of them.
+    pub own_len: u64,
     /// None: it lies there as it is.
     pub compression: Option<Compression>,
     /// An archive in an archive, by its name: it may hold dex files in turn.
@@ -73,6 +75,7 @@ impl Place {
             name,
             offset,
             len,
+            own_len: len,
             compression: None,
             is_archive: false,
         }

@@ -135,7 +135,16 @@ impl Files {
             match input.dex(offset, self.data_end) {
                 Ok(extent) => {
                     let name = super::classes_dex(index);
-                    places.push(Ok(Place::plain(name, offset, extent.whole)));
+                    // Nobody shares the data of the only one.
+                    let own_len = if self.count == 1 {
+                        extent.whole
+                    } else {
+                        extent.own
+                    };
+                    places.push(Ok(Place {
+                        own_len,
+                        ..Place::plain(name, offset, extent.whole)
+                    }));
                     at = offset.saturating_add(extent.own).saturating_add(3) & !3;
                 }
                 Err(error) => {

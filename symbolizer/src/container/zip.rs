@@ -94,6 +94,7 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 name,
                 offset: range.0,
                 len,
+                own_len: len,
                 compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
                     size,
                     crc32: record.crc32(),
