@@ -47,9 +47,12 @@ test: build ## all tests; ends with how many passed
 lint: deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh
 
-bench: build ## what a sample costs, at three depths, beside perf's
+bench: build ## what a sample costs, and what a name costs, beside perf's and other tools'
 	scripts/bench.py $(RELEASE) $(TARGET)/bench
 	dvm-patch/bench/shadow_call.sh
+	cargo build --locked --release -p varid-recording --example samples
+	cargo build --locked --release -p varid-symbolizer --example open_dex
+	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench
 
 fuzz: deps ## each parser against hostile input for TIME=60 seconds
 	fuzz/run.sh $(TIME)

@@ -137,13 +137,14 @@ fn write(out: &mut dyn Write, address: u64, frames: &[Frame<'_>]) -> io::Result<
 }
 
 fn write_frame(out: &mut dyn Write, frame: &Frame<'_>) -> io::Result<()> {
+    // Line programs cover what lies between functions, too.
+    let function = match &*frame.function {
+        "" => "??",
+        function => function,
+    };
     match &frame.location {
-        Some(location) => writeln!(
-            out,
-            "{} at {}:{}",
-            frame.function, location.file, location.line
-        ),
-        None => writeln!(out, "{}", frame.function),
+        Some(location) => writeln!(out, "{function} at {}:{}", location.file, location.line),
+        None => writeln!(out, "{function}"),
     }
 }
 

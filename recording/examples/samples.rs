@@ -1,0 +1,77 @@
+//! Writes a session with a sample at each address of standard input, for measuring what reads them.
+//!
+//! usage: samples SESSION IMAGE BUILD-ID OFFSET LENGTH < ADDRESSES
+//!
+//! LENGTH bytes of IMAGE from OFFSET on are mapped; an address is an offset in the file, in hexadecimal, one a line.
+
+use std::error::Error;
+use std::io::stdin;
+use varid_recording::{
+    CpuMode, EventDesc, Manifest, Mapping, Rate, Record, Sample, SessionWriter, Source, Target,
+    TargetKind,
+};
+
+/// Where the image is mapped.
+const START: u64 = 0x7f00_0000_0000;
+const PID: u32 = 4242;
+
+fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
+    u64::from_str_radix(text.trim().trim_start_matches("0x"), 16)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [session, image, build_id, offset, length] = &arguments[..] else {
+        return Err("usage: samples SESSION IMAGE BUILD-ID OFFSET LENGTH < ADDRESSES".into());
+    };
+    let (offset, length) = (number(offset)?, number(length)?);
+    let build_id: Result<Vec<u8>, _> = (0..build_id.len() / 2)
+        .map(|at| u8::from_str_radix(&build_id[2 * at..2 * at + 2], 16))
+        .collect();
+    let event = EventDesc {
+        name: "cpu-clock".into(),
+        rate: Rate::Frequency(997),
+        kind: 1,
+        config: 0,
+    };
+    let target = Target {
+        kind: TargetKind::All,
+        value: String::new(),
+    };
+    let manifest = Manifest::new(event, Source::Bpf, target, 0);
+    let mut writer = SessionWriter::create(session, manifest)?;
+    writer.write(&Record::Comm {
+        time: 1,
+        pid: PID,
+        tid: PID,
+        exec: true,
+        name: "samples".into(),
+    })?;
+    writer.write(&Record::Mapping(Mapping {
+        time: 1,
+        pid: PID,
+        tid: PID,
+        start: START,
+        len: length,
+        pgoff: offset,
+        kernel: false,
+        path: image.into(),
+        build_id: build_id?,
+    }))?;
+    for (time, line) in (2..).zip(stdin().lines()) {
+        let address = START + (number(&line?)? - offset);
+        writer.write(&Record::Sample(Sample {
+            time,
+            pid: PID,
+            tid: PID,
+            cpu: 0,
+            period: 1_000_000,
+            original_ip: address,
+            mode: CpuMode::User,
+            kernel: Vec::new(),
+            user: vec![address],
+        }))?;
+    }
+    writer.finish()?;
+    Ok(())
+}
