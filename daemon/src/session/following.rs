@@ -318,7 +318,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         if let Some(tracked) = self.tracked.get_mut(&pid) {
             if exec {
-                let kept = self.recorder.keep_code(&mut tracked.process);
+                let kept = self.recorder.keep_code(&mut tracked.process, true);
                 tracked.process.exec();
                 tracked.awaits_exec = false;
                 tracked.born = Some(Instant::now());

@@ -236,7 +236,7 @@ impl Session {
             self.look_again()?;
         }
         if last || self.flushed.elapsed() >= FLUSH {
-            self.flush()?;
+            self.flush(last)?;
             self.forget_the_dead()?;
             self.flushed = Instant::now();
         }
@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    fn flush(&mut self) -> Result<(), SessionError> {
+    fn flush(&mut self, last: bool) -> Result<(), SessionError> {
         self.update_manifest();
         if let Some(raw) = &mut self.raw {
             raw.flush().map_err(|source| SessionError::Raw {
@@ -260,10 +260,10 @@ impl Session {
             })?;
         }
         self.read_own_code();
-        let kept = self
-            .tracked
-            .values_mut()
-            .try_for_each(|tracked| self.recorder.keep_code(&mut tracked.process));
+        let kept = self.tracked.values_mut().try_for_each(|tracked| {
+            let last = last || tracked.departed.is_some();
+            self.recorder.keep_code(&mut tracked.process, last)
+        });
         let flushed = kept.and(self.recorder.flush());
         if flushed.is_ok() && std::mem::take(&mut self.full) {
             tracing::info!("the recording can be written again");

@@ -7,6 +7,7 @@ use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, i
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Instant;
 use thiserror::Error;
 use varid_recording::{
     Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, Record, Sample, SessionWriter,
@@ -323,9 +324,11 @@ impl Recorder {
         Ok(file)
     }
 
-    /// Writes down what is new about the code that a process has made.
-    pub fn keep_code(&mut self, process: &mut Process) -> Result<(), RecorderError> {
-        let Some((file, (slots, length))) = process.jit.file.clone().zip(process.jit.changes())
+    /// Writes down what is new about the code that a process has made, at the `last` whatever
+    /// that costs.
+    pub fn keep_code(&mut self, process: &mut Process, last: bool) -> Result<(), RecorderError> {
+        let started = Instant::now();
+        let Some((file, (slots, length))) = process.jit.file.clone().zip(process.jit.changes(last))
         else {
             return Ok(());
         };
@@ -340,7 +343,7 @@ impl Recorder {
         }
         let path = self.writer.symbols().join(&file.name);
         Substitute::remap(slots, length, &file.build_id)?.write(&path)?;
-        process.jit.written();
+        process.jit.written(started.elapsed());
         Ok(())
     }
 

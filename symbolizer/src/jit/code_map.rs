@@ -73,6 +73,8 @@ pub struct CodeMap {
     codes: Vec<Code>,
     /// Size class (its longest size is 2^class - 1), first address, index in `codes`.
     by_start: BTreeSet<(u32, u64, usize)>,
+    /// Size classes that there are: the bit below their number.
+    classes: u64,
 }
 
 impl CodeMap {
@@ -81,6 +83,7 @@ impl CodeMap {
         let Some(class) = class_of(&code.range).filter(|_| self.codes.len() < MAX_CODES) else {
             return false;
         };
+        self.classes |= 1 << class.saturating_sub(1);
         self.by_start
             .insert((class, code.range.start, self.codes.len()));
         self.codes.push(code);
@@ -184,10 +187,10 @@ impl CodeMap {
 
     /// Those that share an address with `range`, at whatever time; none: too many to look at.
     fn overlapping(&self, range: &Range<u64>) -> Option<Vec<usize>> {
-        let classes = self.by_start.last().map_or(0, |(class, ..)| *class);
         let mut found = Vec::new();
         let mut looked = 0usize;
-        for class in 1..=classes {
+        let there = |class: &u32| (self.classes >> class.saturating_sub(1)) & 1 != 0;
+        for class in (1..=u64::BITS).filter(there) {
             let longest = u64::MAX >> 64u32.saturating_sub(class).min(63);
             let first = range.start.saturating_sub(longest);
             for (.., index) in self

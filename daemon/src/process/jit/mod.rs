@@ -12,12 +12,14 @@ mod memory;
 use super::file;
 use super::image::MappedFile;
 use super::space::AddressSpace;
+use crate::clock;
 use files::Files;
 use memory::Descriptors;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use varid_symbolizer::jit::{Code, CodeMap};
 use varid_symbolizer::substitute::Slot;
 
@@ -25,6 +27,8 @@ use varid_symbolizer::substitute::Slot;
 const FIRST_AREA: u64 = 0x1000;
 /// Bytes that all areas of a process may take.
 const MAX_AREAS: u64 = 1 << 40;
+/// After the file has been written it rests for so many times as long as that took.
+const REST: u32 = 50;
 /// Sampled addresses that are kept to be named.
 const MAX_SAMPLED: usize = 1 << 20;
 
@@ -39,6 +43,8 @@ pub struct JitCode {
     sampled: BTreeMap<u64, Sampled>,
     /// There is something that the file of symbols does not say yet.
     changed: bool,
+    /// It is not written again before.
+    rests_until: Option<Instant>,
     /// The file's name among the session's symbols, once there is one.
     pub file: Option<JitFile>,
 }
@@ -203,14 +209,16 @@ impl JitCode {
     }
 
     /// The symbols of all that was sampled, and the file's length, if the file does not say
-    /// them yet.
-    pub fn changes(&self) -> Option<(Vec<Slot>, u64)> {
-        self.changed.then(|| (self.slots(), self.end))
+    /// them yet. Unless these are the `last`, not so often that it takes much time.
+    pub fn changes(&self, last: bool) -> Option<(Vec<Slot>, u64)> {
+        let rests = self.rests_until.is_some_and(|until| Instant::now() < until);
+        (self.changed && (last || !rests)).then(|| (self.slots(), self.end))
     }
 
-    /// The file says everything now.
-    pub fn written(&mut self) {
+    /// The file says everything now; to say so took so long.
+    pub fn written(&mut self, took: Duration) {
         self.changed = false;
+        self.rests_until = Some(clock::after(took.saturating_mul(REST)));
     }
 
     fn slots(&self) -> Vec<Slot> {

@@ -18,7 +18,7 @@ fn with_map(folder: &Path, lines: &str) -> JitCode {
 }
 
 fn names(jit: &JitCode) -> Vec<(u64, u64, String)> {
-    let (slots, _) = jit.changes().expect("nothing has changed");
+    let (slots, _) = jit.changes(true).expect("nothing has changed");
     let shown = |slot: Slot| (slot.offset, slot.size, slot.name);
     slots.into_iter().map(shown).collect()
 }
@@ -69,8 +69,13 @@ fn code_that_takes_anothers_place_has_a_name_of_its_own() {
         names(&jit),
         expected.map(|(at, size, name)| (at, size, name.to_owned()))
     );
-    jit.written();
-    assert!(jit.changes().is_none());
+    jit.written(Duration::ZERO);
+    assert!(jit.changes(true).is_none(), "nothing is new");
+    jit.sampled(0x1051, 25);
+    assert!(jit.changes(false).is_some());
+    jit.written(Duration::from_secs(3600));
+    jit.sampled(0x1052, 25);
+    assert!(jit.changes(false).is_none() && jit.changes(true).is_some());
 }
 
 #[test]
