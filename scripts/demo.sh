@@ -47,7 +47,7 @@ head -n 60 "$out/report.txt"
 title "varid report --by line: the lines of its source"
 echo "\$ varid report -i $session --by line"
 "$release/varid" report -i "$session" --by line >"$out/lines.txt"
-awk '/source line/ { table = 1 } table && rows++ < 16 { print substr($0, 1, 120) }' "$out/lines.txt"
+awk '/source line/ { table = 1 } table && rows++ < 16 { print substr($0, 1, 140) }' "$out/lines.txt"
 
 title "perf report of the same recording: plain perf shows the same methods"
 echo "\$ perf report -i $session/perf.data --sort dso,symbol"

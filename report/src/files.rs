@@ -17,6 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Files {
     symfs: Option<PathBuf>,
+    symbols: Vec<PathBuf>,
     /// Whether this is the machine of the recording, as far as the manifest tells.
     recorded_here: bool,
     debug: DebugFiles,
@@ -56,6 +57,7 @@ impl Files {
         }
         Ok(Self {
             symfs: names.symfs.clone(),
+            symbols: names.symbols.clone(),
             recorded_here: (&host.kernel, &host.arch) == (&here.kernel, &here.arch),
             debug: names.symbols.iter().fold(debug, DebugFiles::with_folder),
         })
@@ -85,8 +87,18 @@ impl Files {
             path: recorded.to_owned(),
             trusted: self.recorded_here && self.symfs.is_none(),
         };
+        // The likeliest copy that is no debug information alone: the build-id does not tell.
+        let name = recorded.file_name().unwrap_or_default();
+        let by_name = self
+            .symbols
+            .iter()
+            .flat_map(|folder| [below(folder, recorded), folder.join(name)])
+            .map(|path| Candidate {
+                path,
+                trusted: false,
+            });
         let mut problem = String::new();
-        for candidate in symfs.into_iter().chain([same_path]) {
+        for candidate in symfs.into_iter().chain([same_path]).chain(by_name) {
             match self.verified(&candidate, recorded, build_id) {
                 Ok(source) => return Ok(better(source, copy)),
                 // A file that is there and is another one says more than one that is not there.

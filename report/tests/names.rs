@@ -375,6 +375,10 @@ fn a_library_that_is_gone_is_named_and_found_again_in_each_place() {
     let whole = native.profile(names);
     assert_eq!(lines(&whole), expected);
     assert_eq!(missing(&whole, &native.recorded), None);
+    // Both in that folder.
+    fs::rename(&inside, dir.join("symbols/libnative.so")).unwrap();
+    let whole = native.profile(all(&dir.join("symbols")));
+    assert_eq!(lines(&whole), expected);
 }
 
 #[test]
