@@ -1,6 +1,8 @@
 //! A recording with every kind of frame, made by the writer.
 #![allow(dead_code, missing_docs)]
 
+pub mod native;
+
 use std::{fs, path::Path};
 
 use varid_recording::{

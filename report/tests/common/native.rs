@@ -1,0 +1,213 @@
+//! A session with samples in a library whose source is known, and what addr2line says of them.
+#![allow(dead_code, missing_docs)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use varid_recording::{Mapping, Record};
+use varid_report::{By, Format, Names, Options, Profile, Table, View};
+
+use super::{Fixture, RUN};
+
+/// Where the library of these tests is mapped.
+pub const NATIVE: u64 = 0x7500_0000_0000;
+
+/// Functions that are inlined into others, one that calls, one that recurs.
+pub const SOURCE: &str = "\
+static volatile int sink;
+static inline __attribute__((always_inline)) void store(int n) {
+    sink = n;
+}
+static inline __attribute__((always_inline)) int twice(int n) {
+    store(n);
+    return n * 2;
+}
+__attribute__((noinline)) int leaf(int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += twice(i);
+    return sum;
+}
+static __attribute__((noinline)) int hidden(int n) {
+    sink = n;
+    return n ? hidden(n - 1) + leaf(n) : 0;
+}
+int entry(int n) {
+    return hidden(twice(n));
+}
+";
+
+/// Runs a tool; these tests need a C compiler and binutils.
+pub fn run(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A session with a sample at each byte of the library's functions; the library is elsewhere.
+pub struct Native {
+    pub fixture: Fixture,
+    /// The library, with debug information.
+    pub library: PathBuf,
+    /// Where the recording says that it was.
+    pub recorded: PathBuf,
+    pub addresses: Vec<u64>,
+}
+
+impl Native {
+    pub fn new(with_build_id: bool) -> Self {
+        let mut fixture = Fixture::new();
+        let dir = fixture.dir.path().to_owned();
+        let (source, library) = (dir.join("native.c"), dir.join("built.so"));
+        fs::write(&source, SOURCE).unwrap();
+        run(Command::new("cc")
+            .args(["-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=sha1", "-o"])
+            .args([&library, &source]));
+        let recorded = dir.join("gone/libnative.so");
+        let build_id = run(Command::new("readelf").arg("-n").arg(&library))
+            .lines()
+            .find_map(|line| Some(line.split_once("Build ID: ")?.1.trim().to_owned()))
+            .unwrap();
+        let build_id: Vec<u8> = (0..build_id.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&build_id[at..at + 2], 16).unwrap())
+            .collect();
+        let time = fixture.tick();
+        fixture.write(&Record::Mapping(Mapping {
+            time,
+            pid: 100,
+            tid: 100,
+            start: NATIVE,
+            len: 0x10_0000,
+            pgoff: 0,
+            kernel: false,
+            path: recorded.clone(),
+            build_id: if with_build_id { build_id } else { Vec::new() },
+        }));
+        // Text is mapped where it lies in the file: so are addresses and offsets here.
+        let addresses: Vec<u64> = run(Command::new("nm").arg("-S").arg(&library))
+            .lines()
+            .filter_map(|line| {
+                let words: Vec<_> = line.split_whitespace().collect();
+                let [start, size, _, "leaf" | "hidden" | "entry"] = words[..] else {
+                    return None;
+                };
+                let hex = |word| u64::from_str_radix(word, 16).unwrap();
+                Some(hex(start)..hex(start) + hex(size))
+            })
+            .flatten()
+            .collect();
+        assert!(addresses.len() > 60);
+        for address in &addresses {
+            fixture.samples(1, (100, 100), &[NATIVE + address, RUN + 1]);
+        }
+        fixture.writer.finish().unwrap();
+        Self {
+            fixture,
+            library,
+            recorded,
+            addresses,
+        }
+    }
+
+    pub fn profile(&self, names: Names) -> Profile {
+        self.fixture.profile(&options(names))
+    }
+}
+
+pub fn options(names: Names) -> Options {
+    Options {
+        names,
+        ..Options::default()
+    }
+}
+
+pub fn by(by: By) -> View {
+    View {
+        table: Table::By(by),
+        ..View::default()
+    }
+}
+
+pub fn json(profile: &Profile, view: &View) -> serde_json::Value {
+    let mut out = Vec::new();
+    varid_report::render(profile, view, Format::Json, &mut out).unwrap();
+    serde_json::from_slice(&out).unwrap()
+}
+
+/// Symbol, whether it is inlined, file and line: self and total.
+pub type Lines = BTreeMap<(String, bool, String, u64), (u64, u64)>;
+
+/// The rows of the library.
+pub fn lines(profile: &Profile) -> Lines {
+    lines_of(profile, "libnative.so")
+}
+
+/// The rows of an image.
+pub fn lines_of(profile: &Profile, image: &str) -> Lines {
+    let report = json(profile, &by(By::Line));
+    let rows = report["rows"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    rows.filter(|row| row["image"] == image)
+        .map(|row| {
+            let key = (
+                text(&row["symbol"]),
+                row["inlined"] == true,
+                text(&row["file"]),
+                row["line"].as_u64().unwrap_or(0),
+            );
+            let share = (
+                row["self"].as_u64().unwrap(),
+                row["total"].as_u64().unwrap(),
+            );
+            (key, share)
+        })
+        .collect()
+}
+
+/// What addr2line says of the same addresses.
+pub fn lines_by_addr2line(library: &Path, addresses: &[u64]) -> Lines {
+    let mut found = Lines::new();
+    for address in addresses {
+        let printed = run(Command::new("addr2line")
+            .args(["-fie"])
+            .arg(library)
+            .arg(format!("{address:#x}")));
+        let printed: Vec<_> = printed.lines().collect();
+        let frames = printed.len() / 2;
+        for (depth, frame) in printed.chunks(2).enumerate() {
+            let (file, line) = frame[1].split_once(':').unwrap();
+            // 12 (discriminator 3)
+            let line = line.split(' ').next().unwrap().parse().unwrap();
+            let key = (
+                frame[0].to_owned(),
+                depth + 1 < frames,
+                file.to_owned(),
+                line,
+            );
+            let share = found.entry(key).or_default();
+            share.0 += u64::from(depth == 0);
+            share.1 += 1;
+        }
+    }
+    found
+}
+
+pub fn all(symbols: &Path) -> Names {
+    Names {
+        symbols: vec![symbols.to_owned()],
+        inlined: true,
+        lines: true,
+        ..Names::default()
+    }
+}
