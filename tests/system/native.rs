@@ -306,7 +306,13 @@ impl Judge<'_> {
     /// Why the outermost names differ.
     fn outermost(&self, address: u64, ours: &str, theirs: &str) -> Option<Difference> {
         let holding = self.symbols.holding(address, self.names);
-        let named = |name: &str| holding.iter().any(|names| names.contains(name));
+        // Rust's names are compared as they are decoded.
+        let has = |names: &BTreeSet<String>, wanted: &str| {
+            names
+                .iter()
+                .any(|name| name == wanted || decoded(name) == decoded(wanted))
+        };
+        let named = |name: &str| holding.iter().any(|names| has(names, name));
         if let Some((_, start)) = ours.rsplit_once("+0x") {
             let start = hex(start).ok()?;
             if self.symbols.function(address) != Some(start) || !holding.is_empty() {
@@ -321,7 +327,7 @@ impl Judge<'_> {
         }
         if holding
             .iter()
-            .any(|names| names.contains(ours) && names.contains(theirs))
+            .any(|names| has(names, ours) && has(names, theirs))
         {
             return Some(Difference::Alias);
         }

@@ -31,40 +31,39 @@ impl Functions {
     }
 }
 
-/// The bounds that a file or one that belongs to it has, from `.eh_frame`, or else
+/// The bounds that a file and those that belong to it have, from `.eh_frame` and
 /// `.debug_frame`, or else `.ARM.exidx`.
 ///
 /// A broken entry is left out, a broken section ends the list: what was read stands.
 pub(super) fn of(images: &[&Image<'_>]) -> Functions {
-    let tables: [(&str, fn(&Image<'_>, &Section, &[u8]) -> Vec<(u64, u64)>); 3] = [
-        (".eh_frame", eh_frame),
-        (".debug_frame", debug_frame),
-        (".ARM.exidx", exidx),
-    ];
-    for (name, read) in tables {
-        for image in images {
-            let Some(section) = image.section(name) else {
-                continue;
-            };
-            let mut bounds = image
-                .bytes(section)
-                .map(|bytes| read(image, section, &bytes))
-                .unwrap_or_default();
-            // A linker that dropped a function leaves its entry at zero.
-            bounds.retain(|&(start, end)| start != 0 && start < end);
-            if !bounds.is_empty() {
-                bounds.sort_unstable();
-                return Functions {
-                    bounds,
-                    exact: name != ".ARM.exidx",
-                };
-            }
-        }
+    let mut bounds = read(images, ".eh_frame", eh_frame);
+    bounds.extend(read(images, ".debug_frame", debug_frame));
+    let exact = !bounds.is_empty();
+    if !exact {
+        bounds = read(images, ".ARM.exidx", exidx);
     }
-    Functions {
-        bounds: Vec::new(),
-        exact: true,
-    }
+    bounds.sort_unstable();
+    bounds.dedup();
+    Functions { bounds, exact }
+}
+
+/// The bounds in the first section of that name that has some.
+fn read(
+    images: &[&Image<'_>],
+    name: &str,
+    read: fn(&Image<'_>, &Section, &[u8]) -> Vec<(u64, u64)>,
+) -> Vec<(u64, u64)> {
+    let found = images.iter().filter_map(|image| {
+        let section = image.section(name)?;
+        let mut bounds = read(image, section, &image.bytes(section).ok()?);
+        // A linker that dropped a function leaves its entry at zero.
+        bounds.retain(|&(start, end)| start != 0 && start < end);
+        Some(bounds)
+    });
+    found
+        .into_iter()
+        .find(|bounds| !bounds.is_empty())
+        .unwrap_or_default()
 }
 
 fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {

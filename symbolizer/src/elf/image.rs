@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// The most that is read of a file, and made of its compressed sections, in bytes: a sparse
 /// file can claim sections of any size.
-const MAX_READ: u64 = 4 << 30;
+const MAX_READ: u64 = 2 << 30;
 
 /// The longest name of a section that is looked at, in bytes.
 const MAX_SECTION_NAME: usize = 64;

@@ -7,7 +7,7 @@ use super::image::{Image, Segment, c_string};
 use super::minidebug;
 use super::ranges::Ranges;
 use super::symbols::{ElfSymbols, Named};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The longest symbol name that is shown, in bytes.
 const MAX_SYMBOL: usize = 65_536;
@@ -112,12 +112,20 @@ impl Symbols {
         let order = image.order();
         // Bit 0 of an ARM function's address says Thumb.
         let thumb = u64::from(image.machine == elf::EM_ARM);
-        let table = image.bytes(section)?;
+        let in_symbols = |error| match error {
+            Error::Elf { file, problem, .. } => Error::Elf {
+                file,
+                part: "symbols",
+                problem,
+            },
+            other => other,
+        };
+        let table = image.bytes(section).map_err(in_symbols)?;
         let names = image
             .sections
             .get(section.link as usize)
             .ok_or_else(|| image.wrong("symbols", "have no string table"))?;
-        let names = image.bytes(names)?;
+        let names = image.bytes(names).map_err(in_symbols)?;
         let Ok(table_index) = u8::try_from(self.strings.len()) else {
             return Ok(());
         };
