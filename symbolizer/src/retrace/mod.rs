@@ -162,7 +162,8 @@ impl Mapping {
     /// The frames that one frame stands for, innermost first; none: the class is not in the file, or it may be
     /// several methods.
     ///
-    /// `class`, `method`: as they are called now, in Java notation. `line`: as the dex file's debug information says.
+    /// `class`, `method`: as they are called now, in Java notation. `line`: as the dex file's debug information says;
+    /// where it has none, the dex pc in code units from the method's first instruction, which R8 counts lines by then.
     /// `params`: the method's parameter types now, separated by commas, where it is known.
     ///
     /// A class whose source file the mapping does not name is said to be in one of its outermost class's name.
