@@ -224,7 +224,7 @@ fn functions_are_told_apart_without_an_eh_frame() {
             let symbol = symbols.lookup(address).unwrap();
             let found = unnamed.lookup(address).unwrap();
             assert_eq!(found.origin, Origin::Unnamed);
-            assert!(found.start <= symbol.start && found.start % 2 == 0);
+            assert!(found.start <= symbol.start && found.start.is_multiple_of(2));
             starts.push(found.start);
             // ARM's table has one entry for neighbours that unwind alike.
             assert!(whole == "thumb" || found.start == symbol.start);

@@ -9,11 +9,14 @@ use super::image::{Image, Section};
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 
+/// Start and end of each function.
+type Bounds = Vec<(u64, u64)>;
+
 /// Where functions are.
 #[derive(Debug)]
 pub(super) struct Functions {
-    /// Start, end; sorted by start.
-    bounds: Vec<(u64, u64)>,
+    /// Sorted by start.
+    bounds: Bounds,
     /// Whether each is one function: not so in ARM's table, whose neighbours with equal
     /// unwind instructions linkers make one.
     exact: bool,
@@ -51,22 +54,19 @@ pub(super) fn of(images: &[&Image<'_>]) -> Functions {
 fn read(
     images: &[&Image<'_>],
     name: &str,
-    read: fn(&Image<'_>, &Section, &[u8]) -> Vec<(u64, u64)>,
-) -> Vec<(u64, u64)> {
-    let found = images.iter().filter_map(|image| {
+    read: impl Fn(&Image<'_>, &Section, &[u8]) -> Bounds,
+) -> Bounds {
+    let of = |image: &&Image<'_>| {
         let section = image.section(name)?;
         let mut bounds = read(image, section, &image.bytes(section).ok()?);
         // A linker that dropped a function leaves its entry at zero.
         bounds.retain(|&(start, end)| start != 0 && start < end);
-        Some(bounds)
-    });
-    found
-        .into_iter()
-        .find(|bounds| !bounds.is_empty())
-        .unwrap_or_default()
+        Some(bounds).filter(|bounds| !bounds.is_empty())
+    };
+    images.iter().find_map(of).unwrap_or_default()
 }
 
-fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {
+fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Bounds {
     let mut frames = EhFrame::from(Slice::new(bytes, image.order().endian()));
     frames.set_address_size(image.order().address_size());
     let text = image.section(".text").map_or(0, |text| text.address);
@@ -76,13 +76,13 @@ fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Vec<(u64, u64
     entries(&frames, &bases)
 }
 
-fn debug_frame(image: &Image<'_>, _: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {
+fn debug_frame(image: &Image<'_>, _: &Section, bytes: &[u8]) -> Bounds {
     let mut frames = DebugFrame::from(Slice::new(bytes, image.order().endian()));
     frames.set_address_size(image.order().address_size());
     entries(&frames, &BaseAddresses::default())
 }
 
-fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -> Vec<(u64, u64)> {
+fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -> Bounds {
     let mut found = Vec::new();
     let mut entries = frames.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
@@ -98,7 +98,7 @@ fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -
 
 /// ARM's index has where each function starts, as a distance from the entry itself; it ends
 /// where the next one starts, the last one with its section.
-fn exidx(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Vec<(u64, u64)> {
+fn exidx(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Bounds {
     let starts: Vec<u64> = bytes
         .chunks_exact(8)
         .zip((section.address..).step_by(8))

@@ -87,7 +87,6 @@ impl<'a, 'd> Namer<'a, 'd> {
             Some(_) => None,
             None => called
                 .origin
-                .clone()
                 .and_then(|origin| self.place((false, self.start()), origin)),
         };
         // Copies of a function share its name.

@@ -136,7 +136,7 @@ impl Tree {
                 self.ranges.push((start, end, function));
             }
         };
-        if let Some(list) = has.ranges.clone() {
+        if let Some(list) = has.ranges {
             let Ok(Some(mut list)) = dwarf.attr_ranges(unit, list) else {
                 return Some(());
             };
@@ -144,7 +144,7 @@ impl Tree {
                 budget.take(1)?;
                 add(range.begin, range.end);
             }
-        } else if let (Some(low), Some(high)) = (has.low.clone(), has.high.clone())
+        } else if let (Some(low), Some(high)) = (has.low, has.high)
             && let Ok(Some(start)) = dwarf.attr_address(unit, low)
         {
             match high.udata_value() {
