@@ -45,10 +45,10 @@ def lines(path, fields, *options):
             raise SystemExit(f"{' '.join(command)}: {errors}")
 
 
-def attributed(path):
+def attributed(path, *options):
     """Samples of perf.data as (thread, time), sample; in the file's order."""
     key = sample = None
-    for line in lines(path, "tid,time,addr,ip,sym,dso"):
+    for line in lines(path, "tid,time,addr,ip,sym,dso", *options):
         if head := HEAD.match(line):
             if sample:
                 yield key, sample

@@ -3,11 +3,13 @@
 //! An oracle (`oracle/`, Python) uses no crate of varid and takes nothing that varid computed for true.
 
 mod app;
+mod libart;
 mod oracle;
 mod session;
 mod testbed;
 
 pub use app::App;
+pub use libart::{Libart, Says};
 pub use oracle::{judge, oracle};
 pub use session::{Recording, attach, attach_to, is_alive, record};
 pub use testbed::{Testbed, skip_without_root, testbed};

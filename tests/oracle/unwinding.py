@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Does varid unwind every stack as perf does, from the same registers and the same copy of it? And where not, who is right and why?
+
+usage: unwinding.py SESSION MAPS
+
+SESSION was recorded with --keep-raw and --stack full, of a process whose VM is not known at all: its callchains are the native
+frames that varid found. raw.data has the kernel's copies of the same stacks, which perf unwinds here.
+
+A chain is right if the bytes before each return address are a call, and it ends where its thread began. If both are, one is
+the beginning of the other, and the whole one is right. Prints counts as JSON, and on standard error an example of every place
+where the two part; exit status 1 if perf is right anywhere and varid is not, or if a difference has none of the known causes.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import perf_script
+import stack_copies
+
+KERNEL = 1 << 63
+DEEP = ("--max-stack", "4096")
+# Where the main thread begins, and all others.
+MAIN, OTHERS = ("_start", "_dl_start_user"), ("clone3", "__clone3", "__clone")
+# Bytes of an indirect call, `ff /2` and its operand, behind a prefix or none.
+INDIRECT = (2, 3, 4, 6, 7)
+RET = 0xC3
+FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
+SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
+
+
+class File:
+    """A file that frames are in."""
+
+    def __init__(self, path):
+        self.path = path
+        self.content = Path(path).read_bytes() if Path(path).is_file() else None
+        self.functions = self.segments = None
+
+    def output(self, option):
+        """What readelf says; that it cannot follow a debug link makes it fail, and does not matter."""
+        return subprocess.run(["readelf", option, self.path], capture_output=True, text=True, check=False).stdout
+
+    def has_unwind_information(self, offset):
+        """Whether an FDE has the byte at an offset."""
+        if self.functions is None:
+            self.functions = [(int(start, 16), int(end, 16)) for start, end in FDE.findall(self.output("-wF"))]
+            found = map(SEGMENT.match, self.output("-lW").splitlines())
+            self.segments = [tuple(int(each[i], 16) for i in (1, 2, 3)) for each in found if each]
+        address = next((at + offset - start for start, at, size in self.segments if start <= offset < start + size), None)
+        return any(start <= address < end for start, end in self.functions)
+
+    def is_call(self, offset):
+        """Whether a call's last byte is at an offset."""
+        before = self.content[: offset + 1][-7:]
+        return before[-5] == 0xE8 or any(is_indirect_call(before[-length:]) for length in INDIRECT)
+
+
+def is_indirect_call(instruction):
+    """Whether these bytes are one."""
+    if instruction[0] & 0xF0 == 0x40:  # REX
+        instruction = instruction[1:]
+    return len(instruction) > 1 and instruction[0] == 0xFF and instruction[1] >> 3 & 7 == 2
+
+
+def own(sample):
+    """varid's user frames as perf gives them: callers one byte back, without what only stands for frames."""
+    user = [frame for frame in sample.chain if frame.offset < KERNEL and not frame.file.endswith("/remap.elf")]
+    return [
+        perf_script.Frame(frame.offset - (depth > 0), frame.symbol, frame.file) for depth, frame in enumerate(user)
+    ]
+
+
+def reasons(sample):
+    """Why varid says that frames are missing."""
+    return {frame.symbol for frame in sample.chain if frame.file.endswith("/remap.elf")}
+
+
+def parting(varid, perf):
+    """How many frames are the same."""
+    same = 0
+    for one, other in zip(varid, perf):
+        if (one.file, one.offset) != (other.file, other.offset):
+            break
+        same += 1
+    return same
+
+
+class Comparison:
+    """What was found."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.files = {}
+        self.counts = Counter()
+        self.examples = {}
+
+    def file(self, frame):
+        """The file that a frame is in."""
+        return self.files.setdefault(frame.file, File(frame.file))
+
+    def is_right(self, thread, frames):
+        """Whether a chain can be this thread's: by what its code does."""
+        beginning = MAIN if thread == self.pid else OTHERS
+        known = [self.file(frame) for frame in frames]
+        if not frames or frames[-1].symbol not in beginning or any(file.content is None for file in known[1:]):
+            return False
+        return all(file.is_call(frame.offset) for file, frame in list(zip(known, frames))[1:])
+
+    def verdict(self, thread, varid, perf, same):
+        """Who is right where the two differ."""
+        right = [self.is_right(thread, frames) for frames in (varid, perf)]
+        if all(right) and same == min(len(varid), len(perf)):
+            right = [len(frames) > same for frames in (varid, perf)]
+        return ("neither right", "perf right", "varid right", "both right")[2 * right[0] + right[1]]
+
+    def cause(self, sample, leaf):
+        """What is known to make perf, or both, go wrong."""
+        said, file = reasons(sample), leaf and self.file(leaf)
+        if "[truncated]" in said:
+            return "the copy does not hold the frame"
+        if not leaf or file.content is None:
+            return "unexplained"
+        if not file.has_unwind_information(leaf.offset):
+            return "the leaf has no unwind information"
+        if file.content[leaf.offset] == RET:
+            return "registers are below the stack pointer"  # which varid copies 128 bytes of, and perf none
+        if said & {"[stack-unreadable]", "[no-unwind-info]"}:
+            return "the unwind information is wrong"  # ART's, in the last instructions of its invoke stubs
+        return "unexplained"
+
+    def sample(self, key, sample, perf):
+        """Compares one sample's stacks."""
+        varid = own(sample)
+        self.counts["samples"] += 1
+        self.counts["frames"] += len(varid)
+        same = parting(varid, perf)
+        if same == len(varid) == len(perf):
+            self.counts["equal"] += 1
+            self.counts["equal and right"] += self.is_right(key[0], varid)
+            return
+        what = f"{self.verdict(key[0], varid, perf, same)}: {self.cause(sample, varid[0] if varid else None)}"
+        self.counts[what] += 1
+        self.examples.setdefault(what, (key, varid, perf, same))
+
+    def tell(self):
+        """An example of each kind of difference."""
+        for what, (key, varid, perf, same) in self.examples.items():
+            print(f"{what}: thread {key[0]} at {key[1]}, frame {same} of {len(varid)} and {len(perf)}", file=sys.stderr)
+            for name, frames in (("varid", varid), ("perf", perf)):
+                for frame in frames[: same + 2]:
+                    print(f"    {name}: {frame.offset:x} {frame.symbol} ({frame.file})", file=sys.stderr)
+
+    def is_good(self):
+        """Whether varid is right wherever perf is."""
+        return not any(what.startswith(("perf", "both")) or "unexplained" in what for what in self.counts)
+
+
+def main():
+    """Compares, prints."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    session, maps = sys.argv[1:]
+    pid = int(next(perf_script.lines(f"{session}/perf.data", "pid", "-G")))
+    readable = f"{session}/stacks.data"
+    stack_copies.with_mappings(f"{session}/raw.data", maps, pid, readable)
+    samples = dict(perf_script.attributed(f"{session}/perf.data", *DEEP))
+    comparison = Comparison(pid)
+    for key, perf in stack_copies.unwound(readable, *DEEP):
+        if sample := samples.pop(key, None):
+            comparison.sample(key, sample, perf)
+        else:
+            comparison.counts["unpaired"] += 1
+    comparison.tell()
+    print(json.dumps(comparison.counts))
+    sys.exit(not comparison.is_good())
+
+
+if __name__ == "__main__":
+    main()

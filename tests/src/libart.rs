@@ -1,0 +1,70 @@
+//! What is a build of ART that varid does not know? A copy of Debian's with another build-id.
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// Debian's library.
+const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/android/libart.so.0";
+/// Its build-id's first bytes.
+const BUILD_ID: [u8; 8] = [0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78];
+/// `DW_OP_const4u "DEX1"; DW_OP_drop`.
+const MARKER: &[u8] = b"\x0cDEX1\x13";
+
+/// What a copy's unwind information says of the bytecode that its interpreters execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// All that Debian's does.
+    Bytecode,
+    /// Nothing: frames are unwound as before, and that is all.
+    Nothing,
+}
+
+/// A copy, in a folder that goes with it.
+#[derive(Debug)]
+pub struct Libart {
+    folder: tempfile::TempDir,
+    /// The first digits of its build-id.
+    pub build_id: String,
+}
+
+impl Libart {
+    /// Makes a copy that no table knows. Debian's build-id starts with d3, this one's with d4.
+    pub fn unknown(says: Says) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let mut library = std::fs::read(DEBIAN).context(DEBIAN)?;
+        let at = library
+            .windows(BUILD_ID.len())
+            .position(|bytes| bytes == BUILD_ID)
+            .context("not the build that is known")?;
+        library[at] = 0xd4;
+        if says == Says::Nothing {
+            let markers = library.windows(MARKER.len()).enumerate();
+            let markers: Vec<usize> = markers
+                .filter(|(_, bytes)| *bytes == MARKER)
+                .map(|(at, _)| at)
+                .collect();
+            anyhow::ensure!(!markers.is_empty(), "{DEBIAN}: no marked interpreter");
+            for at in markers {
+                library[at + 1] = b'd';
+            }
+        }
+        let build_id = library[at..at + BUILD_ID.len()]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let libart = Self { folder, build_id };
+        std::fs::create_dir(libart.directory())?;
+        std::fs::write(libart.path(), library)?;
+        Ok(libart)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.folder.path().join("android")
+    }
+
+    /// The copy.
+    pub fn path(&self) -> PathBuf {
+        let name = Path::new(DEBIAN).file_name().unwrap_or_default();
+        self.directory().join(name)
+    }
+}
