@@ -100,7 +100,9 @@ class Comparison:
 
     def file(self, frame):
         """The file that a frame is in."""
-        return self.files.setdefault(frame.file, File(frame.file))
+        if frame.file not in self.files:
+            self.files[frame.file] = File(frame.file)
+        return self.files[frame.file]
 
     def is_right(self, thread, frames):
         """Whether a chain can be this thread's: by what its code does."""
