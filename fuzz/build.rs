@@ -6,7 +6,9 @@ fn main() {
     let flags = std::env::var("CFLAGS").unwrap_or_default();
     if flags.contains("-fsanitize=address") {
         for target in ["record", "tunnel", "walk"] {
-            println!("cargo::rustc-link-arg-bin={target}=-fsanitize=address");
+            // rustc has the compiler leave its libraries out. Whole, so that it sees what is allocated.
+            let runtime = "-Wl,--whole-archive,-l:libasan.a,--no-whole-archive";
+            println!("cargo::rustc-link-arg-bin={target}={runtime}");
         }
     }
 }

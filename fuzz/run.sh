@@ -44,7 +44,7 @@ fuzz() {
     printf 'fuzz: %-12s %4d s %10s runs, coverage %s, peak %s MB: %s\n' "$target" "$seconds" "${stat[number_of_executed_units]:-?}" \
         "$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)" "${stat[peak_rss_mb]:-?}" \
         "$([ $status -eq 0 ] && echo nothing found || echo "FOUND SOMETHING, see $artifacts")"
-    [ $status -eq 0 ] || { grep -av '^#' "$log" | tail -n 40; return 1; }
+    [ $status -eq 0 ] || { grep -a -A 3 'panicked at\|bytes held\|ERROR' "$log"; return 1; }
 }
 
 failed=0

@@ -1,6 +1,7 @@
 //! Where do the seeds come from? This writes them, a folder of small valid inputs per target:
 //! cargo run --release --example seeds seeds
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 use varid_fuzz::manifest;
@@ -14,6 +15,9 @@ use varid_tunnel::abi::{
     CODE_BOOT, CODE_DEX, LAYOUT_SHADOW, Layout, MAGIC, RANGE_BODY, RANGE_VM, VERSION, VM_ART,
 };
 use varid_tunnel::builds;
+
+#[path = "../../symbolizer/tests/common/containers.rs"]
+mod containers;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -31,12 +35,39 @@ fn main() -> Result {
         Ok(std::fs::write(folder.join(target).join(name), bytes)?)
     };
     let dex = include_bytes!("../../symbolizer/tests/fixtures/names.dex");
+    let items = include_bytes!("../../symbolizer/tests/fixtures/items.dex");
+    let compact = include_bytes!("../../symbolizer/tests/fixtures/items.cdex");
     save("dex", "names", dex)?;
+    save("dex", "items", items)?;
+    save("dex", "compact", compact)?;
+    save("substitute", "names", dex)?;
+    save("substitute", "items", items)?;
     let scratch = tempfile::tempdir()?;
     let substitute = scratch.path().join("substitute");
     Substitute::of_dex(&DexFile::parse(dex)?)?.write(&substitute)?;
-    save("elf", "substitute", &std::fs::read(substitute)?)?;
-    save("elf", "library", &library(scratch.path())?)?;
+    save("elf", "substitute", &std::fs::read(&substitute)?)?;
+    Substitute::of_dex(&DexFile::parse(items)?)?.write(&substitute)?;
+    save("lines", "substitute", &std::fs::read(&substitute)?)?;
+    let library = compiled(scratch.path(), NAMES, &[])?;
+    save("elf", "library", &library)?;
+    save("gdb_jit", "list", &gdb_list(&library))?;
+    for version in ["4", "5"] {
+        let lines = compiled(
+            scratch.path(),
+            INLINED,
+            &["-O2", &format!("-gdwarf-{version}")],
+        )?;
+        save("lines", &format!("dwarf{version}"), &lines)?;
+    }
+    save("lines", "stripped", &stripped(scratch.path())?)?;
+    save_containers(&save, dex)?;
+    save(
+        "perf_map",
+        "map",
+        b"7f0000001000 40 Interpreter\n7f0000001040 20 LBalls;->draw(I)V\r\n1 x\n",
+    )?;
+    save("jitdump", "functions", &jitdump())?;
+    save("retrace", "r8", MAPPING.as_bytes())?;
     save(
         "kernel",
         "kallsyms",
@@ -64,29 +95,178 @@ fn main() -> Result {
     save("walk", "shadow", &walk_shadow(&shadow))
 }
 
-/// A shared library with symbols, a demangled name and unwind information.
-fn library(scratch: &Path) -> Result<Vec<u8>> {
-    let (source, library) = (scratch.join("library.c"), scratch.join("library.so"));
-    std::fs::write(
-        &source,
-        "static int twice(int n) { return n * 2; }\nint _ZN3org4mainEi(int n) { return twice(n) + 1; }\n",
-    )?;
+/// A mangled name.
+const NAMES: &str = "static int twice(int n) { return n * 2; }
+int _ZN3org4mainEi(int n) { return twice(n) + 1; }
+";
+
+/// Functions inlined into each other.
+const INLINED: &str = "static inline int twice(int n) { return n * 2 + (n >> 3); }
+static inline int often(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += twice(i) ^ n; return sum; }
+int first(int n) { return often(n) + 1; }
+int second(int n) { return n > 3 ? often(n) : twice(n); }
+";
+
+/// What R8 writes: classes, fields, methods, inlined ones, one without a line, and what it says of itself.
+const MAPPING: &str = "# compiler: R8
+# {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.2\"}
+org.example.Balls -> a.a:
+# {\"id\":\"sourceFile\",\"fileName\":\"Balls.kt\"}
+    int count -> a
+    1:1:void <init>():12:12 -> <init>
+    2:4:int org.example.Ball.size(int):40:42 -> a
+    2:4:void draw(int,org.example.Ball[]):17 -> a
+    5:5:boolean org.example.Outer$Inner.isEmpty():0:0 -> a
+    5:5:void draw(int,org.example.Ball[]):19 -> a
+    # {\"id\":\"com.android.tools.r8.synthesized\"}
+    void old() -> b
+org.example.Ball -> a.b:
+";
+
+fn run(program: &str, arguments: &[&OsStr]) -> Result {
+    match Command::new(program).args(arguments).status()?.success() {
+        true => Ok(()),
+        false => Err(format!("{program} failed").into()),
+    }
+}
+
+/// A shared library with symbols and unwind information.
+fn compiled(scratch: &Path, source: &str, options: &[&str]) -> Result<Vec<u8>> {
+    // Its folder is recorded: a short one, the same everywhere.
+    std::fs::write(scratch.join("library.c"), source)?;
     let built = Command::new("cc")
+        .current_dir(scratch)
         .args([
             "-shared",
             "-fPIC",
             "-nostdlib",
-            "-fno-inline",
+            "-fno-ident",
             "-Wl,-z,max-page-size=512",
             "-Wl,--build-id",
-            "-o",
         ])
-        .args([&library, &source])
+        .args(["-Wl,-z,noseparate-code", "-ffile-prefix-map=.=src"])
+        .arg(format!("-fdebug-prefix-map={}=/src", scratch.display()))
+        .args(options)
+        .args(["-o", "library.so", "library.c"])
         .status()?;
     if !built.success() {
         return Err("cc cannot build a library".into());
     }
+    Ok(std::fs::read(scratch.join("library.so"))?)
+}
+
+/// A library without symbols, with a debug link and some of its symbols in .gnu_debugdata.
+fn stripped(scratch: &Path) -> Result<Vec<u8>> {
+    compiled(scratch, INLINED, &["-O2", "-g"])?;
+    let path = |name: &str| scratch.join(name).into_os_string();
+    let (library, debug, mini, packed) = (
+        path("library.so"),
+        path("library.debug"),
+        path("mini"),
+        path("mini.xz"),
+    );
+    let option = |text: &str, file: &OsStr| {
+        let mut option = OsString::from(text);
+        option.push(file);
+        option
+    };
+    let word = OsStr::new;
+    run("objcopy", &[word("--only-keep-debug"), &library, &debug])?;
+    run(
+        "objcopy",
+        &[
+            word("-S"),
+            word("--remove-section=.debug*"),
+            word("--keep-symbol=first"),
+            &debug,
+            &mini,
+        ],
+    )?;
+    run("xz", &[word("-kf"), &mini])?;
+    run(
+        "objcopy",
+        &[
+            word("-S"),
+            &option("--add-gnu-debuglink=", &debug),
+            &option("--add-section=.gnu_debugdata=", &packed),
+            &library,
+        ],
+    )?;
     Ok(std::fs::read(library)?)
+}
+
+/// One file of each kind that holds dex files.
+fn save_containers(save: &impl Fn(&str, &str, &[u8]) -> Result, dex: &[u8]) -> Result {
+    let files: [(&str, &[u8]); 2] = [("a.apk", dex), ("a.apk:classes2.dex", dex)];
+    let compact = containers::compact(dex, (dex.len() + 8, 16));
+    let jar = include_bytes!("../../symbolizer/tests/fixtures/container/small.jar");
+    save("container", "jar", jar)?;
+    save("container", "optimized", &containers::optimized(dex))?;
+    save(
+        "container",
+        "vdex-006",
+        &containers::vdex("006", &[dex, dex], &[]),
+    )?;
+    for version in ["019", "027"] {
+        let vdex = containers::vdex(version, &[dex, &compact], &[0x5a; 64]);
+        save("container", &format!("vdex-{version}"), &vdex)?;
+    }
+    save("container", "oat-039", &containers::oat("039", &files))?;
+    Ok(())
+}
+
+/// A jitdump file of a function with lines that is moved.
+fn jitdump() -> Vec<u8> {
+    let text = |bytes: Bytes, text: &str| {
+        let bytes = text.bytes().fold(bytes, |bytes, byte| bytes.put([byte]));
+        bytes.put([0])
+    };
+    let record = |kind: u32, time: u64, body: Bytes| {
+        let head = Bytes::default()
+            .u32s([kind, 16 + body.0.len() as u32])
+            .u64s([time]);
+        [head.0, body.0].concat()
+    };
+    let header = Bytes::default()
+        .u32s([0x4a69_5444, 1, 40, 62, 0, 10])
+        .u64s([1, 0]);
+    let lines = text(
+        Bytes::default().u64s([0x1000, 2, 0x1000]).u32s([17, 0]),
+        "Balls.java",
+    );
+    let lines = text(lines.u64s([0x1008]).u32s([18, 0]), "\u{00ff}");
+    let load = text(
+        Bytes::default()
+            .u32s([10, 10])
+            .u64s([0x1000, 0x1000, 16, 1]),
+        "Balls.draw",
+    )
+    .pad(40 + 11 + 16);
+    let moved = Bytes::default()
+        .u32s([10, 10])
+        .u64s([0x2000, 0x1000, 0x2000, 16, 1]);
+    [
+        header.0,
+        record(2, 5, lines),
+        record(0, 6, load),
+        record(1, 7, moved),
+        record(3, 8, Bytes::default()),
+    ]
+    .concat()
+}
+
+/// ART's descriptor, an entry, and the ELF file that it leads to.
+fn gdb_list(library: &[u8]) -> Vec<u8> {
+    let descriptor = Bytes::default()
+        .u32s([1, 0])
+        .u64s([0, 0x40])
+        .put(*b"Android2")
+        .u32s([0, 56, 48, 6]);
+    let entry = descriptor
+        .pad(0x40)
+        .u64s([0, 0, 0x80, library.len() as u64, 77])
+        .u32s([2, 0]);
+    [entry.pad(0x80).0, library.to_vec()].concat()
 }
 
 /// A recording of every kind of record.

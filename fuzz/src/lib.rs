@@ -4,6 +4,6 @@ mod bounded;
 #[cfg(feature = "recording")]
 mod session;
 
-pub use bounded::bounded;
+pub use bounded::{bounded, bounded_by};
 #[cfg(feature = "recording")]
 pub use session::{manifest, with_session};

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// is followed by the one that it was inlined into, the last has the address as its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame<'a> {
-    /// Its name as profiles show it, in its own language's notation.
+    /// Its name as profiles show it, in its own language's notation; empty where only its location is known.
     pub function: Cow<'a, str>,
     /// Where in its source; none if that is not known.
     pub location: Option<Location<'a>>,

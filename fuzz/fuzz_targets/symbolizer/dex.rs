@@ -13,7 +13,7 @@ fn look_into(dex: &DexFile<'_>, index: &MethodIndex, method: &MethodCode) {
     assert!(code.start < code.end, "a method of no instructions");
     assert_eq!(index.lookup(code.start), Some(method));
     // Errors are answers, too.
-    let _ = (dex.code_item(method), dex.source_file(method));
+    let _ = dex.source_file(method);
     if let Ok(lines) = dex.lines(method) {
         let rows = lines.rows();
         assert!(
@@ -32,9 +32,12 @@ fn look_into(dex: &DexFile<'_>, index: &MethodIndex, method: &MethodCode) {
             assert_eq!(location.line, row.line);
         }
     }
+    // The method itself ends where another one's instructions begin.
+    let whole = dex.code_item(method).map(|item| item.insns);
     for range in dex.tries(method).into_iter().flatten().flatten() {
+        let whole = whole.as_ref().expect("try ranges of a broken code item");
         assert!(
-            code.start <= range.code.start && range.code.end <= code.end,
+            whole.start <= range.code.start && range.code.end <= whole.end,
             "a try range outside of its method"
         );
     }

@@ -109,6 +109,8 @@ impl ElfSource {
             }),
             (_, None) => {}
         }
+        // Broken debug information has functions of which it says nothing at all.
+        frames.retain(|frame| !frame.function.is_empty() || frame.location.is_some());
         frames
     }
 

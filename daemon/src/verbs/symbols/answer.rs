@@ -27,6 +27,7 @@ struct Answer {
 
 #[derive(Serialize)]
 struct Answered {
+    #[serde(skip_serializing_if = "String::is_empty")]
     function: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,

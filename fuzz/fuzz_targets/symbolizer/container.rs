@@ -1,0 +1,43 @@
+//! A file that may hold dex files, archives in it included, is never believed: what is found lies in the file, or was inflated.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
+use varid_symbolizer::container::{dex_files, places, zip};
+
+/// Deflate makes at most so many bytes of one.
+const INFLATED: usize = 1032;
+
+fuzz_target!(|bytes: &[u8]| {
+    // Twice: Vec grows by doubling.
+    bounded(bytes, 2 * INFLATED, || {
+        for place in zip::entries("fuzz", bytes, |_| true)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            assert!(
+                place.offset + place.len <= bytes.len() as u64,
+                "an entry outside of the archive"
+            );
+        }
+        for place in places("fuzz", bytes).into_iter().flatten().flatten() {
+            assert!(
+                place.offset + place.len <= bytes.len() as u64,
+                "a dex file outside of the file"
+            );
+        }
+        for entry in dex_files("fuzz", bytes).into_iter().flatten().flatten() {
+            if let Some(offset) = entry.offset {
+                assert!(
+                    bytes[offset as usize..].starts_with(&entry.bytes),
+                    "bytes that are not the file's"
+                );
+            }
+            for (name, dex) in entry.dex_files() {
+                assert!(!name.is_empty());
+                let _ = dex.map(|dex| dex.methods().count());
+            }
+        }
+    });
+});

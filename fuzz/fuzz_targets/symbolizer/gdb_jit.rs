@@ -1,0 +1,34 @@
+//! The lists that a program keeps for GDB in memory that lies: read to an end, and so is what they lead to.
+//!
+//! Input: memory from address zero on, the descriptor first.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
+use varid_symbolizer::jit::{Abi, Descriptor, symfile_codes};
+
+fuzz_target!(|bytes: &[u8]| {
+    bounded(bytes, 256, || {
+        let mut read = |address: u64, to: &mut [u8]| {
+            let start = usize::try_from(address).unwrap_or(usize::MAX);
+            let from = bytes.get(start..start.saturating_add(to.len()));
+            from.map(|from| to.copy_from_slice(from)).is_some()
+        };
+        for abi in [Abi::Bits64, Abi::Bits32, Abi::X86] {
+            let Ok(descriptor) = Descriptor::read(abi, 0, &mut read) else {
+                continue;
+            };
+            for entry in descriptor.list(&mut read).entries {
+                let file = entry.symfile;
+                assert!(file.start < file.end, "a file of no bytes");
+                let Ok(start) = usize::try_from(file.start) else {
+                    continue;
+                };
+                let end = usize::try_from(file.end).unwrap_or(usize::MAX);
+                if let Some(file) = bytes.get(start..end.min(bytes.len())) {
+                    let _ = symfile_codes(file, "fuzz");
+                }
+            }
+        }
+    });
+});

@@ -1,0 +1,23 @@
+//! A jitdump file, read as a whole and in two pieces, is never believed.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
+use varid_symbolizer::jit::JitDump;
+
+fuzz_target!(|bytes: &[u8]| {
+    bounded(bytes, 256, || {
+        let Ok(whole) = JitDump::parse(bytes) else {
+            return;
+        };
+        for code in whole.map().codes() {
+            assert!(code.range.start < code.range.end, "code of no bytes");
+            let _ = whole.lookup(u64::MAX, code.range.start);
+        }
+        let mut grown = JitDump::new(bytes).expect("its header was read before");
+        let records = bytes.get(40..).unwrap_or_default();
+        let (read, _) = grown.feed(&records[..records.len() / 2]);
+        let (rest, _) = grown.feed(&records[read..]);
+        assert!(read + rest <= records.len(), "more than there is");
+    });
+});

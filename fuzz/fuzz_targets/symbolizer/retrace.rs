@@ -1,0 +1,32 @@
+//! A mapping file of R8 or ProGuard is never believed: any question about it is answered.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
+use varid_symbolizer::retrace::Mapping;
+
+/// Words of the file that are asked for, as class and method.
+const ASKED: usize = 64;
+
+fuzz_target!(|bytes: &[u8]| {
+    bounded(bytes, 256, || {
+        let Ok(mapping) = Mapping::parse(bytes.to_vec()) else {
+            return;
+        };
+        assert!(mapping.skipped() <= bytes.len(), "more lines than bytes");
+        let text = String::from_utf8_lossy(bytes);
+        let names = text
+            .split_ascii_whitespace()
+            .map(|word| word.trim_end_matches(':'));
+        for pair in names.collect::<Vec<_>>().windows(2).take(ASKED) {
+            let _ = mapping.class(pair[1]);
+            for method in [pair[0], pair[1], "a"] {
+                for line in [None, Some(0), Some(1), Some(17), Some(u32::MAX)] {
+                    for params in [None, Some(""), Some("int,a.a[]")] {
+                        let _ = mapping.frames(pair[1], method, line, params);
+                    }
+                }
+            }
+        }
+    });
+});
