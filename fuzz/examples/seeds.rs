@@ -207,10 +207,8 @@ fn save_containers(save: &impl Fn(&str, &str, &[u8]) -> Result, dex: &[u8]) -> R
         "vdex-006",
         &containers::vdex("006", &[dex, dex], &[]),
     )?;
-    for version in ["019", "027"] {
-        let vdex = containers::vdex(version, &[dex, &compact], &[0x5a; 64]);
-        save("container", &format!("vdex-{version}"), &vdex)?;
-    }
+    let vdex = containers::vdex("027", &[dex, &compact], &[0x5a; 64]);
+    save("container", "vdex-027", &vdex)?;
     save("container", "oat-039", &containers::oat("039", &files))?;
     Ok(())
 }

@@ -152,7 +152,8 @@ fn path(
         Some(String::from_utf8_lossy(text).into_owned())
     };
     let file = header.file(file.into())?;
-    let mut path = text(file.path_name())?;
+    // A file without a name is none that could be shown.
+    let mut path = text(file.path_name()).filter(|path| !path.is_empty())?;
     let folder = file.directory(header).and_then(text);
     let unit_folder = unit
         .comp_dir
