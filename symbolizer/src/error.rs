@@ -92,6 +92,10 @@ impl Error {
     /// For `map_err` on what touches the file system.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { path, doing, source }
+        move |source| Self::Io {
+            path,
+            doing,
+            source,
+        }
     }
 }

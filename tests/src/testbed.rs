@@ -14,12 +14,16 @@ pub struct Testbed {
     pub workloads: PathBuf,
     /// The folder with `shadowvm` and its dex file.
     pub shadowvm: PathBuf,
+    /// Where varid keeps what outlives a session.
+    pub home: PathBuf,
 }
 
 impl Testbed {
     /// varid, ready for its arguments.
     pub fn varid(&self) -> Command {
-        Command::new(self.release.join("varid"))
+        let mut varid = Command::new(self.release.join("varid"));
+        varid.env("VARID_HOME", &self.home);
+        varid
     }
 
     /// The boot class path of artvm.
@@ -72,6 +76,7 @@ fn build() -> Result<Testbed> {
         release,
         workloads: folder.join("workloads"),
         shadowvm: folder.join("shadowvm"),
+        home: folder.join("home"),
     })
 }
 

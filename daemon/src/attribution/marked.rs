@@ -44,8 +44,8 @@ pub(super) fn attribute(
             DexPc::NoInterpreter if matches!(caller, Some(DexPc::MethodAt(_))) => {}
             DexPc::NoInterpreter => merged.native(frame),
             DexPc::Unknown => merged.unknown(frame),
-            DexPc::At(pc) => merged.managed(Executed::at(merged.chain.process, *pc)),
-            DexPc::MethodAt(pc) => merged.managed(Executed::entered(merged.chain.process, *pc)),
+            DexPc::At(pc) => merged.managed(*pc, Executed::at),
+            DexPc::MethodAt(pc) => merged.managed(*pc, Executed::entered),
         }
     }
     if stack == Stack::Full {
@@ -93,7 +93,13 @@ impl Merged<'_> {
         self.callee = Some(Err(Reason::TornFrames));
     }
 
-    fn managed(&mut self, frame: Result<Executed, Reason>) {
+    /// An interpreter that executes what `executed` finds at `pc`.
+    fn managed(
+        &mut self,
+        pc: u64,
+        executed: impl Fn(&mut Process, u64) -> Result<Executed, Reason>,
+    ) {
+        let frame = executed(self.chain.process, pc);
         if self.is_call_to_callee(&frame) {
             self.between.clear();
         } else {
@@ -138,7 +144,10 @@ struct Executed {
 
 impl Executed {
     /// The instruction at an address, if that is in a method of a mapped dex file.
-    fn at(process: &Process, pc: u64) -> Result<Self, Reason> {
+    fn at(process: &mut Process, pc: u64) -> Result<Self, Reason> {
+        if !process.has_dex_at(pc) {
+            return Err(Reason::UnknownMapping);
+        }
         let mapped = process.space.at(pc).ok_or(Reason::UnknownMapping)?;
         let Image::Dex(dex) = &mapped.image else {
             return Err(Reason::UnknownMapping);
@@ -156,7 +165,7 @@ impl Executed {
     }
 
     /// The instruction at an address, which must be a method's first.
-    fn entered(process: &Process, pc: u64) -> Result<Self, Reason> {
+    fn entered(process: &mut Process, pc: u64) -> Result<Self, Reason> {
         Self::at(process, pc)
             .and_then(|executed| executed.first.then_some(executed).ok_or(Reason::TornFrames))
     }

@@ -7,9 +7,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_recording::{Layer, SessionReader};
-use varid_report::{
-    By, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render,
-};
+use varid_report::{By, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render};
 
 /// `varid report`.
 #[derive(Debug, Args)]

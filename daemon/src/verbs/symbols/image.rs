@@ -35,7 +35,7 @@ pub enum Code<'a> {
     /// Offsets in a dex file, or in a container of several, as there are from version 041 on; at least one.
     Dex(Vec<(DexFile<'a>, MethodIndex)>),
     /// The addresses that the ELF file itself uses.
-    Elf(ElfSource),
+    Elf(Box<ElfSource>),
 }
 
 /// A function or method with code.
@@ -121,7 +121,11 @@ impl Wanted {
             .with_context(|| format!("{shown}: cannot duplicate"))?;
         Ok(Image {
             name: shown.to_owned(),
-            code: Code::Elf(ElfSource::from_file(file, shown, &self.debug_files)?),
+            code: Code::Elf(Box::new(ElfSource::from_file(
+                file,
+                shown,
+                &self.debug_files,
+            )?)),
         })
     }
 
@@ -134,7 +138,7 @@ impl Wanted {
             .with_context(|| format!("{name}: not in the archive"))??;
         let library = place.read(shown, bytes)?.into_owned();
         let elf = ElfSource::from_bytes(library, &name, &self.debug_files)?;
-        let code = Code::Elf(elf);
+        let code = Code::Elf(Box::new(elf));
         Ok(Image { name, code })
     }
 
