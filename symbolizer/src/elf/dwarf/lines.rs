@@ -165,7 +165,7 @@ fn path(
         _ => [folder, unit_folder],
     };
     for folder in folders.into_iter().flatten() {
-        if path.starts_with('/') || folder.is_empty() {
+        if path.starts_with('/') || matches!(folder.as_str(), "" | ".") {
             continue;
         }
         let separator = if folder.ends_with('/') { "" } else { "/" };
