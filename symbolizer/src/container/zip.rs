@@ -10,6 +10,9 @@ use object::ReadRef;
 use rawzip::{CompressionMethod, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ReaderAt, ZipLocator};
 use std::io;
 
+/// No archive has more entries that anybody wants.
+const MAX_ENTRIES: usize = 1 << 16;
+
 /// What rawzip reads from.
 struct At<R>(R);
 
@@ -33,7 +36,7 @@ impl<'d, R: ReadRef<'d>> ReaderAt for At<R> {
 ///
 /// # Errors
 /// [`crate::Error::Container`] if there is no central directory. An entry that contradicts the file, or overlaps one
-/// before it, is an error in its place; what follows a record that cannot be read is lost.
+/// before it, is an error in its place; what follows a record that cannot be read, or 65,536 entries, is lost.
 pub fn entries<'d, R: ReadRef<'d>>(
     file: &str,
     data: R,
@@ -66,6 +69,12 @@ pub fn entries<'d, R: ReadRef<'d>>(
         let name = String::from_utf8_lossy(record.file_path().as_bytes()).into_owned();
         if record.is_dir() || !wanted(&name) {
             continue;
+        }
+        if found.len() >= MAX_ENTRIES {
+            let problem = format!("more than {MAX_ENTRIES} entries are not read");
+            let offset = record.central_directory_offset();
+            found.push(Err(input.bad("central directory", offset, problem)));
+            break;
         }
         let bad = |field, problem: String| {
             let problem = format!("entry '{name}': {problem}");
@@ -107,4 +116,43 @@ pub fn entries<'d, R: ReadRef<'d>>(
         });
     }
     Ok(super::refuse_overlaps(&input, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive of empty stored files, all called `a.dex`.
+    fn archive(count: usize) -> Vec<u8> {
+        const NAME: &[u8] = b"a.dex";
+        // After the signature and what versions, method and time there are: nothing is in it.
+        let name_len = [NAME.len() as u8, 0];
+        let local = [b"PK\x03\x04".as_slice(), &[0; 22], &name_len, &[0; 2], NAME].concat();
+        let mut bytes = local.repeat(count);
+        let directory = bytes.len() as u32;
+        for index in 0..count {
+            let at = (index * local.len()) as u32;
+            bytes.extend([b"PK\x01\x02".as_slice(), &[0; 24], &name_len, &[0; 12]].concat());
+            bytes.extend([at.to_le_bytes().as_slice(), NAME].concat());
+        }
+        let size = bytes.len() as u32 - directory;
+        let count = (count as u16).to_le_bytes();
+        bytes.extend([b"PK\x05\x06".as_slice(), &[0; 4], &count, &count].concat());
+        bytes.extend([size.to_le_bytes(), directory.to_le_bytes()].concat());
+        bytes.extend([0; 2]);
+        bytes
+    }
+
+    /// A directory takes 51 bytes for an entry; what is said of it takes more memory.
+    #[test]
+    fn an_archive_of_endless_entries_is_not_read_to_its_end() {
+        let few = entries("few.zip", archive(3).as_slice(), |_| true).unwrap();
+        assert_eq!(few.iter().flatten().count(), 3, "{few:?}");
+        let many = archive(MAX_ENTRIES + 10);
+        let found = entries("many.zip", many.as_slice(), |_| true).unwrap();
+        assert_eq!(found.len(), MAX_ENTRIES + 1);
+        assert!(found.last().unwrap().is_err());
+        let none = entries("many.zip", many.as_slice(), |_| false).unwrap();
+        assert!(none.is_empty());
+    }
 }
