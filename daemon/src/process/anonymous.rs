@@ -3,6 +3,7 @@
 //! A VM that finds dex files compressed in an archive, or gets them as bytes, copies them to memory of their own. Where
 //! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
 
+use super::budget::Claim;
 use super::{DexImage, Image, Mapped, Process};
 use procfs::process::{MMPermissions, MMapPath};
 use std::ops::Range;
@@ -14,10 +15,13 @@ use varid_tunnel::{Memory, ProcessMemory};
 const MAX_DEX: u64 = 1 << 26;
 /// No VM has more of them in memory.
 const MAX_DEXES: usize = 256;
-/// After so many places where none was no other is looked at: looking reads the whole memory map.
+/// After so many places where none was no other is looked at, whatever is mapped: looking reads the whole memory map,
+/// and memory.
 const MAX_MISSES: usize = 1024;
 /// They start at pages; no page is smaller.
 const PAGE: u64 = 4096;
+/// So much is read at once; whole pages.
+const PIECE: u64 = 1 << 20;
 
 impl Process {
     /// Whether bytecode at an address is a dex file's; what is not known yet is looked for in the process's memory.
@@ -28,7 +32,7 @@ impl Process {
             None => {}
         }
         let is_known = self.no_dex.iter().any(|range| range.contains(&address));
-        if is_known || self.no_dex.len() >= MAX_MISSES {
+        if is_known || self.misses >= MAX_MISSES {
             return false;
         }
         let page = address & !PAGE.wrapping_sub(1);
@@ -36,27 +40,38 @@ impl Process {
             None => page..page.saturating_add(PAGE),
             Some((memory, name)) => {
                 let found = find(&ProcessMemory::new(self.pid), &memory, address);
-                if found.is_some_and(|(start, size)| self.take_in_memory(start, size, 0, &name)) {
+                if found.is_some_and(|(start, size)| self.take_in_memory(start, size, None, &name))
+                {
                     return true;
                 }
                 memory
             }
         };
+        self.misses = self.misses.saturating_add(1);
         self.no_dex.push(looked_at);
         false
     }
 
-    /// Reads a dex file of `size` bytes from the process's memory, that its VM, or the memory map, calls `location`.
+    /// Reads a dex file of `size` bytes from the process's memory, that its VM, which said so at `time`, or the memory map
+    /// calls `location`.
     pub(super) fn take_in_memory(
         &mut self,
         start: u64,
         size: u64,
-        time: u64,
+        time: Option<u64>,
         location: &str,
     ) -> bool {
         if self.memory_dexes.len() >= MAX_DEXES || size > MAX_DEX {
             return false;
         }
+        let memory = match Claim::new(size, self.space.dex_memory()) {
+            Ok(memory) => memory,
+            Err(reason) => {
+                let pid = self.pid;
+                tracing::warn!("process {pid}: '{location}' at {start:#x}: {reason}");
+                return false;
+            }
+        };
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         if let Err(error) = ProcessMemory::new(self.pid).read(start, &mut bytes) {
             tracing::warn!(
@@ -65,7 +80,7 @@ impl Process {
             );
             return false;
         }
-        match DexImage::parse(bytes, Path::new(location), 0) {
+        match DexImage::parse(bytes, memory, Path::new(location), 0) {
             Ok(dex) => {
                 let end = start.saturating_add(size);
                 self.memory_dexes.insert(start, (end, time));
@@ -115,39 +130,172 @@ fn location(name: &str) -> Option<String> {
 
 /// The start and size of the dex file that covers an address of a stretch of memory.
 fn find(memory: &dyn Memory, within: &Range<u64>, address: u64) -> Option<(u64, u64)> {
-    let mut start = address & !PAGE.wrapping_sub(1);
-    let lowest = within.start.max(address.saturating_sub(MAX_DEX));
-    while start >= lowest {
-        if let Some(size) = size_at(memory, start) {
+    let page = |address: u64| address & !PAGE.wrapping_sub(1);
+    let lowest = within.start.max(page(address.saturating_sub(MAX_DEX)));
+    let mut end = page(address).checked_add(PAGE)?;
+    let mut bytes = Vec::new();
+    while end > lowest {
+        let start = lowest.max(end.saturating_sub(PIECE));
+        bytes.resize(usize::try_from(end.checked_sub(start)?).ok()?, 0);
+        memory.read(start, &mut bytes).ok()?;
+        let pages = (start..)
+            .step_by(PAGE as usize)
+            .zip(bytes.chunks(PAGE as usize));
+        let headers = pages.filter_map(|(at, page)| Some((at, size_of(page)?)));
+        if let Some((start, size)) = headers.last() {
             // Another one, which ends before: this one's start is lost, or there is none.
             let end = start.checked_add(size)?;
             return (address < end && end <= within.end).then_some((start, size));
         }
-        start = start.checked_sub(PAGE)?;
+        end = start;
     }
     None
 }
 
-/// The size that a dex file's header at an address states; None: there is no header.
-fn size_at(memory: &dyn Memory, start: u64) -> Option<u64> {
-    let mut magic = [0; 8];
-    memory.read(start, &mut magic).ok()?;
-    let field = |offset: u64| memory.read_u32(start.checked_add(offset)?).ok();
-    let endian = || field(0x28).filter(|tag| *tag == 0x1234_5678);
-    match magic {
+/// The size that a dex file's header states; None: there is no header.
+fn size_of(bytes: &[u8]) -> Option<u64> {
+    let field = |offset: usize| {
+        bytes
+            .get(offset..)?
+            .first_chunk()
+            .map(|field| u32::from_le_bytes(*field))
+    };
+    let offset = match bytes.first_chunk()? {
         // A container of several.
-        [b'd', b'e', b'x', b'\n', b'0', b'4', b'1'..=b'9', 0] => {
-            endian().and_then(|_| field(0x70)).map(u64::from)
-        }
-        [b'd', b'e', b'x', b'\n', _, _, _, 0] => endian().and_then(|_| field(0x20)).map(u64::from),
-        _ => None,
-    }
+        [b'd', b'e', b'x', b'\n', b'0', b'4', b'1'..=b'9', 0] => 0x70,
+        [b'd', b'e', b'x', b'\n', _, _, _, 0] => 0x20,
+        _ => return None,
+    };
+    field(0x28).filter(|tag| *tag == 0x1234_5678)?;
+    field(offset).map(u64::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::{Method, Vm, testing};
     use varid_tunnel::ByteMemory;
+    use varid_tunnel::method::MethodId;
+    use varid_tunnel::reader::Code;
+
+    /// A dex file that only this process's memory holds, at the start of a page.
+    struct Held {
+        _memory: Vec<u8>,
+        start: u64,
+        len: u64,
+    }
+
+    fn held() -> Held {
+        let dex = testing::dex();
+        let dex = dex.dex.bytes();
+        // So much is a mapping of its own, of which nothing is touched but the dex file.
+        let mut memory = vec![0u8; 40 << 20];
+        let first = memory.as_ptr().align_offset(PAGE as usize);
+        memory[first..first + dex.len()].copy_from_slice(dex);
+        Held {
+            start: memory[first..].as_ptr() as u64,
+            len: dex.len() as u64,
+            _memory: memory,
+        }
+    }
+
+    #[test]
+    fn a_method_s_dex_file_is_looked_for_in_memory() {
+        let held = held();
+        let mut process = Process::new(std::process::id());
+        let dex = testing::dex();
+        let method = &dex.methods.methods()[0];
+        let id = MethodId {
+            dex_begin: held.start,
+            method_index: method.index,
+            code_off: method.code.start - 16,
+        };
+        match process.place(&id) {
+            Method::Known { dex: found, .. } => assert_eq!(found.build_id, dex.build_id),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_found_in_memory_stays_until_something_else_is_there() {
+        let held = held();
+        let mut process = Process::new(std::process::id());
+        let image = |process: &Process| match process.space.at(held.start) {
+            Some(Mapped {
+                image: Image::Dex(dex),
+                ..
+            }) => Some(dex.clone()),
+            _ => None,
+        };
+        assert!(process.has_dex_at(held.start + 0x80));
+        let found = image(&process).unwrap();
+        let code = |start| Code {
+            start,
+            size: PAGE,
+            time: 1,
+            flags: 0,
+            location: "other.dex".to_owned(),
+        };
+        // The VM says something of other places.
+        let mut vm = Vm::made_up(Default::default(), Vec::new());
+        vm.codes.push(code(held.start - PAGE));
+        process.replace_vm(vm.clone());
+        assert!(Rc::ptr_eq(&image(&process).unwrap(), &found));
+        // It says something of this one.
+        vm.codes.push(code(held.start));
+        process.replace_vm(vm);
+        assert!(image(&process).is_none_or(|now| !Rc::ptr_eq(&now, &found)));
+
+        process.forget_memory_dexes(|_, _, _| true);
+        assert!(process.has_dex_at(held.start + 0x80));
+        let other = crate::process::MappedFile {
+            pid: process.pid,
+            start: held.start,
+            end: held.start + held.len.next_multiple_of(PAGE),
+            pgoff: 0,
+            inode: 0,
+            executable: false,
+            path: "//anon",
+        };
+        process.map(&mut Default::default(), &other);
+        assert!(image(&process).is_none() && process.memory_dexes.is_empty());
+    }
+
+    #[test]
+    fn what_is_mapped_again_and_again_is_not_looked_at_for_ever() {
+        let held = held();
+        let mut process = Process::new(std::process::id());
+        let nothing = held.start + (8 << 20);
+        for _ in 0..MAX_MISSES {
+            assert!(!process.has_dex_at(1));
+            process.no_dex.clear();
+        }
+        assert!(!process.has_dex_at(nothing) && process.no_dex.is_empty());
+    }
+
+    /// Counts how often it is read.
+    struct Counted<'a>(ByteMemory<'a>, std::cell::Cell<u64>);
+
+    impl Memory for Counted<'_> {
+        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), varid_tunnel::Error> {
+            self.1.set(self.1.get() + 1);
+            self.0.read(address, out)
+        }
+    }
+
+    #[test]
+    fn memory_is_searched_in_large_pieces() {
+        let bytes = vec![0; (MAX_DEX + PIECE) as usize];
+        let start = 0x10000;
+        let all = ByteMemory {
+            start,
+            bytes: &bytes,
+        };
+        let memory = Counted(all, 0.into());
+        let end = start + bytes.len() as u64;
+        assert_eq!(find(&memory, &(start..end), end - 1), None);
+        assert!(memory.1.get() <= MAX_DEX / PIECE + 1, "{}", memory.1.get());
+    }
 
     /// Memory of ten pages with a dex file of two and a half in the fourth, and one of a page in the seventh.
     fn memory() -> Vec<u8> {

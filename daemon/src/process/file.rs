@@ -103,6 +103,11 @@ pub fn is_container(file: &File) -> bool {
     file.read_exact_at(&mut magic, 0).is_ok() && container::is_container(&magic)
 }
 
+/// Number of bytes in the file; 0 if it cannot be told.
+pub fn len(file: &File) -> u64 {
+    file.metadata().map_or(0, |meta| meta.len())
+}
+
 /// Reads `len` bytes of the file from `offset` on, or as many as there are; no mapping, because a file that shrinks
 /// would kill the reader.
 pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {

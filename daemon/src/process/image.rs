@@ -1,8 +1,9 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
+use super::budget::Claim;
 use super::file::{self, FileKey};
 use super::jit;
-use super::space::Mapped;
+use super::space::{AddressSpace, Mapped};
 use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -137,11 +138,17 @@ pub struct DexImage {
     pub build_id: [u8; 20],
     /// Its substitute has been written in this session.
     pub written: Cell<bool>,
+    _memory: Claim,
 }
 
 impl DexImage {
-    /// Takes in a dex file's bytes.
-    pub fn parse(bytes: Vec<u8>, path: &Path, file_offset: u64) -> varid_symbolizer::Result<Self> {
+    /// Takes in a dex file's bytes, for which memory has been claimed.
+    pub fn parse(
+        bytes: Vec<u8>,
+        memory: Claim,
+        path: &Path,
+        file_offset: u64,
+    ) -> varid_symbolizer::Result<Self> {
         let dex = DexFile::from_vec(bytes)?;
         Ok(Self {
             path: path.to_owned(),
@@ -151,6 +158,7 @@ impl DexImage {
             build_id: dex.content_sha1(),
             dex,
             written: Cell::new(false),
+            _memory: memory,
         })
     }
 }
@@ -176,6 +184,16 @@ pub enum Image {
     Dex(Rc<DexImage>),
     /// Memory without a file, or a file that cannot be read: nothing is known of it.
     Other(Rc<Path>),
+}
+
+impl Image {
+    /// How many bytes are kept of it, if it is a dex file.
+    pub(super) fn dex_memory(&self) -> u64 {
+        match self {
+            Image::Dex(dex) => dex.dex.bytes().len() as u64,
+            Image::Elf(_) | Image::Other(_) => 0,
+        }
+    }
 }
 
 /// Every file that was read, once.
@@ -243,8 +261,8 @@ impl MappedFile<'_> {
 }
 
 impl Images {
-    /// What a mapping shows, part by part; nothing that a sample can land in: none.
-    pub fn get(&mut self, mapped: &MappedFile<'_>) -> Vec<Mapped> {
+    /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
+    pub fn get(&mut self, mapped: &MappedFile<'_>, space: &AddressSpace) -> Vec<Mapped> {
         let other = || Image::Other(Path::new(mapped.path).into());
         let if_executable = || match mapped.executable {
             true => mapped.whole(other()),
@@ -264,10 +282,16 @@ impl Images {
         };
         let is_elf = file::is_elf(&file);
         if !mapped.executable && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
-            return self.dexes(mapped, &file, &key, Path::new(path));
+            return self.dexes(mapped, &file, &key, Path::new(path), space.dex_memory());
         }
         if file::is_dex(&file, mapped.pgoff) {
-            let dex = self.dex(&file, &key, mapped.pgoff, u64::MAX, Path::new(path));
+            let dex = self.dex(
+                &file,
+                &key,
+                mapped.pgoff..u64::MAX,
+                Path::new(path),
+                space.dex_memory(),
+            );
             return mapped.whole(dex);
         }
         if !mapped.executable {
@@ -289,6 +313,7 @@ impl Images {
         file: &File,
         key: &FileKey,
         path: &Path,
+        mut taken: u64,
     ) -> Vec<Mapped> {
         let places = self
             .containers
@@ -302,32 +327,60 @@ impl Images {
             let Some((addresses, pgoff)) = mapped.part(place.offset, end) else {
                 continue;
             };
+            let bytes = place.offset..place.offset.saturating_add(place.len);
+            let image = self.dex(file, key, bytes, path, taken);
+            taken = taken.saturating_add(image.dex_memory());
             parts.push(Mapped {
                 start: addresses.start,
                 end: addresses.end,
                 pgoff,
-                image: self.dex(file, key, place.offset, place.len, path),
+                image,
                 recorded: false,
             });
         }
         parts
     }
 
-    /// The dex file at `offset` of a file; one is read once.
-    fn dex(&mut self, file: &File, key: &FileKey, offset: u64, len: u64, path: &Path) -> Image {
-        let load = || {
-            load_dex(file, offset, len, path).unwrap_or_else(|reason| {
-                tracing::warn!(
-                    "{}, at {offset:#x}: {reason}; its methods stay without names",
-                    path.display()
-                );
-                Image::Other(path.into())
-            })
+    /// The dex file in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
+    fn dex(
+        &mut self,
+        file: &File,
+        key: &FileKey,
+        bytes: Range<u64>,
+        path: &Path,
+        taken: u64,
+    ) -> Image {
+        let place = (key.clone(), bytes.start);
+        if let Some(known) = self.by_file.get(&place) {
+            return known.clone();
+        }
+        let other = |reason: String| {
+            tracing::warn!(
+                "{}, at {:#x}: {reason}; its methods stay without names",
+                path.display(),
+                bytes.start
+            );
+            Image::Other(path.into())
         };
-        self.by_file
-            .entry((key.clone(), offset))
-            .or_insert_with(load)
-            .clone()
+        let len = file::len(file).min(bytes.end).saturating_sub(bytes.start);
+        let memory = match self.claim(len, taken) {
+            Ok(memory) => memory,
+            // Another process may have the memory for it, and this one later.
+            Err(reason) => return other(reason),
+        };
+        let image = load_dex(file, bytes.start, len, memory, path).unwrap_or_else(other);
+        self.by_file.insert(place, image.clone());
+        image
+    }
+
+    /// Memory for a dex file, if need be that of those which nobody has mapped any more.
+    fn claim(&mut self, len: u64, taken: u64) -> Result<Claim, String> {
+        Claim::new(len, taken).or_else(|_| {
+            let unused =
+                |image: &Image| matches!(image, Image::Dex(dex) if Rc::strong_count(dex) == 1);
+            self.by_file.retain(|_, image| !unused(image));
+            Claim::new(len, taken)
+        })
     }
 }
 
@@ -348,9 +401,15 @@ fn places(file: &File, path: &Path) -> Rc<[Place]> {
     found.into_iter().filter_map(usable).collect()
 }
 
-fn load_dex(file: &File, offset: u64, len: u64, path: &Path) -> Result<Image, String> {
+fn load_dex(
+    file: &File,
+    offset: u64,
+    len: u64,
+    memory: Claim,
+    path: &Path,
+) -> Result<Image, String> {
     let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
-    DexImage::parse(bytes, path, offset)
+    DexImage::parse(bytes, memory, path, offset)
         .map(|dex| Image::Dex(Rc::new(dex)))
         .map_err(|error| error.to_string())
 }
@@ -386,8 +445,16 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let mut images = Images::default();
-        let found: Vec<_> = images.get(&mapped).into_iter().map(part).collect();
-        let again: Vec<_> = images.get(&mapped).into_iter().map(part).collect();
+        let found: Vec<_> = images
+            .get(&mapped, &AddressSpace::default())
+            .into_iter()
+            .map(part)
+            .collect();
+        let again: Vec<_> = images
+            .get(&mapped, &AddressSpace::default())
+            .into_iter()
+            .map(part)
+            .collect();
         assert_eq!(found, again);
         found
     }
@@ -425,6 +492,38 @@ mod tests {
         let dey = containers::optimized(&dex);
         let expected = [(at(40), at(40 + dex.len() as u64), 0, 40)];
         assert_eq!(parts("classes.odex", &dey, 0..1), expected);
+    }
+
+    /// A process that has its part already does not take a file from others.
+    #[test]
+    fn what_one_process_has_no_memory_for_another_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("classes.dex");
+        let content = dex();
+        std::fs::write(&path, &content).unwrap();
+        let inode = path.metadata().unwrap().ino();
+        let name = path.to_str().unwrap();
+        let (file, key) = file::open(std::process::id(), 0, 0, name, inode).unwrap();
+        let mut images = Images::default();
+        let mut get = |taken| images.dex(&file, &key, 0..u64::MAX, &path, taken);
+        assert!(matches!(get(1 << 28), Image::Other(_)));
+        let Image::Dex(dex) = get(0) else {
+            panic!("it is not read")
+        };
+        let image = Image::Dex(dex);
+        assert_eq!(image.dex_memory(), content.len() as u64);
+        let mut space = AddressSpace::default();
+        for start in [0x1000, 0x9000] {
+            space.insert(crate::process::testing::mapped(
+                start,
+                0x1000,
+                0,
+                image.clone(),
+            ));
+        }
+        assert_eq!(space.dex_memory(), content.len() as u64);
+        // It is there already: it takes no more.
+        assert!(matches!(get(1 << 28), Image::Dex(_)));
     }
 
     /// Only files that are called so are looked into: each library of a process would be read otherwise.

@@ -1,6 +1,7 @@
 //! A profiled process as it is known from outside: its addresses, its VM, its methods.
 
 mod anonymous;
+mod budget;
 mod file;
 mod image;
 mod jit;
@@ -9,6 +10,7 @@ mod space;
 pub mod testing;
 mod vm;
 
+pub use file::open_unmapped;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
 pub use jit::{JitFile, is_own_memory};
 pub use space::{AddressSpace, Mapped};
@@ -60,10 +62,12 @@ pub struct Process {
     /// Code that it makes while it runs.
     pub jit: JitCode,
     tunnels: Vec<(u64, u64)>,
-    /// Dex files that no file shows: where each ends, and when the VM said so.
-    memory_dexes: HashMap<u64, (u64, u64)>,
+    /// Dex files that no file shows: where each ends, and when the VM said so; None: it was found there.
+    memory_dexes: HashMap<u64, (u64, Option<u64>)>,
     /// Where no dex file was, when it was looked for.
     no_dex: Vec<Range<u64>>,
+    /// How often there was none.
+    misses: usize,
     methods: HashMap<u64, Method>,
 }
 
@@ -82,6 +86,7 @@ impl Process {
             tunnels: Vec::new(),
             memory_dexes: HashMap::new(),
             no_dex: Vec::new(),
+            misses: 0,
             methods: HashMap::new(),
         }
     }
@@ -105,6 +110,7 @@ impl Process {
             let path = match &map.pathname {
                 procfs::process::MMapPath::Path(path) => path.to_string_lossy().into_owned(),
                 procfs::process::MMapPath::Vdso => "[vdso]".to_owned(),
+                procfs::process::MMapPath::Vsyscall => "[vsyscall]".to_owned(),
                 procfs::process::MMapPath::Anonymous => "//anon".to_owned(),
                 _ => String::new(),
             };
@@ -143,12 +149,13 @@ impl Process {
             self.vdso(mapped)
                 .map_or_else(Vec::new, |vdso| mapped.whole(vdso))
         } else {
-            images.get(mapped)
+            images.get(mapped, &self.space)
         };
         if parts.is_empty() && self.is_part_of_dex(mapped) {
             return false;
         }
         self.space.remove(mapped.start, mapped.end);
+        self.forget_memory_dexes(|start, end, _| mapped.start < end && start < mapped.end);
         let is_vm = |part: &Mapped| matches!(&part.image, Image::Elf(elf) if elf.is_vm_library());
         let may_be_vm = parts.iter().any(is_vm);
         for part in parts {
@@ -239,24 +246,40 @@ impl Process {
         let Some(vm) = self.vm.as_ref().filter(|vm| vm.has_changed(self.pid)) else {
             return;
         };
-        let Some(vm) = vm.read_again(self.pid) else {
-            return;
-        };
-        let space = &mut self.space;
-        self.memory_dexes.retain(|start, (end, time)| {
-            let stays = vm
+        if let Some(vm) = vm.read_again(self.pid) {
+            self.replace_vm(vm);
+        }
+    }
+
+    /// The VM describes itself anew.
+    fn replace_vm(&mut self, vm: Vm) {
+        self.forget_memory_dexes(|start, end, time| match time {
+            Some(time) => !vm
                 .codes
                 .iter()
-                .any(|code| code.start == *start && code.time == *time);
-            if !stays {
-                space.remove(*start, *end);
-            }
-            stays
+                .any(|code| code.start == start && code.time == time),
+            // The VM need not know of what was found; but what it says now is newer.
+            None => vm
+                .codes
+                .iter()
+                .any(|code| code.start < end && start < code.start.saturating_add(code.size)),
         });
         // A method's memory may be another's by now, as its dex file's may.
         self.methods.clear();
         self.take_in_codes(&vm);
         self.vm = Some(Rc::new(vm));
+    }
+
+    /// Forgets dex files in memory by where they start, where they end, and when the VM said so.
+    fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<u64>) -> bool) {
+        let space = &mut self.space;
+        self.memory_dexes.retain(|start, (end, time)| {
+            let gone = gone(*start, *end, *time);
+            if gone {
+                space.remove(*start, *end);
+            }
+            !gone
+        });
     }
 
     /// Takes in what the process has said about its own code until `now`.
@@ -328,7 +351,7 @@ impl Process {
                 .at(code.start)
                 .is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_)))
             {
-                self.take_in_memory(code.start, code.size, code.time, &code.location);
+                self.take_in_memory(code.start, code.size, Some(code.time), &code.location);
             }
             if let Some(Mapped {
                 image: Image::Dex(dex),
@@ -357,6 +380,7 @@ impl Process {
             tunnels: self.tunnels.clone(),
             memory_dexes: self.memory_dexes.clone(),
             no_dex: Vec::new(),
+            misses: self.misses,
             methods: self.methods.clone(),
         }
     }
@@ -390,7 +414,10 @@ impl Process {
     }
 
     /// The method's place in a mapped dex file, if the two agree.
-    fn place(&self, id: &MethodId) -> Method {
+    fn place(&mut self, id: &MethodId) -> Method {
+        if !self.has_dex_at(id.dex_begin) {
+            return Method::Unknown;
+        }
         let Some(Mapped {
             image: Image::Dex(dex),
             start,

@@ -1,8 +1,9 @@
 //! A process's addresses: which image is where, by time of the last change.
 
 use super::image::Image;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 /// A stretch of addresses that shows an image.
 #[derive(Debug, Clone)]
@@ -47,6 +48,18 @@ impl AddressSpace {
     /// All of them, by address.
     pub fn iter(&self) -> impl Iterator<Item = &Mapped> {
         self.by_start.values()
+    }
+
+    /// How many bytes are kept of the dex files.
+    pub(super) fn dex_memory(&self) -> u64 {
+        let mut counted = BTreeSet::new();
+        self.iter()
+            .filter(|mapped| match &mapped.image {
+                Image::Dex(dex) => counted.insert(Rc::as_ptr(dex)),
+                Image::Elf(_) | Image::Other(_) => false,
+            })
+            .map(|mapped| mapped.image.dex_memory())
+            .fold(0, u64::saturating_add)
     }
 
     /// A new mapping replaces what it covers, as mmap does.

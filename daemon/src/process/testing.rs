@@ -1,5 +1,6 @@
 //! Processes that tests make up.
 
+use super::budget::Claim;
 use super::{AddressSpace, DexImage, ElfImage, Image, Mapped, Method, Process, Vm};
 use std::path::Path;
 use std::rc::Rc;
@@ -51,5 +52,7 @@ pub fn elf(bytes: &[u8], path: &str) -> Image {
 /// The dex file that the symbolizer's tests keep.
 pub fn dex() -> Rc<DexImage> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbolizer/tests/fixtures/names.dex");
-    Rc::new(DexImage::parse(std::fs::read(&path).unwrap(), Path::new("/test/app.dex"), 0).unwrap())
+    let bytes = std::fs::read(&path).unwrap();
+    let memory = Claim::new(bytes.len() as u64, 0).unwrap();
+    Rc::new(DexImage::parse(bytes, memory, Path::new("/test/app.dex"), 0).unwrap())
 }
