@@ -1,12 +1,12 @@
 //! Which VMs are on this machine, and are their frames' links known?
 
 use super::plan::State;
-use crate::process::{hex, without_layout};
+use crate::process::{hex, open_unmapped, without_layout};
 use crate::unwind::Module;
 use object::Object;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use varid_tunnel::abi::NAME;
@@ -60,8 +60,10 @@ impl FoundVm {
 pub fn find() -> Vec<FoundVm> {
     let mut libraries: BTreeMap<PathBuf, (PathBuf, Vec<u32>)> = BTreeMap::new();
     for path in installed() {
-        let known_as = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-        libraries.entry(known_as).or_insert((path, Vec::new()));
+        let known_as = fs::canonicalize(&path).unwrap_or(path);
+        libraries
+            .entry(known_as.clone())
+            .or_insert((known_as, Vec::new()));
     }
     let mut found = Vec::new();
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -192,8 +194,27 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(MAX_LIBRARY)
-        .read_to_end(&mut bytes)?;
+    // A process's own tree may have a pipe there, or a device.
+    let (file, _) = open_unmapped(path)?;
+    file.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever opens a pipe waits for a writer, who need not come.
+    #[test]
+    fn a_pipe_that_is_called_like_a_vm_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("libart.so");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let vm = look(&pipe, &pipe, vec![1]);
+        assert!(
+            !vm.usable && vm.what.contains("not a regular file"),
+            "{vm:?}"
+        );
+    }
 }
