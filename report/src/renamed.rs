@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use varid_symbolizer::{Frame, retrace::Mapping};
+use varid_symbolizer::{
+    Frame,
+    retrace::{Mapping, Place},
+};
 
 use crate::{
     error::{Error, Result},
@@ -60,19 +63,12 @@ impl Renames {
             return vec![method];
         };
         let unit = u32::try_from(offset / 2).ok();
-        let (asked, by_unit) = match &method.line {
-            Some((_, line)) => (Some(*line), false),
-            None => (unit.filter(|_| self.by_r8), true),
+        let place = match &method.line {
+            Some((_, line)) => Some(Place::Line(*line)),
+            None => unit.filter(|_| self.by_r8).map(Place::Pc),
         };
-        let frames = self.mapping.frames(class, name, asked, params);
+        let frames = self.mapping.frames(class, name, place, params);
         let mut found = retraced(&frames, &method, path);
-        if by_unit {
-            // What a mapping does not tell it gives back: that is no line.
-            let lines = found.iter_mut().map(|function| &mut function.line);
-            lines
-                .filter(|line| line.as_ref().map(|(_, line)| *line) == asked)
-                .for_each(|line| *line = None);
-        }
         if found.is_empty() {
             found.push(method);
         }

@@ -3,7 +3,7 @@
 mod common;
 
 use varid_symbolizer::Frame;
-use varid_symbolizer::retrace::Mapping;
+use varid_symbolizer::retrace::{Mapping, Place};
 
 type Row = (String, Option<u32>);
 
@@ -50,7 +50,7 @@ fn every_frame_is_what_proguard_s_retrace_says() {
                 .skip(1)
                 .map(retraced)
                 .collect();
-            let ours = mapping.alternatives(class, method, Some(line), None);
+            let ours = mapping.alternatives(class, method, Some(Place::Line(line)), None);
             let ours: Vec<&Frame<'_>> = ours.iter().flatten().collect();
             let name = format!("{}.{method}", mapping.class(class).unwrap());
             if ours.iter().all(|frame| frame.location.is_none()) {
@@ -103,7 +103,9 @@ org.example.Inner -> a.b:
 #[test]
 fn r8_s_notes_and_ranges_are_followed() {
     let mapping = Mapping::parse(R8.into()).unwrap();
-    let ask = |method: &str, line, params| rows(&mapping.frames("a.a", method, line, params));
+    let ask = |method: &str, line: Option<u32>, params| {
+        rows(&mapping.frames("a.a", method, line.map(Place::Line), params))
+    };
     let at = |name: &str, line| (format!("org.example.{name}"), line);
     assert_eq!(mapping.skipped(), 0);
     assert_eq!(mapping.class("a.b"), Some("org.example.Inner"));
@@ -115,7 +117,7 @@ fn r8_s_notes_and_ranges_are_followed() {
     ];
     assert_eq!(ask("a", Some(2), None), inlined);
     let files: Vec<_> = mapping
-        .frames("a.a", "a", Some(2), None)
+        .frames("a.a", "a", Some(Place::Line(2)), None)
         .into_iter()
         .map(|frame| frame.location.unwrap().file.into_owned())
         .collect();
@@ -147,14 +149,54 @@ fn r8_s_notes_and_ranges_are_followed() {
     assert!(mapping.frames("a.c", "a", None, None).is_empty());
 }
 
+#[test]
+fn a_dex_pc_finds_ranges_and_is_never_shown_as_a_line() {
+    let text = "# compiler: R8\nA -> a:\n    0:9:void far():7:7 -> a\n    void bar() -> b\n    1:9:void same() -> c\n";
+    let mapping = Mapping::parse(text.into()).unwrap();
+    let ask = |method, place| rows(&mapping.frames("a", method, Some(place), None));
+    for (method, name, pc, line) in [
+        // A true line that is the pc by chance.
+        ("a", "A.far", Some(7), Some(7)),
+        ("b", "A.bar", None, Some(7)),
+        ("c", "A.same", None, Some(7)),
+        ("kept", "A.kept", None, Some(7)),
+    ] {
+        assert_eq!(ask(method, Place::Pc(7)), [(name.to_owned(), pc)]);
+        assert_eq!(ask(method, Place::Line(7)), [(name.to_owned(), line)]);
+    }
+}
+
+#[test]
+fn a_residual_signature_is_of_all_ranges_of_its_method() {
+    let note = "# {\"id\":\"com.android.tools.r8.residualsignature\",\"signature\":\"(La;I)V\"}";
+    let text = format!(
+        "# compiler: R8\nA -> a:\n    1:3:void foo(A):10:12 -> a\n    4:4:void foo(A):20:20 -> a\n    {note}\n    1:3:void foo(A,long):30:32 -> a\n"
+    );
+    let mapping = Mapping::parse(text.into()).unwrap();
+    let ask = |line, params| rows(&mapping.frames("a", "a", Some(Place::Line(line)), Some(params)));
+    let foo = |line| [("A.foo".to_owned(), Some(line))];
+    assert_eq!(ask(2, "a,int"), foo(11));
+    assert_eq!(ask(4, "a,int"), foo(20));
+    assert_eq!(ask(2, "a,long"), foo(31));
+}
+
 /// ProGuard keeps the lines of the source: two methods may share one, and are not inlined into each other for that.
 #[test]
 fn methods_on_one_line_are_not_inlined_into_each_other() {
     let text = "A -> a:\n    5:5:void first():5:5 -> a\n    5:5:void second(int):5:5 -> a\n";
     let mapping = Mapping::parse(text.into()).unwrap();
-    assert_eq!(mapping.alternatives("a", "a", Some(5), None).len(), 2);
-    assert!(mapping.frames("a", "a", Some(5), None).is_empty());
-    let frames = mapping.frames("a", "a", Some(5), Some("int"));
+    assert_eq!(
+        mapping
+            .alternatives("a", "a", Some(Place::Line(5)), None)
+            .len(),
+        2
+    );
+    assert!(
+        mapping
+            .frames("a", "a", Some(Place::Line(5)), None)
+            .is_empty()
+    );
+    let frames = mapping.frames("a", "a", Some(Place::Line(5)), Some("int"));
     assert_eq!(rows(&frames), [("A.second".to_owned(), Some(5))]);
 }
 
@@ -176,6 +218,6 @@ fn what_is_no_mapping_file_says_so_and_broken_lines_are_skipped() {
         "A -> a:\n    x:y:void f() -> a\n    void g(:3 -> b\n\0\n    1:1:void h():9:9 -> c\r\n";
     let mapping = Mapping::parse(text.into()).unwrap();
     assert_eq!(mapping.skipped(), 3);
-    let frames = mapping.frames("a", "c", Some(1), None);
+    let frames = mapping.frames("a", "c", Some(Place::Line(1)), None);
     assert_eq!(rows(&frames), [("A.h".to_owned(), Some(9))]);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use proptest::prelude::*;
-use varid_symbolizer::retrace::Mapping;
+use varid_symbolizer::retrace::{Mapping, Place};
 
 /// Everything that can be asked; answers are bounded.
 fn exercise(bytes: &[u8]) {
@@ -13,7 +13,12 @@ fn exercise(bytes: &[u8]) {
     for class in ["a", "b", "org.example.Main", "", "a.a"] {
         let _ = mapping.class(class);
         for method in ["a", "main", "<init>", ""] {
-            for line in [None, Some(0), Some(7), Some(1042), Some(u32::MAX)] {
+            for line in [0, 7, 1042, u32::MAX]
+                .map(Place::Line)
+                .map(Some)
+                .into_iter()
+                .chain([None, Some(Place::Pc(7))])
+            {
                 for params in [None, Some(""), Some("int,a[][]")] {
                     let all = mapping.alternatives(class, method, line, params);
                     assert!(all.len() <= 64 && all.iter().all(|one| one.len() <= 256));
@@ -57,7 +62,10 @@ fn methods_without_end_are_answered_in_bounds() {
         many += &format!("    void n{number}() -> b\n");
     }
     let mapping = Mapping::parse(many.into()).unwrap();
-    assert_eq!(mapping.frames("a", "a", Some(1), None).len(), 256);
+    assert_eq!(
+        mapping.frames("a", "a", Some(Place::Line(1)), None).len(),
+        256
+    );
     assert_eq!(mapping.alternatives("a", "b", None, None).len(), 64);
 }
 

@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = whole.lookup(u64::MAX, code.range.start);
         }
         let mut grown = JitDump::new(bytes).expect("its header was read before");
-        let records = bytes.get(40..).unwrap_or_default();
+        let records = bytes.get(grown.header_size()..).unwrap_or_default();
         let (read, _) = grown.feed(&records[..records.len() / 2]);
         let (rest, _) = grown.feed(&records[read..]);
         assert!(read + rest <= records.len(), "more than there is");

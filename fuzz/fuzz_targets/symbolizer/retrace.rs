@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_fuzz::bounded;
-use varid_symbolizer::retrace::Mapping;
+use varid_symbolizer::retrace::{Mapping, Place};
 
 /// Words of the file that are asked for, as class and method.
 const ASKED: usize = 64;
@@ -21,9 +21,15 @@ fuzz_target!(|bytes: &[u8]| {
         for pair in names.collect::<Vec<_>>().windows(2).take(ASKED) {
             let _ = mapping.class(pair[1]);
             for method in [pair[0], pair[1], "a"] {
-                for line in [None, Some(0), Some(1), Some(17), Some(u32::MAX)] {
+                for place in [
+                    None,
+                    Some(Place::Line(0)),
+                    Some(Place::Line(1)),
+                    Some(Place::Pc(17)),
+                    Some(Place::Line(u32::MAX)),
+                ] {
                     for params in [None, Some(""), Some("int,a.a[]")] {
-                        let _ = mapping.frames(pair[1], method, line, params);
+                        let _ = mapping.frames(pair[1], method, place, params);
                     }
                 }
             }

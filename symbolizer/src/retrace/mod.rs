@@ -26,6 +26,32 @@ const MAX_ALTERNATIVES: usize = 64;
 /// R8's range of a method all of whose lines are one.
 const CATCH_ALL: (u32, u32) = (0, 65535);
 
+/// Where in a method a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At a line, as the dex file's debug information says.
+    Line(u32),
+    /// At a dex pc, in code units from the method's first instruction: R8 counts lines by it where it leaves them out.
+    Pc(u32),
+}
+
+impl Place {
+    /// What the mapping's ranges count.
+    fn number(self) -> u32 {
+        match self {
+            Self::Line(number) | Self::Pc(number) => number,
+        }
+    }
+
+    /// The line, if it is one.
+    fn line(self) -> Option<u32> {
+        match self {
+            Self::Line(line) => Some(line),
+            Self::Pc(_) => None,
+        }
+    }
+}
+
 /// A mapping file, read.
 #[derive(Debug, Clone, Default)]
 pub struct Mapping {
@@ -137,6 +163,7 @@ impl Mapping {
         if let Some(class) = self.classes.last_mut() {
             class.end = end;
             if let Some(members) = self.members.get_mut(class.first..end) {
+                spread_residuals(text, members);
                 members.sort_by(|a, b| a.obfuscated.get(text).cmp(b.obfuscated.get(text)));
             }
         }
@@ -162,9 +189,8 @@ impl Mapping {
     /// The frames that one frame stands for, innermost first; none: the class is not in the file, or it may be
     /// several methods.
     ///
-    /// `class`, `method`: as they are called now, in Java notation. `line`: as the dex file's debug information says;
-    /// where it has none, the dex pc in code units from the method's first instruction, which R8 counts lines by then.
-    /// `params`: the method's parameter types now, separated by commas, where it is known.
+    /// `class`, `method`: as they are called now, in Java notation. `place`: the line, or the dex pc where the dex file
+    /// has none and R8 wrote the mapping. `params`: the method's parameter types now, separated by commas, where it is known.
     ///
     /// A class whose source file the mapping does not name is said to be in one of its outermost class's name.
     #[must_use]
@@ -172,10 +198,10 @@ impl Mapping {
         &self,
         class: &str,
         method: &str,
-        line: Option<u32>,
+        place: Option<Place>,
         params: Option<&str>,
     ) -> Vec<Frame<'_>> {
-        let mut alternatives = self.alternatives(class, method, line, params);
+        let mut alternatives = self.alternatives(class, method, place, params);
         match alternatives.len() {
             1 => alternatives.pop().unwrap_or_default(),
             _ => Vec::new(),
@@ -189,7 +215,7 @@ impl Mapping {
         &self,
         class: &str,
         method: &str,
-        line: Option<u32>,
+        place: Option<Place>,
         params: Option<&str>,
     ) -> Vec<Vec<Frame<'_>>> {
         let Some(class) = self.class_of(class) else {
@@ -198,7 +224,11 @@ impl Mapping {
         let mut groups = self.groups(self.members_of(class, method));
         if groups.is_empty() {
             // What keeps its name need not be listed.
-            return vec![vec![self.frame(class.original, method, line)]];
+            return vec![vec![self.frame(
+                class.original,
+                method,
+                place.and_then(Place::line),
+            )]];
         }
         if let Some(params) = params {
             let declared =
@@ -209,7 +239,7 @@ impl Mapping {
             }
         }
         let at_line = |group: &&[Member]| {
-            line.is_some_and(|line| holds(group, |lines| contains(lines, line)))
+            place.is_some_and(|place| holds(group, |lines| contains(lines, place.number())))
         };
         let anywhere = |group: &&[Member]| {
             holds(group, |lines| {
@@ -221,13 +251,13 @@ impl Mapping {
             let groups = groups.into_iter().filter(at_line);
             collect(
                 &mut found,
-                groups.map(|group| self.resolve(class, group, line)),
+                groups.map(|group| self.resolve(class, group, place)),
             );
         } else if groups.iter().any(anywhere) {
             let groups = groups.into_iter().filter(anywhere);
             collect(
                 &mut found,
-                groups.map(|group| self.resolve(class, group, line)),
+                groups.map(|group| self.resolve(class, group, place)),
             );
         } else {
             // Some line of it: what has been inlined there is not known.
@@ -284,14 +314,14 @@ impl Mapping {
     }
 
     /// The frames of a group.
-    fn resolve(&self, class: &Class, group: &[Member], line: Option<u32>) -> Vec<Frame<'_>> {
+    fn resolve(&self, class: &Class, group: &[Member], place: Option<Place>) -> Vec<Frame<'_>> {
         let made =
             |member: &Member| member.synthesized || (class.synthesized && member.class.is_none());
         let all_made = group.iter().all(made);
         let shown = group.iter().filter(|member| all_made || !made(member));
         shown
             .take(MAX_FRAMES)
-            .map(|member| self.original(class, member, original_line(member, line)))
+            .map(|member| self.original(class, member, original_line(member, place)))
             .collect()
     }
 
@@ -328,6 +358,25 @@ impl Mapping {
     }
 }
 
+/// A method's parameters are noted behind the last of its ranges; they are those of all.
+fn spread_residuals(text: &str, members: &mut [Member]) {
+    let method = |member: &Member| {
+        (
+            member.obfuscated.get(text),
+            member.class.map(|class| class.get(text)),
+            member.name.get(text),
+            member.params.get(text),
+        )
+    };
+    let noted: HashMap<_, _> = members
+        .iter()
+        .filter_map(|member| Some((method(member), member.residual?)))
+        .collect();
+    for member in members {
+        member.residual = noted.get(&method(member)).copied();
+    }
+}
+
 /// Adds what is not there yet, up to a bound.
 fn collect<T: PartialEq>(found: &mut Vec<T>, more: impl Iterator<Item = T>) {
     for one in more {
@@ -348,15 +397,15 @@ fn contains(lines: Option<(u32, u32)>, line: u32) -> bool {
     lines.is_some_and(|(first, last)| first <= line && line <= last)
 }
 
-/// The line in the source that a line of an obfuscated class comes from.
-fn original_line(member: &Member, line: Option<u32>) -> Option<u32> {
+/// The line in the source that a place in an obfuscated class comes from; a dex pc is never taken for one.
+fn original_line(member: &Member, place: Option<Place>) -> Option<u32> {
     let original = match (member.original, member.lines) {
-        (Original::Same, _) => line,
+        (Original::Same, _) => place.and_then(Place::line),
         (Original::Line(original), _) => Some(original),
         (Original::From(first, last), _) if first == last => Some(first),
         (Original::From(first, last), Some((from, to))) => {
             let as_many = last.checked_sub(first)? == to.checked_sub(from)?;
-            let into = line?.checked_sub(from).filter(|_| as_many)?;
+            let into = place?.number().checked_sub(from).filter(|_| as_many)?;
             first.checked_add(into)
         }
         (Original::From(..), None) => None,
