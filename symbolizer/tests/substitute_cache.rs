@@ -101,7 +101,11 @@ fn the_second_session_gets_what_the_first_one_wrote() {
     let first = fs::metadata(bed.elf()).unwrap();
     assert!(bed.provide());
     let second = fs::metadata(bed.elf()).unwrap();
-    assert_eq!(first.ino(), second.ino());
+    // Each has a file of its own, with the same holes: one can be given away without the other.
+    let kept = fs::metadata(bed.entry("elf")).unwrap();
+    assert!(first.ino() != second.ino() && second.ino() != kept.ino());
+    assert_eq!((second.nlink(), kept.nlink()), (1, 1));
+    assert_eq!(first.blocks(), second.blocks());
     assert_eq!(
         fs::metadata(bed.cache_folder()).unwrap().mode() & 0o777,
         0o700
@@ -199,6 +203,45 @@ fn a_folder_that_others_can_enter_is_closed() {
 }
 
 #[test]
+fn a_folder_that_others_can_replace_is_refused() {
+    let bed = Bed::new();
+    bed.provide();
+    let parent = bed.cache_folder().parent().unwrap().to_owned();
+    let refused = |what: &str| {
+        let error = Cache::open(&bed.cache_folder(), bed.user(), 1).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+    };
+    fs::set_permissions(&parent, Permissions::from_mode(0o770)).unwrap();
+    refused("others can write to it");
+    fs::set_permissions(&parent, Permissions::from_mode(0o700)).unwrap();
+    assert!(bed.provide());
+    let moved = bed.folder.path().join("moved");
+    fs::rename(&parent, &moved).unwrap();
+    symlink(&moved, &parent).unwrap();
+    refused("not a folder of user");
+}
+
+#[test]
+fn a_folder_that_is_swapped_while_it_is_open_harms_no_other() {
+    let bed = Bed::new();
+    let cache = Cache::open(&bed.cache_folder(), bed.user(), 1).unwrap();
+    let (moved, other) = (
+        bed.folder.path().join("moved"),
+        bed.folder.path().join("other"),
+    );
+    fs::create_dir(&other).unwrap();
+    fs::rename(bed.cache_folder(), moved).unwrap();
+    symlink(&other, bed.cache_folder()).unwrap();
+    let entry = other.join(format!("{}-X86_64.1.elf", "0".repeat(40)));
+    fs::write(&entry, "another's").unwrap();
+    let build_id = bed.dex.content_sha1();
+    cache
+        .provide(&bed.dex, &build_id, &bed.elf(), &bed.sym())
+        .unwrap();
+    assert_eq!(files(&other), [entry]);
+}
+
+#[test]
 fn those_not_used_for_the_longest_time_make_room() {
     let mut bed = Bed::new();
     bed.provide();
@@ -208,14 +251,19 @@ fn those_not_used_for_the_longest_time_make_room() {
         .sum();
     // Two old entries of 64 KB, used an hour and a day ago.
     let old = |name: &str, hours: u64| {
-        let path = bed.cache_folder().join(name);
+        let path = bed.cache_folder().join(name.replace("ID", &"0".repeat(40)));
         fs::write(&path, vec![1; 65536]).unwrap();
         let time = SystemTime::now() - Duration::from_secs(3600 * hours);
         let times = FileTimes::new().set_accessed(time).set_modified(time);
         File::open(&path).unwrap().set_times(times).unwrap();
         path
     };
-    let (hour, day) = (old("hour", 1), old("day", 24));
+    let (hour, day) = (
+        old("ID-X86_64.1.elf", 1),
+        old("ID-X86_64.1.sym.7-0.tmp", 24),
+    );
+    // Nobody's entry, whoever put it there.
+    let foreign = old("ID-X86_64.1.elf.bak", 48);
     bed.limit = own + 100_000;
     assert!(bed.provide());
     assert!(day.exists(), "a hit does not look around");
@@ -227,7 +275,7 @@ fn those_not_used_for_the_longest_time_make_room() {
     bed.limit = 1;
     fs::remove_file(bed.entry("elf")).unwrap();
     assert!(!bed.provide());
-    assert!(files(&bed.cache_folder()).is_empty());
+    assert_eq!(files(&bed.cache_folder()), [foreign]);
 }
 
 #[test]

@@ -23,17 +23,12 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&File) -> Result<()>) -> Resu
     temporary.rename(path)
 }
 
-/// Gives a file another name: a link, or a copy where there can be none.
-pub(super) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
-    let temporary = Temporary::beside(to);
-    match fs::hard_link(from, &temporary.0) {
-        Ok(()) => temporary.rename(to),
-        // Another file system, one without links, or too many links: the copy says what else it may be.
-        Err(_) => write(to, |file| {
-            let source = File::open(from).map_err(Error::io("open", from))?;
-            Sparse::copy(&source, file).map_err(Error::io("copy to", to))
-        }),
-    }
+/// Copies a sparse file. Never by a link: who is given the one would have the other.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
+    write(to, |file| {
+        let source = File::open(from).map_err(Error::io("open", from))?;
+        Sparse::copy(&source, file).map_err(Error::io("copy to", to))
+    })
 }
 
 /// A name of a file that goes away with it.
@@ -52,7 +47,7 @@ impl Temporary {
         Self(path.with_file_name(name))
     }
 
-    /// Gives the file its final name. The temporary one is still there if both were of the same file.
+    /// Gives the file its final name.
     fn rename(self, path: &Path) -> Result<()> {
         fs::rename(&self.0, path).map_err(Error::io("rename to", path))
     }

@@ -1,11 +1,12 @@
 //! How does a dex file that was seen before cost nothing?
 //!
 //! Its substitute is kept by its content's SHA-1, the version of what is written and the machine.
-//! A session gets a hard link, or a copy where the cache is on another file system: it holds
-//! all its files and can be moved. Nothing here is ever changed in place.
+//! A session gets a copy: it holds all its files, and can be moved, changed and given away.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata, Permissions};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -26,6 +27,8 @@ const VERSION: u32 = 2;
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
+    /// The folder that was found to be the user's, whatever has its name now.
+    opened: File,
     owner: u32,
     limit: u64,
 }
@@ -44,31 +47,52 @@ impl Cache {
     /// Its files take at most `limit` bytes of the disk: those go that were not used for the longest time.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be made; [`Error::Substitute`] if it is another user's.
+    /// [`Error::Io`] if the folder cannot be made; [`Error::Substitute`] if it is another user's, or others can write
+    /// to the folder that it is in.
     pub fn open(folder: &Path, owner: u32, limit: u64) -> Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder)
             .map_err(Error::io("create", folder))?;
-        let metadata = fs::symlink_metadata(folder).map_err(Error::io("read", folder))?;
-        if !metadata.is_dir() || metadata.uid() != owner {
-            return Err(Error::Substitute {
-                problem: format!(
-                    "the cache {} is not a folder of user {owner}: remove it",
-                    folder.display()
-                ),
-            });
+        let refused = |path: &Path, what: &str| Error::Substitute {
+            problem: format!("the cache {} is not used: {what}", path.display()),
+        };
+        let own = |path: &Path| match fs::symlink_metadata(path) {
+            Err(error) => Err(Error::io("read", path)(error)),
+            Ok(found) if found.is_dir() && found.uid() == owner => Ok(found),
+            Ok(_) => Err(refused(
+                path,
+                &format!("it is not a folder of user {owner}: remove it"),
+            )),
+        };
+        let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
+        let parent = folder.parent().unwrap_or(&folder);
+        if own(parent)?.mode() & 0o022 != 0 {
+            return Err(refused(parent, "others can write to it: chmod go-w"));
+        }
+        let found = own(&folder)?;
+        let opened = File::open(&folder).map_err(Error::io("open", &folder))?;
+        let metadata = opened.metadata().map_err(Error::io("read", &folder))?;
+        if (found.dev(), found.ino()) != (metadata.dev(), metadata.ino()) {
+            return Err(refused(&folder, "it was replaced just now"));
         }
         if metadata.mode() & 0o077 != 0 {
-            fs::set_permissions(folder, Permissions::from_mode(0o700))
-                .map_err(Error::io("close to others", folder))?;
+            opened
+                .set_permissions(Permissions::from_mode(0o700))
+                .map_err(Error::io("close to others", &folder))?;
         }
         Ok(Self {
-            folder: folder.to_owned(),
+            folder,
+            opened,
             owner,
             limit,
         })
+    }
+
+    /// The folder's own path, which leads nowhere else if it is renamed.
+    fn here(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.opened.as_raw_fd()))
     }
 
     /// Puts the substitute of `dex`, for this machine, at `elf` and its text form at `sym`.
@@ -87,7 +111,7 @@ impl Cache {
         let machine = Machine::host();
         let stem: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let entry = |kind| {
-            self.folder
+            self.here()
                 .join(format!("{stem}-{machine:?}.{VERSION}.{kind}"))
         };
         let dex_size = dex.bytes().len() as u64;
@@ -117,7 +141,7 @@ impl Cache {
         };
         let trusted = fs::symlink_metadata(entry).is_ok_and(|file| own(&file))
             && whole(entry) == Some(true)
-            && atomic::link_or_copy(entry, wanted).is_ok();
+            && atomic::copy(entry, wanted).is_ok();
         if trusted {
             // Who cannot say when it was used last loses it sooner.
             let now = FileTimes::new().set_accessed(SystemTime::now());
@@ -128,16 +152,16 @@ impl Cache {
 
     /// Keeps the file at `written` as an entry, and makes room for it.
     fn keep(&self, written: &Path, entry: &Path) -> Result<()> {
-        atomic::link_or_copy(written, entry)?;
+        atomic::copy(written, entry)?;
         let io = || Error::io("make room in", &self.folder);
         let mut files = Vec::new();
-        for file in fs::read_dir(&self.folder).map_err(io())? {
+        for file in fs::read_dir(self.here()).map_err(io())? {
             let file = file.map_err(io())?;
             // One that another varid has just removed takes no room.
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
-            if metadata.is_file() {
+            if metadata.is_file() && is_ours(&file.file_name()) {
                 let size = metadata.blocks().saturating_mul(512);
                 files.push((metadata.accessed().ok(), size, file.path()));
             }
@@ -162,6 +186,21 @@ impl Provided {
         self.reused = false;
         self.not_kept = self.not_kept.take().or(kept.err());
     }
+}
+
+/// Whether a file's name is an entry's, of whatever version, or a temporary one of an entry's: `HEX-MACHINE.VERSION.KIND[.PID-N.tmp]`.
+fn is_ours(name: &OsStr) -> bool {
+    let mut parts = name.to_str().unwrap_or_default().split('.');
+    let id = parts.next().and_then(|stem| stem.split_once('-'));
+    let is_id = |id: &str| id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    id.is_some_and(|(id, _)| is_id(id))
+        && parts.next().is_some_and(|it| it.parse::<u32>().is_ok())
+        && matches!(parts.next(), Some("elf" | "sym"))
+        && match (parts.next(), parts.next()) {
+            (None, None) => true,
+            (Some(_), Some("tmp")) => parts.next().is_none(),
+            _ => false,
+        }
 }
 
 /// Whether a file is a whole substitute of a dex file of that content and size; none if it is not even ELF.
