@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde::{Deserialize, Serialize};
+use sha1_smol::Sha1;
 
 /// The machine of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +13,10 @@ pub struct Host {
     pub kernel: String,
     /// The machine's architecture, as `uname -m` prints it.
     pub arch: String,
+    /// Which machine, as 40 hexadecimal digits that say nothing else of it; of one without machine-id(5), which of
+    /// its boots. Empty in sessions from before it was written.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// CPUs that were online.
     pub cpus: u32,
 }
@@ -23,6 +28,7 @@ impl Host {
         Self {
             kernel: first_line("/proc/sys/kernel/osrelease"),
             arch: uname_machine(),
+            machine: machine(),
             cpus: std::thread::available_parallelism()
                 .ok()
                 .and_then(|cpus| u32::try_from(cpus.get()).ok())
@@ -49,6 +55,16 @@ fn first_line(path: &str) -> String {
     fs::read_to_string(path)
         .ok()
         .and_then(|text| text.lines().next().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// machine-id(5) wants the id itself to stay where it is.
+fn machine() -> String {
+    let files = ["/etc/machine-id", "/proc/sys/kernel/random/boot_id"];
+    // An image that has not been booted yet says "uninitialized".
+    let mut ids = files.map(first_line).into_iter();
+    ids.find(|id| id.len() >= 32)
+        .map(|id| Sha1::from(format!("varid {id}")).digest().to_string())
         .unwrap_or_default()
 }
 

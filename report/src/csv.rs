@@ -6,6 +6,7 @@ use crate::{
     callgraph,
     profile::Profile,
     rows::{self, Row},
+    text::one_line,
     tree::Weight,
     view::{By, PercentOf, Table, View},
 };
@@ -117,10 +118,30 @@ fn record(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Resu
     writeln!(out, "{}", fields.join(","))
 }
 
+/// A field in one line that no spreadsheet takes for a formula: an apostrophe is before what would be one.
 fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
+    let mut text = one_line(field);
+    if text.starts_with(['=', '+', '-', '@']) {
+        text.insert(0, '\'');
+    }
+    if text.contains([',', '"']) {
+        text = format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_recorded_name_is_neither_a_formula_nor_a_line() {
+        assert_eq!(
+            quoted("=HYPERLINK(\"x\",1)"),
+            "\"'=HYPERLINK(\"\"x\"\",1)\""
+        );
+        assert_eq!(quoted("-bash"), "'-bash");
+        assert_eq!(quoted("a\r\n\u{1b}[2J"), "a???[2J");
+        assert_eq!(quoted("a = b"), "a = b");
     }
 }

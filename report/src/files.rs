@@ -1,11 +1,15 @@
 //! Which file of this machine is the recorded one?
 
 use std::{
+    collections::VecDeque,
+    ffi::OsString,
     fs,
-    path::{Path, PathBuf},
+    os::unix::fs::MetadataExt,
+    path::{Component, Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
 };
 
-use varid_recording::Host;
+use varid_recording::{Host, Manifest, manifest::rfc3339};
 use varid_symbolizer::elf::{DebugFiles, ElfSource};
 
 use crate::{
@@ -20,6 +24,8 @@ pub struct Files {
     symbols: Vec<PathBuf>,
     /// Whether this is the machine of the recording, as far as the manifest tells.
     recorded_here: bool,
+    /// When the recording started, in RFC 3339.
+    start: String,
     debug: DebugFiles,
 }
 
@@ -27,17 +33,27 @@ pub struct Files {
 #[derive(Debug)]
 struct Candidate {
     path: PathBuf,
-    /// Whether its place is enough if the recording has no build-id to compare.
-    trusted: bool,
+    trust: Trust,
+}
+
+/// Why a file may be the recorded one if the recording has no build-id to compare.
+#[derive(Debug, Clone, Copy)]
+enum Trust {
+    /// It may not.
+    None,
+    /// It is where it was recorded, and as it was then.
+    Place,
+    /// Somebody says so who must know.
+    Told,
 }
 
 impl Files {
-    /// What `names` says, for a recording of `host`.
+    /// What `names` says, for a recording with that manifest.
     ///
     /// # Errors
     ///
     /// A folder or file cannot be read.
-    pub fn new(names: &Names, host: &Host) -> Result<Self> {
+    pub fn new(names: &Names, manifest: &Manifest) -> Result<Self> {
         for folder in names.symfs.iter().chain(&names.symbols) {
             fs::read_dir(folder).map_err(|source| Error::Folder {
                 path: folder.clone(),
@@ -50,7 +66,7 @@ impl Files {
                 source,
             })?;
         }
-        let here = Host::this_machine();
+        let machine = &manifest.host.machine;
         let mut debug = DebugFiles::system();
         if let Some(root) = &names.symfs {
             debug = debug.with_root(root.join("usr/lib/debug"));
@@ -58,7 +74,8 @@ impl Files {
         Ok(Self {
             symfs: names.symfs.clone(),
             symbols: names.symbols.clone(),
-            recorded_here: (&host.kernel, &host.arch) == (&here.kernel, &here.arch),
+            recorded_here: !machine.is_empty() && *machine == Host::this_machine().machine,
+            start: manifest.wall_start.clone(),
             debug: names.symbols.iter().fold(debug, DebugFiles::with_folder),
         })
     }
@@ -75,27 +92,37 @@ impl Files {
             [] => None,
             id => self.debug.file_with(id).map(|path| Candidate {
                 path: path.to_owned(),
-                trusted: false,
+                trust: Trust::None,
             }),
         };
         let copy = copy.and_then(|copy| self.verified(&copy, recorded, build_id).ok());
-        let symfs = self.symfs.as_ref().map(|root| Candidate {
-            path: below(root, recorded),
-            trusted: true,
-        });
+        let inside = |root| inside(root, recorded);
+        let symfs = self
+            .symfs
+            .as_deref()
+            .and_then(inside)
+            .map(|path| Candidate {
+                path,
+                trust: Trust::Told,
+            });
         let same_path = Candidate {
             path: recorded.to_owned(),
-            trusted: self.recorded_here && self.symfs.is_none(),
+            trust: if self.recorded_here && self.symfs.is_none() {
+                Trust::Place
+            } else {
+                Trust::None
+            },
         };
         // The likeliest copy that is no debug information alone: the build-id does not tell.
         let name = recorded.file_name().unwrap_or_default();
+        let below = recorded.strip_prefix("/").unwrap_or(recorded);
         let by_name = self
             .symbols
             .iter()
-            .flat_map(|folder| [below(folder, recorded), folder.join(name)])
+            .flat_map(|folder| [folder.join(below), folder.join(name)])
             .map(|path| Candidate {
                 path,
-                trusted: false,
+                trust: Trust::None,
             });
         let mut problem = String::new();
         for candidate in symfs.into_iter().chain([same_path]).chain(by_name) {
@@ -113,7 +140,7 @@ impl Files {
     pub fn open_own(&self, path: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
         let own = Candidate {
             path: path.to_owned(),
-            trusted: true,
+            trust: Trust::Told,
         };
         self.verified(&own, path, build_id)
     }
@@ -146,9 +173,17 @@ impl Files {
         if !file.is_file() {
             return Err(format!("{} is not a regular file", path.display()));
         }
-        if build_id.is_empty() && !candidate.trusted {
+        let doubt = match candidate.trust {
+            _ if !build_id.is_empty() => None,
+            Trust::None => Some("the recording is another one's"),
+            Trust::Place if self.changed(&file) => {
+                Some("it was changed after the recording started")
+            }
+            Trust::Place | Trust::Told => None,
+        };
+        if let Some(doubt) = doubt {
             return Err(format!(
-                "{} of this machine is not used: the recording is another one's and has no build-id of it",
+                "{} of this machine is not used: {doubt}, and there is no build-id to compare",
                 path.display()
             ));
         }
@@ -167,6 +202,13 @@ impl Files {
             hex(build_id)
         ))
     }
+
+    /// Whether a file was written, replaced or given its name after the recording started.
+    fn changed(&self, file: &fs::Metadata) -> bool {
+        let seconds = u64::try_from(file.ctime()).unwrap_or_default();
+        let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        time.is_none_or(|time| rfc3339(time) > self.start)
+    }
 }
 
 /// Of a file and a copy that has not been stripped, the copy. A file with debug information only
@@ -182,9 +224,35 @@ fn better(source: ElfSource, copy: Option<ElfSource>) -> ElfSource {
     }
 }
 
-/// `path` of the machine whose file system is at `root`.
-fn below(root: &Path, path: &Path) -> PathBuf {
-    root.join(path.strip_prefix("/").unwrap_or(path))
+/// More links than this in a path lead in circles, as path_resolution(7) has it.
+const MAX_LINKS: u32 = 40;
+
+/// `path` of the machine whose file system is at `root`, where its links lead: none leads out, as after chroot(2).
+/// None if they lead in circles.
+fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
+    let owned = |component: Component<'_>| component.as_os_str().to_owned();
+    let mut rest: VecDeque<OsString> = path.components().map(owned).collect();
+    // Relative to the root.
+    let mut found = PathBuf::new();
+    let mut links = 0u32;
+    while let Some(next) = rest.pop_front() {
+        match Path::new(&next).components().next() {
+            Some(Component::RootDir) => found.clear(),
+            Some(Component::ParentDir) => _ = found.pop(),
+            Some(Component::Normal(name)) => {
+                let Ok(link) = fs::read_link(root.join(&found).join(name)) else {
+                    found.push(name);
+                    continue;
+                };
+                links = links.checked_add(1).filter(|links| *links <= MAX_LINKS)?;
+                for component in link.components().rev() {
+                    rest.push_front(owned(component));
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(root.join(found))
 }
 
 /// A build-id as tools write it.

@@ -144,7 +144,7 @@ const LIBC: [&str; 5] = [
 /// How to get a file, or its debug information.
 fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String> {
     let mut ways = Vec::new();
-    let shown = path.display();
+    let shown = shell_word(&path.to_string_lossy());
     if kind != ImageKind::Elf {
         if lack == Lack::Lines {
             ways.push(
@@ -187,4 +187,30 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String
         ways.push(format!("debuginfod-find {what} {build_id}"));
     }
     ways
+}
+
+/// A word as sh(1) reads it back: what a process calls its files is no command.
+fn shell_word(text: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%=~".contains(char);
+    if text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_command_is_one_word() {
+        let fetch = |path| fetch(Path::new(path), "", ImageKind::Elf, Lack::File).remove(0);
+        let plain = "adb pull /data/app/~~a==/lib/arm64/libfoo.so DIR; varid report --symbols DIR";
+        assert_eq!(fetch("/data/app/~~a==/lib/arm64/libfoo.so"), plain);
+        assert_eq!(
+            fetch("/data/app/$(reboot); it's a `lib`.so"),
+            r"adb pull '/data/app/$(reboot); it'\''s a `lib`.so' DIR; varid report --symbols DIR"
+        );
+    }
 }

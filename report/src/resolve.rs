@@ -74,7 +74,7 @@ impl Resolver {
     ///
     /// A folder or file of `names` cannot be read.
     pub fn new(session: &SessionReader, names: &Names) -> Result<Self> {
-        let files = Files::new(names, &session.manifest().host)?;
+        let files = Files::new(names, session.manifest())?;
         let (renames, note) = match &names.mapping {
             Some(path) => {
                 let (renames, note) = renamed::read(path)?;

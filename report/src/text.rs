@@ -327,7 +327,7 @@ fn thousandths(number: u64) -> String {
 }
 
 /// A text from a recording without what would move the cursor or start another line.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     text.chars()
         .map(|char| if char.is_control() { '?' } else { char })
         .collect()

@@ -5,6 +5,7 @@ mod common;
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -157,8 +158,64 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     manifest["host"] = serde_json::to_value(Host::this_machine()).unwrap();
     fs::write(&path, manifest.to_string()).unwrap();
+    // It was written today, the recording is of long ago.
+    let later = native.profile(Names::default());
+    let (_, _, why) = missing(&later, &native.recorded).unwrap();
+    assert!(why.contains("it was changed after"), "{why}");
+    manifest["wall_start"] = "9999-01-01T00:00:00Z".into();
+    fs::write(&path, manifest.to_string()).unwrap();
     let here = native.profile(Names::default());
     assert!(here.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    // Nobody knows where a session without this key was recorded.
+    manifest["host"].as_object_mut().unwrap().remove("machine");
+    fs::write(&path, manifest.to_string()).unwrap();
+    let unknown = native.profile(Names::default());
+    let (_, _, why) = missing(&unknown, &native.recorded).unwrap();
+    assert!(why.contains("the recording is another one's"), "{why}");
+}
+
+#[test]
+fn links_in_a_file_system_lead_nowhere_outside_of_it() {
+    let native = Native::new(false);
+    let dir = native.fixture.dir.path();
+    let symfs = dir.join("symfs");
+    let inside = symfs.join(native.recorded.strip_prefix("/").unwrap());
+    let folder = inside.parent().unwrap();
+    fs::create_dir_all(folder).unwrap();
+    let names_leaf = || {
+        let profile = native.profile(Names {
+            symfs: Some(symfs.clone()),
+            ..Names::default()
+        });
+        profile.symbols.iter().any(|symbol| symbol.name == "leaf")
+    };
+    // The host's file, by its path and from below.
+    let host = dir.join("host.so");
+    fs::copy(&native.library, &host).unwrap();
+    let ups = "../".repeat(symfs.components().count() + 40);
+    for target in [
+        host.clone(),
+        Path::new(&ups).join(host.strip_prefix("/").unwrap()),
+    ] {
+        symlink(&target, &inside).unwrap();
+        assert!(fs::read(&inside).is_ok() && !names_leaf(), "{target:?}");
+        fs::remove_file(&inside).unwrap();
+    }
+    // In circles.
+    symlink(&inside, &inside).unwrap();
+    symlink("/circle", symfs.join("circle")).unwrap();
+    assert!(!names_leaf());
+    fs::remove_file(&inside).unwrap();
+    symlink("/circle", &inside).unwrap();
+    assert!(!names_leaf());
+    fs::remove_file(&inside).unwrap();
+    // Within, absolute and relative.
+    fs::create_dir(symfs.join("real")).unwrap();
+    fs::copy(&native.library, symfs.join("real/1.so")).unwrap();
+    symlink("1.so", symfs.join("real/link.so")).unwrap();
+    symlink("/real", symfs.join("alias")).unwrap();
+    symlink("/alias/../alias/link.so", &inside).unwrap();
+    assert!(names_leaf());
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Elsewhere {
         std::fs::rename(recording.session(), &session)?;
         let manifest = session.join("session.json");
         let mut json: Value = serde_json::from_slice(&std::fs::read(&manifest)?)?;
-        json["host"]["kernel"] = "5.10.0-elsewhere".into();
+        json["host"]["machine"] = "elsewhere".into();
         std::fs::write(&manifest, json.to_string())?;
         Ok(Self {
             hidden: testbed()?.workloads.clone(),
@@ -196,7 +196,14 @@ com.acme.Solver -> org.example.math.Linpack:
             .as_str()
             .and_then(|symbol| symbol.strip_prefix("org.example.math.Linpack."))
         {
-            expected["symbol"] = format!("com.acme.Solver.{method}").into();
+            let renamed = format!("com.acme.Solver.{method}");
+            let mut rows = rows(&mapped, "math.dex")?.into_iter();
+            ensure!(
+                rows.any(
+                    |row| row["symbol"] == renamed && row["recorded_symbol"] == expected["symbol"]
+                ),
+                "{row} should have become {renamed}"
+            );
             continue;
         }
         ensure!(

@@ -72,6 +72,7 @@ pub fn manifest() -> Manifest {
     manifest.wall_start = "2024-02-29T12:00:00Z".into();
     manifest.duration_ns = 2_500_000_000;
     manifest.host.kernel = "6.1.0-recorded".into();
+    manifest.host.machine = "another".into();
     manifest
 }
 

@@ -351,6 +351,7 @@ mod tests {
                 kernel: "6.1".into(),
                 arch: "aarch64".into(),
                 cpus: 8,
+                ..Host::default()
             },
             user: 0,
             capabilities: vec!["CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF", "CAP_IPC_LOCK"],
