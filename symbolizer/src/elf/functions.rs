@@ -1,7 +1,10 @@
 //! Where do functions start and end, whether they have names or not?
 
+use std::collections::HashMap;
+
 use gimli::{
-    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, RunTimeEndian, UnwindSection,
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, Error, RunTimeEndian, UnwindOffset,
+    UnwindSection,
 };
 use object::elf;
 
@@ -84,13 +87,24 @@ fn debug_frame(image: &Image<'_>, _: &Section, bytes: &[u8]) -> Bounds {
 
 fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -> Bounds {
     let mut found = Vec::new();
+    // What functions have in common comes before them, and is read once.
+    let mut common = HashMap::new();
     let mut entries = frames.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
-        if let CieOrFde::Fde(partial) = entry
-            && let Ok(frame) = partial.parse(S::cie_from_offset)
-        {
-            let start = frame.initial_address();
-            found.push((start, start.saturating_add(frame.len())));
+        match entry {
+            CieOrFde::Cie(entry) => {
+                common.insert(entry.offset(), entry);
+            }
+            CieOrFde::Fde(partial) => {
+                let frame = partial.parse(|_, _, at| {
+                    let at = UnwindOffset::into(at);
+                    common.get(&at).cloned().ok_or(Error::NotCieId(at as u64))
+                });
+                if let Ok(frame) = frame {
+                    let start = frame.initial_address();
+                    found.push((start, start.saturating_add(frame.len())));
+                }
+            }
         }
     }
     found

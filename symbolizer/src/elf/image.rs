@@ -13,7 +13,13 @@ use crate::{Error, Result};
 
 /// The most that is read of a file, and made of its compressed sections, in bytes: a sparse
 /// file can claim sections of any size.
-const MAX_READ: u64 = 2 << 30;
+const MAX_READ: u64 = 1 << 30;
+
+/// How many bytes are read at once: memory grows with what is there.
+const PIECE: usize = 1 << 20;
+
+/// How many notes sections or segments are searched for the build-id, and how many bytes of each.
+const MAX_NOTES: (usize, u64) = (64, 65_536);
 
 /// The longest name of a section that is looked at, in bytes.
 const MAX_SECTION_NAME: usize = 64;
@@ -26,6 +32,8 @@ pub(super) struct Image<'d> {
     /// Bytes that may still be read or unpacked.
     left: AtomicU64,
     order: Order,
+    /// `ET_DYN`, say.
+    pub(super) kind: u16,
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
     pub(super) segments: Vec<Segment>,
@@ -146,6 +154,7 @@ impl<'d> Image<'d> {
                 big_endian: false,
                 wide: true,
             },
+            kind: 0,
             machine: 0,
             sections: Vec::new(),
             segments: Vec::new(),
@@ -222,13 +231,12 @@ impl<'d> Image<'d> {
             Data::File { file, start, .. } => {
                 self.take(size)
                     .ok_or_else(|| self.wrong(part, "more than is read of one file"))?;
-                let mut bytes = vec![0; size as usize];
                 start
                     .checked_add(offset)
                     .ok_or(std::io::ErrorKind::InvalidInput.into())
-                    .and_then(|at| file.read_exact_at(&mut bytes, at))
-                    .map_err(Error::io("read", Path::new(&self.name)))?;
-                Ok(Cow::Owned(bytes))
+                    .and_then(|at| read_pieces(file, at, size as usize))
+                    .map(Cow::Owned)
+                    .map_err(Error::io("read", Path::new(&self.name)))
             }
         }
     }
@@ -302,7 +310,7 @@ impl<'d> Image<'d> {
                 .u16(&header, if order.wide { at.0 } else { at.1 })
                 .unwrap_or_default()
         };
-        let machine = half((18, 18));
+        let (kind, machine) = (half((16, 16)), half((18, 18)));
         let programs = Table {
             offset: order.word(&header, (32, 28)).unwrap_or_default(),
             entry: half((54, 42)),
@@ -315,9 +323,14 @@ impl<'d> Image<'d> {
         };
         let names = half((62, 50));
         drop(header);
+        self.kind = kind;
         self.machine = machine;
-        let more_programs = self.read_sections(sections, names)?;
-        self.read_segments(programs, more_programs)?;
+        let more_programs = self.read_sections(sections, names);
+        self.read_segments(programs, *more_programs.as_ref().unwrap_or(&0))?;
+        // What is loaded can be used without sections.
+        if self.segments.is_empty() {
+            more_programs?;
+        }
         self.find_build_id();
         Ok(())
     }
@@ -419,6 +432,7 @@ impl<'d> Image<'d> {
         let notes: Vec<(u64, u64)> = bytes
             .chunks_exact(entry)
             .filter(|bytes| order.u32(bytes, 0) == Some(elf::PT_NOTE))
+            .take(MAX_NOTES.0)
             .filter_map(|bytes| Some((order.word(bytes, (8, 4))?, order.word(bytes, (32, 16))?)))
             .collect();
         drop(bytes);
@@ -437,13 +451,14 @@ impl<'d> Image<'d> {
                 .sections
                 .iter()
                 .filter(|section| section.kind == elf::SHT_NOTE)
+                .take(MAX_NOTES.0)
                 .find_map(|section| self.build_id_in(section.offset, section.size));
         }
     }
 
     /// The GNU build-id among the notes there.
     fn build_id_in(&self, offset: u64, size: u64) -> Option<Vec<u8>> {
-        let notes = self.read(offset, size, "notes").ok()?;
+        let notes = self.read(offset, size.min(MAX_NOTES.1), "notes").ok()?;
         let mut at = 0usize;
         loop {
             let name_size = self.order.u32(&notes, at)? as usize;
@@ -469,6 +484,20 @@ struct Table {
     offset: u64,
     entry: u16,
     count: u64,
+}
+
+/// The `size` bytes at `at` of a file.
+fn read_pieces(file: &File, mut at: u64, size: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size)?;
+    while bytes.len() < size {
+        let before = bytes.len();
+        bytes.resize(size.min(before.saturating_add(PIECE)), 0);
+        let piece = bytes.get_mut(before..).unwrap_or_default();
+        file.read_exact_at(piece, at)?;
+        at = at.saturating_add(piece.len() as u64);
+    }
+    Ok(bytes)
 }
 
 /// The bytes before the first NUL.

@@ -20,6 +20,11 @@ pub(super) fn name_at(table: &[u8], offset: u32) -> &[u8] {
 
 /// Reads the symbols and function bounds of a file, and those that its debug file adds.
 pub(super) fn load(image: &Image<'_>, debug: Option<&Image<'_>>) -> Result<ElfSymbols> {
+    if image.kind == elf::ET_REL {
+        let problem =
+            "a relocatable file: its functions get their addresses when it is linked or loaded";
+        return Err(image.wrong("header", problem));
+    }
     let mini = minidebug::unpack(image);
     let images: Vec<&Image<'_>> = [Some(image), debug, mini.as_ref()]
         .into_iter()
@@ -92,7 +97,7 @@ struct Symbols {
     found: Vec<Candidate>,
     /// The string tables that their names lie in.
     strings: Vec<Box<[u8]>>,
-    /// Whether all symbols of the library are among them.
+    /// Whether all symbols of the library are among them: local ones are the first to be stripped.
     complete: bool,
 }
 
@@ -141,9 +146,14 @@ impl Symbols {
             ) else {
                 break;
             };
-            let text = name_at(&names, name);
             let is_function = matches!(info & 0xf, elf::STT_FUNC | elf::STT_GNU_IFUNC);
-            if !is_function || section == elf::SHN_UNDEF || text.is_empty() {
+            if !is_function || section == elf::SHN_UNDEF {
+                continue;
+            }
+            // No more of a name than is asked here: symbols can share a long one.
+            let text = names.get(name as usize..).unwrap_or_default();
+            let text = c_string(text.get(..8).unwrap_or(text));
+            if text.is_empty() {
                 continue;
             }
             let start = value & !thumb;
@@ -166,15 +176,12 @@ impl Symbols {
                         elf::STB_WEAK => 1,
                         _ => 2,
                     },
-                    text.iter()
-                        .take(8)
-                        .take_while(|&&byte| byte == b'_')
-                        .count(),
+                    text.iter().take_while(|&&byte| byte == b'_').count(),
                     table_index,
                 ),
                 section_end,
             });
-            self.complete |= kind == elf::SHT_SYMTAB;
+            self.complete |= kind == elf::SHT_SYMTAB && info >> 4 == elf::STB_LOCAL;
         }
         self.strings.push(names.into());
         Ok(())
