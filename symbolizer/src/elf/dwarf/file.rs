@@ -39,18 +39,29 @@ pub(super) struct Sections {
     size: usize,
 }
 
-/// The units of a file, by place.
+/// The units of a file.
 #[derive(Debug, Default)]
-pub(super) struct Units(Vec<Entry>);
+pub(super) struct Units {
+    /// By place.
+    entries: Vec<Entry>,
+    /// By place: units can share them.
+    abbreviations: Vec<Shared>,
+}
 
 /// A unit.
 #[derive(Debug)]
 struct Entry {
     offset: usize,
-    /// Where the next unit's abbreviations begin: no honest unit's reach further.
-    abbreviations_end: usize,
-    abbreviations: OnceLock<Option<Arc<Abbreviations>>>,
     tables: OnceLock<Tables>,
+}
+
+/// The abbreviations of a unit, or of some.
+#[derive(Debug)]
+struct Shared {
+    start: usize,
+    /// Where the next ones begin: those of no honest unit reach further.
+    end: usize,
+    read: OnceLock<Option<Arc<Abbreviations>>>,
 }
 
 impl Sections {
@@ -94,6 +105,11 @@ impl Sections {
             endian: image.order().endian(),
             size,
         }
+    }
+
+    /// For the work that these sections may cause.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::new(self.size)
     }
 
     pub(super) fn view(&self) -> Dwarf<Slice<'_>> {
@@ -152,7 +168,7 @@ impl DebugFile {
         let dwarf = self.view();
         let listed = listed_ranges(&dwarf);
         let mut ranges = Vec::new();
-        for (index, entry) in self.units.0.iter().enumerate() {
+        for (index, entry) in self.units.entries.iter().enumerate() {
             let (Some(unit), Ok(index32)) = (self.units.unit(&dwarf, index), u32::try_from(index))
             else {
                 continue;
@@ -163,10 +179,11 @@ impl DebugFile {
                     if self.budget.take(1).is_none() {
                         break;
                     }
-                    ranges.push((range.begin, range.end, index32));
+                    if range.begin != 0 && range.begin < range.end {
+                        ranges.push((range.begin, range.end, index32));
+                    }
                 }
             }
-            ranges.retain(|&(start, end, _)| start != 0 && start < end);
             if ranges.len() == before {
                 let listed = listed.get(&entry.offset).into_iter().flatten();
                 ranges.extend(listed.map(|&(start, end)| (start, end, index32)));
@@ -189,7 +206,7 @@ impl DebugFile {
     }
 
     fn tables(&self, index: usize) -> Option<&Tables> {
-        let entry = self.units.0.get(index)?;
+        let entry = self.units.entries.get(index)?;
         Some(entry.tables.get_or_init(|| {
             let dwarf = self.view();
             let Some(unit) = self.units.unit(&dwarf, index) else {
@@ -203,7 +220,7 @@ impl DebugFile {
                 self.supplementary.as_ref().map(|(_, units)| units),
             ];
             let mut namer = Namer::new(&dwarf, &unit, &self.budget, units);
-            Tables::read((&dwarf, &unit), None, &mut namer, &self.budget)
+            Tables::read((&dwarf, &unit, &self.budget), None, &mut namer)
         }))
     }
 }
@@ -212,6 +229,7 @@ impl Units {
     /// Finds the units; what comes after a broken one is not found.
     fn read(dwarf: &Dwarf<Slice<'_>>) -> Self {
         let mut found = Vec::new();
+        let mut starts = Vec::new();
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             if let Some(offset) = header.debug_info_offset()
@@ -220,26 +238,30 @@ impl Units {
                     gimli::UnitType::Type { .. } | gimli::UnitType::SplitType { .. }
                 )
             {
-                found.push((offset.0, header.debug_abbrev_offset().0));
+                found.push(Entry {
+                    offset: offset.0,
+                    tables: OnceLock::new(),
+                });
+                starts.push(header.debug_abbrev_offset().0);
             }
         }
-        let mut starts: Vec<usize> = found.iter().map(|&(_, start)| start).collect();
         starts.sort_unstable();
-        let entries = found.into_iter().map(|(offset, abbreviations)| Entry {
-            offset,
-            abbreviations_end: starts
-                .get(starts.partition_point(|&start| start <= abbreviations))
-                .copied()
-                .unwrap_or(usize::MAX),
-            abbreviations: OnceLock::new(),
-            tables: OnceLock::new(),
+        starts.dedup();
+        let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
+        let shared = starts.iter().zip(ends).map(|(&start, end)| Shared {
+            start,
+            end,
+            read: OnceLock::new(),
         });
-        Self(entries.collect())
+        Self {
+            entries: found,
+            abbreviations: shared.collect(),
+        }
     }
 
     /// The unit that the entry at `offset` would be in.
     pub(super) fn holding(&self, offset: usize) -> Option<usize> {
-        self.0
+        self.entries
             .partition_point(|entry| entry.offset <= offset)
             .checked_sub(1)
     }
@@ -250,21 +272,24 @@ impl Units {
         dwarf: &Dwarf<Slice<'d>>,
         index: usize,
     ) -> Option<Unit<Slice<'d>>> {
-        let entry = self.0.get(index)?;
+        let entry = self.entries.get(index)?;
         let header = dwarf
             .debug_info
             .header_from_offset(DebugInfoOffset(entry.offset))
             .ok()?;
-        let abbreviations = entry
+        let start = header.debug_abbrev_offset();
+        let shared = self
             .abbreviations
+            .binary_search_by_key(&start.0, |shared| shared.start)
+            .ok()
+            .and_then(|at| self.abbreviations.get(at))?;
+        let abbreviations = shared
+            .read
             .get_or_init(|| {
                 let all = dwarf.debug_abbrev.reader();
-                let own = all
-                    .slice()
-                    .get(..entry.abbreviations_end)
-                    .unwrap_or(all.slice());
+                let own = all.slice().get(..shared.end).unwrap_or(all.slice());
                 DebugAbbrev::new(own, all.endian())
-                    .abbreviations(header.debug_abbrev_offset())
+                    .abbreviations(start)
                     .ok()
                     .map(Arc::new)
             })

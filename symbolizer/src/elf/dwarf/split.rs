@@ -1,7 +1,8 @@
 //! Where are the functions of a unit that keeps them in a file of their own?
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use gimli::{Dwarf, DwarfPackageSections, Unit};
 
@@ -20,12 +21,15 @@ pub(super) struct Split {
     /// The program's path.
     program: String,
     package: OnceLock<Option<Package>>,
+    /// Of the `.dwo` files that have been opened.
+    budgets: Mutex<HashMap<PathBuf, Arc<Budget>>>,
 }
 
 #[derive(Debug)]
 struct Package {
     sections: DwarfPackageSections<Vec<u8>>,
     endian: gimli::RunTimeEndian,
+    budget: Budget,
 }
 
 impl Split {
@@ -34,6 +38,7 @@ impl Split {
             debug_files: debug_files.clone(),
             program: program.to_owned(),
             package: OnceLock::new(),
+            budgets: Mutex::default(),
         }
     }
 
@@ -49,7 +54,7 @@ impl Split {
         let name = skeleton.dwo_name().ok()??;
         let name = dwarf.attr_string(skeleton, name).ok()?;
         let name = String::from_utf8_lossy(name.slice()).into_owned();
-        let read = |split: &Dwarf<Slice<'_>>| {
+        let read = |split: &Dwarf<Slice<'_>>, own: &Budget| {
             let mut headers = split.units();
             while let Ok(Some(header)) = headers.next() {
                 let Ok(mut unit) = split.unit(header) else {
@@ -59,9 +64,9 @@ impl Split {
                     continue;
                 }
                 unit.copy_relocated_attributes(skeleton);
-                let mut namer = Namer::new(split, &unit, budget, [None, None]);
-                let lines = Some((dwarf, skeleton));
-                return Some(Tables::read((split, &unit), lines, &mut namer, budget));
+                let mut namer = Namer::new(split, &unit, own, [None, None]);
+                let lines = Some((dwarf, skeleton, budget));
+                return Some(Tables::read((split, &unit, own), lines, &mut namer));
             }
             None
         };
@@ -72,7 +77,7 @@ impl Split {
                 Slice::new(&[], package.endian),
             )
             && let Ok(Some(split)) = view.find_cu(id, dwarf)
-            && let Some(tables) = read(&split)
+            && let Some(tables) = read(&split, &package.budget)
         {
             return Some(tables);
         }
@@ -85,7 +90,9 @@ impl Split {
             let sections = Sections::read_split(&debug_files::open(path)?);
             let mut split = sections.view();
             split.make_dwo(dwarf);
-            read(&split)
+            split.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+            let own = self.budget(path, &sections);
+            read(&split, &own)
         });
         if found.is_none() {
             let reason = "the file with its functions is not there, nor beside the program, nor in a symbol folder";
@@ -95,6 +102,13 @@ impl Split {
         found
     }
 
+    /// What is left of a file's budget, however many units ask for it.
+    fn budget(&self, path: &Path, sections: &Sections) -> Arc<Budget> {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let budget = budgets.entry(path.to_owned());
+        budget.or_insert_with(|| sections.budget().into()).clone()
+    }
+
     fn open_package(&self) -> Option<Package> {
         let name = PathBuf::from(format!("{}.dwp", self.program));
         let image = self
@@ -102,15 +116,17 @@ impl Split {
             .split(&self.program, &name)
             .iter()
             .find_map(|path| debug_files::open(path))?;
+        let mut size = 0usize;
         let load = |id: gimli::SectionId| -> Result<Vec<u8>, gimli::Error> {
-            Ok(id
-                .dwo_name()
-                .map(|name| read(&image, name))
-                .unwrap_or_default())
+            let bytes = id.dwo_name().map(|name| read(&image, name));
+            let bytes = bytes.unwrap_or_default();
+            size = size.saturating_add(bytes.len());
+            Ok(bytes)
         };
         Some(Package {
             sections: DwarfPackageSections::load(load).ok()?,
             endian: image.order().endian(),
+            budget: Budget::new(size),
         })
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Function {
     pub(super) name: u32,
     /// Where it was inlined; none if it is a function of its own.
     pub(super) call: Option<Call>,
+    /// Whether some that are inlined into it may be missing.
+    pub(super) cut: bool,
 }
 
 /// Where a function was inlined.
@@ -36,6 +38,8 @@ pub(super) struct Tree {
     pub(super) functions: Vec<Function>,
     /// Start, end, function; sorted by start, outer ones first.
     pub(super) ranges: Vec<(u64, u64, u32)>,
+    /// Whether functions are missing: the unit is broken, or the budget used up.
+    pub(super) cut: bool,
 }
 
 /// What an entry says of a function's addresses, caller and name.
@@ -58,8 +62,16 @@ impl Tree {
         budget: &Budget,
     ) -> Self {
         let mut tree = Self::default();
-        // A fault ends the walk.
-        let _ = tree.walk(dwarf, unit, namer, budget);
+        // The functions that are open at the place reached: depth, index.
+        let mut open = Vec::new();
+        if tree.walk(dwarf, unit, namer, budget, &mut open).is_none() {
+            tree.cut = true;
+            for (_, index) in open {
+                if let Some(function) = tree.functions.get_mut(index as usize) {
+                    function.cut = true;
+                }
+            }
+        }
         // Functions come after those around them, and stay so.
         tree.ranges.sort_by_key(|&(start, ..)| start);
         tree
@@ -71,10 +83,9 @@ impl Tree {
         unit: &Unit<Slice<'d>>,
         namer: &mut Namer<'_, 'd>,
         budget: &Budget,
+        open: &mut Vec<(isize, u32)>,
     ) -> Option<()> {
         let mut entries = unit.entries_raw(None).ok()?;
-        // The functions that are open at the place reached: depth, index.
-        let mut open: Vec<(isize, u32)> = Vec::new();
         while !entries.is_empty() {
             let depth = entries.next_depth();
             let Some(abbreviation) = entries.read_abbreviation().ok()? else {
@@ -105,7 +116,7 @@ impl Tree {
             let index = u32::try_from(self.functions.len()).ok()?;
             let before = self.ranges.len();
             self.add_ranges(dwarf, unit, &has, index, budget)?;
-            if self.ranges.len() == before {
+            if self.ranges.len() == before && !inlined {
                 // A declaration, or the abstract function that copies refer to.
                 continue;
             }
@@ -116,6 +127,7 @@ impl Tree {
                     file: has.file,
                     line: has.line,
                 }),
+                cut: false,
             });
             open.push((depth, index));
         }

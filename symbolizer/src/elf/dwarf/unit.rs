@@ -21,26 +21,32 @@ pub(super) struct Tables {
     innermost: Ranges<u32>,
     names: Vec<Name>,
     lines: Lines,
+    /// Whether functions are missing.
+    cut: bool,
 }
+
+/// Debug information, a unit of it, and the work that reading it may cause.
+pub(super) type Source<'a, 'd> = (&'a Dwarf<Slice<'d>>, &'a Unit<Slice<'d>>, &'a Budget);
 
 impl Tables {
     /// Reads a unit. Its lines are in `skeleton` if it is one whose functions are in a file
     /// of their own.
     pub(super) fn read<'d>(
-        (dwarf, unit): (&Dwarf<Slice<'d>>, &Unit<Slice<'d>>),
-        skeleton: Option<(&Dwarf<Slice<'d>>, &Unit<Slice<'d>>)>,
+        own: Source<'_, 'd>,
+        skeleton: Option<Source<'_, 'd>>,
         namer: &mut Namer<'_, 'd>,
-        budget: &Budget,
     ) -> Self {
+        let (dwarf, unit, budget) = own;
         let tree = Tree::read(dwarf, unit, namer, budget);
         let calls = tree.functions.iter().filter_map(Function::call_file);
-        let (dwarf, unit) = skeleton.unwrap_or((dwarf, unit));
+        let (dwarf, unit, budget) = skeleton.unwrap_or(own);
         let lines = Lines::read(dwarf, unit, budget, calls);
         Self {
             innermost: Ranges::nested(tree.ranges),
             functions: tree.functions,
             names: namer.take(),
             lines,
+            cut: tree.cut,
         }
     }
 
@@ -55,8 +61,11 @@ impl Tables {
     /// the unit knows no function there.
     pub(super) fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let mut frames = Vec::new();
-        let mut location = self.lines.find(address);
         let mut next = self.innermost.get(address);
+        let innermost = next.and_then(|at| self.functions.get(at as usize));
+        // The line is the innermost function's: nothing is said of it where that is not known.
+        let cut = innermost.map_or(self.cut, |function| function.cut);
+        let mut location = self.lines.find(address).filter(|_| !cut);
         while let Some(function) = next.and_then(|at| self.functions.get(at as usize)) {
             frames.push(Frame {
                 function: self
