@@ -27,7 +27,7 @@ impl Vmlinux {
     /// `text` is where the kernel had `symbol` (`_text` or `_stext`).
     ///
     /// # Errors
-    /// As [`Vmlinux::open`].
+    /// As [`Vmlinux::open`], for the first file of this kernel, if there is none that can be used.
     pub fn find(
         release: &str,
         build_id: &[u8],
@@ -37,16 +37,20 @@ impl Vmlinux {
         if build_id.is_empty() {
             return Ok(None);
         }
+        let mut fault = None;
         let in_folders = debug_files.file_with(build_id).map(Path::to_owned);
         for path in in_folders.into_iter().chain(places(release, build_id)) {
             let Ok(source) = ElfSource::open(&path, debug_files) else {
                 continue;
             };
             if source.symbols().build_id() == Some(build_id) {
-                return Self::place(source, &path, (symbol, text)).map(Some);
+                match Self::place(source, &path, (symbol, text)) {
+                    Ok(found) => return Ok(Some(found)),
+                    Err(error) => fault = fault.or(Some(error)),
+                }
             }
         }
-        Ok(None)
+        fault.map_or(Ok(None), Err)
     }
 
     /// Opens the file of a kernel that had `symbol` (`_text` or `_stext`) at the address `text`.
