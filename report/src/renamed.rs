@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use varid_symbolizer::{
     Frame,
+    dex::split_shared_name,
     retrace::{Mapping, Place},
 };
 
@@ -53,11 +54,12 @@ impl Renames {
     /// itself if the mapping does not tell. `offset` is from the method's first instruction,
     /// in bytes.
     pub fn retraced(&self, method: Function, offset: u64) -> Vec<Function> {
-        let (path, params) = match method.name.strip_suffix(')') {
+        let (own, more) = split_shared_name(&method.name);
+        let (path, params) = match own.strip_suffix(')') {
             Some(call) => call
                 .split_once('(')
                 .map_or((call, None), |(path, params)| (path, Some(params))),
-            None => (method.name.as_str(), None),
+            None => (own, None),
         };
         let Some((class, name)) = path.rsplit_once('.') else {
             return vec![method];
@@ -68,7 +70,7 @@ impl Renames {
             None => unit.filter(|_| self.by_r8).map(Place::Pc),
         };
         let frames = self.mapping.frames(class, name, place, params);
-        let mut found = retraced(&frames, &method, path);
+        let mut found = retraced(&frames, &method, path, more);
         if found.is_empty() {
             found.push(method);
         }
@@ -77,8 +79,8 @@ impl Renames {
 }
 
 /// The functions that a method's frames in the source are; none if there are no frames. `path` is
-/// the method's name without parameters.
-fn retraced(frames: &[Frame<'_>], method: &Function, path: &str) -> Vec<Function> {
+/// the method's name without parameters; `more`: what it says of others that share its code.
+fn retraced(frames: &[Frame<'_>], method: &Function, path: &str, more: &str) -> Vec<Function> {
     let Some((outermost, inlined)) = frames.split_last() else {
         return Vec::new();
     };
@@ -94,7 +96,7 @@ fn retraced(frames: &[Frame<'_>], method: &Function, path: &str) -> Vec<Function
     let outermost = Function {
         // Without parameters a name that stays is the same in all reports.
         name: if known {
-            outermost.function.clone().into_owned()
+            format!("{}{more}", outermost.function)
         } else {
             method.name.clone()
         },

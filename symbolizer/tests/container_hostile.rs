@@ -95,6 +95,35 @@ fn what_is_claimed_is_not_allocated() {
     exercise(&containers::elf(&header));
 }
 
+/// Each of them claims all that follows.
+#[test]
+fn compact_dex_files_share_no_more_than_apps_do() {
+    let (count, step) = (400u32, 0x88);
+    let one = |index: u32| {
+        let mut bytes = vec![0; step as usize];
+        let rest = (count - index) * (step + 4) - 4;
+        bytes[..8].copy_from_slice(b"cdex001\0");
+        for (field, value) in [
+            (0x20, step),
+            (0x24, step),
+            (0x28, 0x1234_5678),
+            (0x68, rest - step),
+            (0x6c, step),
+        ] {
+            bytes[field..field + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    };
+    let files: Vec<Vec<u8>> = (0..count).map(one).collect();
+    let files: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
+    let bytes = containers::vdex("019", &files, &[]);
+    let found = dex_files("x.vdex", &bytes).unwrap();
+    let read: usize = found.iter().flatten().map(|entry| entry.bytes.len()).sum();
+    assert!(found.len() > 32 && read <= 64 * bytes.len(), "{read} bytes");
+    let error = found.last().unwrap().as_ref().unwrap_err().to_string();
+    assert!(error.contains("share data"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1024) })]
 

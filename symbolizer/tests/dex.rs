@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 
 use varid_symbolizer::dex::{DexFile, MethodIndex, type_name};
+use varid_symbolizer::substitute::{Slot, Substitute};
 
 /// A method as dexdump prints it, or as this crate has it.
 #[derive(Debug, PartialEq, Eq)]
@@ -300,6 +301,13 @@ fn methods_that_share_their_code_are_one() {
         dex.method_name(shared.index).unwrap(),
         "org.example.Balls.compareTo(java.lang.Object)"
     );
+    // Whose code it is cannot be told: the name says so, in the substitute as well.
+    let name = "org.example.Balls.compareTo(java.lang.Object) and 1 more";
+    assert_eq!(shared.others, 1);
+    assert_eq!(dex.frame(&after, starts[0]).unwrap().function, name);
+    let substitute = Substitute::of_dex(&dex).unwrap();
+    let of = |slot: &&Slot| slot.offset == u64::from(starts[0]);
+    assert_eq!(substitute.slots().iter().find(of).unwrap().name, name);
     assert_eq!(after.lookup(starts[1]), None);
 }
 

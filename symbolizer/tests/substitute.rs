@@ -254,6 +254,128 @@ fn the_text_form_has_a_line_for_each_method_with_code() {
     assert_eq!(inner[5], "-");
 }
 
+/// A container of so many headers, which all claim the same classes: `methods` in one, whose name is twice `name` bytes,
+/// with the same code again and again; every second method's name is broken if `broken`.
+fn container(headers: usize, methods: usize, name: usize, broken: bool) -> Vec<u8> {
+    let aligned = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let uleb = |bytes: &mut Vec<u8>, mut value: usize| {
+        while value > 0x7f {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    };
+    let words = |bytes: &mut Vec<u8>, words: &[usize]| {
+        let words = words.iter().flat_map(|word| (*word as u32).to_le_bytes());
+        bytes.extend(words);
+    };
+    let mut bytes = vec![0; 0x78 * headers];
+    let text = bytes.len();
+    uleb(&mut bytes, name);
+    bytes.resize(bytes.len() + name, b'n');
+    let other = bytes.len() + 1;
+    bytes.extend([0, 1, b'o', 0]);
+    aligned(&mut bytes);
+    let strings = bytes.len();
+    words(&mut bytes, &[text, other, 0]);
+    let method_ids = bytes.len();
+    for method in 0..methods {
+        // No neighbours are of one name, as overloads are.
+        let named = if method % 2 == 0 {
+            0
+        } else if broken {
+            9
+        } else {
+            1
+        };
+        words(&mut bytes, &[0, named]);
+    }
+    let class_defs = bytes.len();
+    let code = (class_defs + 32 + 8 + 6 * methods).next_multiple_of(4);
+    words(&mut bytes, &[0, 0, 0, 0, usize::MAX, 0, class_defs + 32, 0]);
+    bytes.extend([0, 0]);
+    uleb(&mut bytes, methods);
+    bytes.push(0);
+    for method in 0..methods {
+        bytes.extend([u8::from(method != 0), 1]);
+        uleb(&mut bytes, code + 4 * method);
+    }
+    bytes.resize(code, 0);
+    words(&mut bytes, &vec![1; methods + 4]);
+    let size = bytes.len();
+    for header in (0..headers).map(|header| 0x78 * header) {
+        let last = header + 0x78 == 0x78 * headers;
+        bytes[header..header + 8].copy_from_slice(b"dex\n041\0");
+        for (field, value) in [
+            (0x20, if last { size - header } else { 0x78 }),
+            (0x24, 0x78),
+            (0x28, 0x1234_5678),
+            (0x38, 2),
+            (0x3c, strings),
+            (0x40, 1),
+            // The type's descriptor is the first string.
+            (0x44, strings + 8),
+            (0x58, methods),
+            (0x5c, method_ids),
+            (0x60, 1),
+            (0x64, class_defs),
+            (0x70, size),
+            (0x74, header),
+        ] {
+            bytes[header + field..header + field + 4]
+                .copy_from_slice(&(value as u32).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// The names in the substitute of a dex file.
+fn names(bytes: &[u8]) -> Vec<String> {
+    let substitute = Substitute::of_dex(&DexFile::parse(bytes).unwrap()).unwrap();
+    let names = substitute.slots().iter().map(|slot| slot.name.clone());
+    names.collect()
+}
+
+#[test]
+fn a_broken_dex_file_of_a_container_does_not_take_the_names_of_the_others() {
+    let whole = container(2, 2, 3, false);
+    let both = ["nnn.nnn and 1 more", "nnn.o and 1 more"];
+    assert_eq!(names(&whole), both);
+    // The second header, and its table of classes.
+    for (at, with) in [(0x78, *b"dux\n"), (0x78 + 0x64, 0x90u32.to_le_bytes())] {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(&with);
+        assert_eq!(names(&bytes), ["nnn.nnn", "nnn.o"], "{at:#x}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("substitute.sym");
+        write_sym(&DexFile::parse(&bytes).unwrap(), &path).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 4);
+    }
+}
+
+#[test]
+fn names_that_are_broken_or_too_many_take_away_no_others() {
+    // As many broken ones as would take 64 MB, were they as long as can be.
+    let found = names(&container(1, 2100, 3, true));
+    let named = found.iter().filter(|name| *name == "nnn.nnn").count();
+    assert_eq!((found.len(), named), (2100, 1050));
+    assert_eq!(found[1], "method@1");
+    // 120 KB and 60 KB in turn: 64 MB are full before the 800th, and all that follow are still told apart.
+    let found = names(&container(1, 1600, 60_000, false));
+    let named = found.iter().filter(|name| name.starts_with("nnn")).count();
+    assert!((600..800).contains(&named), "{named}");
+    assert_eq!((found.len(), &*found[1599]), (1600, "method@1599"));
+}
+
+/// Each has tables of its own: those that all claim the same are not read over and over.
+#[test]
+fn a_container_s_dex_files_are_read_as_long_as_they_have_room() {
+    let found = names(&container(300, 1000, 3, false));
+    let others = found[0].strip_prefix("nnn.nnn and ").unwrap();
+    let others: u32 = others.strip_suffix(" more").unwrap().parse().unwrap();
+    assert!((1..20).contains(&others), "{others}");
+}
+
 #[test]
 fn a_thumb_function_starts_at_its_even_address() {
     let folder = tempfile::tempdir().unwrap();

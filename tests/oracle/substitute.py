@@ -23,6 +23,8 @@ SOURCE = re.compile(r"^  source_file_idx   : (-?\d+) \((.*)\)$")
 # gdb takes long: of more rows than these it is asked some.
 GDB_ROWS = 3000
 # Names that a demangler would take for its own are quoted; gdb's `info symbol` alone tries Ada, Go and Objective-C, too.
+# Code that methods share is named after one of them.
+SHARED = re.compile(r" and (\d+) more$")
 QUOTED = re.compile(r"[$.]*_+([ZRD]|GLOBAL_)|caml[A-Z]|R[A-Z]|ZN")
 GUESSED = re.compile(r"go\.|_[ic]_")
 
@@ -99,6 +101,10 @@ def symbols(elf, dex):
     for at, name in names.items():
         plain = name[1:-1] if QUOTED.match(name[1:]) and name[0] == name[-1] == "'" else name
         # A class's methods are overloaded, too, if one of them is only referred to.
+        more = SHARED.search(plain)
+        plain = SHARED.sub("", plain)
+        if len(shared.get(at, [])) != (int(more[1]) if more else 0) + 1:
+            differ("nm", hex(at), name, shared.get(at))
         expected = {form for m in shared.get(at, []) for form in (m.symbol, m.symbol + parameters(m.descriptor))}
         if plain not in expected and not any("\N{REPLACEMENT CHARACTER}" in form for form in expected):
             differ("nm", hex(at), name, expected)

@@ -123,8 +123,11 @@ fn section_table<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Option<File
 impl Files {
     /// Each file's end is the next one's start: behind a broken one nothing can be found.
     fn walk<'d, R: ReadRef<'d>>(&self, input: &Input<'_, R>) -> Vec<Result<Place>> {
+        /// Compact dex files whose data all of the section is; an app has no more.
+        const MAX_SHARING: u64 = 64;
         let mut places = Vec::new();
         let mut at = self.start;
+        let mut left = input.len().saturating_mul(MAX_SHARING);
         for index in 0..self.count {
             if at >= self.end {
                 let problem = format!("there are only {index} of {} dex files", self.count);
@@ -132,7 +135,14 @@ impl Files {
                 break;
             }
             let offset = at.saturating_add(self.prefix);
-            match input.dex(offset, self.data_end) {
+            let extent = input.dex(offset, self.data_end).and_then(|extent| {
+                left = left.checked_sub(extent.whole).ok_or_else(|| {
+                    let problem = "so many files share data that it is read without end";
+                    input.bad("data_size", offset.saturating_add(0x68), problem)
+                })?;
+                Ok(extent)
+            });
+            match extent {
                 Ok(extent) => {
                     let name = super::classes_dex(index);
                     // Nobody shares the data of the only one.

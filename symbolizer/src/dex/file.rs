@@ -1,9 +1,12 @@
 //! Where do a dex file's tables lie, and what do their items hold?
 
 use std::borrow::Cow;
+use std::ffi::CStr;
 
 use super::header::{Compact, Header};
+use super::index::MethodCode;
 use super::method::{MethodId, Methods};
+use super::names::shared_name;
 use super::read::{bad, u16_at, u32_at, uleb128};
 use super::{MAX_NAME, mutf8};
 use crate::Result;
@@ -121,6 +124,16 @@ impl<'a> DexFile<'a> {
         Methods::new(self)
     }
 
+    /// Bytes of the tables that name methods and define classes: reading all methods takes no longer than these suggest.
+    pub(crate) fn tables_size(&self) -> usize {
+        let header = &self.header;
+        header
+            .methods
+            .size()
+            .saturating_add(header.fields.size())
+            .saturating_add(header.classes.size())
+    }
+
     /// The method that `index` names, whether it is defined here or elsewhere.
     ///
     /// # Errors
@@ -135,6 +148,15 @@ impl<'a> DexFile<'a> {
     /// [`crate::Error::Dex`] if there is no such index or its name is broken.
     pub fn method_name(&self, index: u32) -> Result<String> {
         self.method_id(index)?.display_name()
+    }
+
+    /// The name of what runs there: [`DexFile::method_name`], and where other methods have the same instructions, how
+    /// many: `org.example.A.<init> and 41 more`.
+    ///
+    /// # Errors
+    /// As [`DexFile::method_name`].
+    pub fn code_name(&self, method: &MethodCode) -> Result<String> {
+        Ok(shared_name(self.method_name(method.index)?, method.others))
     }
 
     /// Whether this is a compact dex file (`cdex001`), as ART 9 to 13 keeps it in a vdex file.
@@ -214,14 +236,14 @@ impl<'a> DexFile<'a> {
         uleb128(&self.data, &mut at, "utf16_size")?;
         let rest = self.data.get(at..).unwrap_or_default();
         let text = rest.get(..MAX_NAME.saturating_add(1)).unwrap_or(rest);
-        let end = text.iter().position(|&byte| byte == 0).ok_or_else(|| {
+        let text = CStr::from_bytes_until_nul(text).map_err(|_| {
             bad(
                 "string_data_item",
                 at,
                 "a name that does not end, or is longer than 65535 bytes",
             )
         })?;
-        Ok(mutf8::decode(text.get(..end).unwrap_or_default()))
+        Ok(mutf8::decode(text.to_bytes()))
     }
 
     /// Field `index` as dexdump writes it: `Lorg/example/Balls;.x:D`.

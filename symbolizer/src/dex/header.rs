@@ -23,6 +23,11 @@ impl Table {
         self.count
     }
 
+    /// Bytes of all items.
+    pub(super) fn size(&self) -> usize {
+        (self.count as usize).saturating_mul(self.item)
+    }
+
     /// File offset of item `index`.
     pub(super) fn at(&self, index: u32) -> Result<usize> {
         if index >= self.count {

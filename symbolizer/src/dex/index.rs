@@ -13,13 +13,26 @@ pub struct MethodCode {
     pub code: Range<u32>,
     /// The method's index: [`DexFile::method_name`] has its name. Where several methods share a code_item, the lowest.
     pub index: u32,
+    /// How many other methods share the code_item.
+    pub others: u32,
     /// Access flags, as in the dex format.
     pub access_flags: u32,
     /// Index of the method's class among those that the file defines.
     pub(super) class: u32,
 }
 
-/// The methods of a dex file that have code, by where it lies. 20 bytes a method.
+impl MethodCode {
+    /// Whether `next` has the same code_item: then it is counted in.
+    pub(crate) fn absorb(&mut self, next: &Self) -> bool {
+        let is_shared = self.code.start == next.code.start;
+        if is_shared {
+            self.others = self.others.saturating_add(next.others).saturating_add(1);
+        }
+        is_shared
+    }
+}
+
+/// The methods of a dex file that have code, by where it lies. 24 bytes a method.
 #[derive(Debug)]
 pub struct MethodIndex {
     methods: Vec<MethodCode>,
@@ -57,7 +70,7 @@ impl MethodIndex {
             return Err(error);
         }
         methods.sort_unstable_by_key(|method| (method.code.start, method.index));
-        methods.dedup_by_key(|method| method.code.start);
+        methods.dedup_by(|next, method| method.absorb(next));
         // Instructions that reach into another method's are not both's: what begins there owns them.
         let mut next = u32::MAX;
         for method in methods.iter_mut().rev() {

@@ -119,7 +119,7 @@ impl DexFile<'_> {
     pub fn frame(&self, index: &MethodIndex, offset: u32) -> Option<Frame<'static>> {
         let method = index.lookup(offset)?;
         Some(Frame {
-            function: self.method_name(method.index).ok()?.into(),
+            function: self.code_name(method).ok()?.into(),
             location: self.location(method, offset).ok().flatten(),
         })
     }

@@ -146,6 +146,7 @@ impl Method<'_> {
         Some(MethodCode {
             code: self.code.clone()?,
             index: self.id.index,
+            others: 0,
             access_flags: self.access_flags,
             class: self.class,
         })

@@ -8,12 +8,14 @@ use super::dwarf::Dwarf;
 use super::elf::{self, Machine};
 use super::sparse::Sparse;
 use super::{atomic, name};
-use crate::dex::{DexFile, LineRow, LineTable, MAX_NAME, MethodCode, MethodIndex};
+use crate::dex::{DexFile, LineRow, LineTable, MethodCode, MethodIndex};
 use crate::{Error, Result};
 
-/// The most bytes that all names of one file may take; a file of 64 K methods with
-/// names of 1,000 characters stays below.
-pub(super) const MAX_NAMES: usize = 64 << 20;
+/// The bytes that all names of one file may take; a file of 64 K methods with names of 1,000 characters stays below.
+const NAMES: usize = 64 << 20;
+/// Those of a large file may take so many times its size, up to a bound: classes are named once there.
+const NAMES_PER_BYTE: usize = 4;
+const MAX_NAMES: usize = 1 << 29;
 /// Bytes of the smallest step between instructions.
 pub(super) const CODE_UNIT: u64 = 2;
 
@@ -72,28 +74,38 @@ impl Substitute {
     /// The substitute of a dex file: a symbol for each method's instructions, named by
     /// [`crate::dex::MethodId::display_name`], and their source lines; the build-id is [`DexFile::content_sha1`].
     ///
-    /// A method whose name is broken is called `method@17`, one whose debug information is broken has
-    /// the lines before the fault. Where the instructions of two methods overlap, the later one has them. All dex
-    /// files of a container are in it.
+    /// A method whose name is broken is called `method@17`, and so are those behind whose names take 64 MB, in a large
+    /// file four times its size. One whose debug information is broken has the lines before the fault. Where the
+    /// instructions of two methods overlap, the later one has them. All dex files of a container are in it that can be
+    /// read.
     ///
     /// # Errors
-    /// [`Error::Dex`] if no class can be read, [`Error::Substitute`] if the names take more than 64 MB.
+    /// [`Error::Dex`] if no class can be read.
     pub fn of_dex(dex: &DexFile<'_>) -> Result<Self> {
-        let others = others(dex)?;
+        let others = others(dex);
         let mut methods = Vec::new();
-        let mut builder = Builder::default();
+        let mut problem = None;
         for dex in std::iter::once(dex).chain(&others) {
-            builder.budget.spend(dex.method_count() as usize)?;
-            let index = MethodIndex::new(dex)?;
-            methods.extend(index.methods().iter().map(|method| (dex, method.clone())));
+            match MethodIndex::new(dex) {
+                Ok(index) => {
+                    methods.extend(index.methods().iter().map(|method| (dex, method.clone())));
+                }
+                Err(error) => {
+                    problem.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(error) = problem.filter(|_| methods.is_empty()) {
+            return Err(error);
         }
         methods.sort_by_key(|(_, method)| method.code.start);
-        methods.dedup_by_key(|(_, method)| method.code.start);
+        methods.dedup_by(|(_, next), (_, method)| method.absorb(next));
+        let mut builder = Builder::new(dex);
         let mut following = methods.iter().skip(1);
         for (dex, method) in &methods {
             let next = following.next().map(|(_, next)| next.code.start);
             let end = next.map_or(method.code.end, |next| next.min(method.code.end));
-            builder.method(dex, method, end)?;
+            builder.method(dex, method, end);
         }
         let end = dex.bytes().len() as u64;
         Ok(Self {
@@ -121,7 +133,7 @@ impl Substitute {
         if !(1..=64).contains(&build_id.len()) {
             return refuse(format!("a build-id of {} bytes", build_id.len()));
         }
-        let mut budget = Budget::default();
+        let mut names = 0usize;
         let mut slots: Vec<Slot> = slots.into_iter().collect();
         slots.sort_by_key(|slot| slot.offset);
         for slot in &mut slots {
@@ -132,7 +144,10 @@ impl Substitute {
                     slot.name, slot.offset, slot.size
                 ));
             }
-            budget.spend(slot.name.len())?;
+            names = names.saturating_add(slot.name.len());
+            if names > NAMES {
+                return refuse(format!("the names take more than {} MB", NAMES >> 20));
+            }
             slot.name = name::symbol(std::mem::take(&mut slot.name));
         }
         Ok(Self {
@@ -178,20 +193,24 @@ impl Substitute {
     }
 }
 
-/// The dex files that follow the first of a container.
-pub(super) fn others<'d>(dex: &'d DexFile<'_>) -> Result<Vec<DexFile<'d>>> {
-    let mut others = Vec::new();
-    let mut next = dex.next_header();
-    while let Some(header) = next {
-        let following = DexFile::parse_at(dex.bytes(), header)?;
-        next = following.next_header();
-        others.push(following);
-    }
-    Ok(others)
+/// The dex files that follow the first of a container, up to one that is broken.
+///
+/// Each has tables of its own: those that would take more than the container share them to be read without end.
+pub(super) fn others<'d>(dex: &'d DexFile<'_>) -> Vec<DexFile<'d>> {
+    let container = dex.bytes();
+    let next = |dex: &DexFile<'_>| DexFile::parse_at(container, dex.next_header()?).ok();
+    let mut left = container.len().saturating_sub(dex.tables_size());
+    std::iter::successors(next(dex), next)
+        .take_while(|dex| {
+            let rest = left.checked_sub(dex.tables_size());
+            left = rest.unwrap_or_default();
+            rest.is_some()
+        })
+        .collect()
 }
 
 /// Symbols and lines as far as they are known, method by method by ascending address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Builder {
     slots: Vec<Slot>,
     units: Vec<Unit>,
@@ -202,14 +221,26 @@ struct Builder {
 }
 
 impl Builder {
+    fn new(dex: &DexFile<'_>) -> Self {
+        Self {
+            slots: Vec::new(),
+            units: Vec::new(),
+            class: String::new(),
+            files: HashMap::new(),
+            budget: Budget::of(dex),
+        }
+    }
+
     /// Adds `method`, whose instructions are its own up to `end`.
-    fn method(&mut self, dex: &DexFile<'_>, method: &MethodCode, end: u32) -> Result<()> {
-        let class = dex.method_id(method.index).and_then(|id| id.class_name());
-        let class = self
-            .budget
-            .take(class)?
-            .unwrap_or_else(|| name::NO_CLASS.to_owned());
-        let name = self.budget.take(dex.method_name(method.index))?;
+    fn method(&mut self, dex: &DexFile<'_>, method: &MethodCode, end: u32) {
+        let name = self.budget.take(|| dex.code_name(method));
+        let class = || dex.method_id(method.index)?.class_name();
+        // It is a part of the method's name.
+        let class = match name {
+            Some(_) => class().ok().map(name::printable),
+            None => self.budget.take(class),
+        };
+        let class = class.unwrap_or_else(|| name::NO_CLASS.to_owned());
         let first = self.slots.len();
         self.slots.push(Slot {
             offset: method.code.start.into(),
@@ -225,22 +256,21 @@ impl Builder {
                 rows: Vec::new(),
             });
             self.class = class;
-            self.file(dex.source_file(method).transpose())?;
+            self.file(|| dex.source_file(method));
         }
         if let Some(lines) = self.budget.lines(dex, method) {
-            self.rows(dex, lines.rows(), end)?;
+            self.rows(dex, lines.rows(), end);
         }
         if let Some(unit) = self.units.last_mut() {
             unit.methods.end = self.slots.len();
         }
-        Ok(())
     }
 
     /// Adds the rows of a method that are before `end`.
     ///
     /// Of several rows for an instruction the first is for it, the last for what follows: as
     /// [`crate::dex::LineTable::lookup`] has it.
-    fn rows(&mut self, dex: &DexFile<'_>, rows: &[LineRow], end: u32) -> Result<()> {
+    fn rows(&mut self, dex: &DexFile<'_>, rows: &[LineRow], end: u32) {
         let mut source = None;
         let mut file = 0;
         let mut behind: Option<Row> = None;
@@ -248,7 +278,7 @@ impl Builder {
             for (number, row) in rows.iter().enumerate() {
                 if source != Some(row.source) {
                     source = Some(row.source);
-                    file = self.file(row.source.map(|index| dex.string(index)))?;
+                    file = self.file(|| row.source.map(|index| dex.string(index)).transpose());
                 }
                 let address = row.offset;
                 let row = Row {
@@ -266,7 +296,6 @@ impl Builder {
             }
         }
         self.row(behind);
-        Ok(())
     }
 
     fn row(&mut self, row: Option<Row>) {
@@ -277,57 +306,58 @@ impl Builder {
 
     /// The unit's number for a source file. One without a name is called as the class: a line of an unknown file
     /// still tells two lines apart.
-    fn file(&mut self, name: Option<Result<String>>) -> Result<u32> {
-        let name = match name {
-            Some(name) => self.budget.take(name)?.filter(|name| !name.is_empty()),
-            None => None,
-        };
-        let name = name.unwrap_or_else(|| name::simple_name(&self.class).to_owned());
+    fn file(&mut self, name: impl FnOnce() -> Result<Option<String>>) -> u32 {
+        let name = self
+            .budget
+            .take(|| Ok(name()?.unwrap_or_default()))
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| name::simple_name(&self.class).to_owned());
         if let Some(known) = self.files.get(&name) {
-            return Ok(*known);
+            return *known;
         }
         let Some(unit) = self.units.last_mut() else {
-            return Ok(0);
+            return 0;
         };
         let number = u32::try_from(unit.files.len()).unwrap_or(u32::MAX);
         unit.files.push(name.clone());
         self.files.insert(name, number);
-        Ok(number)
+        number
     }
 }
 
 /// What is left for a file: a small one can claim that a million methods share the longest name, or the
 /// longest stretch of instructions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Budget {
     names: usize,
     code: usize,
 }
 
 impl Budget {
-    /// Counts a name that has been made; none if it is broken, which is counted as the longest.
-    pub(super) fn take(&mut self, name: Result<String>) -> Result<Option<String>> {
-        let name = name.ok().map(name::printable);
-        self.spend(name.as_ref().map_or(MAX_NAME, String::len))?;
-        Ok(name)
+    /// What a file has, with the others of its container.
+    pub(super) fn of(dex: &DexFile<'_>) -> Self {
+        let size = dex.bytes().len();
+        Self {
+            names: size.saturating_mul(NAMES_PER_BYTE).clamp(NAMES, MAX_NAMES),
+            code: size,
+        }
+    }
+
+    /// A name; none if it is broken. The first one that there is no room for ends them all.
+    pub(super) fn take(&mut self, name: impl FnOnce() -> Result<String>) -> Option<String> {
+        if self.names == 0 {
+            return None;
+        }
+        let name = name().ok().map(name::printable)?;
+        let left = self.names.checked_sub(name.len());
+        self.names = left.unwrap_or_default();
+        left.map(|_| name)
     }
 
     /// The lines of a method; none if they cannot be read, or the methods have more instructions than the file has room for.
     pub(super) fn lines(&mut self, dex: &DexFile<'_>, method: &MethodCode) -> Option<LineTable> {
-        self.code = self.code.saturating_add(method.code.len());
-        if self.code > dex.bytes().len() {
-            return None;
-        }
-        dex.lines(method).ok()
-    }
-
-    pub(super) fn spend(&mut self, bytes: usize) -> Result<()> {
-        self.names = self.names.saturating_add(bytes);
-        if self.names > MAX_NAMES {
-            return Err(Error::Substitute {
-                problem: format!("the names take more than {} MB", MAX_NAMES >> 20),
-            });
-        }
-        Ok(())
+        let left = self.code.checked_sub(method.code.len());
+        self.code = left.unwrap_or_default();
+        left.and_then(|_| dex.lines(method).ok())
     }
 }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// The file appears only when it is whole.
 ///
 /// # Errors
-/// [`Error::Io`] if it cannot be written; [`Error::Substitute`] if the names take more than 64 MB.
+/// [`Error::Io`] if it cannot be written.
 pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
     atomic::write(path, |file| {
         let mut out = BufWriter::new(file);
@@ -25,29 +25,26 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
             "# address\tsize\tclass\tmethod\tsignature\tsource\tline"
         )
         .map_err(io())?;
-        let mut budget = Budget::default();
-        let others = others(dex)?;
+        let none = || "-".to_owned();
+        let mut budget = Budget::of(dex);
+        let others = others(dex);
         for dex in std::iter::once(dex).chain(&others) {
-            budget.spend(dex.method_count() as usize)?;
             for method in dex.methods() {
                 // A broken class was left out of the symbols as well.
                 let Ok(method) = method else { continue };
                 let Some(code) = method.method_code() else {
                     continue;
                 };
+                let source = || Ok(method.source_file()?.unwrap_or_else(none));
                 let columns = [
-                    method.id.class_name().map(Some),
-                    method.id.name().map(Some),
-                    method.id.descriptor().map(Some),
-                    method.source_file(),
+                    budget.take(|| method.id.class_name()),
+                    budget.take(|| method.id.name()),
+                    budget.take(|| method.id.descriptor()),
+                    budget.take(source),
                 ];
                 write!(out, "{:#x}\t{}", code.code.start, code.code.len()).map_err(io())?;
                 for column in columns {
-                    let text = match column.transpose() {
-                        Some(name) => budget.take(name)?,
-                        None => None,
-                    };
-                    write!(out, "\t{}", text.as_deref().unwrap_or("-")).map_err(io())?;
+                    write!(out, "\t{}", column.unwrap_or_else(none)).map_err(io())?;
                 }
                 let lines = budget.lines(dex, &code);
                 match lines.as_ref().and_then(|lines| lines.rows().first()) {
