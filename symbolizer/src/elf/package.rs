@@ -1,4 +1,4 @@
-//! Which library is mapped at this offset of a file, which may be an APK?
+//! Which library is mapped at this offset of a file, which may be an APK? Which one has this name there?
 
 use std::fs::File;
 use std::path::Path;
@@ -6,43 +6,77 @@ use std::path::Path;
 use object::ReadCache;
 
 use super::image::Image;
-use crate::container::zip;
+use crate::container::{Place, zip};
 use crate::{Error, Result};
+
+/// No library in an archive is larger, if it is asked for by its name.
+const MAX_LIBRARY: u64 = 1 << 28;
 
 /// Opens the ELF file that has the byte at `offset` of a file: the file itself, or what lies
 /// uncompressed in an archive, as Android maps libraries. It is then called `base.apk!lib/…/libx.so`.
 pub(super) fn open_at(path: &Path, offset: u64) -> Result<Image<'static>> {
+    let holds = |entry: &Place| {
+        offset
+            .checked_sub(entry.offset)
+            .is_some_and(|within| within < entry.len)
+    };
+    match find(path, holds, || format!("at offset {offset:#x}"))? {
+        Found::File(image) => Ok(image),
+        Found::Entry(file, entry, name) => Image::from_part(file, entry.offset, entry.len, &name),
+    }
+}
+
+/// The same by the name in the archive. Offsets count from where the library begins.
+pub(super) fn open_entry(path: &Path, entry: &str) -> Result<Image<'static>> {
+    let is_it = |found: &Place| found.name == entry;
+    match find(path, is_it, || format!("called {entry}"))? {
+        Found::File(image) => Ok(image),
+        Found::Entry(_, entry, name) if entry.len > MAX_LIBRARY => Err(Error::Elf {
+            file: name,
+            part: "size",
+            problem: format!("{} bytes are more than are read", entry.len),
+        }),
+        Found::Entry(file, entry, name) => {
+            let bytes = entry.read(&name, &ReadCache::new(file))?.into_owned();
+            Image::from_bytes(bytes, &name)
+        }
+    }
+}
+
+/// What was asked for.
+enum Found {
+    /// The file is no archive.
+    File(Image<'static>),
+    /// A part of the file, and what to call it.
+    Entry(File, Place, String),
+}
+
+fn find(path: &Path, wanted: impl Fn(&Place) -> bool, which: impl Fn() -> String) -> Result<Found> {
     let name = path.display().to_string();
-    let open = || File::open(path).map_err(Error::io("open", path));
     let whole = Image::open(path);
     let Err(Error::Elf { .. }) = whole else {
-        return whole;
+        return whole.map(Found::File);
     };
-    let file = open()?;
+    let file = File::open(path).map_err(Error::io("open", path))?;
     let entries = {
         let data = ReadCache::new(&file);
         zip::entries(&name, &data, |_| true)
     };
     let Ok(entries) = entries else {
         // Neither of the two: the first fault says more.
-        return whole;
-    };
-    let holds = |start: u64, size: u64| {
-        offset
-            .checked_sub(start)
-            .is_some_and(|within| within < size)
+        return whole.map(Found::File);
     };
     entries
         .into_iter()
         .flatten()
-        .find(|entry| entry.compression.is_none() && holds(entry.offset, entry.len))
+        .find(|entry| entry.compression.is_none() && wanted(entry))
         .ok_or_else(|| Error::Elf {
             file: name.clone(),
             part: "archive",
-            problem: format!("has no uncompressed entry at offset {offset:#x}"),
+            problem: format!("has no uncompressed entry {}", which()),
         })
-        .and_then(|entry| {
+        .map(|entry| {
             let name = format!("{name}!{}", entry.name);
-            Image::from_part(file, entry.offset, entry.len, &name)
+            Found::Entry(file, entry, name)
         })
 }

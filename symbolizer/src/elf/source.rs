@@ -52,6 +52,15 @@ impl ElfSource {
         Self::new(package::open_at(path, offset)?, debug_files)
     }
 
+    /// As [`ElfSource::open`], for a library by its name in an archive (an APK), whose offsets count from where it begins
+    /// there; or the file itself, if it is no archive.
+    ///
+    /// # Errors
+    /// As [`ElfSource::open`], and if the archive has no such library, uncompressed.
+    pub fn open_entry(path: &Path, entry: &str, debug_files: &DebugFiles) -> Result<Self> {
+        Self::new(package::open_entry(path, entry)?, debug_files)
+    }
+
     /// As [`ElfSource::open`], for a file that is already open. `name` is its path, or what
     /// it is called.
     ///
