@@ -282,3 +282,76 @@ fn what_is_no_elf_file_is_named() {
         "{error}"
     );
 }
+
+/// What `gcc` makes of a source with these arguments; none, with a reason, without a compiler.
+fn compiled(folder: &Path, source: &str, arguments: &[&str]) -> Option<PathBuf> {
+    let (input, output) = (folder.join("source.c"), folder.join("made"));
+    std::fs::write(&input, source).unwrap();
+    let made = std::process::Command::new("gcc")
+        .args(arguments)
+        .arg("-o")
+        .args([&output, &input])
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("not tried: there is no gcc");
+        return None;
+    }
+    Some(output)
+}
+
+/// Assembly gives no size, and what follows it is a local function.
+const ASSEMBLY: &str = "\
+__asm__(\".text\\n.globl asmfn\\n.type asmfn, @function\\nasmfn: .fill 16, 1, 0x90\\n\");
+static __attribute__((noinline)) int hidden(int x) { return x * x + 3; }
+int shown(int x) { return hidden(x) + hidden(x + 1); }
+";
+
+#[test]
+fn a_symbol_without_a_size_does_not_cover_local_functions_that_were_stripped() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "-O2",
+        "-shared",
+        "-fPIC",
+        "-nostdlib",
+        "-fno-toplevel-reorder",
+        "-fno-asynchronous-unwind-tables",
+    ];
+    let Some(file) = compiled(folder.path(), ASSEMBLY, &arguments) else {
+        return;
+    };
+    let whole = ElfSymbols::open(&file).unwrap();
+    let find = |wanted: &str| {
+        (0..0x10_000).find(|&at| whole.lookup(at).is_some_and(|symbol| symbol.raw == wanted))
+    };
+    let (asmfn, hidden) = (find("asmfn").unwrap(), find("hidden").unwrap());
+    assert!(asmfn < hidden);
+    common::run("strip", &["-x", common::text(&file)]).unwrap();
+    let stripped = ElfSymbols::open(&file).unwrap();
+    assert_eq!(stripped.lookup(hidden), None);
+    assert_eq!(stripped.lookup(asmfn), None);
+}
+
+#[test]
+fn a_relocatable_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(file) = compiled(folder.path(), ASSEMBLY, &["-O2", "-c"]) {
+        let error = ElfSymbols::open(&file).unwrap_err().to_string();
+        assert!(error.contains("a relocatable file"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_loaded_is_known_without_section_headers() {
+    let path = std::env::current_exe().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let whole = ElfSymbols::from_bytes(&bytes, "x").unwrap();
+    // Where the section headers are, in a 64-bit file.
+    bytes[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+    let without = ElfSymbols::from_bytes(&bytes, "x").unwrap();
+    assert_eq!(without.symbol_count(), 0);
+    assert_eq!(without.build_id(), whole.build_id());
+    for offset in [0, 0x1000, bytes.len() as u64 / 2] {
+        assert_eq!(without.vaddr(offset), whole.vaddr(offset));
+    }
+}

@@ -136,12 +136,50 @@ fn compressed_and_split_debug_information_is_read() {
             eprintln!("not tried: {form}");
             continue;
         }
-        if form.starts_with("package") {
-            // The loose files of the same name would do, too.
-            std::fs::copy(folder.join("split-4"), folder.join("package/kept")).unwrap();
-        }
         assert!(is_whole(folder, form, &DebugFiles::none()), "{form}");
     }
+}
+
+#[test]
+fn a_split_file_with_many_names_is_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut source = String::from(
+        "template <class T, int N> static inline __attribute__((always_inline)) int within(volatile int *x)\n\
+         {\n    return *x + N;\n}\n\
+         template <class T, int N> __attribute__((noinline)) int around(volatile int *x)\n\
+         {\n    return within<T, N>(x) * 2;\n}\n",
+    );
+    let long = "long_".repeat(40);
+    source += &format!("struct {long} {{}};\nint main(int x, char **)\n{{\n    int sum = 0;\n");
+    for number in 0..600 {
+        source += &format!("    sum += around<{long}, {number}>(&x);\n");
+    }
+    source += "    return sum;\n}\n";
+    std::fs::write(folder.path().join("many.cpp"), source).unwrap();
+    let mut answers = Vec::new();
+    for arguments in [&["-o", "whole"][..], &["-gsplit-dwarf", "-o", "split"]] {
+        let made = Command::new("g++")
+            .current_dir(folder.path())
+            .args(["-O2", "-g", "many.cpp"])
+            .args(arguments)
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            eprintln!("not tried: there is no g++");
+            return;
+        }
+        let path = folder.path().join(arguments[arguments.len() - 1]);
+        let source = open(&path, &DebugFiles::none());
+        let all: Vec<u64> = (0..0x40_000)
+            .filter(|&at| {
+                let symbol = source.symbols().lookup(at);
+                symbol.is_some_and(|symbol| symbol.raw.starts_with("_Z6around"))
+            })
+            .collect();
+        answers.push(frames(&source, &all));
+    }
+    let inlined = |frames: &&String| frames.contains("within");
+    assert!(answers[0].iter().filter(inlined).count() >= 600);
+    assert_eq!(answers[0], answers[1]);
 }
 
 #[test]
@@ -279,6 +317,19 @@ fn a_library_in_an_archive_answers_at_the_archives_offsets() {
             plain.frames_at_offset(offset)
         );
     }
+    let open_entry = |name| ElfSource::open_entry(&apk, name, &DebugFiles::none());
+    let named = open_entry("lib/x86_64/libwhole.so").unwrap();
+    for offset in addresses(&folder.join("whole")) {
+        assert_eq!(
+            named.frames_at_offset(offset),
+            plain.frames_at_offset(offset)
+        );
+    }
+    let error = open_entry("lib/x86_64/packed.so").unwrap_err();
+    assert!(
+        error.to_string().contains("no uncompressed entry"),
+        "{error}"
+    );
     let error = ElfSource::open_at(&apk, 4, &DebugFiles::none()).unwrap_err();
     assert!(
         error.to_string().contains("no uncompressed entry"),

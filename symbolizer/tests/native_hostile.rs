@@ -66,18 +66,25 @@ fn broken_debug_information_is_survived() {
 /// An object whose debug information is written by hand: a unit with `entries`, in a program.
 fn by_hand(folder: &Path, entries: &str) -> Option<Vec<u8>> {
     let text = format!(
-        ".text\n.globl main\n.type main, @function\nmain: .fill 64, 1, 0x90\nret\nend:\n.size main, end - main\n\
-         .section .debug_abbrev,\"\",@progbits\n\
+        ".section .debug_abbrev,\"\",@progbits\n\
          .uleb128 1; .uleb128 0x11; .byte 1; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .byte 0,0\n\
          .uleb128 2; .uleb128 0x2e; .byte 1; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .uleb128 0x31; .uleb128 0x13; .byte 0,0\n\
          .uleb128 3; .uleb128 0x1d; .byte 1; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .uleb128 0x31; .uleb128 0x13; .byte 0,0\n\
+         .uleb128 4; .uleb128 0x1d; .byte 1; .uleb128 0x03; .uleb128 8; .byte 0,0\n\
+         .uleb128 5; .uleb128 0x1d; .byte 1; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .uleb128 0x03; .uleb128 8; .byte 0,0\n\
          .byte 0\n\
          .section .debug_info,\"\",@progbits\n\
          info: .4byte finish - start\nstart: .2byte 4\n.4byte .debug_abbrev\n.byte 8\n\
          .uleb128 1; .8byte main, end - main\n{entries}\n.byte 0\nfinish:\n"
     );
+    assembled(folder, &text)
+}
+
+/// A program with these sections, and the function `main`.
+fn assembled(folder: &Path, sections: &str) -> Option<Vec<u8>> {
+    let main = ".text\n.globl main\n.type main, @function\nmain: .fill 64, 1, 0x90\nret\nend:\n.size main, end - main\n";
     let path = folder.join("by_hand.s");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, format!("{main}{sections}")).unwrap();
     program("by_hand", &["-no-pie", common::text(&path)])
 }
 
@@ -132,6 +139,43 @@ fn a_hundred_thousand_nested_inlined_functions_do_not_overflow_the_stack() {
                    .fill 100001, 1, 0";
     if let Some(bytes) = by_hand(folder.path(), entries) {
         assert!(!frames_of_main(bytes).is_empty());
+    }
+}
+
+#[test]
+fn an_inlined_function_without_addresses_is_between_those_around_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = "a: .uleb128 2; .8byte main, end - main; .4byte a - info\n\
+                   .uleb128 4; .asciz \"middle\"\n\
+                   .uleb128 5; .8byte main, end - main; .asciz \"inner\"\n\
+                   .byte 0,0,0";
+    if let Some(bytes) = by_hand(folder.path(), entries) {
+        assert_eq!(frames_of_main(bytes), ["inner", "middle", "main"]);
+    }
+}
+
+#[test]
+fn abbreviations_that_units_share_do_not_multiply() {
+    let folder = tempfile::tempdir().unwrap();
+    let sections = ".section .debug_abbrev,\"\",@progbits\n\
+         .uleb128 1; .uleb128 0x11; .byte 0; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .byte 0,0\n\
+         .set n, 2\n.rept 20000\n.uleb128 n; .uleb128 0x34; .byte 0,0,0\n.set n, n + 1\n.endr\n.byte 0\n\
+         .section .debug_info,\"\",@progbits\n.rept 20000\n\
+         .4byte 24; .2byte 4; .4byte .debug_abbrev; .byte 8; .uleb128 1; .8byte main, 64\n.endr\n";
+    if let Some(bytes) = assembled(folder.path(), sections) {
+        assert_eq!(frames_of_main(bytes), ["main"]);
+    }
+}
+
+#[test]
+fn what_unwind_entries_share_does_not_multiply() {
+    let folder = tempfile::tempdir().unwrap();
+    let sections = ".section .debug_frame,\"\",@progbits\n\
+         common: .4byte 1f - 0f\n0: .4byte 0xffffffff; .byte 1; .ascii \"z\"; .fill 4000000, 1, 'S'\n\
+         .byte 0,1,0x78,16,0\n.balign 4\n1:\n.rept 50000\n\
+         .4byte 24; .4byte common; .8byte main, 64; .4byte 0\n.endr\n";
+    if let Some(bytes) = assembled(folder.path(), sections) {
+        assert_eq!(frames_of_main(bytes), ["main"]);
     }
 }
 
