@@ -81,7 +81,7 @@ fn every_byte_of_registered_code_has_the_name_that_gdb_gives_it() {
     let mut bytes = vec![0; (symfile.end - symfile.start) as usize];
     assert!(read(symfile.start, &mut bytes));
     let mut map = CodeMap::default();
-    map.appear(symfile_codes(&bytes, "in memory").unwrap(), 0, 1);
+    map.appear(symfile_codes(&bytes, "in memory").unwrap(), 1);
 
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &child.id().to_string()]);
@@ -105,7 +105,7 @@ fn every_byte_of_registered_code_has_the_name_that_gdb_gives_it() {
             named += 1;
         }
     }
-    let names: Vec<&str> = map.codes().iter().map(|code| code.name.as_str()).collect();
+    let names: Vec<&str> = map.codes().iter().map(|code| &*code.name).collect();
     assert_eq!(names, ["jit_leaf", "jit_entry"]);
     assert!(named * 10 > length * 8, "{named} of {length}");
     assert_eq!(map.frame(1, code - 1), None);
@@ -195,7 +195,7 @@ fn a_jitdump_of_node_says_what_perf_inject_reads_in_it() {
         .iter()
         .map(|code| {
             let size = code.range.end - code.range.start;
-            (code.range.start, size, code.name.clone())
+            (code.range.start, size, code.name.to_string())
         })
         .collect();
     let perf = by_perf(folder.path(), &at("jit.data"));
@@ -216,8 +216,10 @@ fn a_perf_map_of_node_says_what_its_lines_say() {
         return;
     }
     let mut node = Command::new("node");
-    node.args(["--perf-basic-prof", "spin.js"])
-        .current_dir(PROGRAMS);
+    let folder = tempfile::tempdir().unwrap();
+    node.arg("--perf-basic-prof")
+        .arg(Path::new(PROGRAMS).join("spin.js"))
+        .current_dir(folder.path());
     let child = node.stdout(Stdio::null()).spawn().unwrap();
     let path = format!("/tmp/perf-{}.map", child.id());
     assert!(child.wait_with_output().unwrap().status.success());

@@ -94,12 +94,27 @@ fn symbol_files(session: &Path, prefix: &str) -> Result<Vec<String>> {
 /// Where code is and what its producer calls it, later code behind earlier.
 type Told = Vec<(std::ops::Range<u64>, String)>;
 
-/// The process's perf map, which is removed.
-fn take_perf_map(jit_file: &str) -> Result<Told> {
+/// Where the process with this file of symbols writes its perf map.
+fn perf_map(jit_file: &str) -> PathBuf {
     let pid = jit_file.trim_start_matches("jit-").trim_end_matches(".elf");
-    let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+    PathBuf::from(format!("/tmp/perf-{pid}.map"))
+}
+
+/// Removes the perf maps of a session's processes, whatever is found wrong with them.
+struct PerfMaps<'a>(&'a Path);
+
+impl Drop for PerfMaps<'_> {
+    fn drop(&mut self) {
+        for file in symbol_files(self.0, "jit-").unwrap_or_default() {
+            let _ = std::fs::remove_file(perf_map(&file));
+        }
+    }
+}
+
+/// What the process's perf map says.
+fn read_perf_map(jit_file: &str) -> Result<Told> {
+    let path = perf_map(jit_file);
     let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
-    std::fs::remove_file(&path)?;
     String::from_utf8_lossy(&text)
         .lines()
         .map(|line| {
@@ -211,8 +226,9 @@ fn code_of_java_has_the_names_that_it_writes_when_it_ends() -> Result<()> {
         "out.dex",
         &source,
     ]);
+    let _maps = PerfMaps(&session);
     record(&session, folder.path(), &java)?;
-    compare(&session, take_perf_map, 10)
+    compare(&session, read_perf_map, 10)
 }
 
 #[test]
@@ -224,8 +240,9 @@ fn code_of_node_has_the_names_of_its_map() -> Result<()> {
     let session = folder.path().join("session");
     let script = format!("{PROGRAMS}/spin.js");
     let node = ["node", "--perf-basic-prof", &script];
+    let _maps = PerfMaps(&session);
     record(&session, folder.path(), &node)?;
-    compare(&session, take_perf_map, 50)
+    compare(&session, read_perf_map, 50)
 }
 
 #[test]

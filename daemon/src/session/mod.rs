@@ -5,6 +5,7 @@ mod kernel;
 mod options;
 mod recorder;
 mod tracker;
+mod vdso;
 
 pub use options::{SessionControl, SessionError, SessionOptions, ShimKind};
 pub use tracker::TargetSpec;
@@ -34,6 +35,10 @@ const YOUTH: Duration = Duration::from_secs(2);
 const STACK_COPY: u32 = 32768;
 /// How often everything is brought to the disk.
 const FLUSH: Duration = Duration::from_millis(500);
+/// Bytes of their files of names that are read in a turn, of all processes and of one that has
+/// ended: there is no other turn then.
+const NAMES: u64 = 1 << 22;
+const LAST_NAMES: u64 = 1 << 26;
 /// Samples of a process without a name that are kept until it has one.
 const MAX_HELD: usize = 10_000;
 /// Samples in the loop's body after which a layout that was never right is refused.
@@ -222,7 +227,7 @@ impl Session {
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
         let mut drained = Vec::new();
         self.sampler.drain(last, |stamped| drained.push(stamped));
-        self.read_own_code();
+        self.read_own_code(last);
         for stamped in drained {
             self.handle(stamped)?;
         }
@@ -244,9 +249,15 @@ impl Session {
     }
 
     /// Processes name the code that they make.
-    fn read_own_code(&mut self) {
+    fn read_own_code(&mut self, last: bool) {
         let now = monotonic_ns();
+        let makes_code = |tracked: &&Tracked| tracked.process.jit.is_sampled();
+        let makers = self.tracked.values().filter(makes_code).count() as u64;
+        let share = NAMES.checked_div(makers).unwrap_or(NAMES);
         for tracked in self.tracked.values_mut() {
+            let ends = last || tracked.departed.is_some();
+            let bytes = if ends { LAST_NAMES } else { share };
+            tracked.process.jit.may_read(bytes);
             tracked.process.refresh_jit(now);
         }
     }
@@ -259,11 +270,13 @@ impl Session {
                 source,
             })?;
         }
-        self.read_own_code();
-        let kept = self.tracked.values_mut().try_for_each(|tracked| {
+        self.read_own_code(last);
+        let mut kept = Ok(());
+        for tracked in self.tracked.values_mut() {
             let last = last || tracked.departed.is_some();
-            self.recorder.keep_code(&mut tracked.process, last)
-        });
+            // What one process says costs no other its names.
+            kept = kept.and(self.recorder.keep_code(&mut tracked.process, last));
+        }
         let flushed = kept.and(self.recorder.flush());
         if flushed.is_ok() && std::mem::take(&mut self.full) {
             tracing::info!("the recording can be written again");

@@ -1,6 +1,7 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
 use super::kernel::Kernel;
+use super::vdso::Vdso;
 use crate::attribution::{FILE_OFFSET, RemapTable, random_build_id};
 use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
@@ -48,6 +49,7 @@ pub struct Recorder {
     /// Slots for methods without bytecode.
     pub remap: RemapTable,
     kernel: Option<Kernel>,
+    vdso: Vdso,
     vm_paths: HashSet<std::path::PathBuf>,
     /// Substitutes of dex files that were seen before.
     cache: Option<Cache>,
@@ -68,6 +70,7 @@ impl Recorder {
             writer,
             remap,
             kernel,
+            vdso: Vdso::own(),
             vm_paths: HashSet::new(),
             cache: substitutes(),
         };
@@ -233,7 +236,7 @@ impl Recorder {
         if elf.memory().is_empty() || build_id.is_empty() {
             return Ok(elf.path.clone());
         }
-        let name = format!("vdso-{build_id}.so");
+        let (name, bytes) = self.vdso.file(elf);
         let path = self.writer.symbols().join(&name);
         let image = ManifestImage {
             path: elf.path.to_string_lossy().into_owned(),
@@ -244,7 +247,7 @@ impl Recorder {
             location: None,
         };
         if !self.writer.manifest_mut().images.contains(&image) {
-            replace(&path, elf.memory()).map_err(|source| RecorderError::Io {
+            replace(&path, bytes).map_err(|source| RecorderError::Io {
                 path: path.clone(),
                 source,
             })?;
@@ -342,9 +345,10 @@ impl Recorder {
             (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
         }
         let path = self.writer.symbols().join(&file.name);
-        Substitute::remap(slots, length, &file.build_id)?.write(&path)?;
-        process.jit.written(started.elapsed());
-        Ok(())
+        let written = Substitute::remap(slots, length, &file.build_id)
+            .and_then(|substitute| substitute.write(&path));
+        process.jit.written(started.elapsed(), written.is_err());
+        Ok(written?)
     }
 
     /// The substitute ELF file of a dex file, written when the dex is first sampled.

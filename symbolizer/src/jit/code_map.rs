@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Frame, Location};
+use crate::Frame;
 
 /// Functions that a map takes in; a V8 that runs for days makes some 100,000.
 const MAX_CODES: usize = 1 << 20;
+/// Bytes that all names of a map may take.
+const MAX_NAMES: usize = 1 << 26;
 /// Functions that are looked at in one look-up; a place that has been reused more often is
 /// not named.
 const MAX_VERSIONS: usize = 1 << 10;
@@ -18,9 +20,7 @@ pub struct Code {
     /// Its addresses.
     pub range: Range<u64>,
     /// Its name as its producer says it.
-    pub name: String,
-    /// Its source lines by ascending address; empty if they are not known.
-    pub lines: Vec<CodeLine>,
+    pub name: Arc<str>,
     /// When it was put there, in nanoseconds of the producer's clock (CLOCK_MONOTONIC as a
     /// rule); 0: it has been there for as long as anybody knows.
     pub from: u64,
@@ -28,41 +28,24 @@ pub struct Code {
     pub until: u64,
 }
 
-/// Where a source line's code starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodeLine {
-    /// First address.
-    pub address: u64,
-    /// The file, as the producer says it.
-    pub file: Arc<str>,
-    /// Its line, from 1.
-    pub line: u32,
-}
-
 impl Code {
     /// A function at `range` since `from`.
     #[must_use]
-    pub fn new(range: Range<u64>, name: impl Into<String>, from: u64) -> Self {
+    pub fn new(range: Range<u64>, name: impl Into<Arc<str>>, from: u64) -> Self {
         Self {
             range,
             name: name.into(),
-            lines: Vec::new(),
             from,
             until: u64::MAX,
         }
     }
 
-    /// What is at an address of it.
+    /// It as what is at an address: its producers' source lines are not kept.
     #[must_use]
-    pub fn frame(&self, address: u64) -> Frame<'_> {
-        let after = self.lines.partition_point(|line| line.address <= address);
-        let line = after.checked_sub(1).and_then(|last| self.lines.get(last));
+    pub fn frame(&self) -> Frame<'_> {
         Frame {
-            function: self.name.as_str().into(),
-            location: line.map(|line| Location {
-                file: line.file.as_ref().into(),
-                line: line.line,
-            }),
+            function: self.name.as_ref().into(),
+            location: None,
         }
     }
 }
@@ -71,18 +54,25 @@ impl Code {
 #[derive(Debug, Clone, Default)]
 pub struct CodeMap {
     codes: Vec<Code>,
+    /// Bytes of their names.
+    names: usize,
     /// Size class (its longest size is 2^class - 1), first address, index in `codes`.
     by_start: BTreeSet<(u32, u64, usize)>,
     /// Size classes that there are: the bit below their number.
     classes: u64,
+    /// How many of `codes` were known when their producer had been looked at last, and when that was.
+    looked: (usize, u64),
 }
 
 impl CodeMap {
-    /// Takes in a function whose time is known; false: there are too many already, or it is empty.
+    /// Takes in a function whose time is known; false: there is too much already, or it is empty.
     pub fn load(&mut self, code: Code) -> bool {
-        let Some(class) = class_of(&code.range).filter(|_| self.codes.len() < MAX_CODES) else {
+        let names = self.names.saturating_add(code.name.len());
+        let has_room = self.codes.len() < MAX_CODES && names <= MAX_NAMES;
+        let Some(class) = class_of(&code.range).filter(|_| has_room) else {
             return false;
         };
+        self.names = names;
         self.classes |= 1 << class.saturating_sub(1);
         self.by_start
             .insert((class, code.range.start, self.codes.len()));
@@ -90,20 +80,15 @@ impl CodeMap {
         true
     }
 
-    /// Takes in functions that were seen at `now`, and were not there yet at `before`, when
-    /// their producer was last looked at; their own times do not count. Where they took the
-    /// place of what was known then, that ended at `before`, and they start at `now`: in
+    /// Takes in functions that were seen at `now`, and were not there yet when their producer
+    /// was [looked at](CodeMap::looked) before; their own times do not count. Where they took the
+    /// place of what was known then, that ended then, and they start at `now`: in
     /// between either may have been there. Others have no rival: they are there from 0 on.
     ///
-    /// Of those that are new, a later one hides an earlier one. Returns the addresses of those
+    /// Of those of one look, a later one hides an earlier one. Returns the addresses of those
     /// that took another's place.
-    pub fn appear(
-        &mut self,
-        codes: impl IntoIterator<Item = Code>,
-        before: u64,
-        now: u64,
-    ) -> Vec<Range<u64>> {
-        let known = self.codes.len();
+    pub fn appear(&mut self, codes: impl IntoIterator<Item = Code>, now: u64) -> Vec<Range<u64>> {
+        let (known, before) = self.looked;
         let mut replaced = Vec::new();
         for mut code in codes {
             // There is nothing to be replaced in a map that was empty.
@@ -136,6 +121,17 @@ impl CodeMap {
         replaced
     }
 
+    /// All that the producer had said at `time` has been taken in: what appears from now on is newer.
+    pub const fn looked(&mut self, time: u64) {
+        self.looked = (self.codes.len(), time);
+    }
+
+    /// When the producer was looked at last; 0: it was not.
+    #[must_use]
+    pub const fn last_look(&self) -> u64 {
+        self.looked.1
+    }
+
     /// What started at `start` and is there at `time` ends there and then.
     pub fn unload(&mut self, start: u64, time: u64) {
         let at = start..start.saturating_add(1);
@@ -160,10 +156,10 @@ impl CodeMap {
         self.codes.get(best?.1)
     }
 
-    /// What was at `address` at `time`: its function and, if that is known, its source line.
+    /// What was at `address` at `time`.
     #[must_use]
     pub fn frame(&self, time: u64, address: u64) -> Option<Frame<'_>> {
-        Some(self.lookup(time, address)?.frame(address))
+        self.lookup(time, address).map(Code::frame)
     }
 
     /// All functions, in the order in which they came.
@@ -226,7 +222,7 @@ mod tests {
     }
 
     fn name(map: &CodeMap, time: u64, address: u64) -> Option<&str> {
-        map.lookup(time, address).map(|code| code.name.as_str())
+        map.lookup(time, address).map(|code| &*code.name)
     }
 
     #[test]
@@ -249,14 +245,16 @@ mod tests {
     fn nobody_knows_who_was_there_between_two_looks() {
         let mut map = CodeMap::default();
         let before_all = [code(0x10, 0x40, "a", 0), code(0x20, 0x30, "in a", 0)];
-        assert_eq!(map.appear(before_all, 0, 100), []);
+        assert_eq!(map.appear(before_all, 100), []);
+        map.looked(100);
         assert_eq!(name(&map, 1, 0x20), Some("in a"));
         assert_eq!(name(&map, 1, 0x30), Some("a"));
         let again = [code(0x10, 0x40, "a", 0), code(0x50, 0x60, "new", 0)];
-        assert_eq!(map.appear(again, 100, 200), []);
+        assert_eq!(map.appear(again, 200), []);
+        map.looked(200);
         assert_eq!(name(&map, 1, 0x50), Some("new"));
         assert_eq!(
-            map.appear([code(0x28, 0x38, "b", 0)], 200, 300),
+            map.appear([code(0x28, 0x38, "b", 0)], 300),
             std::slice::from_ref(&(0x28..0x38))
         );
         assert_eq!(name(&map, 199, 0x28), Some("in a"));
@@ -265,21 +263,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_start_where_they_say() {
-        let mut spin = code(0x1000, 0x1100, "spin", 0);
-        let file: Arc<str> = "spin.js".into();
-        spin.lines = [(0x1000, 3), (0x1010, 7)]
-            .map(|(address, line)| CodeLine {
-                address,
-                file: file.clone(),
-                line,
-            })
-            .into();
-        let line = |at| spin.frame(at).location.map(|location| location.line);
-        assert_eq!(
-            (line(0xfff), line(0x100f), line(0x1010)),
-            (None, Some(3), Some(7))
-        );
+    fn names_have_a_bound() {
+        let mut map = CodeMap::default();
+        let name = "n".repeat(MAX_NAMES / 4);
+        let taken = (0..6).filter(|at| map.load(code(at * 0x10, at * 0x10 + 8, &name, 0)));
+        assert_eq!(taken.count(), 4);
     }
 
     #[test]

@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::{Code, CodeLine, CodeMap, shown};
+use super::{Code, CodeMap, shown};
 use crate::{Error, Frame, Result};
 
 /// `JiTD` as the writing machine wrote it.
@@ -21,11 +20,7 @@ const PREFIX: usize = 16;
 
 const CODE_LOAD: u32 = 0;
 const CODE_MOVE: u32 = 1;
-const CODE_DEBUG_INFO: u32 = 2;
 const CODE_CLOSE: u32 = 3;
-
-/// Source lines that wait for their function: the format puts them before it.
-const MAX_WAITING: usize = 1 << 20;
 
 /// A jitdump file as far as it has been read.
 #[derive(Debug, Clone)]
@@ -37,9 +32,6 @@ pub struct JitDump {
     map: CodeMap,
     /// Functions by their producer's number, as they were last loaded or moved.
     by_index: HashMap<u64, Code>,
-    /// Lines by the address of the function that will be loaded there, and how many.
-    waiting: (HashMap<u64, Vec<CodeLine>>, usize),
-    files: HashMap<String, Arc<str>>,
     broken: usize,
     is_closed: bool,
 }
@@ -79,8 +71,6 @@ impl JitDump {
             pid,
             map: CodeMap::default(),
             by_index: HashMap::new(),
-            waiting: (HashMap::new(), 0),
-            files: HashMap::new(),
             broken: 0,
             is_closed: false,
         })
@@ -183,12 +173,7 @@ impl JitDump {
                 if (body.bytes.len() as u64) < size || range.is_empty() {
                     return None;
                 }
-                let mut code = Code::new(range, shown(name), time);
-                if let Some(lines) = self.waiting.0.remove(&address) {
-                    self.waiting.1 = self.waiting.1.saturating_sub(lines.len());
-                    code.lines = lines;
-                }
-                Some(self.load(index, code))
+                Some(self.load(index, Code::new(range, shown(name), time)))
             }
             CODE_MOVE => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
@@ -204,23 +189,15 @@ impl JitDump {
                 if known.range.start != old || known.range.end.checked_sub(old)? != size {
                     return None;
                 }
-                let mut code = Code::new(new..end, known.name.clone(), time);
-                code.lines.clone_from(&known.lines);
-                for line in &mut code.lines {
-                    line.address = line.address.wrapping_sub(old).wrapping_add(new);
-                }
+                let code = Code::new(new..end, known.name.clone(), time);
                 self.map.unload(old, time);
                 Some(self.load(index, code))
-            }
-            CODE_DEBUG_INFO => {
-                self.debug_info(body)?;
-                Some(None)
             }
             CODE_CLOSE => {
                 self.is_closed = true;
                 Some(None)
             }
-            // Unwinding information, and whatever is added to the format.
+            // Source lines, which no profile has room for, unwinding information, and whatever is added to the format.
             _ => Some(None),
         }
     }
@@ -232,45 +209,6 @@ impl JitDump {
             self.by_index.insert(index, code);
         }
         replaced.then_some(range)
-    }
-
-    fn debug_info(&mut self, mut body: Read<'_>) -> Option<()> {
-        let (function, count) = (body.u64()?, body.u64()?);
-        let mut lines: Vec<CodeLine> = Vec::new();
-        for _ in 0..count {
-            if self.waiting.1.saturating_add(lines.len()) >= MAX_WAITING {
-                return None;
-            }
-            let (address, line, _discriminator) = (body.u64()?, body.u32()?, body.u32()?);
-            let file = match body.string()? {
-                // The file of the line before.
-                b"\xff" => lines.last()?.file.clone(),
-                name => self.file(name),
-            };
-            if line > 0 {
-                lines.push(CodeLine {
-                    address,
-                    file,
-                    line,
-                });
-            }
-        }
-        lines.sort_by_key(|line| line.address);
-        self.waiting.1 = self.waiting.1.saturating_add(lines.len());
-        if let Some(old) = self.waiting.0.insert(function, lines) {
-            self.waiting.1 = self.waiting.1.saturating_sub(old.len());
-        }
-        Some(())
-    }
-
-    fn file(&mut self, name: &[u8]) -> Arc<str> {
-        let name = shown(name);
-        if let Some(known) = self.files.get(&name) {
-            return known.clone();
-        }
-        let file: Arc<str> = name.as_str().into();
-        self.files.insert(name, file.clone());
-        file
     }
 }
 

@@ -6,7 +6,7 @@
 //! | producer says it in | read by |
 //! |---|---|
 //! | `/tmp/perf-PID.map`: text, a line per function, without times | [`PerfMap`] |
-//! | a jitdump file: binary records with times and source lines | [`JitDump`] |
+//! | a jitdump file: binary records with times; its source lines are not kept | [`JitDump`] |
 //! | its own memory, for GDB: a list of ELF files, of ART also dex files | [`Descriptor`] |
 
 mod code_map;
@@ -15,7 +15,7 @@ mod gdb;
 mod perf_map;
 mod symfile;
 
-pub use code_map::{Code, CodeLine, CodeMap};
+pub use code_map::{Code, CodeMap};
 pub use dump::JitDump;
 pub use gdb::{Abi, Descriptor, Entry, List};
 pub use perf_map::PerfMap;

@@ -12,7 +12,6 @@ pub struct PerfMap {
     map: CodeMap,
     /// Lines that are none: not `START SIZE NAME`.
     broken: usize,
-    looked: u64,
 }
 
 impl PerfMap {
@@ -26,7 +25,7 @@ impl PerfMap {
     }
 
     /// Takes in what has been appended since the last time, or the map as it was written anew,
-    /// at `now`. Returns how many bytes were read (those of a torn last line were not), and the
+    /// at `now`, in as many pieces as it takes until it has been [`PerfMap::looked`] at. Returns how many bytes were read (those of a torn last line were not), and the
     /// addresses that now have another name.
     pub fn feed(&mut self, bytes: &[u8], now: u64) -> (usize, Vec<std::ops::Range<u64>>) {
         let whole = bytes
@@ -45,10 +44,14 @@ impl PerfMap {
             // Labels have no size: no code of their own.
             code.filter(|code| !code.range.is_empty())
         });
-        let replaced = self.map.appear(codes, self.looked, now);
+        let replaced = self.map.appear(codes, now);
         self.broken = self.broken.saturating_add(broken);
-        self.looked = now;
         (whole, replaced)
+    }
+
+    /// All that the file said at `time` has been taken in: what follows is newer.
+    pub const fn looked(&mut self, time: u64) {
+        self.map.looked(time);
     }
 
     /// What is at an address at a time; of a map that was read as a whole at any time.
@@ -148,12 +151,17 @@ mod tests {
     #[test]
     fn what_is_appended_has_the_name_from_then_on() {
         let mut map = PerfMap::default();
+        assert_eq!(map.feed(b"80 10 stale\n", 50), (12, vec![]));
+        // Of one look the later piece counts, as the later line does.
+        assert_eq!(map.feed(b"80 10 right\n", 50), (12, vec![]));
         assert_eq!(map.feed(b"100 10 old\n200 10 ne", 50), (11, vec![]));
+        map.looked(50);
         assert_eq!(
             map.feed(b"200 10 new\n108 10 reused\n", 60).1,
             std::slice::from_ref(&(0x108..0x118))
         );
         let at = |time, address| Some(map.lookup(time, address)?.function.into_owned());
+        assert_eq!(at(49, 0x80).unwrap(), "right");
         assert_eq!(at(49, 0x108).unwrap(), "old");
         assert_eq!(at(55, 0x108), None);
         assert_eq!(at(60, 0x108).unwrap(), "reused");

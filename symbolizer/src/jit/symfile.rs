@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Functions of one ELF file.
 const MAX_FUNCTIONS: usize = 1 << 18;
 /// A larger string or symbol table is not searched.
-const MAX_TABLE: u64 = 1 << 30;
+const MAX_TABLE: u64 = 1 << 26;
 
 /// Where an ELF file has GDB's and ART's descriptors, as addresses of the file itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,18 +107,22 @@ where
     R: ReadRef<'data>,
 {
     // A library exports them; of a program only the debugger's table may have them.
-    let tables = [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB];
-    let found = |name: &&str| {
-        let name = [name.as_bytes(), b"\0"].concat();
-        tables
-            .into_iter()
-            .find_map(|table| address_of(file, table, &name))
-    };
-    wanted.iter().map(found).collect()
+    let mut found = vec![None; wanted.len()];
+    for table in [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB] {
+        if found.contains(&None) {
+            search(file, table, wanted, &mut found);
+        }
+    }
+    found
 }
 
-/// The address of the symbol with this name, zero included, in the table of this kind.
-fn address_of<'data, H, R>(file: &ElfFile<'data, H, R>, kind: u32, name: &[u8]) -> Option<u64>
+/// Looks for the addresses that are still missing in the table of this kind.
+fn search<'data, H, R>(
+    file: &ElfFile<'data, H, R>,
+    kind: u32,
+    wanted: &[&str],
+    found: &mut [Option<u64>],
+) -> Option<()>
 where
     H: FileHeader<Endian = object::Endianness>,
     R: ReadRef<'data>,
@@ -134,20 +138,19 @@ where
     if !small(section) || !small(linked) {
         return None;
     }
-    // The names are searched first: most files have no such symbol.
     let strings = linked.data(endian, data).ok()?;
-    strings
-        .windows(name.len())
-        .any(|window| window == name)
-        .then_some(())?;
     let symbols: &[H::Sym] = section.data_as_array(endian, data).ok()?;
-    symbols
-        .iter()
-        .find(|symbol| {
-            let own = strings.get(symbol.st_name(endian) as usize..);
-            symbol.st_shndx(endian) != 0 && own.is_some_and(|own| own.starts_with(name))
-        })
-        .map(|symbol| symbol.st_value(endian).into())
+    for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) != 0) {
+        let own = strings.get(symbol.st_name(endian) as usize..);
+        let own = own.unwrap_or_default();
+        for (name, place) in wanted.iter().zip(&mut *found) {
+            let rest = own.strip_prefix(name.as_bytes());
+            if place.is_none() && rest.is_some_and(|rest| rest.starts_with(b"\0")) {
+                *place = Some(symbol.st_value(endian).into());
+            }
+        }
+    }
+    Some(())
 }
 
 fn refuse(name: &str) -> impl Fn(object::Error) -> Error {

@@ -15,8 +15,8 @@ use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
 
 /// Bytes that are read of a file at once; a record or a line is not longer.
 const CHUNK: usize = 1 << 22;
-/// Bytes of a file that are read in one turn of the session.
-const MAX_TURN: u64 = 1 << 26;
+/// Bytes that are read of each file in a turn of which nobody has said how long it may take.
+const TURN: u64 = 1 << 16;
 /// Seconds by which a file's time and that of a process's start may differ: both are rounded.
 const TOLERANCE: i64 = 2;
 
@@ -24,8 +24,10 @@ const TOLERANCE: i64 = 2;
 pub type News = (Vec<Range<u64>>, bool);
 
 /// A process's files.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Files {
+    /// Bytes that may be read of each in one turn.
+    pub turn: u64,
     owner: Option<Owner>,
     map: Option<(PerfMap, Reading)>,
     dump_file: Option<(Rc<File>, PathBuf)>,
@@ -37,8 +39,9 @@ pub struct Files {
 struct Owner {
     /// Its `/tmp`, which outlives it.
     folder: File,
-    /// How it knows itself.
+    /// How we know it, and how it knows itself.
     pid: u32,
+    own_pid: u32,
     uid: u32,
     /// When it started, in seconds since 1970.
     started: i64,
@@ -50,6 +53,20 @@ struct Reading {
     inode: u64,
     to: u64,
     changed: (i64, i64),
+    /// The look at it that is not over yet: how long it was at its beginning, and when that was.
+    look: Option<(u64, u64)>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            turn: TURN,
+            owner: None,
+            map: None,
+            dump_file: None,
+            dump: None,
+        }
+    }
 }
 
 impl Files {
@@ -125,7 +142,8 @@ impl Files {
             return News::default();
         };
         let mut replaced = Vec::new();
-        let read = read_on(file, *to, |bytes| {
+        let len = file.metadata().map_or(0, |meta| meta.len());
+        let (read, _) = read_on(file, *to..len, self.turn, |bytes| {
             let (read, more) = dump.feed(bytes);
             replaced.extend(more);
             read
@@ -136,7 +154,7 @@ impl Files {
     }
 
     fn read_map(&mut self, now: u64) -> Option<News> {
-        let opened = self.owner.as_ref()?.open_map();
+        let opened = self.owner.as_mut()?.open_map();
         let (file, meta) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -151,6 +169,7 @@ impl Files {
             inode: meta.ino(),
             to: 0,
             changed: (0, 0),
+            look: None,
         };
         let (map, reading) = self
             .map
@@ -162,35 +181,50 @@ impl Files {
         if reading.changed == changed && reading.to >= meta.len() {
             return None;
         }
+        // A look may take several turns; what is appended meanwhile is seen in the next one.
+        let (len, began) = *reading.look.get_or_insert((meta.len(), now));
         let mut replaced = Vec::new();
-        let read = read_on(&file, reading.to, |bytes| {
+        let (read, is_over) = read_on(&file, reading.to..len, self.turn, |bytes| {
             let (read, more) = map.feed(bytes, now);
             replaced.extend(more);
             read
         });
         reading.to = reading.to.saturating_add(read);
         reading.changed = changed;
+        if is_over {
+            map.looked(began);
+            reading.look = None;
+        }
         Some((replaced, read > 0))
     }
 }
 
-/// Reads a file from `from` on, as far as `take` takes it; how many bytes that were.
-fn read_on(file: &File, from: u64, mut take: impl FnMut(&[u8]) -> usize) -> u64 {
+/// Reads these bytes of a file as far as `take` takes them, or, a little more, a turn's worth:
+/// how many bytes that were, and whether there is nothing more to take.
+fn read_on(
+    file: &File,
+    range: Range<u64>,
+    turn: u64,
+    mut take: impl FnMut(&[u8]) -> usize,
+) -> (u64, bool) {
     let mut buffer = Vec::new();
     let mut total = 0u64;
-    while total < MAX_TURN {
-        let len = file.metadata().map_or(0, |meta| meta.len());
-        let at = from.saturating_add(total);
-        let left = usize::try_from(len.saturating_sub(at)).unwrap_or(usize::MAX);
-        buffer.resize(left.min(CHUNK), 0);
+    let mut chunk = usize::try_from(turn).map_or(CHUNK, |turn| turn.min(CHUNK));
+    while total < turn {
+        let at = range.start.saturating_add(total);
+        let left = usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
+        buffer.resize(left.min(chunk), 0);
         let read = file.read_at(&mut buffer, at).unwrap_or(0);
         let taken = take(buffer.get(..read).unwrap_or_default());
-        if taken == 0 {
-            break;
-        }
         total = total.saturating_add(taken as u64);
+        if taken == 0 && read == chunk && chunk < CHUNK {
+            // One record or line is longer.
+            chunk = CHUNK;
+        } else if taken == 0 {
+            return (total, true);
+        }
     }
-    total
+    (total, range.start.saturating_add(total) >= range.end)
 }
 
 #[cfg(test)]
@@ -200,9 +234,18 @@ impl Files {
         let own = Owner::of(std::process::id()).unwrap();
         let folder = File::open(folder).unwrap();
         Self {
-            owner: Some(Owner { folder, pid, ..own }),
+            owner: Some(Owner {
+                folder,
+                own_pid: pid,
+                ..own
+            }),
             ..Self::default()
         }
+    }
+
+    /// As if the process had been that user when its memory appeared.
+    pub fn was_user(&mut self, uid: u32) {
+        self.owner.as_mut().unwrap().uid = uid;
     }
 }
 
@@ -223,7 +266,8 @@ impl Owner {
         let inner = status.nspid.as_ref().and_then(|ids| ids.last());
         Ok(Self {
             folder,
-            pid: inner
+            pid,
+            own_pid: inner
                 .and_then(|inner| u32::try_from(*inner).ok())
                 .unwrap_or(pid),
             uid: status.euid,
@@ -232,10 +276,17 @@ impl Owner {
     }
 
     /// The map as it is now, if it is there and the process's own.
-    fn open_map(&self) -> io::Result<(File, std::fs::Metadata)> {
+    fn open_map(&mut self) -> io::Result<(File, std::fs::Metadata)> {
         let folder = self.folder.as_raw_fd();
-        let path = format!("/proc/self/fd/{folder}/perf-{}.map", self.pid);
+        let path = format!("/proc/self/fd/{folder}/perf-{}.map", self.own_pid);
         let (file, meta) = file::open_unmapped(Path::new(&path))?;
+        if meta.uid() != self.uid
+            && let Ok(now) = Self::of(self.pid)
+            && now.started.abs_diff(self.started) <= TOLERANCE.unsigned_abs()
+        {
+            // A zygote's child was root when its memory appeared.
+            self.uid = now.uid;
+        }
         if meta.uid() != self.uid {
             return Err(io::Error::other("it belongs to another user"));
         }

@@ -4,14 +4,17 @@ use super::super::image::Image;
 use super::super::space::AddressSpace;
 use super::files::News;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use varid_symbolizer::jit::{Abi, CodeMap, Descriptor, Entry, List, descriptors_of, symfile_codes};
+use varid_symbolizer::jit::{Abi, Code, CodeMap, Descriptor, Entry, descriptors_of, symfile_codes};
 use varid_tunnel::{Memory, ProcessMemory};
 
 /// A larger file in memory is not read.
 const MAX_SYMFILE: u64 = 1 << 24;
 /// Bytes of such files that are read of a process.
 const MAX_SYMFILES: u64 = 1 << 28;
+/// Bytes of those without times that are read at each look: others have no names.
+const MAX_COMPARED: u64 = 1 << 26;
 /// Nanoseconds after which a list is read whatever its descriptor says: a program that keeps
 /// no count of its changes may have changed it anywhere.
 const LOOK: u64 = 500_000_000;
@@ -19,17 +22,27 @@ const LOOK: u64 = 500_000_000;
 /// A process's descriptors, and what they led to.
 #[derive(Debug, Default)]
 pub struct Descriptors {
-    /// Libraries that were searched.
-    searched: HashSet<PathBuf>,
+    /// Libraries that were searched, by where they are: one that is loaded again is elsewhere.
+    searched: HashSet<(PathBuf, u64)>,
     /// How they are laid out, and where they are.
     found: Vec<(Abi, u64)>,
     /// As they were when their lists were read.
-    known: Vec<Descriptor>,
+    known: Vec<(u64, Descriptor)>,
     map: CodeMap,
     /// Where the functions of each file start.
-    entries: HashMap<Entry, Vec<u64>>,
-    looked: u64,
+    entries: HashMap<Registered, Vec<u64>>,
+    /// Bytes of files with times that were read.
     bytes: u64,
+}
+
+/// A file in a list.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Registered {
+    /// Where the list's descriptor is.
+    descriptor: u64,
+    entry: Entry,
+    /// What its bytes are, where there is no time to tell it from what took its place.
+    content: Option<u64>,
 }
 
 impl Descriptors {
@@ -43,74 +56,69 @@ impl Descriptors {
         self.search(space);
         let memory = ProcessMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
-        let current: Result<Vec<Descriptor>, _> = self
+        // One that cannot be read, because its library has gone, costs the others nothing.
+        let current: Vec<(u64, Descriptor)> = self
             .found
             .iter()
-            .map(|(abi, address)| Descriptor::read(*abi, *address, &mut read))
+            .filter_map(|&(abi, at)| Some((at, Descriptor::read(abi, at, &mut read).ok()?)))
             .collect();
-        let Ok(current) = current else {
-            return News::default();
-        };
-        let uncounted = current.iter().any(|known| known.seqlock.is_none());
-        let due = uncounted && now.saturating_sub(self.looked) >= LOOK;
+        let uncounted = current.iter().any(|(_, known)| known.seqlock.is_none());
+        let before = self.map.last_look();
+        let due = uncounted && now.saturating_sub(before) >= LOOK;
         if current == self.known && !due {
             return News::default();
         }
-        let lists: Vec<List> = current.iter().map(|known| known.list(&mut read)).collect();
-        let whole = lists.iter().all(|list| list.is_whole);
-        if whole {
+        let (mut whole, mut there, mut new) = (HashSet::new(), HashSet::new(), Vec::new());
+        let mut compared = 0;
+        for (descriptor, known) in &current {
+            let list = known.list(&mut read);
+            if list.is_whole {
+                whole.insert(*descriptor);
+            }
+            for entry in list.entries {
+                let mut bytes = None;
+                if entry.time.is_none() {
+                    bytes = contents(&entry, &memory, &mut compared, MAX_COMPARED);
+                    if bytes.is_none() {
+                        continue;
+                    }
+                }
+                let registered = Registered {
+                    descriptor: *descriptor,
+                    content: bytes.as_deref().map(hash),
+                    entry,
+                };
+                if self.entries.contains_key(&registered) {
+                    there.insert(registered);
+                    continue;
+                }
+                if bytes.is_none() {
+                    bytes = contents(&registered.entry, &memory, &mut self.bytes, MAX_SYMFILES);
+                }
+                new.push((registered, codes(&bytes.unwrap_or_default())));
+            }
+        }
+        if whole.len() == current.len() {
             self.known = current;
         }
-        let before = std::mem::replace(&mut self.looked, now);
-        let there: HashSet<Entry> = lists.into_iter().flat_map(|list| list.entries).collect();
-        let mut news = false;
-        if whole {
-            let map = &mut self.map;
-            self.entries.retain(|entry, starts| {
-                let stays = there.contains(entry);
-                if !stays {
-                    news = true;
-                    starts.iter().for_each(|start| map.unload(*start, before));
-                }
-                stays
-            });
-        }
-        let mut replaced = Vec::new();
-        for entry in there {
-            if self.entries.contains_key(&entry) {
-                continue;
+        let mut news = !new.is_empty();
+        let map = &mut self.map;
+        self.entries.retain(|registered, starts| {
+            let stays = there.contains(registered) || !whole.contains(&registered.descriptor);
+            if !stays {
+                news = true;
+                starts.iter().for_each(|start| map.unload(*start, before));
             }
-            let codes = self.symfile(&entry, &memory);
-            news = true;
+            stays
+        });
+        let mut replaced = Vec::new();
+        for (registered, codes) in new {
             let starts = codes.iter().map(|code| code.range.start).collect();
-            replaced.extend(self.map.appear(codes, before, now));
-            self.entries.insert(entry, starts);
+            replaced.extend(self.map.appear(codes, now));
+            self.entries.insert(registered, starts);
         }
+        self.map.looked(now);
         (replaced, news)
-    }
-
-    /// The functions of a registered file; none if it is no ELF file, or too much.
-    fn symfile(
-        &mut self,
-        entry: &Entry,
-        memory: &ProcessMemory,
-    ) -> Vec<varid_symbolizer::jit::Code> {
-        let size = entry.symfile.end.saturating_sub(entry.symfile.start);
-        let total = self.bytes.saturating_add(size);
-        let Some(len) = usize::try_from(size)
-            .ok()
-            .filter(|_| size <= MAX_SYMFILE && total <= MAX_SYMFILES)
-        else {
-            return Vec::new();
-        };
-        self.bytes = total;
-        let mut bytes = vec![0; len];
-        if memory.read(entry.symfile.start, &mut bytes).is_err() {
-            return Vec::new();
-        }
-        symfile_codes(&bytes, "an ELF file in memory")
-            .inspect_err(|error| tracing::debug!(%error, "a registered file is not used"))
-            .unwrap_or_default()
     }
 
     /// Looks for descriptors in programs and libraries that have not been searched yet.
@@ -119,10 +127,9 @@ impl Descriptors {
             let Image::Elf(elf) = &mapped.image else {
                 continue;
             };
-            if self.searched.contains(&elf.path) {
+            if !self.searched.insert((elf.path.clone(), mapped.start)) {
                 continue;
             }
-            self.searched.insert(elf.path.clone());
             let name = elf.path.display().to_string();
             let Some(symbols) = elf
                 .file()
@@ -142,8 +149,125 @@ impl Descriptors {
                 continue;
             };
             let address = bias.wrapping_add(symbol);
-            tracing::debug!(name, address, "names its code for GDB");
-            self.found.push((symbols.abi, address));
+            if !self.found.contains(&(symbols.abi, address)) {
+                tracing::debug!(name, address, "names its code for GDB");
+                self.found.push((symbols.abi, address));
+            }
         }
+    }
+}
+
+/// A registered file's bytes, unless they are too many.
+fn contents(entry: &Entry, memory: &ProcessMemory, spent: &mut u64, limit: u64) -> Option<Vec<u8>> {
+    let size = entry.symfile.end.saturating_sub(entry.symfile.start);
+    let total = spent.saturating_add(size);
+    if size > MAX_SYMFILE || total > limit {
+        return None;
+    }
+    *spent = total;
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    memory.read(entry.symfile.start, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The functions of a registered file; none if it is no ELF file.
+fn codes(file: &[u8]) -> Vec<Code> {
+    symfile_codes(file, "an ELF file in memory")
+        .inspect_err(|error| tracing::debug!(%error, "a registered file is not used"))
+        .unwrap_or_default()
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list of one file without a time, in this process; what is there when it is read.
+    struct Program {
+        descriptor: Box<[u64; 5]>,
+        entry: Box<[u64; 4]>,
+        file: Vec<u8>,
+    }
+
+    impl Program {
+        fn new(file: Vec<u8>) -> Self {
+            let entry = Box::new([0, 0, file.as_ptr() as u64, file.len() as u64]);
+            // Version and action, the relevant entry, the first one.
+            let descriptor = Box::new([1, 0, entry.as_ptr() as u64, 0, 0]);
+            Self {
+                descriptor,
+                entry,
+                file,
+            }
+        }
+
+        fn descriptors(&self, others: &[u64]) -> Descriptors {
+            let own = self.descriptor.as_ptr() as u64;
+            let addresses = others.iter().copied().chain([own]);
+            Descriptors {
+                found: addresses.map(|at| (Abi::Bits64, at)).collect(),
+                ..Descriptors::default()
+            }
+        }
+    }
+
+    /// An ELF file with one function of this name.
+    fn elf(name: &str) -> Vec<u8> {
+        let slot = varid_symbolizer::substitute::Slot {
+            offset: 0x1000,
+            size: 0x10,
+            name: name.to_owned(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("elf");
+        varid_symbolizer::substitute::Substitute::remap([slot], 0x2000, &[1])
+            .unwrap()
+            .write(&path)
+            .unwrap();
+        std::fs::read(path).unwrap()
+    }
+
+    fn name(descriptors: &Descriptors, time: u64) -> Option<String> {
+        let code = descriptors.map()?.lookup(time, 0x1000)?;
+        Some(code.name.to_string())
+    }
+
+    #[test]
+    fn another_file_at_the_same_place_has_its_own_names() {
+        let mut program = Program::new(elf("old"));
+        let mut descriptors = program.descriptors(&[]);
+        let (pid, space) = (std::process::id(), AddressSpace::default());
+        assert!(descriptors.read(pid, &space, 10).1);
+        assert!(!descriptors.read(pid, &space, 20).1);
+        assert!(
+            !descriptors.read(pid, &space, LOOK + 20).1,
+            "it is the same"
+        );
+        program.file.copy_from_slice(&elf("new"));
+        let now = 3 * LOOK;
+        let (replaced, news) = descriptors.read(pid, &space, now);
+        assert_eq!(replaced, std::slice::from_ref(&(0x1000..0x1010)));
+        assert!(news);
+        assert_eq!(name(&descriptors, 15).unwrap(), "old");
+        assert_eq!(name(&descriptors, now - 1), None, "either was there");
+        assert_eq!(name(&descriptors, now).unwrap(), "new");
+        assert_eq!(program.entry[3], program.file.len() as u64);
+    }
+
+    #[test]
+    fn a_descriptor_that_has_gone_silences_no_other() {
+        let program = Program::new(elf("here"));
+        let mut descriptors = program.descriptors(&[8]);
+        assert!(
+            descriptors
+                .read(std::process::id(), &AddressSpace::default(), 10)
+                .1
+        );
+        assert_eq!(name(&descriptors, 10).unwrap(), "here");
     }
 }

@@ -29,6 +29,8 @@ const FIRST_AREA: u64 = 0x1000;
 const MAX_AREAS: u64 = 1 << 40;
 /// After the file has been written it rests for so many times as long as that took.
 const REST: u32 = 50;
+/// Bytes that the names of all symbols of a process may take; those behind have none.
+const MAX_NAMES: usize = 1 << 24;
 /// Sampled addresses that are kept to be named.
 const MAX_SAMPLED: usize = 1 << 20;
 
@@ -70,6 +72,8 @@ struct Area {
 #[derive(Debug, Clone, Copy)]
 struct Sampled {
     address: u64,
+    /// Its area's offsets: a name reaches no further.
+    area: (u64, u64),
     /// Nanoseconds of CLOCK_MONOTONIC.
     first: u64,
     last: u64,
@@ -78,7 +82,8 @@ struct Sampled {
 /// Whether a mapping with this path may hold code that the process makes.
 pub fn is_own_memory(path: &Path) -> bool {
     let path = path.to_string_lossy();
-    !path.starts_with('/')
+    // Every process has that page of the kernel's.
+    !(path.starts_with('/') || path == "[vsyscall]")
         || ["//anon", "/memfd:", "/dev/zero", "/dev/ashmem/"]
             .iter()
             .any(|prefix| path.starts_with(prefix))
@@ -158,8 +163,10 @@ impl JitCode {
             known.last = known.last.max(time);
         } else if self.sampled.len() < MAX_SAMPLED {
             let (first, last) = (time, time);
+            let size = area.end.saturating_sub(start);
             let new = Sampled {
                 address,
+                area: (area.offset, area.offset.saturating_add(size)),
                 first,
                 last,
             };
@@ -171,6 +178,11 @@ impl JitCode {
     /// Whether any of its memory has been sampled.
     pub fn is_sampled(&self) -> bool {
         !self.areas.is_empty()
+    }
+
+    /// How many bytes of each of its files may be read in one turn.
+    pub const fn may_read(&mut self, bytes: u64) {
+        self.files.turn = bytes;
     }
 
     /// Reads what the process has said since the last time, now being `now`. Returns addresses
@@ -215,9 +227,9 @@ impl JitCode {
         (self.changed && (last || !rests)).then(|| (self.slots(), self.end))
     }
 
-    /// The file says everything now; to say so took so long.
-    pub fn written(&mut self, took: Duration) {
-        self.changed = false;
+    /// To write the file took so long; unless that failed, it says everything now.
+    pub fn written(&mut self, took: Duration, failed: bool) {
+        self.changed = failed;
         self.rests_until = Some(clock::after(took.saturating_mul(REST)));
     }
 
@@ -225,8 +237,10 @@ impl JitCode {
         let mut slots: Vec<(Slot, &Code)> = Vec::new();
         // The byte behind the last sampled one: the earliest that a slot may start at.
         let mut free = 0;
+        let mut names = 0usize;
         for (&offset, sampled) in &self.sampled {
-            let Some(code) = self.name(sampled) else {
+            let fits = |code: &&Code| names.saturating_add(code.name.len()) <= MAX_NAMES;
+            let Some(code) = self.name(sampled).filter(fits) else {
                 if let Some((last, _)) = slots.last_mut() {
                     last.size = last.size.min(offset.saturating_sub(last.offset));
                 }
@@ -235,7 +249,9 @@ impl JitCode {
             };
             let into = sampled.address.saturating_sub(code.range.start);
             let left = code.range.end.saturating_sub(sampled.address);
-            let start = offset.saturating_sub(into).max(free);
+            let (area_start, area_end) = sampled.area;
+            let start = offset.saturating_sub(into).max(free).max(area_start);
+            let code_end = offset.saturating_add(left).min(area_end);
             free = offset.saturating_add(1);
             if let Some((last, of)) = slots.last_mut() {
                 let end = last.offset.saturating_add(last.size);
@@ -246,9 +262,10 @@ impl JitCode {
             }
             let slot = Slot {
                 offset: start,
-                size: offset.saturating_add(left).saturating_sub(start),
-                name: code.name.clone(),
+                size: code_end.saturating_sub(start),
+                name: code.name.to_string(),
             };
+            names = names.saturating_add(slot.name.len());
             slots.push((slot, code));
         }
         slots

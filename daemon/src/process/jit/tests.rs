@@ -69,11 +69,11 @@ fn code_that_takes_anothers_place_has_a_name_of_its_own() {
         names(&jit),
         expected.map(|(at, size, name)| (at, size, name.to_owned()))
     );
-    jit.written(Duration::ZERO);
+    jit.written(Duration::ZERO, false);
     assert!(jit.changes(true).is_none(), "nothing is new");
     jit.sampled(0x1051, 25);
     assert!(jit.changes(false).is_some());
-    jit.written(Duration::from_secs(3600));
+    jit.written(Duration::from_secs(3600), false);
     jit.sampled(0x1052, 25);
     assert!(jit.changes(false).is_none() && jit.changes(true).is_some());
 }
@@ -144,6 +144,87 @@ fn a_map_that_is_written_anew_is_read_from_its_start() {
 }
 
 #[test]
+fn a_map_that_takes_several_turns_is_one_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Files::of_folder(folder.path(), 4711);
+    files.turn = 64;
+    let path = folder.path().join("perf-4711.map");
+    let others: String = (0..100)
+        .map(|at| format!("{:x} 8 other\n", 0x10000 + at * 8))
+        .collect();
+    std::fs::write(&path, format!("1000 10 stale\n{others}1000 10 right\n")).unwrap();
+    let mut turns = 0;
+    while files.read(10 + turns).1 {
+        turns += 1;
+    }
+    let name = |files: &Files, time| {
+        let map = files.maps()[1].unwrap();
+        map.lookup(time, 0x1000).map(|code| code.name.to_string())
+    };
+    assert_eq!(name(&files, 1).unwrap(), "right");
+    assert!(turns > 10);
+    // What is appended after that is newer.
+    std::fs::write(
+        &path,
+        format!("1000 10 stale\n{others}1000 10 right\n1000 10 later\n"),
+    )
+    .unwrap();
+    assert_eq!(files.read(2000).0, std::slice::from_ref(&(0x1000..0x1010)));
+    assert_eq!(name(&files, 9).unwrap(), "right");
+    assert_eq!(name(&files, 2000).unwrap(), "later");
+}
+
+#[test]
+fn the_map_of_a_process_that_became_another_user_is_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("perf-4711.map"), "1000 10 f\n").unwrap();
+    let mut files = Files::of_folder(folder.path(), 4711);
+    files.was_user(12345);
+    assert!(files.read(5).1);
+}
+
+#[test]
+fn a_name_stays_within_its_area() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = with_map(folder.path(), "800 10000000 huge\n");
+    jit.area(0x1000, &(0x1000..0x3000)).unwrap();
+    jit.area(0x5000, &(0x5000..0x6000)).unwrap();
+    jit.sampled(0x1050, 5);
+    jit.sampled(0x5010, 5);
+    jit.refresh(1, &AddressSpace::default(), 10);
+    let (slots, length) = jit.changes(true).unwrap();
+    varid_symbolizer::substitute::Substitute::remap(slots, length, &[1]).unwrap();
+    assert_eq!(
+        names(&jit),
+        [
+            (0x1000, 0x2000, "huge".to_owned()),
+            (0x3000, 0x1000, "huge".to_owned())
+        ]
+    );
+}
+
+#[test]
+fn names_beyond_the_budget_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "n".repeat(4096);
+    let lines: String = (0..5000)
+        .map(|at| format!("{:x} 10 {at}{name}\n", 0x10000 + at * 0x10))
+        .collect();
+    let mut jit = with_map(folder.path(), &lines);
+    jit.files.turn = u64::MAX;
+    jit.area(0x10000, &(0x10000..0x100000)).unwrap();
+    (0..5000).for_each(|at| jit.sampled(0x10000 + at * 0x10, 5));
+    jit.refresh(1, &AddressSpace::default(), 10);
+    assert_eq!(names(&jit).len(), MAX_NAMES / 4096);
+    jit.written(Duration::from_secs(3600), true);
+    assert!(
+        jit.changes(false).is_none(),
+        "it rests after a failure, too"
+    );
+    assert!(jit.changes(true).is_some());
+}
+
+#[test]
 fn a_jitdump_file_is_known_by_its_name() {
     assert!(is_jitdump("/home/a/jit-12.dump") && is_jitdump("/jit-1.dump (deleted)"));
     for path in ["/jit-.dump", "/jit-x.dump", "/jit-12.dump/a", "jit-12", ""] {
@@ -157,5 +238,7 @@ fn a_jitdump_file_is_known_by_its_name() {
         "/dev/zero (deleted)",
     ];
     assert!(own.iter().all(|path| is_own_memory(Path::new(path))));
-    assert!(!is_own_memory(Path::new("/usr/lib/libc.so.6")));
+    for path in ["/usr/lib/libc.so.6", "[vsyscall]"] {
+        assert!(!is_own_memory(Path::new(path)), "{path}");
+    }
 }
