@@ -21,7 +21,7 @@ use crate::dex::DexFile;
 use crate::{Error, Result};
 
 /// Goes up whenever other bytes are written for the same dex file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A user's own folder of substitutes.
 #[derive(Debug)]
