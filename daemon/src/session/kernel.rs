@@ -52,6 +52,24 @@ impl Kernel {
         self.news_from(|| KernelSymbols::running().ok())
     }
 
+    /// Looks once more, at the end: who is in the memory of a module or BPF program by then?
+    pub fn look_again(&mut self) {
+        self.look_again_at(|| KernelSymbols::running().ok());
+    }
+
+    fn look_again_at(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) {
+        let comes_and_goes = |address: &u64| {
+            let symbol = self.symbols.lookup(*address);
+            symbol.is_some_and(|symbol| symbol.module.is_some())
+        };
+        if self.addresses.iter().any(comes_and_goes)
+            && let Some(newer) = again()
+        {
+            self.symbols.add_new(&newer);
+            self.written = 0;
+        }
+    }
+
     fn news_from(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) -> Option<Vec<u8>> {
         if self.addresses.len() <= self.written {
             return None;
@@ -83,6 +101,18 @@ mod tests {
 
     fn symbols(text: &str) -> KernelSymbols {
         KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_bpf_program_whose_memory_is_anothers_at_the_end_has_no_name() {
+        const OLD: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
+        let mut kernel = Kernel::new(symbols(OLD));
+        kernel.sampled(&[0xffff_ffff_c000_1010]);
+        assert!(kernel.news_from(|| None).is_some());
+        kernel.look_again_at(|| Some(symbols(&OLD.replace("walk", "other"))));
+        let text = String::from_utf8(kernel.news_from(|| None).unwrap()).unwrap();
+        assert!(!text.contains("bpf_prog"), "{text}");
+        kernel.look_again_at(|| panic!("no module has a sample"));
     }
 
     #[test]

@@ -419,6 +419,9 @@ impl Recorder {
 
     /// The last flush: the session is complete.
     pub fn finish(&mut self) -> Result<(), RecorderError> {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.look_again();
+        }
         self.flush()?;
         Ok(self.writer.finish()?)
     }

@@ -40,6 +40,7 @@ pub struct KernelText {
 struct Entry {
     start: u64,
     end: u64,
+    /// Empty where the memory has been reused.
     name: (usize, usize),
     module: (usize, usize),
     /// Of several names of one address the smallest counts.
@@ -215,17 +216,44 @@ impl KernelSymbols {
 
     /// Takes in what `newer`, a later look at the same kernel, has and this has not: modules
     /// and BPF programs that were loaded meanwhile. What has gone is kept: it was sampled.
+    /// Memory that one had before and another has now is nobody's: a sample may be of either.
     pub fn add_new(&mut self, newer: &Self) {
         let known = self.symbols.len();
+        let mut reused = Vec::new();
         for entry in &newer.symbols {
-            let old = self.symbols.get(..known).unwrap_or_default();
-            if old
-                .binary_search_by_key(&entry.start, |old| old.start)
-                .is_err()
-            {
-                let symbol = newer.symbol(entry);
+            let symbol = newer.symbol(entry);
+            let before = self.symbols.get(..known).unwrap_or_default();
+            // Those that share an address with it: the first may start before it.
+            let from = before.partition_point(|old| old.end <= symbol.start);
+            let overlapping = before.get(from..).unwrap_or_default();
+            let overlapping = overlapping
+                .iter()
+                .take_while(|old| old.start < symbol.end)
+                .map(|old| self.symbol(old));
+            let (mut is_known, mut is_reused) = (false, false);
+            for old in overlapping {
+                let same_start = old.start == symbol.start;
+                let gone = newer
+                    .lookup(old.start)
+                    .is_none_or(|now| now.name != old.name);
+                // Where a BPF program ends is not said: another behind its start is a neighbour.
+                let is_bounded = old.module != Some("bpf");
+                if same_start && (old.name, old.module) == (symbol.name, symbol.module) {
+                    is_known = true;
+                } else if gone && (same_start || is_bounded) {
+                    is_reused = true;
+                    reused.push(old.start);
+                }
+            }
+            if !is_known && !is_reused {
                 let module = symbol.module.unwrap_or_default();
                 self.push(symbol.start, symbol.end, symbol.name, module, entry.rank);
+            }
+        }
+        reused.sort_unstable();
+        for old in self.symbols.iter_mut().take(known) {
+            if reused.binary_search(&old.start).is_ok() {
+                old.name = (0, 0);
             }
         }
         self.symbols.sort_by_key(|symbol| symbol.start);
@@ -249,7 +277,7 @@ impl KernelSymbols {
             .partition_point(|symbol| symbol.start <= address);
         self.symbols
             .get(after.checked_sub(1)?)
-            .filter(|symbol| address < symbol.end)
+            .filter(|symbol| address < symbol.end && symbol.name.0 < symbol.name.1)
     }
 
     fn symbol(&self, entry: &Entry) -> KernelSymbol<'_> {

@@ -58,6 +58,19 @@ fn what_was_loaded_later_is_added_and_what_has_gone_is_kept() {
 }
 
 #[test]
+fn memory_that_was_reused_has_no_name() {
+    let parse = |text: &str| KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap();
+    let mut table = parse("ffffffffc0001000 t a\t[bpf]\nffffffffc0003000 t stays\t[bpf]\n");
+    let later = parse("ffffffffc0001000 t b\t[bpf]\nffffffffc0003000 t stays\t[bpf]\n");
+    // However often it is seen.
+    for _ in 0..2 {
+        table.add_new(&later);
+        assert_eq!(table.lookup(0xffff_ffff_c000_1010), None);
+        assert_eq!(table.lookup(0xffff_ffff_c000_3010).unwrap().name, "stays");
+    }
+}
+
+#[test]
 fn addresses_that_are_hidden_in_part_are_counted() {
     let some = TEXT
         .replace("ffffffffc020", "000000000000")
