@@ -8,21 +8,24 @@ use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_recording::Layer;
-use varid_symbolizer::container::{self, Place};
+use varid_symbolizer::container::{self, Place, zip};
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
 
 /// An ELF file. What is in it is read when a sample first lands there.
 #[derive(Debug)]
 pub struct ElfImage {
-    /// Where it was mapped from.
+    /// Where it was mapped from; of one in an archive `base.apk!lib/x86_64/libx.so`.
     pub path: PathBuf,
     file: Option<File>,
+    /// Where it lies in the file, if that is an archive.
+    part: Option<Range<u64>>,
     /// Its bytes, if it is nowhere but in memory.
     memory: Vec<u8>,
     contents: OnceCell<Option<Elf>>,
@@ -44,8 +47,18 @@ impl ElfImage {
         Self {
             path: path.to_owned(),
             file: Some(file),
+            part: None,
             memory: Vec::new(),
             contents: OnceCell::new(),
+        }
+    }
+
+    /// An ELF file that lies in an archive as it is.
+    fn in_archive(archive: File, path: &Path, place: &Place) -> Self {
+        let path = format!("{}!{}", path.display(), place.name);
+        Self {
+            part: Some(place.offset..place.offset.saturating_add(place.len)),
+            ..Self::new(archive, Path::new(&path))
         }
     }
 
@@ -55,6 +68,7 @@ impl ElfImage {
         Self {
             path: path.to_owned(),
             file: None,
+            part: None,
             memory: bytes.to_vec(),
             contents,
         }
@@ -62,13 +76,22 @@ impl ElfImage {
 
     /// What is in it; None: it cannot be read, which has been said.
     pub fn contents(&self) -> Option<&Elf> {
-        let read = || parse_or_say(&ReadCache::new(self.file.as_ref()?), &self.path);
+        let read = || {
+            let file = ReadCache::new(self.file.as_ref()?);
+            match &self.part {
+                Some(part) => {
+                    let len = part.end.saturating_sub(part.start);
+                    parse_or_say(file.range(part.start, len), &self.path)
+                }
+                None => parse_or_say(&file, &self.path),
+            }
+        };
         self.contents.get_or_init(read).as_ref()
     }
 
-    /// The file, unless it is nowhere but in memory.
+    /// The file, unless it is an archive, or nowhere but in memory.
     pub fn file(&self) -> Option<&File> {
-        self.file.as_ref()
+        self.file.as_ref().filter(|_| self.part.is_none())
     }
 
     /// Its bytes, if it is nowhere but in memory; else empty.
@@ -201,6 +224,8 @@ impl Image {
 pub struct Images {
     by_file: HashMap<(FileKey, u64), Image>,
     containers: HashMap<FileKey, Rc<[Place]>>,
+    /// Where libraries lie in archives.
+    libraries: HashMap<FileKey, Rc<[Place]>>,
 }
 
 /// A mapping as the process's memory map or the kernel's record describes it.
@@ -300,6 +325,12 @@ impl Images {
         if jit::is_own_memory(Path::new(path)) && !is_elf {
             return mapped.whole(other());
         }
+        if !is_elf && file::is_container(&file) {
+            let parts = self.libraries(mapped, &file, &key, Path::new(path));
+            if !parts.is_empty() {
+                return parts;
+            }
+        }
         // All segments of a library are one image.
         let elf = || Image::Elf(Rc::new(ElfImage::new(file, Path::new(path))));
         let image = self.by_file.entry((key, u64::MAX)).or_insert_with(elf);
@@ -318,7 +349,12 @@ impl Images {
         let places = self
             .containers
             .entry(key.clone())
-            .or_insert_with(|| places(file, path))
+            .or_insert_with(|| {
+                usable(container::places(
+                    &path.to_string_lossy(),
+                    &ReadCache::new(file),
+                ))
+            })
             .clone();
         let mut parts = Vec::new();
         for place in places.iter() {
@@ -339,6 +375,44 @@ impl Images {
             });
         }
         parts
+    }
+
+    /// The libraries of an archive that are in a mapping: Android maps those that lie there as they are.
+    fn libraries(
+        &mut self,
+        mapped: &MappedFile<'_>,
+        file: &File,
+        key: &FileKey,
+        path: &Path,
+    ) -> Vec<Mapped> {
+        let is_library = |name: &str| name.ends_with(".so");
+        let read = || {
+            usable(zip::entries(
+                &path.to_string_lossy(),
+                &ReadCache::new(file),
+                is_library,
+            ))
+        };
+        let places = self.libraries.entry(key.clone()).or_insert_with(read);
+        let part = |place: &Place| {
+            let end = place.offset.saturating_add(place.len);
+            let (addresses, pgoff) = mapped.part(place.offset, end)?;
+            let image = match self.by_file.entry((key.clone(), place.offset)) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(free) => {
+                    let library = ElfImage::in_archive(file.try_clone().ok()?, path, place);
+                    free.insert(Image::Elf(Rc::new(library))).clone()
+                }
+            };
+            Some(Mapped {
+                start: addresses.start,
+                end: addresses.end,
+                pgoff,
+                image,
+                recorded: false,
+            })
+        };
+        places.iter().filter_map(part).collect()
     }
 
     /// The dex file in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
@@ -384,17 +458,18 @@ impl Images {
     }
 }
 
-/// Where dex files lie uncompressed in a file that may hold several.
-fn places(file: &File, path: &Path) -> Rc<[Place]> {
-    let name = path.to_string_lossy();
-    let found = container::places(&name, &ReadCache::new(file)).unwrap_or_else(|reason| {
+type Places = Vec<Result<Place, varid_symbolizer::Error>>;
+
+/// Those parts of a file that lie there uncompressed.
+fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[Place]> {
+    let found = found.unwrap_or_else(|reason| {
         // Not every archive has any.
         tracing::debug!("{reason}");
         Vec::new()
     });
     let usable = |place: Result<Place, varid_symbolizer::Error>| {
         place
-            .inspect_err(|reason| tracing::warn!("{reason}; its methods stay without names"))
+            .inspect_err(|reason| tracing::warn!("{reason}; what is in it stays without names"))
             .ok()
             .filter(|place| place.compression.is_none() && !place.is_archive)
     };
@@ -524,6 +599,93 @@ mod tests {
         assert_eq!(space.dex_memory(), content.len() as u64);
         // It is there already: it takes no more.
         assert!(matches!(get(1 << 28), Image::Dex(_)));
+    }
+
+    /// An APK whose libraries are mapped from it: each is an image with its own build-id and offsets.
+    #[test]
+    fn every_library_of_an_archive_is_an_image_of_its_own() {
+        /// Writes an archive of two copies of a file, each at a page of its own.
+        const APK: &str = r#"
+import sys, zipfile
+apk, library = sys.argv[1:]
+with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
+    content = file.read()
+    for name in ["lib/x86_64/libone.so", "lib/x86_64/libtwo.so"]:
+        entry = zipfile.ZipInfo(name)
+        entry.extra = b"\0" * (-(made.fp.tell() + 30 + len(name)) % 4096)
+        made.writestr(entry, content)
+"#;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("base.apk");
+        let program = std::env::current_exe().unwrap();
+        let command = ["-c", APK].map(std::ffi::OsStr::new);
+        let files = [path.as_os_str(), program.as_os_str()];
+        let written = std::process::Command::new("python3")
+            .args(command)
+            .args(files)
+            .status();
+        assert!(written.unwrap().success());
+        let whole = ElfImage::new(File::open(&program).unwrap(), &program);
+        let size = program.metadata().unwrap().len();
+        let mut images = Images::default();
+        let mut get = |pgoff| {
+            let mapped = MappedFile {
+                pid: std::process::id(),
+                start: 0x7000_0000,
+                end: 0x7000_0000 + 2 * PAGE,
+                pgoff,
+                inode: path.metadata().unwrap().ino(),
+                executable: true,
+                path: path.to_str().unwrap(),
+            };
+            images.get(&mapped, &AddressSpace::default())
+        };
+        let first = PAGE;
+        let second = (first + size + 30 + 20).next_multiple_of(PAGE);
+        for (start, name) in [(first, "libone.so"), (second, "libtwo.so")] {
+            let found = get(start + 3 * PAGE);
+            let [
+                Mapped {
+                    start: at,
+                    end,
+                    pgoff,
+                    image: Image::Elf(elf),
+                    ..
+                },
+            ] = &found[..]
+            else {
+                panic!("{found:?}")
+            };
+            assert_eq!(
+                (*at, *end, *pgoff),
+                (0x7000_0000, 0x7000_0000 + 2 * PAGE, 3 * PAGE)
+            );
+            assert_eq!(
+                elf.path,
+                Path::new(&format!("{}!lib/x86_64/{name}", path.display()))
+            );
+            let module = |elf: &ElfImage| {
+                elf.contents()
+                    .unwrap()
+                    .module
+                    .borrow()
+                    .address_of_offset(3 * PAGE)
+            };
+            assert!(module(elf).is_some());
+            assert_eq!(module(elf), module(&whole));
+            assert_eq!(elf.build_id(), whole.build_id());
+            // All of its segments are one image.
+            let [
+                Mapped {
+                    image: Image::Elf(again),
+                    ..
+                },
+            ] = &get(start)[..]
+            else {
+                panic!("it is not found again")
+            };
+            assert!(Rc::ptr_eq(elf, again));
+        }
     }
 
     /// Only files that are called so are looked into: each library of a process would be read otherwise.
