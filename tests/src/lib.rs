@@ -3,12 +3,14 @@
 //! An oracle (`oracle/`, Python) uses no crate of varid and takes nothing that varid computed for true.
 
 mod app;
+mod corpus;
 mod libart;
 mod oracle;
 mod session;
 mod testbed;
 
 pub use app::App;
+pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use libart::{Libart, Says};
 pub use oracle::{judge, oracle};
 pub use session::{Recording, attach, attach_to, is_alive, record};

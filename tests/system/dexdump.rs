@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use compare::{Compared, compare};
 use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
-use varid_tests::testbed;
+use varid_tests::{assembled_dex_files, dex_files, fetched_dex_files, testbed};
 
 /// Compares files; says what was compared.
 fn compare_all(paths: &[PathBuf]) -> Result<Compared> {
@@ -28,42 +28,6 @@ fn compare_all(paths: &[PathBuf]) -> Result<Compared> {
     Ok(all)
 }
 
-/// Runs a script of `tests/corpus` that fills a folder below the target folder; gives the dex files in it.
-fn corpus(script: &str, name: &str) -> Result<Vec<PathBuf>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(script);
-    let program = std::env::current_exe()?;
-    let target = program
-        .ancestors()
-        .nth(3)
-        .context("no target folder above this program")?;
-    let folder = target.join("testbed/corpus").join(name);
-    let output = Command::new(&script).arg(&folder).output()?;
-    ensure!(
-        output.status.success(),
-        "{}: {}",
-        script.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    dex_files(&folder)
-}
-
-/// The dex files of a folder and of those in it, sorted.
-fn dex_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(dex_files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "dex") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 #[test]
 fn the_testbed_reads_as_dexdump_prints_it() -> Result<()> {
     let testbed = testbed()?;
@@ -79,7 +43,7 @@ fn the_testbed_reads_as_dexdump_prints_it() -> Result<()> {
 
 #[test]
 fn what_compilers_seldom_write_reads_as_dexdump_prints_it() -> Result<()> {
-    let files = corpus("build.sh", "smali")?;
+    let files = assembled_dex_files()?;
     ensure!(files.len() == 4, "{files:?}");
     let compared = compare_all(&files)?;
     ensure!(
@@ -91,7 +55,9 @@ fn what_compilers_seldom_write_reads_as_dexdump_prints_it() -> Result<()> {
 
 #[test]
 fn what_d8_makes_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
-    let files = corpus("fetch.sh", "apps")?;
+    let Some(files) = fetched_dex_files()? else {
+        return Ok(());
+    };
     ensure!(files.len() == 29, "{files:?}");
     let compared = compare_all(&files)?;
     ensure!(
@@ -104,8 +70,10 @@ fn what_d8_makes_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
 /// The compact files are ours, but it is ART's reader that says what is in them.
 #[test]
 fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
-    let mut files = corpus("build.sh", "smali")?;
-    files.extend(corpus("fetch.sh", "apps")?);
+    let Some(mut files) = fetched_dex_files()? else {
+        return Ok(());
+    };
+    files.extend(assembled_dex_files()?);
     files.retain(|file| {
         [
             "corpus-035.dex",
@@ -140,7 +108,7 @@ fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
 /// Every opcode with any operands, those of quickened code included: the room that the corpus has for it is filled anew.
 #[test]
 fn every_opcode_with_any_operands_reads_as_dexdump_prints_it() -> Result<()> {
-    let files = corpus("build.sh", "smali")?;
+    let files = assembled_dex_files()?;
     let original = files.iter().find(|file| file.ends_with("corpus-039.dex"));
     let original = std::fs::read(original.context("corpus-039.dex")?)?;
     let dex = DexFile::parse(&original)?;
@@ -188,7 +156,7 @@ fn every_opcode_with_any_operands_reads_as_dexdump_prints_it() -> Result<()> {
 /// one dexdump prints rows where no instruction is; those, and no others, are left out.
 #[test]
 fn rows_beyond_a_method_are_all_that_is_left_out() -> Result<()> {
-    let files = corpus("build.sh", "smali")?;
+    let files = assembled_dex_files()?;
     let mut bytes = std::fs::read(files.first().context("no files")?)?;
     let dex = DexFile::parse(&bytes)?;
     let index = MethodIndex::new(&dex)?;

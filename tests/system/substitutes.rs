@@ -1,11 +1,13 @@
 //! Do other tools say of a method's addresses what dexdump says: which method, which file, which line?
 
 use anyhow::{Context, Result, ensure};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
-use varid_tests::{App, judge, record, skip_without_root, testbed};
+use varid_tests::{
+    App, assembled_dex_files, dex_files, fetched_dex_files, judge, record, skip_without_root,
+    testbed,
+};
 
 /// Writes the substitute of each dex file and lets every reader be compared with dexdump; the sum of what was compared.
 fn compare(files: &[PathBuf]) -> Result<(u64, u64)> {
@@ -24,36 +26,6 @@ fn compare(files: &[PathBuf]) -> Result<(u64, u64)> {
     Ok((methods, rows))
 }
 
-/// The dex files of a folder and of those in it, sorted.
-fn dex_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(dex_files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "dex") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// The dex files that a script of `tests/corpus` makes below the target folder.
-fn corpus(script: &str, name: &str) -> Result<Vec<PathBuf>> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let script = here.join("corpus").join(script);
-    let beside = testbed()?.workloads.with_file_name("corpus").join(name);
-    let output = Command::new(&script).arg(&beside).output()?;
-    ensure!(
-        output.status.success(),
-        "{}: {}",
-        script.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    dex_files(&beside)
-}
-
 #[test]
 fn every_reader_says_of_the_testbed_what_dexdump_says() -> Result<()> {
     let mut files = dex_files(&testbed()?.workloads)?;
@@ -68,7 +40,7 @@ fn every_reader_says_of_the_testbed_what_dexdump_says() -> Result<()> {
 
 #[test]
 fn every_reader_says_of_what_compilers_seldom_write_what_dexdump_says() -> Result<()> {
-    let (methods, rows) = compare(&corpus("build.sh", "smali")?)?;
+    let (methods, rows) = compare(&assembled_dex_files()?)?;
     ensure!(
         methods > 120 && rows > 100,
         "{methods} methods, {rows} rows"
@@ -78,7 +50,10 @@ fn every_reader_says_of_what_compilers_seldom_write_what_dexdump_says() -> Resul
 
 #[test]
 fn every_reader_says_of_real_apps_what_dexdump_says() -> Result<()> {
-    let (methods, rows) = compare(&corpus("fetch.sh", "apps")?)?;
+    let Some(files) = fetched_dex_files()? else {
+        return Ok(());
+    };
+    let (methods, rows) = compare(&files)?;
     ensure!(
         methods > 100_000 && rows > 300_000,
         "{methods} methods, {rows} rows"

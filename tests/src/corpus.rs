@@ -1,0 +1,64 @@
+//! Which dex files do tests read beside those of the testbed?
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What `tests/corpus/fetch.sh` exits with where it cannot reach what it fetches.
+const UNREACHABLE: i32 = 77;
+
+/// Those that `tests/corpus/build.sh` assembles of what compilers seldom write.
+pub fn assembled_dex_files() -> Result<Vec<PathBuf>> {
+    let (output, folder) = corpus("build.sh", "smali")?;
+    ensure!(output.status.success(), "build.sh: {}", said(&output));
+    dex_files(&folder)
+}
+
+/// Those of real apps, which `tests/corpus/fetch.sh` fetches once; none where it cannot, which is said.
+pub fn fetched_dex_files() -> Result<Option<Vec<PathBuf>>> {
+    let (output, folder) = corpus("fetch.sh", "apps")?;
+    if output.status.code() == Some(UNREACHABLE) {
+        println!("skipped: {}", said(&output));
+        return Ok(None);
+    }
+    ensure!(output.status.success(), "fetch.sh: {}", said(&output));
+    dex_files(&folder).map(Some)
+}
+
+/// The dex files of a folder and of those in it, sorted.
+pub fn dex_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(dex_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "dex") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Runs a script of `tests/corpus` that fills a folder below the target folder.
+fn corpus(script: &str, name: &str) -> Result<(Output, PathBuf)> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(script);
+    // This program is TARGET/PROFILE/deps/NAME.
+    let program = std::env::current_exe()?;
+    let target = program
+        .ancestors()
+        .nth(3)
+        .context("no target folder above this program")?;
+    let folder = target.join("testbed/corpus").join(name);
+    let output = Command::new(&script).arg(&folder).output();
+    Ok((
+        output.with_context(|| script.display().to_string())?,
+        folder,
+    ))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).trim().to_owned()
+}
