@@ -139,7 +139,7 @@ impl Kernel {
             None => Vmlinux::find(&self.release, &text.build_id, place, &self.debug),
         };
         found.map_err(|error| error.to_string())?.ok_or_else(|| {
-            let id = crate::files::hex(&text.build_id);
+            let id = varid_symbolizer::hex(&text.build_id);
             let release = &self.release;
             format!("no vmlinux of {release}, build-id {id}, is here: --vmlinux FILE gives it")
         })

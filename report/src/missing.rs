@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use varid_recording::ImageKind;
+use varid_symbolizer::hex;
 
 use crate::{
-    files::hex,
     image::FileState,
     place::Place,
     profile::{ImageId, Profile},

@@ -30,6 +30,7 @@ pub mod dex;
 pub mod elf;
 mod error;
 mod frame;
+mod hex;
 pub mod jit;
 pub mod kernel;
 pub mod retrace;
@@ -37,6 +38,7 @@ pub mod substitute;
 
 pub use error::Error;
 pub use frame::{Frame, Location};
+pub use hex::hex;
 
 /// The result of everything here that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

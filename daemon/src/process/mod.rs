@@ -14,7 +14,8 @@ pub use file::open_unmapped;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
 pub use jit::{JitFile, is_own_memory};
 pub use space::{AddressSpace, Mapped};
-pub use vm::{Found, Vm, find as find_vm, hex, without_layout};
+pub use varid_symbolizer::hex;
+pub use vm::{Found, Vm, find as find_vm, without_layout};
 
 use jit::JitCode;
 use std::collections::HashMap;

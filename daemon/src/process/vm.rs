@@ -5,6 +5,7 @@ use super::space::AddressSpace;
 use std::fmt;
 use std::path::Path;
 use varid_shim::{STACK_FULL, Target, dwarf_to_index, target_flags};
+use varid_symbolizer::hex;
 use varid_tunnel::abi::{self, Layout, NO_REG, Range};
 use varid_tunnel::reader::{Code, Tunnel};
 use varid_tunnel::{Error, Memory, ProcessMemory};
@@ -142,11 +143,6 @@ fn generation_of(tunnel: u64) -> u64 {
 fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
     let mut magic = [1; 8];
     memory.read(tunnel, &mut magic).is_ok() && magic == [0; 8]
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Vm {

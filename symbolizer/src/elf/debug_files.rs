@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::image::{Image, c_string};
+use crate::hex;
 
 /// Where distributions put debug files.
 const SYSTEM_ROOT: &str = "/usr/lib/debug";
@@ -357,9 +358,4 @@ fn index(folders: &[PathBuf]) -> HashMap<Vec<u8>, PathBuf> {
         .into_iter()
         .map(|(id, (_, path))| (id, path))
         .collect()
-}
-
-/// Bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

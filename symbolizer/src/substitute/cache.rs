@@ -18,7 +18,7 @@ use super::elf::Machine;
 use super::table::Substitute;
 use super::{atomic, text};
 use crate::dex::DexFile;
-use crate::{Error, Result};
+use crate::{Error, Result, hex};
 
 /// Goes up whenever other bytes are written for the same dex file.
 const VERSION: u32 = 3;
@@ -109,7 +109,7 @@ impl Cache {
         sym: &Path,
     ) -> Result<Provided> {
         let machine = Machine::host();
-        let stem: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let stem = hex(build_id);
         let entry = |kind| {
             self.here()
                 .join(format!("{stem}-{machine:?}.{VERSION}.{kind}"))

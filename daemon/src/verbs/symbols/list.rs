@@ -4,6 +4,7 @@ use super::Errors;
 use super::image::{Function, Image, Wanted};
 use crate::verbs::out::{self, Align};
 use serde::Serialize;
+use varid_symbolizer::hex;
 
 #[derive(Serialize)]
 struct Document {
@@ -97,8 +98,4 @@ impl Function {
             (None, None) => String::new(),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
