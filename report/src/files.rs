@@ -10,7 +10,10 @@ use std::{
 };
 
 use varid_recording::{Host, Manifest, manifest::rfc3339};
-use varid_symbolizer::elf::{DebugFiles, ElfSource};
+use varid_symbolizer::{
+    elf::{DebugFiles, ElfSource},
+    hex,
+};
 
 use crate::{
     error::{Error, Result},
@@ -253,9 +256,4 @@ fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
         }
     }
     Some(root.join(found))
-}
-
-/// A build-id as tools write it.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
