@@ -159,8 +159,6 @@ pub struct DexImage {
     pub methods: MethodIndex,
     /// SHA-1 of its content.
     pub build_id: [u8; 20],
-    /// Its substitute has been written in this session.
-    pub written: Cell<bool>,
     _memory: Claim,
 }
 
@@ -180,7 +178,6 @@ impl DexImage {
             methods: MethodIndex::new(&dex)?,
             build_id: dex.content_sha1(),
             dex,
-            written: Cell::new(false),
             _memory: memory,
         })
     }

@@ -51,6 +51,8 @@ pub struct Recorder {
     kernel: Option<Kernel>,
     vdso: Vdso,
     vm_paths: HashSet<std::path::PathBuf>,
+    /// Dex files whose substitutes are in the session.
+    dexes: HashSet<[u8; 20]>,
     /// Substitutes of dex files that were seen before.
     cache: Option<Cache>,
 }
@@ -72,6 +74,7 @@ impl Recorder {
             kernel,
             vdso: Vdso::own(),
             vm_paths: HashSet::new(),
+            dexes: HashSet::new(),
             cache: substitutes(),
         };
         recorder.kernel_mapping()?;
@@ -355,7 +358,7 @@ impl Recorder {
     fn substitute(&mut self, dex: &Rc<DexImage>) -> Result<std::path::PathBuf, RecorderError> {
         let name = format!("{}.elf", hex(&dex.build_id));
         let path = self.writer.symbols().join(&name);
-        if !dex.written.get() {
+        if !self.dexes.contains(&dex.build_id) {
             let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
             let sym = self.writer.symbols().join(sym);
             match &self.cache {
@@ -370,7 +373,7 @@ impl Recorder {
                     write_sym(&dex.dex, &sym)?;
                 }
             }
-            dex.written.set(true);
+            self.dexes.insert(dex.build_id);
             self.add_image(ManifestImage {
                 path: dex.path.to_string_lossy().into_owned(),
                 build_id: hex(&dex.build_id),
