@@ -91,6 +91,10 @@ impl Files {
     /// The file that had this path when it was recorded; or why it is not to be had. An empty
     /// build-id is an unknown one.
     pub fn open(&self, recorded: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
+        // A library is looked for by its own name, too.
+        let name = recorded.file_name().unwrap_or_default();
+        let wanted = in_archive(recorded);
+        let (recorded, _) = wanted;
         let copy = match build_id {
             [] => None,
             id => self.debug.file_with(id).map(|path| Candidate {
@@ -98,7 +102,7 @@ impl Files {
                 trust: Trust::None,
             }),
         };
-        let copy = copy.and_then(|copy| self.verified(&copy, recorded, build_id).ok());
+        let copy = copy.and_then(|copy| self.verified(&copy, wanted, build_id).ok());
         let inside = |root| inside(root, recorded);
         let symfs = self
             .symfs
@@ -117,7 +121,6 @@ impl Files {
             },
         };
         // The likeliest copy that is no debug information alone: the build-id does not tell.
-        let name = recorded.file_name().unwrap_or_default();
         let below = recorded.strip_prefix("/").unwrap_or(recorded);
         let by_name = self
             .symbols
@@ -129,7 +132,7 @@ impl Files {
             });
         let mut problem = String::new();
         for candidate in symfs.into_iter().chain([same_path]).chain(by_name) {
-            match self.verified(&candidate, recorded, build_id) {
+            match self.verified(&candidate, wanted, build_id) {
                 Ok(source) => return Ok(better(source, copy)),
                 // A file that is there and is another one says more than one that is not there.
                 Err(why) if problem.is_empty() || candidate.path.exists() => problem = why,
@@ -145,7 +148,7 @@ impl Files {
             path: path.to_owned(),
             trust: Trust::Told,
         };
-        self.verified(&own, path, build_id)
+        self.verified(&own, (path, None), build_id)
     }
 
     /// Why there is no debug information of a file, if there is more to say than that.
@@ -158,11 +161,11 @@ impl Files {
         of_it?.reason
     }
 
-    /// The candidate if it is the recorded file.
+    /// The candidate if it is the recorded file, or has the recorded library.
     fn verified(
         &self,
         candidate: &Candidate,
-        recorded: &Path,
+        (recorded, library): (&Path, Option<&str>),
         build_id: &[u8],
     ) -> Result<ElfSource, String> {
         let path = &candidate.path;
@@ -190,7 +193,11 @@ impl Files {
                 path.display()
             ));
         }
-        let source = ElfSource::open(path, &self.debug).map_err(|error| error.to_string())?;
+        let source = match library {
+            Some(library) => ElfSource::open_entry(path, library, &self.debug),
+            None => ElfSource::open(path, &self.debug),
+        }
+        .map_err(|error| error.to_string())?;
         let found = source.symbols().build_id().unwrap_or_default();
         if build_id.is_empty() || found == build_id {
             return Ok(source);
@@ -211,6 +218,17 @@ impl Files {
         let seconds = u64::try_from(file.ctime()).unwrap_or_default();
         let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
         time.is_none_or(|time| rfc3339(time) > self.start)
+    }
+}
+
+/// The file that a recorded path leads to and, of a library in an archive, `base.apk!lib/x86_64/libx.so`, its name there.
+fn in_archive(recorded: &Path) -> (&Path, Option<&str>) {
+    let parts = recorded.to_str().and_then(|path| path.rsplit_once('!'));
+    match parts {
+        Some((archive, library)) if library.ends_with(".so") && !recorded.is_file() => {
+            (Path::new(archive), Some(library))
+        }
+        _ => (recorded, None),
     }
 }
 

@@ -295,3 +295,50 @@ com.acme.Ball -> org.example.Balls:
     let error = Profile::from_session(&session, &options(all(&path))).unwrap_err();
     assert!(matches!(error, Error::Folder { .. }), "{error}");
 }
+
+/// An app whose libraries are not extracted maps them from its APK.
+#[test]
+fn a_library_in_an_archive_has_its_names_and_lines() {
+    /// Writes an APK with a library at a page of its own, behind another one.
+    const APK: &str = r#"
+import sys, zipfile
+apk, library = sys.argv[1:]
+with zipfile.ZipFile(apk, "w") as made:
+    made.writestr("lib/x86_64/libother.so", b"\x7fELF" + bytes(5000))
+    entry = zipfile.ZipInfo("lib/x86_64/libnative.so")
+    entry.extra = b"\0" * (-(made.fp.tell() + 30 + len(entry.filename)) % 4096)
+    made.writestr(entry, open(library, "rb").read())
+"#;
+    for with_build_id in [true, false] {
+        let path = "gone/base.apk!lib/x86_64/libnative.so";
+        let native = Native::recorded_as(path, with_build_id);
+        let dir = native.fixture.dir.path();
+        let expected = lines_by_addr2line(&native.library, &native.addresses);
+        let names = |names| Names {
+            inlined: true,
+            lines: true,
+            ..names
+        };
+        let symfs = dir.join("symfs");
+        let apk = symfs.join(dir.join("gone/base.apk").strip_prefix("/").unwrap());
+        fs::create_dir_all(apk.parent().unwrap()).unwrap();
+        run(Command::new("python3")
+            .args(["-c", APK])
+            .args([&apk, &native.library]));
+        let in_archive = native.profile(names(Names {
+            symfs: Some(symfs),
+            ..Names::default()
+        }));
+        assert_eq!(lines(&in_archive), expected);
+        assert_eq!(missing(&in_archive, &native.recorded), None);
+        // By itself, which only the build-id tells from others of that name.
+        let folder = dir.join("symbols");
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(&native.library, folder.join("libnative.so")).unwrap();
+        let alone = native.profile(names(Names {
+            symbols: vec![folder],
+            ..Names::default()
+        }));
+        assert_eq!(lines(&alone) == expected, with_build_id);
+    }
+}

@@ -66,6 +66,11 @@ pub struct Native {
 
 impl Native {
     pub fn new(with_build_id: bool) -> Self {
+        Self::recorded_as("gone/libnative.so", with_build_id)
+    }
+
+    /// The library was recorded with this path below the fixture's folder.
+    pub fn recorded_as(path: &str, with_build_id: bool) -> Self {
         let mut fixture = Fixture::new();
         let dir = fixture.dir.path().to_owned();
         let (source, library) = (dir.join("native.c"), dir.join("built.so"));
@@ -73,7 +78,7 @@ impl Native {
         run(Command::new("cc")
             .args(["-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=sha1", "-o"])
             .args([&library, &source]));
-        let recorded = dir.join("gone/libnative.so");
+        let recorded = dir.join(path);
         let build_id = run(Command::new("readelf").arg("-n").arg(&library))
             .lines()
             .find_map(|line| Some(line.split_once("Build ID: ")?.1.trim().to_owned()))
