@@ -106,3 +106,38 @@ fn retraced(frames: &[Frame<'_>], method: &Function, path: &str, more: &str) -> 
     };
     inlined.chain([outermost]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_code_is_renamed_with_its_count_and_a_dex_pc_is_no_line() {
+        let text =
+            "# compiler: R8\norg.A -> a:\n    void bar() -> b\n    0:9:void far():7:7 -> c\n";
+        let renames = Renames {
+            mapping: Mapping::parse(text.into()).unwrap(),
+            by_r8: true,
+        };
+        for (name, expected, line) in [
+            ("a.b", "org.A.bar", None),
+            ("a.b() and 41 more", "org.A.bar and 41 more", None),
+            // A true line that is the pc by chance.
+            ("a.c", "org.A.far", Some(7)),
+        ] {
+            let method = Function {
+                name: name.to_owned(),
+                recorded: None,
+                start: 0,
+                named: true,
+                inlined: false,
+                line: None,
+            };
+            let found = renames.retraced(method, 14);
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].name, expected);
+            assert_eq!(found[0].recorded.as_deref(), Some(name));
+            assert_eq!(found[0].line.as_ref().map(|(_, line)| *line), line);
+        }
+    }
+}
