@@ -26,7 +26,7 @@ GDB_ROWS = 3000
 # Code that methods share is named after one of them.
 SHARED = re.compile(r" and (\d+) more$")
 QUOTED = re.compile(r"[$.]*_+([ZRD]|GLOBAL_)|caml[A-Z]|R[A-Z]|ZN")
-GUESSED = re.compile(r"go\.|_[ic]_")
+GUESSED = re.compile(r"go\.|_[ic]_|.*(U[0-9a-fA-F]{2}|W[0-9a-fA-F]{4})")
 
 
 class Lines(Dex):
