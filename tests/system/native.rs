@@ -171,6 +171,11 @@ fn filter(program: &str, arguments: &[&str], text: String) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// A path without folders called `.` within: tools differ in whether they leave them out.
+fn plain(file: &str) -> String {
+    file.replace("/./", "/")
+}
+
 /// Random addresses of a file's code, the same at every run.
 fn addresses(path: &Path) -> Result<Vec<u64>> {
     let mut sections = Vec::new();
@@ -235,7 +240,7 @@ fn by_llvm(path: &Path, addresses: &[u64]) -> Result<Vec<Vec<Frame>>> {
                         .as_str()
                         .zip(frame["Line"].as_u64())
                         .filter(|(file, line)| !file.is_empty() && *line > 0)
-                        .map(|(file, line)| (file.to_owned(), line)),
+                        .map(|(file, line)| (plain(file), line)),
                 })
                 .filter(|frame| !frame.function.is_empty() || frame.line.is_some())
                 .collect())
@@ -396,7 +401,7 @@ fn compare(path: &Path, debug: Option<&Path>) -> Result<BTreeMap<Difference, usi
                 function: frame.function.into_owned(),
                 line: frame
                     .location
-                    .map(|location| (location.file.into_owned(), location.line.into())),
+                    .map(|location| (plain(&location.file), location.line.into())),
             })
             .collect();
         frames += ours.len();
