@@ -192,11 +192,18 @@ fn names_that_are_shared_do_not_multiply() {
         dex.methods().filter(|method| method.is_ok()).count(),
         methods
     );
-    let error = Substitute::of_dex(&dex).unwrap_err().to_string();
-    assert!(error.contains("64 MB"), "{error}");
+    // Past the budget methods are called by their numbers.
+    let substitute = Substitute::of_dex(&dex).unwrap();
+    let slots = substitute.slots();
+    assert_eq!(slots.len(), methods);
+    let names: usize = slots.iter().map(|slot| slot.name.len()).sum();
+    assert!(names <= (64 << 20) + 16 * methods, "{names} bytes");
+    let last = format!("method@{}", methods - 1);
+    assert!(slots.iter().any(|slot| slot.name == last));
     let folder = tempfile::tempdir().unwrap();
-    assert!(write_sym(&dex, &folder.path().join("x.sym")).is_err());
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let sym = folder.path().join("x.sym");
+    write_sym(&dex, &sym).unwrap();
+    assert!(std::fs::metadata(&sym).unwrap().len() < 200 << 20);
 }
 
 /// A sparse file of 8 GB whose string table takes half of it.

@@ -83,8 +83,12 @@ impl Bed {
 
     /// The entry of that kind.
     fn entry(&self, kind: &str) -> PathBuf {
+        let id = varid_symbolizer::hex(&self.dex.content_sha1());
         let mut entries = files(&self.cache_folder());
-        entries.retain(|path| path.extension().is_some_and(|found| found == kind));
+        entries.retain(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with(&id) && path.extension().is_some_and(|found| found == kind)
+        });
         entries.pop().unwrap()
     }
 }

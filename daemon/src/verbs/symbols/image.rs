@@ -284,7 +284,7 @@ impl<'a> Image<'a> {
 }
 
 fn dex_function(dex: &DexFile<'_>, method: &MethodCode) -> Function {
-    let name = dex.method_name(method.index);
+    let name = dex.code_name(method);
     let first = dex.lines(method).ok();
     let row = first
         .iter()
