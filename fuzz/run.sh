@@ -2,6 +2,7 @@
 # Does any parser fail on hostile input? Runs every fuzz target, or the named ones, one on each processor at a time, and says
 # how often each ran and which found something.
 # usage: run.sh SECONDS [--symbolizer | TARGET...]     --symbolizer: the targets in fuzz_targets/symbolizer, which build alone
+# FUZZ_SEED=N: the same inputs at every run of the same code; without it others each time.
 # Needs a stable compiler, crates.io and a C++ compiler: the coverage that libFuzzer is led by is LLVM's own. Found is what panics,
 # takes longer than 10 s, allocates more than its target allows or more than 2 GB; in what is C also what AddressSanitizer sees.
 # Inputs that were found stay in target/fuzz/artifacts/TARGET; the corpus grows in target/fuzz/corpus/TARGET.
@@ -36,7 +37,7 @@ fuzz() {
     local -A stat=()
     mkdir -p "$corpus" "$artifacts"
     "$build/$host/release/$target" "$corpus" "seeds/$target" -max_total_time="$seconds" -artifact_prefix="$artifacts/" \
-        -rss_limit_mb=2048 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=1 >"$log" 2>&1
+        -rss_limit_mb=2048 -timeout=10 -max_len=65536 -seed="${FUZZ_SEED:-0}" -print_final_stats=1 -verbosity=1 >"$log" 2>&1
     local status=$?
     while read -r name value; do
         stat[$name]=$value

@@ -27,7 +27,10 @@ DEEP = ("--max-stack", "4096")
 MAIN, OTHERS = ("_start", "_dl_start_user"), ("clone3", "__clone3", "__clone")
 # Bytes of an indirect call, `ff /2` and its operand, behind a prefix or none.
 INDIRECT = (2, 3, 4, 6, 7)
-RET = 0xC3
+# Pops of registers and the return.
+EPILOGUE = re.compile(rb"(?:\x41?[\x58-\x5f])*\xc3")
+# What varid keeps of the vdso, which perf only knows by its mapping.
+VDSO = re.compile(r"/symbols/vdso-[^/]*\.so$")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
 
@@ -70,7 +73,8 @@ def own(sample):
     """varid's user frames as perf gives them: callers one byte back, without what only stands for frames."""
     user = [frame for frame in sample.chain if frame.offset < KERNEL and not frame.file.endswith("/remap.elf")]
     return [
-        perf_script.Frame(frame.offset - (depth > 0), frame.symbol, frame.file) for depth, frame in enumerate(user)
+        perf_script.Frame(frame.offset - (depth > 0), frame.symbol, "[vdso]" if VDSO.search(frame.file) else frame.file)
+        for depth, frame in enumerate(user)
     ]
 
 
@@ -128,8 +132,9 @@ class Comparison:
             return "unexplained"
         if not file.has_unwind_information(leaf.offset):
             return "the leaf has no unwind information"
-        if file.content[leaf.offset] == RET:
-            return "registers are below the stack pointer"  # which varid copies 128 bytes of, and perf none
+        if EPILOGUE.match(file.content, leaf.offset):
+            # Of what lies below it varid copies 128 bytes, and perf none.
+            return "registers are below the stack pointer"
         if said & {"[stack-unreadable]", "[no-unwind-info]"}:
             return "the unwind information is wrong"  # ART's, in the last instructions of its invoke stubs
         return "unexplained"
