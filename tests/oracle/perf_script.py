@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 HEAD = re.compile(r"^ *(-?\d+) +(\d+\.\d+): +(\S.*)?$")
 FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
+# What a session keeps of the vdso, which the process has mapped under its own name.
+VDSO = re.compile(r"^.*/symbols/vdso-[^/]*\.so$")
 REGISTER = re.compile(r"([A-Z0-9]+):0x([0-9a-f]+)")
 
 
@@ -54,7 +56,7 @@ def attributed(path, *options):
                 yield key, sample
             key, sample = (int(head[1]), head[2]), Attributed(int(head[3], 16))
         elif frame := FRAME.match(line):
-            sample.chain.append(Frame(int(frame[1], 16), frame[2], frame[3]))
+            sample.chain.append(Frame(int(frame[1], 16), frame[2], VDSO.sub("[vdso]", frame[3])))
         elif line.strip():
             raise SystemExit(f"{path}: perf script printed {line!r}")
     if sample:

@@ -29,8 +29,6 @@ MAIN, OTHERS = ("_start", "_dl_start_user"), ("clone3", "__clone3", "__clone")
 INDIRECT = (2, 3, 4, 6, 7)
 # Pops of registers and the return.
 EPILOGUE = re.compile(rb"(?:\x41?[\x58-\x5f])*\xc3")
-# What varid keeps of the vdso, which perf only knows by its mapping.
-VDSO = re.compile(r"/symbols/vdso-[^/]*\.so$")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
 
@@ -73,8 +71,7 @@ def own(sample):
     """varid's user frames as perf gives them: callers one byte back, without what only stands for frames."""
     user = [frame for frame in sample.chain if frame.offset < KERNEL and not frame.file.endswith("/remap.elf")]
     return [
-        perf_script.Frame(frame.offset - (depth > 0), frame.symbol, "[vdso]" if VDSO.search(frame.file) else frame.file)
-        for depth, frame in enumerate(user)
+        perf_script.Frame(frame.offset - (depth > 0), frame.symbol, frame.file) for depth, frame in enumerate(user)
     ]
 
 
