@@ -49,24 +49,11 @@ pub fn record(app: &App, options: &[&str]) -> Result<Recording> {
         .arg(folder.path().join("session"))
         .arg("--")
         .args(app.arguments());
-    let varid = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let varid = start(&mut command)?;
     if let Some(maps) = maps_of_child(&varid, &app.files()) {
         std::fs::write(folder.path().join("maps"), maps)?;
     }
-    let recording = Recording {
-        output: varid.wait_with_output()?,
-        folder,
-    };
-    ensure!(
-        recording.output.status.success(),
-        "{command:?}: {}\n{}",
-        recording.output.status,
-        recording.stderr()
-    );
+    let recording = finish(&command, varid, folder)?;
     let printed = String::from_utf8_lossy(&recording.output.stdout);
     ensure!(
         printed == app.expected()?,
@@ -104,12 +91,23 @@ pub fn attach_to(
         .arg("-o")
         .arg(folder.path().join("session"))
         .args(["--pid", &pid]);
-    let varid = command
+    let varid = start(&mut command)?;
+    let printed = child.wait_with_output()?.stdout;
+    let recording = finish(&command, varid, folder)?;
+    Ok((recording, String::from_utf8_lossy(&printed).into_owned()))
+}
+
+/// Starts varid, to be heard when it ends.
+fn start(command: &mut Command) -> Result<Child> {
+    let piped = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let printed = child.wait_with_output()?.stdout;
+        .stderr(Stdio::piped());
+    Ok(piped.spawn()?)
+}
+
+/// Waits for varid's end, which must be a good one.
+fn finish(command: &Command, varid: Child, folder: tempfile::TempDir) -> Result<Recording> {
     let recording = Recording {
         output: varid.wait_with_output()?,
         folder,
@@ -120,7 +118,7 @@ pub fn attach_to(
         recording.output.status,
         recording.stderr()
     );
-    Ok((recording, String::from_utf8_lossy(&printed).into_owned()))
+    Ok(recording)
 }
 
 /// The mappings of varid's child when the files are among them; None: it ended before.

@@ -20,6 +20,20 @@ impl Counts {
     fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
+
+    /// None wrong, more than `percent` of the samples with a truth that is known, less than 0.5 % unresolved.
+    fn check(&self, known: &str, percent: u64) -> Result<()> {
+        ensure!(self.of("wrong") == 0);
+        ensure!(
+            self.of(known) * 100 > self.of("samples") * percent,
+            "too few samples have a known truth: {self:?}"
+        );
+        ensure!(
+            self.of("unresolved") * 200 < self.of("samples"),
+            "0.5 % or more unresolved: {self:?}"
+        );
+        Ok(())
+    }
 }
 
 /// Judges a run in ART.
@@ -62,16 +76,7 @@ fn art(rate: u32, enough: u64) -> Result<()> {
         counts.add(&counted)?;
     }
     println!("ART at {rate} Hz: {counts:?}");
-    ensure!(counts.of("wrong") == 0);
-    ensure!(
-        counts.of("bytecode known") * 4 > counts.of("samples"),
-        "too few samples have a known truth: {counts:?}"
-    );
-    ensure!(
-        counts.of("unresolved") * 200 < counts.of("samples"),
-        "0.5 % or more unresolved: {counts:?}"
-    );
-    Ok(())
+    counts.check("bytecode known", 25)
 }
 
 #[test]
@@ -112,16 +117,7 @@ fn shadow(rate: u32, enough: u64) -> Result<()> {
         counts.add(&counted)?;
     }
     println!("shadow interpreter at {rate} Hz: {counts:?}");
-    ensure!(counts.of("wrong") == 0);
-    ensure!(
-        counts.of("method known") * 10 > counts.of("samples") * 9,
-        "too few samples have a known truth: {counts:?}"
-    );
-    ensure!(
-        counts.of("unresolved") * 200 < counts.of("samples"),
-        "0.5 % or more unresolved: {counts:?}"
-    );
-    Ok(())
+    counts.check("method known", 90)
 }
 
 #[test]
