@@ -159,8 +159,8 @@ class Comparison:
                     print(f"    {name}: {frame.offset:x} {frame.symbol} ({frame.file})", file=sys.stderr)
 
     def is_good(self):
-        """Whether varid is right wherever perf is."""
-        return not any(what.startswith(("perf", "both")) or "unexplained" in what for what in self.counts)
+        """Whether varid is right wherever perf is, and where neither is, the cause is known."""
+        return not any(what.startswith(("perf", "both")) or what == "neither right: unexplained" for what in self.counts)
 
 
 def main():
