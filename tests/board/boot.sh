@@ -1,0 +1,59 @@
+#!/bin/bash
+# How is the board booted? As a machine of QEMU whose PMU interrupts. This process becomes QEMU: end it by its pid.
+# usage: boot.sh ARCH OUT adb PORT [OPTION-OF-QEMU...]     adb on 127.0.0.1:PORT, until the power is off
+#        boot.sh ARCH OUT run FOLDER [OPTION-OF-QEMU...]   FOLDER/run on the board, then the power off
+# OUT is image.sh's; the console is standard output. FOLDER, with all that the run needs, becomes /job; there is no
+# network. A run is the same each time, to the nanosecond: same random numbers, same addresses, and clocks that count
+# instructions (2 ns each). It ends with the line "job: exit status N".
+set -euo pipefail
+
+usage() {
+    sed -n '3,4s/^# *//p' "$0" >&2
+    exit 2
+}
+[ $# -ge 4 ] || usage
+arch=$1
+out=$2
+how=$3
+what=$4
+shift 4
+case $arch in
+arm64) board=(qemu-system-aarch64 -M "virt,gic-version=3,dtb-randomness=off" -cpu "cortex-a57,pmu=on" -m 1024) ;;
+*) usage ;;
+esac
+# loglevel 5: warnings and worse are shown.
+arguments="console=ttyAMA0 loglevel=5 panic=-1"
+case $how in
+adb)
+    arguments+=" quiet"
+    seed=(od -v -A n -t x4 -w4 -N 64 /dev/urandom)
+    board+=(-icount "shift=1,sleep=on")
+    board+=(-netdev "user,id=net,hostfwd=tcp:127.0.0.1:$what-:5555" -device "virtio-net-device,netdev=net")
+    ;;
+run)
+    arguments+=" nokaslr"
+    seed=(seq 1 16)
+    board+=(-icount "shift=1,sleep=off" -rtc "base=2026-01-01,clock=vm")
+    ;;
+*) usage ;;
+esac
+board+=(-smp 1 -nodefaults -nographic -no-reboot -serial stdio -kernel "$out/kernel" -append "$arguments" "$@")
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# The device tree seeds the kernel's random generator: else each system call of a deterministic run costs 9,700
+# instructions more, and the seed of QEMU would be another each time.
+"${board[@]}" -machine "dumpdtb=$work/tree" >/dev/null 2>&1 || true
+# shellcheck disable=SC2046 # a list of words
+fdtput -t x "$work/tree" /chosen rng-seed $("${seed[@]}")
+if [ "$how" = run ]; then
+    ln -s "$(realpath "$what")" "$work/job"
+    (cd "$work" && find -L job | LC_ALL=C sort | cpio --quiet --reproducible -o -L -H newc -R 0:0 >job.cpio)
+    cat "$out/initramfs" "$work/job.cpio" >"$work/initramfs"
+    exec 4<"$work/initramfs"
+else
+    exec 4<"$out/initramfs"
+fi
+exec 3<"$work/tree"
+rm -rf "$work"
+exec "${board[@]}" -dtb /dev/fd/3 -initrd /dev/fd/4 </dev/null

@@ -1,0 +1,111 @@
+#!/bin/bash
+# What does the board boot? Makes its kernel and its root file system from Debian's packages.
+# usage: image.sh ARCH OUT       ARCH: arm64. Makes OUT/kernel, OUT/initramfs and OUT/release (the kernel's version)
+# In the image: busybox, adbd, android-libart with what it needs, and linux-perf, where Debian puts them.
+# Does nothing if OUT is up to date. Exit status 3: packages can be had neither from the cache nor by network.
+set -euo pipefail
+
+[ $# -eq 2 ] || { echo "usage: image.sh ARCH OUT" >&2; exit 2; }
+here=$(realpath "$(dirname "$0")")
+out=$(realpath -m "$2")
+case $1 in
+arm64)
+    arch=arm64
+    triplet=aarch64-linux-gnu
+    kernel=+linux-image-cloud-arm64
+    ;;
+*) echo "image: no board for $1: arm64 is the one there is" >&2; exit 2 ;;
+esac
+
+art=(android-libart android-libbacktrace android-libbase android-liblog android-libnativebridge android-libnativeloader
+    android-libziparchive p7zip-full)
+libraries=(libc6 libgcc-s1 libstdc++6 zlib1g liblz4-1 liblzma5 libzstd1 libbz2-1.0)
+perf=(linux-perf libbabeltrace1 libcap2 libdw1 libelf1 libnuma1 libopencsd1 libperl5.36 libpython3.11 libslang2 libunwind8
+    libglib2.0-0 libpcre2-8-0 libuuid1 libcrypt1 libexpat1)
+# Debian 12 has no adbd: it comes with the libraries of its own release.
+adbd=(adbd android-libbase android-libboringssl android-libcutils android-liblog libbrotli1 libbsd0 libc6 libcap2 libgcc-s1
+    liblz4-1 libmd0 libprotobuf32t64 libstdc++6 libsystemd0 libxxhash0 libzstd1 zlib1g)
+
+mkdir -p "$out"
+list=$out/packages.new
+{
+    "$here/packages.sh" "$arch" bookworm "$kernel"
+    "$here/packages.sh" "$arch" bookworm busybox-static "${libraries[@]}" "${art[@]}" "${perf[@]}"
+    "$here/packages.sh" "$arch" trixie "${adbd[@]}"
+} >"$list"
+if cmp -s "$list" "$out/packages" && [ "$out/initramfs" -nt "$here/image.sh" ] && [ "$out/initramfs" -nt "$here/init" ]; then
+    rm "$list"
+    exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+while read -r deb; do
+    case $deb in
+    */linux-image-*) to=kernel ;;
+    */trixie-*) to=trixie ;;
+    *) to=bookworm ;;
+    esac
+    mkdir -p "$work/$to"
+    dpkg-deb -x "$deb" "$work/$to"
+done <"$list"
+
+root=$work/root
+mkdir -p "$root"/{bin,sbin,dev,proc,sys,run,tmp,root,etc,job,data/local/tmp,var/lib/varid,usr/bin,usr/sbin}
+mkdir -p "$root/usr/lib/modules"
+ln -s usr/lib "$root/lib"
+ln -s ../tmp "$root/var/tmp"
+ln -s ../run "$root/var/run"
+
+library() { # RELEASE NAME: a library's file
+    local file
+    file=$(find "$work/$1/lib" "$work/$1/usr/lib" -name "$2" 2>/dev/null | head -n 1)
+    [ -n "$file" ] || { echo "image: $2 is in no package of $1" >&2; exit 1; }
+    echo "$file"
+}
+
+# Each file, the libraries that it names, those that they name, and so on: where the package has them, or all in FOLDER.
+install_with_libraries() { # RELEASE FOLDER FILE...
+    local release=$1 folder=$2 file to name
+    shift 2
+    while [ $# -gt 0 ]; do
+        file=$1
+        shift
+        to=$root/${folder:-$(dirname "${file#"$work/$release/"}")}/$(basename "$file")
+        [ ! -e "$to" ] || continue
+        mkdir -p "$(dirname "$to")"
+        cp -L "$file" "$to"
+        for name in $(readelf -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+            set -- "$@" "$(library "$release" "$name")"
+        done
+    done
+}
+
+cp "$work/bookworm/bin/busybox" "$root/bin/busybox"
+for name in sh mount; do
+    ln -s busybox "$root/bin/$name"
+done
+cp "$here/init" "$root/init"
+debian=$work/bookworm
+# libart does not name all that it needs.
+install_with_libraries bookworm '' "$debian/usr/bin/perf" "$debian/usr/lib/$triplet"/android/*.so.0 \
+    "$(library bookworm liblz4.so.1)" "$(library bookworm libz.so.1)"
+ln -s "$(cd "$root/usr/lib" && echo */ld-linux-*)" "$root/usr/lib"
+install_with_libraries trixie usr/lib/adbd "$work/trixie/usr/lib/android-sdk/platform-tools/adbd"
+
+printf 'root:x:0:0:root:/root:/bin/sh\nshell:x:2000:2000:shell:/data/local/tmp:/bin/sh\n' >"$root/etc/passwd"
+printf 'root:x:0:\nshell:x:2000:\n' >"$root/etc/group"
+printf '/usr/lib/%s\n/usr/lib/%s/android\n' "$triplet" "$triplet" >"$root/etc/ld.so.conf"
+
+release=$(basename "$work"/kernel/lib/modules/*)
+modules=$root/usr/lib/modules
+for name in virtio virtio_ring virtio_mmio failover net_failover virtio_net; do
+    find "$work/kernel/lib/modules/$release" -name "$name.ko" -exec cp {} "$modules" \;
+done
+[ "$(find "$modules" -name '*.ko' | wc -l)" -eq 6 ] || { echo "image: the kernel lacks a module of virtio" >&2; exit 1; }
+
+cp "$work/kernel/boot/vmlinuz-$release" "$out/kernel"
+echo "$release" >"$out/release"
+(cd "$root" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc -R 0:0) >"$out/initramfs.new"
+mv "$out/initramfs.new" "$out/initramfs"
+mv "$list" "$out/packages"
