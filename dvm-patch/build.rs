@@ -9,6 +9,8 @@ fn main() {
         .include("include")
         .include("art")
         .file("art/builds.c")
+        // So that another machine's needs a compiler and no C library.
+        .flag("-ffreestanding")
         .warnings(true)
         .extra_warnings(true)
         .compile("varid_art_builds");

@@ -15,6 +15,8 @@ fn main() {
     cc::Build::new()
         .file("src/walk.c")
         .includes(HEADERS)
+        // So that another machine's needs a compiler and no C library.
+        .flag("-ffreestanding")
         .warnings(true)
         .extra_warnings(true)
         .compile("varid_walk");

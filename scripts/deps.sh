@@ -53,6 +53,10 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want libc6-dbg 'debug information of the C library, to be found by its build-id'
         want debuginfod 'serves debug files; its client fetches them'
         want dwz 'makes debug files that share parts'
+        want gcc-aarch64-linux-gnu 'builds ART for the arm64 board'
+        want libc6-dev-arm64-cross 'the C library of the arm64 board'
+        want gcc-arm-linux-gnueabihf 'builds ART and varid for the ARMv7 board'
+        want libc6-dev-armhf-cross 'the C library of the ARMv7 board'
         want shellcheck 'checks scripts'
     fi
 else
@@ -77,3 +81,17 @@ component() { # COMPONENT SUBCOMMAND: rustup's component that gives cargo the su
 }
 component clippy clippy
 component rustfmt fmt
+
+target() { # TARGET WHY: rustup's standard library for it; without it, what needs it says so
+    libraries=$(rustc --print target-libdir --target "$1")
+    if [ ! -d "$libraries" ] && command -v rustup >/dev/null; then
+        echo "deps: rustup target $1 is missing: $2"
+        rustup target add "$1" || echo "deps: rustup has no $1: $2: not possible here" >&2
+    fi
+}
+if [ -n "$for_tests" ]; then
+    target aarch64-unknown-linux-musl 'varid for arm64 devices'
+    target aarch64-unknown-linux-gnu 'ART for the arm64 board'
+    target armv7-unknown-linux-gnueabihf 'varid and ART for ARMv7'
+    target x86_64-unknown-linux-musl 'varid for any x86-64 machine'
+fi

@@ -36,20 +36,11 @@ compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$1" "$here/$1/org/example/$1"/*.java
 }
 
-library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised and without frame pointers as real ones are
-    name=$1
-    shift
-    cc -std=c11 -O2 -g -fomit-frame-pointer -fPIC -shared -Wall -Wextra -Werror -I "$here/jni" -Wl,-soname,"lib$name.so" \
-        -o "$out/lib$name.so.new" "$@"
-    mv "$out/lib$name.so.new" "$out/lib$name.so"
-}
-
 for each in math truth cradle vm; do
     compile "$each"
     assemble "$each"
 done
-library truth "$here/truth/truth.c"
-library cradle "$here/cradle/canvas.c" "$here/cradle/raster.c"
+"$here/libraries.sh" "$out"
 "$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"
 
 rm -rf "$out/smali/odd"

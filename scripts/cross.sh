@@ -1,0 +1,28 @@
+#!/bin/bash
+# How is what goes onto a device built? varid, static, and the agent for its ART, for a processor that need not be this one.
+# usage: cross.sh ARCH OUTDIR      ARCH: amd64 | arm64 | armhf (Debian's names; armhf is ARMv7 with hard floating point)
+# Writes OUTDIR/varid (stripped) and OUTDIR/libvarid_art.so, and says their sizes.
+set -euo pipefail
+
+usage="usage: cross.sh amd64|arm64|armhf OUTDIR"
+[ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
+# musl makes smaller static programs; rustup serves no musl for ARMv7, so glibc is linked statically there.
+static=()
+case $1 in
+amd64) target=x86_64-unknown-linux-musl gcc=gcc ;;
+arm64) target=aarch64-unknown-linux-musl gcc=aarch64-linux-gnu-gcc ;;
+armhf) target=armv7-unknown-linux-gnueabihf gcc=arm-linux-gnueabihf-gcc static=(-C target-feature=+crt-static) ;;
+*) echo "$usage" >&2; exit 2 ;;
+esac
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+cd "$(dirname "$0")/.."
+built=${CARGO_TARGET_DIR:-target}/$target/release
+
+# rustc, not build: so that what varid is linked from can be shared with programs that are not static.
+cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid -- "${static[@]}"
+llvm-strip-16 -o "$out/.varid.new" "$built/varid"
+# By rename, so that what runs keeps its file.
+mv "$out/.varid.new" "$out/varid"
+CC=$gcc dvm-patch/build.sh "$out"
+stat -c "cross: $1: %n %s bytes" "$out/varid" "$out/libvarid_art.so"

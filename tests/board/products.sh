@@ -1,0 +1,30 @@
+#!/bin/bash
+# What of the project runs on a board? Builds it for the board's processor: products.sh ARCH [OUTDIR]
+# ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid, static, libvarid_art.so, artvm with the
+# libraries that stand beside it, the workloads' libraries, and shadowvm/. Dex files are the same for every processor: make testbed.
+set -euo pipefail
+
+usage="usage: products.sh arm64|armhf [OUTDIR]"
+[ $# -eq 1 ] || [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
+case $1 in
+arm64) target=aarch64-unknown-linux-gnu tools=aarch64-linux-gnu ;;
+armhf) target=armv7-unknown-linux-gnueabihf tools=arm-linux-gnueabihf ;;
+*) echo "$usage" >&2; exit 2 ;;
+esac
+root=$(cd "$(dirname "$0")/../.." && pwd)
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
+out=${2:-$CARGO_TARGET_DIR/board/$1}
+mkdir -p "$out"
+# Test programs that run side by side may share OUTDIR.
+exec 9>"$out/.lock"
+flock 9
+
+"$root/scripts/cross.sh" "$1" "$out"
+cd "$root"
+cargo build --quiet --locked --release --target "$target" -p artvm
+"$tools-strip" --strip-debug -o "$out/artvm" "$CARGO_TARGET_DIR/$target/release/artvm"
+for library in libicu_jni.so libjavacore.so libopenjdk.so; do
+    cp "$CARGO_TARGET_DIR/$target/release/$library" "$out/"
+done
+CC=$tools-gcc tests/workloads/libraries.sh "$out"
+CC=$tools-gcc tests/shadowvm/build.sh "$out/shadowvm"
