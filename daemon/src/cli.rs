@@ -1,7 +1,8 @@
 //! The command line.
 
+use crate::sampler::ShimKind;
 use crate::sampler::event::{Event, Rate};
-use crate::session::{SessionOptions, ShimKind, TargetSpec};
+use crate::session::{SessionOptions, TargetSpec};
 use crate::verbs::report::ReportArgs;
 use crate::verbs::symbols::SymbolsArgs;
 use clap::builder::NonEmptyStringValueParser;

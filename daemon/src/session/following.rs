@@ -4,7 +4,7 @@ use super::tracker::{self, Role, TargetSpec};
 use super::{Session, SessionError, Tracked};
 use crate::process::{MappedFile, Process};
 use crate::sampler::decode::Mmap;
-use crate::sampler::{Source, monotonic_ns};
+use crate::sampler::monotonic_ns;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use varid_recording::{Record, Stack};
@@ -47,7 +47,7 @@ impl Session {
 
     /// Only the shim's events tell of processes that are not tracked: without it they are looked for.
     pub(super) fn look_for_newcomers(&mut self) -> Result<(), SessionError> {
-        let told = matches!(self.sampler.source(), Source::Bpf(_));
+        let told = self.sampler.source().sees_everyone();
         if told
             || !matches!(self.options.target, TargetSpec::App(_))
             || self.looked.elapsed() < LOOK

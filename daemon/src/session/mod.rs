@@ -7,13 +7,13 @@ mod recorder;
 mod tracker;
 mod vdso;
 
-pub use options::{SessionControl, SessionError, SessionOptions, ShimKind};
+pub use options::{SessionControl, SessionError, SessionOptions};
 pub use tracker::TargetSpec;
 
 use crate::attribution::{Attributed, attribute};
 use crate::process::{Images, Process};
 use crate::sampler::decode::{RingEvent, Stamped};
-use crate::sampler::{Sampler, SamplerError, SamplerOptions, Source, monotonic_ns};
+use crate::sampler::{Sampler, SamplerOptions, choose, monotonic_ns};
 use options::manifest;
 use recorder::{Recorder, RecorderError};
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracker::Tracker;
 use varid_recording::{CpuMode, RAW_DATA, Record, Sample, Stack, State};
-use varid_shim::{STACK_FULL, Shim, flags};
+use varid_shim::{STACK_FULL, flags};
 
 /// How long the loop sleeps at most: the delay of what `status` shows.
 const IDLE_MS: u16 = 50;
@@ -100,8 +100,8 @@ impl Session {
         {
             return Err(SessionError::NoProcess(*pid));
         }
-        let source = choose_source(options.shim)?;
-        if matches!(source, Source::StackCopy) {
+        let source = choose(options.shim)?;
+        if !source.sees_everyone() {
             match &options.target {
                 TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
                 _ if options.keep_raw => return Err(SessionError::NoRaw),
@@ -206,14 +206,8 @@ impl Session {
     /// The kernel says what it had no room for when there is room again; at the end there may
     /// have been no such moment.
     fn count_the_untold(&mut self) -> Result<(), SessionError> {
-        let Source::Bpf(shim) = self.sampler.source() else {
-            return Ok(());
-        };
-        let untold = shim
-            .counters()
-            .map_err(SamplerError::from)?
-            .no_space
-            .saturating_sub(self.lost);
+        let no_space = self.sampler.source().no_space()?.unwrap_or(0);
+        let untold = no_space.saturating_sub(self.lost);
         if untold == 0 {
             return Ok(());
         }
@@ -493,37 +487,4 @@ fn write_sample(
     };
     recorder.sample(sample, process)?;
     Ok(transition)
-}
-
-fn choose_source(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
-    if wanted == Some(ShimKind::Perf) {
-        return Ok(Source::StackCopy);
-    }
-    if !in_initial_pid_namespace() {
-        const WHY: &str = "the BPF shim knows processes by the ids of the initial pid namespace, and varid runs in another";
-        if wanted == Some(ShimKind::Bpf) {
-            return Err(SamplerError::PidNamespace(WHY));
-        }
-        tracing::warn!(
-            "{WHY}. Falling back to perf's stack copies: run varid outside of the container for more"
-        );
-        return Ok(Source::StackCopy);
-    }
-    match Shim::load() {
-        Ok(shim) => Ok(Source::Bpf(Box::new(shim))),
-        Err(error) if wanted == Some(ShimKind::Bpf) => Err(error.into()),
-        Err(error) => {
-            tracing::warn!(
-                "{error}. Falling back to perf's stack copies: frames that a copy does not hold are counted"
-            );
-            Ok(Source::StackCopy)
-        }
-    }
-}
-
-/// Whether the ids of processes mean to the kernel what they mean here.
-fn in_initial_pid_namespace() -> bool {
-    /// `PROC_PID_INIT_INO` of the kernel's proc_ns.h.
-    const INITIAL: &str = "pid:[4026531836]";
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|namespace| namespace.as_os_str() == INITIAL)
 }

@@ -3,7 +3,7 @@
 use super::recorder::RecorderError;
 use super::tracker::TargetSpec;
 use crate::sampler::event::{Event, Rate};
-use crate::sampler::{SamplerError, Source, monotonic_ns};
+use crate::sampler::{SamplerError, ShimKind, Source, monotonic_ns};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -32,18 +32,6 @@ pub struct SessionOptions {
     pub duration: Option<Duration>,
     /// Pages of each CPU's ring.
     pub ring_pages: usize,
-}
-
-/// Where frames are walked.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum ShimKind {
-    /// In the kernel, by a BPF program.
-    Bpf,
-    /// Later, over perf's copy of the stack.
-    Perf,
 }
 
 /// Why a session failed.
@@ -102,17 +90,13 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
         kind: options.event.kind,
         config: options.event.config,
     };
-    let source = match source {
-        Source::Bpf(_) => varid_recording::Source::Bpf,
-        Source::StackCopy => varid_recording::Source::Perf,
-    };
     let (kind, value) = match &options.target {
         TargetSpec::App(package) => (TargetKind::App, package.clone()),
         TargetSpec::Pid(pid) => (TargetKind::Pid, pid.to_string()),
         TargetSpec::All => (TargetKind::All, String::new()),
         TargetSpec::Command(_, line) => (TargetKind::Command, line.clone()),
     };
-    let mut manifest = Manifest::new(event, source, Target { kind, value }, monotonic_ns());
+    let mut manifest = Manifest::new(event, source.kind(), Target { kind, value }, monotonic_ns());
     manifest.stack = options.stack;
     manifest
 }

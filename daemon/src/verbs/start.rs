@@ -4,7 +4,7 @@ use super::out;
 use crate::cli::{self, StartArgs, TargetArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
-use crate::session::ShimKind;
+use crate::sampler::ShimKind;
 use anyhow::{Context, bail};
 use std::process::ExitCode;
 

@@ -1,0 +1,134 @@
+//! What is open on one CPU: a ring, the events that write into it, what can be asked of them.
+
+use crate::sampler::SamplerError;
+use crate::sampler::ring::Ring;
+use perf_event_open_sys::bindings as perf;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// A CPU's ring and its events.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: u32,
+    /// What its events write into.
+    pub ring: Ring,
+    /// The event that the ring was mapped from; the others redirect to it.
+    pub owner: OwnedFd,
+    /// The other events.
+    pub others: Vec<OwnedFd>,
+}
+
+impl Cpu {
+    /// Maps the ring of an open event of the CPU, of `pages` pages or fewer, where the kernel
+    /// refuses so many.
+    pub fn with_ring(cpu: u32, owner: OwnedFd, mut pages: usize) -> Result<Self, SamplerError> {
+        let ring = loop {
+            match Ring::map(owner.as_fd(), pages) {
+                Ok(ring) => break ring,
+                Err(error) if pages > 16 => {
+                    tracing::debug!(cpu, pages, %error, "trying a smaller ring");
+                    pages /= 2;
+                }
+                Err(source) => return Err(SamplerError::Map { cpu, pages, source }),
+            }
+        };
+        tracing::debug!(cpu, bytes = ring.capacity(), "ring mapped");
+        Ok(Self {
+            cpu,
+            ring,
+            owner,
+            others: Vec::new(),
+        })
+    }
+
+    /// Takes an event in, whose records go to the ring from now on.
+    pub fn add(&mut self, event: OwnedFd) -> Result<(), SamplerError> {
+        // SAFETY: takes a descriptor by value.
+        let result = unsafe {
+            libc::ioctl(
+                event.as_raw_fd(),
+                perf::SET_OUTPUT as libc::Ioctl,
+                self.owner.as_raw_fd(),
+            )
+        };
+        check(self.cpu, "PERF_EVENT_IOC_SET_OUTPUT", result)?;
+        self.others.push(event);
+        Ok(())
+    }
+
+    /// All its events count from now on.
+    pub fn enable(&self) -> Result<(), SamplerError> {
+        self.every(|event| enable(self.cpu, event))
+    }
+
+    /// None of its events counts any more.
+    pub fn disable(&self) -> Result<(), SamplerError> {
+        self.every(|event| control(self.cpu, event, perf::DISABLE, "PERF_EVENT_IOC_DISABLE"))
+    }
+
+    fn every(
+        &self,
+        each: impl FnMut(&OwnedFd) -> Result<(), SamplerError>,
+    ) -> Result<(), SamplerError> {
+        self.others.iter().chain([&self.owner]).try_for_each(each)
+    }
+}
+
+/// An event of a CPU counts from now on.
+pub fn enable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
+    control(cpu, event, perf::ENABLE, "PERF_EVENT_IOC_ENABLE")
+}
+
+/// What the kernel calls an event in the records that it writes.
+pub fn identifier(cpu: u32, event: &OwnedFd) -> Result<u64, SamplerError> {
+    let mut id = 0u64;
+    // SAFETY: the kernel writes one 64-bit word to the address given.
+    let result = unsafe { libc::ioctl(event.as_raw_fd(), perf::ID as libc::Ioctl, &raw mut id) };
+    check(cpu, "PERF_EVENT_IOC_ID", result).map(|()| id)
+}
+
+fn control(
+    cpu: u32,
+    event: &OwnedFd,
+    request: u32,
+    call: &'static str,
+) -> Result<(), SamplerError> {
+    // SAFETY: takes an integer by value.
+    check(cpu, call, unsafe {
+        libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, 0)
+    })
+}
+
+fn check(cpu: u32, call: &'static str, result: libc::c_int) -> Result<(), SamplerError> {
+    if result < 0 {
+        return Err(SamplerError::Control {
+            cpu,
+            call,
+            source: io::Error::last_os_error(),
+        });
+    }
+    Ok(())
+}
+
+/// CPUs that are online: `0-3,5` of sysfs.
+pub fn online_cpus() -> Result<Vec<u32>, SamplerError> {
+    let text =
+        std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(SamplerError::Cpus)?;
+    let bad = || {
+        SamplerError::Cpus(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("'{}' is no list", text.trim()),
+        ))
+    };
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (
+            first.parse().map_err(|_| bad())?,
+            last.parse().map_err(|_| bad())?,
+        );
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}

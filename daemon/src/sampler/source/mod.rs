@@ -1,0 +1,169 @@
+//! Where samples come from: one file per source, and what all of them can be asked.
+
+mod bpf;
+mod choose;
+mod stack_copy;
+
+pub(super) use bpf::raw_attr;
+pub use choose::{ShimKind, choose};
+
+use super::decode::SampleKind;
+use super::{Cpu, SamplerError, SamplerOptions};
+use bpf::Bpf;
+use perf_event_open_sys::bindings as perf;
+use stack_copy::StackCopy;
+use std::io;
+use varid_shim::{Target, target_flags};
+
+/// Where samples come from.
+#[derive(Debug)]
+pub enum Source {
+    /// The shim as a BPF program, on every CPU.
+    Bpf(Box<Bpf>),
+    /// perf's copies of registers and stack, thread by thread.
+    StackCopy(StackCopy),
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Source::Bpf(_) => "bpf",
+            Source::StackCopy(_) => "perf",
+        })
+    }
+}
+
+impl Source {
+    /// How the recording calls it.
+    pub fn kind(&self) -> varid_recording::Source {
+        match self {
+            Source::Bpf(_) => varid_recording::Source::Bpf,
+            Source::StackCopy(_) => varid_recording::Source::Perf,
+        }
+    }
+
+    /// It samples whole CPUs and tells of every process; without that, threads are added one by one.
+    pub fn sees_everyone(&self) -> bool {
+        match self {
+            Source::Bpf(_) => true,
+            Source::StackCopy(_) => false,
+        }
+    }
+
+    /// Records that found no room, if the source counts them itself.
+    pub fn no_space(&self) -> Result<Option<u64>, SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.no_space().map(Some),
+            Source::StackCopy(_) => Ok(None),
+        }
+    }
+
+    /// Opens what the source needs on a CPU; nothing counts yet.
+    pub(super) fn open_cpu(
+        &mut self,
+        options: &SamplerOptions,
+        cpu: u32,
+    ) -> Result<Cpu, SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.open_cpu(options, cpu),
+            Source::StackCopy(_) => stack_copy::open_cpu(options, cpu),
+        }
+    }
+
+    /// What the samples are that the kernel gives this identifier.
+    pub(super) fn kind_of(&self, id: u64) -> SampleKind {
+        match self {
+            Source::Bpf(bpf) => bpf.kind_of(id),
+            Source::StackCopy(_) => SampleKind::StackCopy,
+        }
+    }
+
+    /// What may be looked at in a process.
+    pub(super) fn set_target(
+        &mut self,
+        options: &SamplerOptions,
+        pid: u32,
+        target: &Target,
+    ) -> Result<(), SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.set_target(pid, &with_options(options, target)),
+            Source::StackCopy(_) => Ok(()),
+        }
+    }
+
+    /// The process is no longer looked at.
+    pub(super) fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.remove_target(pid),
+            Source::StackCopy(_) => Ok(()),
+        }
+    }
+
+    /// Every process is looked at that has no target of its own.
+    pub(super) fn admit_everyone(
+        &mut self,
+        options: &SamplerOptions,
+        target: &Target,
+    ) -> Result<(), SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.admit_everyone(&with_options(options, target)),
+            Source::StackCopy(_) => Ok(()),
+        }
+    }
+
+    /// A thread and all that it will create are sampled; of no use to one that sees everyone.
+    /// A thread that has ended meanwhile is no error.
+    pub(super) fn add_thread(
+        &mut self,
+        options: &SamplerOptions,
+        tid: u32,
+        cpus: &mut [Cpu],
+    ) -> Result<(), SamplerError> {
+        match self {
+            Source::Bpf(_) => Ok(()),
+            Source::StackCopy(copy) => copy.add_thread(options, tid, cpus),
+        }
+    }
+}
+
+fn with_options(options: &SamplerOptions, target: &Target) -> Target {
+    let keep_raw = if options.keep_raw {
+        target_flags::KEEP_RAW
+    } else {
+        0
+    };
+    Target {
+        flags: target.flags | keep_raw,
+        ..*target
+    }
+}
+
+fn open_error(
+    options: &SamplerOptions,
+    cpu: u32,
+    thread: Option<u32>,
+    source: io::Error,
+) -> SamplerError {
+    SamplerError::Open {
+        event: options.event.name.clone(),
+        cpu,
+        thread,
+        source,
+    }
+}
+
+/// Mappings, names, forks and exits are reported with the samples.
+fn side_band(attr: &mut perf::perf_event_attr) {
+    attr.set_mmap(1);
+    attr.set_mmap_data(1);
+    attr.set_mmap2(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+}
+
+/// The reader is woken when a quarter of the ring is full.
+fn watermark(attr: &mut perf::perf_event_attr, pages: usize) {
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = (pages as u32).saturating_mul(1024);
+}
