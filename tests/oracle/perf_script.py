@@ -66,15 +66,16 @@ def attributed(path, *options):
 def raw(path):
     """Samples of raw.data as (thread, time), sample."""
     key = sample = None
+    # Asked for alone: now and then the kernel has no room for a callchain, and perf prints no address with the rest.
+    ips = lines(path, "ip", "-G")
     for line in lines(path, "tid,time,ip,uregs"):
         if head := HEAD.match(line):
             if sample:
                 yield key, sample
-            key, sample = (int(head[1]), head[2]), Raw(0)
+            key, sample = (int(head[1]), head[2]), Raw(int(next(ips), 16))
         elif line.lstrip().startswith("ABI:"):
             sample.registers = {name: int(value, 16) for name, value in REGISTER.findall(line)}
         elif line.strip():
             sample.chain.append(int(line.split()[0], 16))
-            sample.ip = sample.chain[0]
     if sample:
         yield key, sample

@@ -115,5 +115,10 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     let of = |name: &str| sum.get(name).copied().unwrap_or(0);
     ensure!(of("samples") > 1000 && of("equal and right") * 100 > of("samples") * 90);
     ensure!(of("unpaired") * 50 < of("samples"), "{sum:?}");
+    // Once in 5,000 samples was seen.
+    ensure!(
+        of("perf right: the copy does not hold the frame") * 500 < of("samples"),
+        "{sum:?}"
+    );
     Ok(())
 }
