@@ -58,6 +58,9 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want gcc-arm-linux-gnueabihf 'builds ART and varid for the ARMv7 board'
         want libc6-dev-armhf-cross 'the C library of the ARMv7 board'
         want shellcheck 'checks scripts'
+        want qemu-system-arm 'the board: an ARM machine whose PMU interrupts'
+        want adb 'reaches the board'
+        want cpio 'makes its root file system'
     fi
 else
     echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, shellcheck" >&2
