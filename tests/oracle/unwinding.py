@@ -125,6 +125,8 @@ class Comparison:
         said, file = reasons(sample), leaf and self.file(leaf)
         if "[truncated]" in said:
             return "the copy does not hold the frame"
+        if leaf and leaf.file == "[unknown]":
+            return "the leaf is in no mapping"  # while the program is replaced by the app's
         if not leaf or file.content is None:
             return "unexplained"
         if not file.has_unwind_information(leaf.offset):
