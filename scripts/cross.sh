@@ -1,17 +1,26 @@
 #!/bin/bash
 # How is what goes onto a device built? varid, static, and the agent for its ART, for a processor that need not be this one.
-# usage: cross.sh ARCH OUTDIR      ARCH: amd64 | arm64 | armhf (Debian's names; armhf is ARMv7 with hard floating point)
-# Writes OUTDIR/varid (stripped) and OUTDIR/libvarid_art.so, and says their sizes.
+# usage: cross.sh [--board] ARCH OUTDIR      ARCH: amd64 | arm64 | armhf (Debian's names; armhf is ARMv7 with hard floating point)
+# Writes OUTDIR/varid (stripped) and OUTDIR/libvarid_art.so, and says their sizes. --board: varid without what a host does,
+# report and symbols; fails if that is larger than a board should have to store.
 set -euo pipefail
 
-usage="usage: cross.sh amd64|arm64|armhf OUTDIR"
+BOARD_LIMIT=4000000 # bytes
+
+usage="usage: cross.sh [--board] amd64|arm64|armhf OUTDIR"
+features=()
+if [ "${1:-}" = --board ]; then
+    features=(--no-default-features)
+    shift
+fi
 [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
-# musl makes smaller static programs; rustup serves no musl for ARMv7, so glibc is linked statically there.
-static=()
+# musl makes smaller static programs. There is no musl from rustup for ARMv7, so glibc is linked statically there.
+musl=(-C link-arg=--icf=all) # equal functions are kept once
+glibc=(-C target-feature=+crt-static)
 case $1 in
-amd64) target=x86_64-unknown-linux-musl gcc=gcc ;;
-arm64) target=aarch64-unknown-linux-musl gcc=aarch64-linux-gnu-gcc ;;
-armhf) target=armv7-unknown-linux-gnueabihf gcc=arm-linux-gnueabihf-gcc static=(-C target-feature=+crt-static) ;;
+amd64) target=x86_64-unknown-linux-musl gcc=gcc link=("${musl[@]}") ;;
+arm64) target=aarch64-unknown-linux-musl gcc=aarch64-linux-gnu-gcc link=("${musl[@]}") ;;
+armhf) target=armv7-unknown-linux-gnueabihf gcc=arm-linux-gnueabihf-gcc link=("${glibc[@]}") ;;
 *) echo "$usage" >&2; exit 2 ;;
 esac
 mkdir -p "$2"
@@ -20,9 +29,14 @@ cd "$(dirname "$0")/.."
 built=${CARGO_TARGET_DIR:-target}/$target/release
 
 # rustc, not build: so that what varid is linked from can be shared with programs that are not static.
-cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid -- "${static[@]}"
+cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}"
 llvm-strip-16 -o "$out/.varid.new" "$built/varid"
 # By rename, so that what runs keeps its file.
 mv "$out/.varid.new" "$out/varid"
 CC=$gcc dvm-patch/build.sh "$out"
 stat -c "cross: $1: %n %s bytes" "$out/varid" "$out/libvarid_art.so"
+size=$(stat -c %s "$out/varid")
+if [ "${#features[@]}" -gt 0 ] && [ "$size" -gt "$BOARD_LIMIT" ]; then
+    echo "cross: varid for a board has $size bytes, more than $BOARD_LIMIT" >&2
+    exit 1
+fi

@@ -3,8 +3,8 @@
 use crate::sampler::ShimKind;
 use crate::sampler::event::{Event, Rate};
 use crate::session::{SessionOptions, TargetSpec};
-use crate::verbs::report::ReportArgs;
-use crate::verbs::symbols::SymbolsArgs;
+#[cfg(feature = "host")]
+use crate::verbs::{report::ReportArgs, symbols::SymbolsArgs};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -59,8 +59,10 @@ pub enum Verb {
     /// Launch a command, profile it until it ends, keep the recording.
     Record(RecordArgs),
     /// Print a session: layers, then symbols, or another table, or the call graph.
+    #[cfg(feature = "host")]
     Report(ReportArgs),
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
+    #[cfg(feature = "host")]
     Symbols(SymbolsArgs),
     /// Try which events this machine counts and samples.
     Events(FormatArgs),

@@ -201,6 +201,7 @@ pub fn set_last(session: &Path) -> io::Result<()> {
 }
 
 /// The folder of a session that was named by its folder or by its name among the sessions.
+#[cfg(feature = "host")]
 pub fn session(named: &Path) -> PathBuf {
     if named.exists() {
         named.to_owned()
@@ -210,6 +211,7 @@ pub fn session(named: &Path) -> PathBuf {
 }
 
 /// The last session, if there is one.
+#[cfg(feature = "host")]
 pub fn last_session() -> io::Result<PathBuf> {
     std::fs::canonicalize(sessions().join("last"))
 }

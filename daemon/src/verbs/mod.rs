@@ -6,11 +6,13 @@ mod events;
 mod launch;
 pub mod out;
 mod record;
+#[cfg(feature = "host")]
 pub mod report;
 mod sessions;
 mod start;
 mod status;
 mod stop;
+#[cfg(feature = "host")]
 pub mod symbols;
 
 use crate::cli::Verb;
@@ -24,7 +26,9 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Status(format) => status::run(format),
         Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args),
+        #[cfg(feature = "host")]
         Verb::Report(args) => report::run(args),
+        #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
         Verb::Events(format) => events::run(format),
         Verb::Doctor(format) => doctor::run(format),
