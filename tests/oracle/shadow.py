@@ -66,7 +66,8 @@ def judge(raw, sample, methods, counts):
     reasons = [frame.symbol for frame in sample.chain if frame.symbol.startswith("[") and frame.file.endswith("/remap.elf")]
     reasons = [reason for reason in reasons if reason != "[native]"]
     if reasons:
-        counts["unresolved"] += 1
+        # Until varid has seen the process: as long as the machine is busy with others.
+        counts["vm not ready" if reasons == ["[vm-not-ready]"] else "unresolved"] += 1
         return None
     if leaf:
         counts["method known"] += 1
