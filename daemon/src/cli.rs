@@ -20,6 +20,14 @@ pub struct Cli {
     /// Say more of what is going on; twice: everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Do it on the device of this serial, or the only one that adb sees, and pull what is recorded there.
+    #[cfg(feature = "host")]
+    #[arg(long, global = true, value_name = "SERIAL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub adb: Option<String>,
+    /// With --adb: while something is recorded there SELinux denies nothing. Needs root there.
+    #[cfg(feature = "host")]
+    #[arg(long, global = true)]
+    pub permissive: bool,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -58,6 +66,15 @@ pub enum Verb {
     Sessions(FormatArgs),
     /// Launch a command, profile it until it ends, keep the recording.
     Record(RecordArgs),
+    /// Copy a session from the device that --adb names; it becomes the last one here.
+    #[cfg(feature = "host")]
+    Pull {
+        /// Its name or folder there [default: the last one that has ended].
+        session: Option<String>,
+        /// Its folder here [default: the same name among the sessions].
+        #[arg(short, long, value_name = "SESSION")]
+        output: Option<PathBuf>,
+    },
     /// Print a session: layers, then symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
     Report(ReportArgs),

@@ -15,6 +15,8 @@ mod attribution;
 mod cli;
 mod clock;
 mod control;
+#[cfg(feature = "host")]
+mod device;
 mod paths;
 mod process;
 mod raw;
@@ -23,20 +25,35 @@ mod session;
 mod unwind;
 mod verbs;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let matches = cli::Cli::command().get_matches();
+    let cli = match cli::Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     logging(cli.verbose, matches!(cli.verb, cli::Verb::Daemon { .. }));
-    match verbs::run(cli.verb) {
+    match run(cli, &matches) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("varid: {}", verbs::out::reason(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Carries a verb out, on a device where one is named; `matches`: the command line as it was given.
+fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "host")]
+    if cli.adb.is_some() {
+        return device::run(&cli, matches);
+    }
+    #[cfg(not(feature = "host"))]
+    let _ = matches;
+    verbs::run(cli.verb)
 }
 
 /// To standard error; a daemon's messages are read later, so they say when.

@@ -50,6 +50,12 @@ pub fn cache() -> PathBuf {
     }
 }
 
+/// The folder of libraries that were pulled from devices, by build-id.
+#[cfg(feature = "host")]
+pub fn device_symbols() -> PathBuf {
+    cache().join("device-symbols")
+}
+
 /// The daemon's control socket.
 pub fn socket() -> PathBuf {
     runtime().join("control.sock")

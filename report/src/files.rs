@@ -74,6 +74,9 @@ impl Files {
         if let Some(root) = &names.symfs {
             debug = debug.with_root(root.join("usr/lib/debug"));
         }
+        if let Some(root) = &names.kept {
+            debug = debug.with_root(root);
+        }
         Ok(Self {
             symfs: names.symfs.clone(),
             symbols: names.symbols.clone(),
@@ -98,7 +101,7 @@ impl Files {
         let copy = match build_id {
             [] => None,
             id => self.debug.file_with(id).map(|path| Candidate {
-                path: path.to_owned(),
+                path,
                 trust: Trust::None,
             }),
         };

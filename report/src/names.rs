@@ -13,6 +13,8 @@ pub struct Names {
     /// Folders with the recorded machine's files, with or without debug information, found by
     /// build-id.
     pub symbols: Vec<PathBuf>,
+    /// A folder with files of recorded machines that were kept: `.build-id/ab/cdef…`.
+    pub kept: Option<PathBuf>,
     /// What R8 or ProGuard called the app's methods.
     pub mapping: Option<PathBuf>,
     /// The recorded kernel's ELF file, with debug information.

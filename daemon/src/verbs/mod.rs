@@ -27,6 +27,8 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args),
         #[cfg(feature = "host")]
+        Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
+        #[cfg(feature = "host")]
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),

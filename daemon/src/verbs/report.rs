@@ -112,6 +112,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         names: Names {
             symfs: args.symfs,
             symbols: args.symbols,
+            kept: Some(paths::device_symbols()),
             mapping: args.mapping,
             vmlinux: args.vmlinux,
             // Debug information is read only for views that show it.

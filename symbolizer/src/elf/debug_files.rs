@@ -22,8 +22,8 @@ const MAX_DEPTH: usize = 32;
 
 /// Where separate debug files are looked for: in this order, what was added first first.
 ///
-/// 1. roots, as gdb's debug-file-directory: `ROOT/.build-id/ab/cdef.debug`, and the name that
-///    the library's `.gnu_debuglink` has, whose checksum must agree;
+/// 1. roots, as gdb's debug-file-directory: `ROOT/.build-id/ab/cdef.debug`, or `cdef` for the
+///    library itself, and the name that its `.gnu_debuglink` has, whose checksum must agree;
 /// 2. symbol folders: trees in which any file may be the library's unstripped copy or its
 ///    debug file;
 /// 3. debuginfod servers, by `debuginfod-find`, which shares gdb's and perf's cache.
@@ -111,15 +111,29 @@ impl DebugFiles {
         self.changed(|places| places.servers = ask)
     }
 
-    /// The file of the symbol folders that has this build-id: where the library itself is
-    /// not at hand, its unstripped copy does as well.
+    /// The file that has this build-id: of the symbol folders, or a root's `.build-id/ab/cdef`.
+    /// Where the library itself is not at hand, its unstripped copy does as well.
     #[must_use]
-    pub fn file_with(&self, build_id: &[u8]) -> Option<&Path> {
-        self.0
+    pub fn file_with(&self, build_id: &[u8]) -> Option<PathBuf> {
+        let indexed = self
+            .0
             .by_build_id
             .get_or_init(|| index(&self.0.folders))
-            .get(build_id)
-            .map(PathBuf::as_path)
+            .get(build_id);
+        indexed
+            .cloned()
+            .or_else(|| self.in_roots(build_id, "").find(|path| path.is_file()))
+    }
+
+    /// Where the roots have the file of a build-id, whose name ends in `suffix`.
+    fn in_roots(&self, build_id: &[u8], suffix: &str) -> impl Iterator<Item = PathBuf> {
+        let digits = hex(build_id);
+        let name = digits
+            .split_at_checked(2)
+            .map(|(folder, file)| format!(".build-id/{folder}/{file}{suffix}"));
+        let roots = self.0.roots.iter();
+        name.into_iter()
+            .flat_map(move |name| roots.clone().map(move |root| root.join(&name)))
     }
 
     /// What has been looked for so far and not found.
@@ -192,16 +206,9 @@ impl DebugFiles {
 
     /// Looks up a build-id in the roots and the symbol folders.
     fn by_id(&self, build_id: &[u8]) -> Option<Image<'static>> {
-        let digits = hex(build_id);
-        let (folder, file) = digits.split_at_checked(2)?;
-        self.0
-            .roots
-            .iter()
-            .find_map(|root| {
-                let path = root.join(".build-id").join(folder).join(file);
-                with_id(&path.with_extension("debug"), build_id)
-            })
-            .or_else(|| with_id(self.file_with(build_id)?, build_id))
+        self.in_roots(build_id, ".debug")
+            .find_map(|path| with_id(&path, build_id))
+            .or_else(|| with_id(&self.file_with(build_id)?, build_id))
             .filter(has_debug)
     }
 

@@ -26,5 +26,6 @@ mod symbols;
 
 pub use debug_files::{DebugFiles, MissingDebug};
 pub use demangle::demangle;
+pub use package::library_in;
 pub use source::ElfSource;
 pub use symbols::{ElfSymbols, Origin, Symbol};

@@ -43,6 +43,20 @@ pub(super) fn open_entry(path: &Path, entry: &str) -> Result<Image<'static>> {
     }
 }
 
+/// The bytes of a library in an archive, where it lies uncompressed, or of the file if it is none.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be read, [`Error::Elf`] or [`Error::Container`] if the archive has no such library.
+pub fn library_in(path: &Path, entry: &str) -> Result<Vec<u8>> {
+    let is_it = |found: &Place| found.name == entry;
+    match find(path, is_it, || format!("called {entry}"))? {
+        Found::File(_) => std::fs::read(path).map_err(Error::io("read", path)),
+        Found::Entry(file, entry, name) => {
+            Ok(entry.read(&name, &ReadCache::new(file))?.into_owned())
+        }
+    }
+}
+
 /// What was asked for.
 enum Found {
     /// The file is no archive.

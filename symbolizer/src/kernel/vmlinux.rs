@@ -38,7 +38,7 @@ impl Vmlinux {
             return Ok(None);
         }
         let mut fault = None;
-        let in_folders = debug_files.file_with(build_id).map(Path::to_owned);
+        let in_folders = debug_files.file_with(build_id);
         for path in in_folders.into_iter().chain(places(release, build_id)) {
             let Ok(source) = ElfSource::open(&path, debug_files) else {
                 continue;

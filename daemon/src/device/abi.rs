@@ -1,0 +1,146 @@
+//! Which program runs on the device? The static one for its ABI.
+
+use super::adb::Device;
+use super::error::{DeviceError, Result};
+use std::path::{Path, PathBuf};
+
+/// Names a folder with `ARCH/varid`.
+pub const BINARIES: &str = "VARID_DEVICE_BINARIES";
+
+/// A kind of processor that varid is built for, and the name of its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arch(&'static str, object::Architecture);
+
+const ARM64: Arch = Arch("arm64", object::Architecture::Aarch64);
+const ARMHF: Arch = Arch("armhf", object::Architecture::Arm);
+const X86_64: Arch = Arch("x86_64", object::Architecture::X86_64);
+
+/// A program for a device.
+#[derive(Debug)]
+pub struct Binary {
+    /// The file.
+    pub path: PathBuf,
+    /// Its content's SHA-1 in hexadecimal digits: the same program is not pushed twice.
+    pub hash: String,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The device's own word for its processor: Android's list of ABIs, best first; one ABI before
+/// Android 5; the kernel's where there are no properties.
+const QUESTION: &str =
+    "getprop ro.product.cpu.abilist 2>/dev/null; getprop ro.product.cpu.abi 2>/dev/null; uname -m";
+
+/// The program for a device.
+pub fn binary_for(device: &Device) -> Result<Binary> {
+    let answer = device.ask(QUESTION)?;
+    let Some(arch) = arch(&answer.out) else {
+        return Err(DeviceError::Abi {
+            serial: device.serial.clone(),
+            abi: answer.out.trim().replace('\n', ", "),
+        });
+    };
+    find(arch, &places())
+}
+
+/// The first word of the answer that varid knows; the list begins with the best.
+fn arch(answer: &str) -> Option<Arch> {
+    let mut words = answer.split([',', '\n']).map(str::trim);
+    words.find_map(|word| match word {
+        "arm64-v8a" | "aarch64" => Some(ARM64),
+        "armeabi-v7a" | "armv7l" | "armv8l" => Some(ARMHF),
+        "x86_64" => Some(X86_64),
+        _ => None,
+    })
+}
+
+/// Folders that hold `ARCH/varid`: as told, as installed, as built.
+fn places() -> Vec<PathBuf> {
+    let told = std::env::var_os(BINARIES).map(PathBuf::from);
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.parent().map(Path::to_owned).unwrap_or_default();
+    told.into_iter()
+        .chain(["device", "../lib/varid", "../board"].map(|below| beside.join(below)))
+        .collect()
+}
+
+fn find(arch: Arch, places: &[PathBuf]) -> Result<Binary> {
+    let candidates: Vec<PathBuf> = places
+        .iter()
+        .map(|place| place.join(arch.0).join("varid"))
+        .collect();
+    let Some(path) = candidates.iter().find(|path| path.is_file()) else {
+        let looked: Vec<String> = candidates
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        return Err(DeviceError::NoBinary {
+            arch: arch.0,
+            looked: looked.join(", "),
+        });
+    };
+    let bytes = std::fs::read(path).map_err(DeviceError::io("read", path))?;
+    let wrong = |reason: String| DeviceError::WrongBinary {
+        path: path.clone(),
+        arch: arch.0,
+        reason,
+    };
+    let kind = object::FileKind::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
+    let file = object::File::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
+    let found = object::Object::architecture(&file);
+    if found != arch.1 || !matches!(kind, object::FileKind::Elf32 | object::FileKind::Elf64) {
+        return Err(wrong(format!("it is {kind:?} for {found:?}")));
+    }
+    Ok(Binary {
+        hash: varid_symbolizer::hex(&sha1_smol::Sha1::from(&bytes).digest().bytes()),
+        size: bytes.len() as u64,
+        path: path.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_abi_that_there_is_a_varid_for() {
+        for (answer, expected) in [
+            (
+                "arm64-v8a,armeabi-v7a,armeabi\narm64-v8a\naarch64\n",
+                Some(ARM64),
+            ),
+            // A 32-bit system on a 64-bit kernel.
+            ("armeabi-v7a,armeabi\narmeabi-v7a\naarch64\n", Some(ARMHF)),
+            ("\narmeabi-v7a\narmv7l\n", Some(ARMHF)),
+            // No properties: the board.
+            ("aarch64\n", Some(ARM64)),
+            ("armv7l\n", Some(ARMHF)),
+            ("x86_64,x86,arm64-v8a\nx86_64\nx86_64\n", Some(X86_64)),
+            ("x86\nx86\ni686\n", None),
+            ("mips\nmips\nmips\n", None),
+        ] {
+            assert_eq!(arch(answer), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_program_for_another_processor_is_not_pushed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = [folder.path().to_owned()];
+        let missing = find(ARM64, &place).unwrap_err().to_string();
+        assert!(missing.contains("arm64/varid"), "{missing}");
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        for arch in [ARM64, ARMHF, X86_64] {
+            let path = folder.path().join(arch.0);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("varid"), &own).unwrap();
+        }
+        let fitting = [ARM64, ARMHF, X86_64].map(|arch| find(arch, &place).is_ok());
+        assert_eq!(fitting.iter().filter(|fits| **fits).count(), 1);
+        std::fs::write(folder.path().join("arm64/varid"), "#!/bin/sh\n").unwrap();
+        assert!(matches!(
+            find(ARM64, &place),
+            Err(DeviceError::WrongBinary { .. })
+        ));
+    }
+}

@@ -1,0 +1,305 @@
+//! How is a device reached? By the `adb` program, as its user has it.
+
+use super::access::Access;
+use super::error::{DeviceError, Result};
+use super::shell::{Mark, Stream, quote};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// One device, and as whom commands run on it.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// What adb calls it.
+    pub serial: String,
+    /// As whom.
+    pub access: Access,
+}
+
+/// What a script on the device printed.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its output, with LF at the ends of lines.
+    pub out: String,
+    /// What went wrong: its errors, or where the device has one stream, its output.
+    pub said: String,
+    /// Its exit status.
+    pub status: i32,
+}
+
+impl Device {
+    /// The device of that serial, or the only one; ready to be used, as adb's own user there.
+    pub fn choose(wanted: Option<&str>) -> Result<Self> {
+        let variable = std::env::var("ANDROID_SERIAL").ok();
+        let wanted = wanted
+            .or(variable.as_deref())
+            .filter(|serial| !serial.is_empty());
+        let mut listed = list()?;
+        if let Some(address) = wanted.filter(|wanted| wanted.contains(':'))
+            && listed.iter().all(|(serial, _)| serial != address)
+        {
+            let output = output(Command::new("adb").args(["connect", address]))?;
+            tracing::info!("adb connect: {}", said(&output));
+            listed = list()?;
+        }
+        let serial = choose(&listed, wanted)?;
+        Ok(Self {
+            serial,
+            access: Access::Adb,
+        })
+    }
+
+    /// adb, about this device.
+    pub fn adb(&self) -> Command {
+        let mut adb = Command::new("adb");
+        adb.args(["-s", &self.serial]).stdin(Stdio::null());
+        adb
+    }
+
+    /// Runs a script there to its end.
+    pub fn ask(&self, script: &str) -> Result<Answer> {
+        let mark = Mark::new();
+        let output = output(self.adb().args(["shell", &mark.ended(&self.wrap(script))]))?;
+        let mut stream = Stream::new(&mark);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+        let out = text(&stream.take(&output.stdout));
+        let Some(status) = stream.status() else {
+            return Err(self.lost(&said(&output)));
+        };
+        let errors = text(&output.stderr);
+        let said = match (errors.trim(), out.trim()) {
+            ("", "") => "it says nothing",
+            ("", out) => out,
+            (errors, _) => errors,
+        };
+        let said = said.to_owned();
+        Ok(Answer { out, said, status })
+    }
+
+    /// What a script prints that has to succeed; `action`: what it is for, as a verb.
+    pub fn shell(&self, action: &str, script: &str) -> Result<String> {
+        let answer = self.ask(script)?;
+        if answer.status == 0 {
+            Ok(answer.out)
+        } else {
+            Err(self.failed(action, &answer.said))
+        }
+    }
+
+    /// Writes a file of the host to a file there.
+    pub fn push(&self, local: &Path, remote: &str) -> Result<()> {
+        if self.access == Access::Adb {
+            let output = output(self.adb().arg("push").arg(local).arg(remote))?;
+            return self.check("push", &output);
+        }
+        // adb's own user may not write there: whoever may reads what comes.
+        let from = File::open(local).map_err(DeviceError::io("read", local))?;
+        let size = from.metadata().map_err(DeviceError::io("read", local))?;
+        let script = self.wrap(&format!("cat > {}", quote(remote)));
+        let sent = output(self.adb().args(["exec-in", &script]).stdin(from))?;
+        self.check("exec-in", &sent)?;
+        let there = self.shell("write", &format!("wc -c < {}", quote(remote)))?;
+        if there.trim() == size.len().to_string() {
+            Ok(())
+        } else {
+            let said = format!("{} of {} bytes arrived", there.trim(), size.len());
+            Err(self.failed(&format!("write {remote}"), &said))
+        }
+    }
+
+    /// Writes a file there to a file of the host.
+    pub fn pull(&self, remote: &str, local: &Path) -> Result<()> {
+        if self.access == Access::Adb {
+            let output = output(self.adb().arg("pull").arg(remote).arg(local))?;
+            return self.check("pull", &output);
+        }
+        let mark = Mark::new();
+        let script = self.wrap(&mark.ended(&format!("cat {} 2>&1", quote(remote))));
+        let mut child = self
+            .adb()
+            .args(["exec-out", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(DeviceError::NoAdb)?;
+        let mut file = File::create(local).map_err(DeviceError::io("create", local))?;
+        let mut stream = Stream::new(&mark);
+        let mut buffer = vec![0; 1 << 16];
+        let mut copied = Ok(());
+        while let Some(from) = &mut child.stdout {
+            let count = match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            let output = stream.take(buffer.get(..count).unwrap_or_default());
+            copied = copied.and_then(|()| file.write_all(&output));
+        }
+        let ended = child.wait().map_err(DeviceError::NoAdb)?;
+        copied.map_err(DeviceError::io("write", local))?;
+        match stream.status() {
+            Some(0) => Ok(()),
+            Some(_) => Err(self.failed("read", remote)),
+            None => Err(self.lost(&ended.to_string())),
+        }
+    }
+
+    /// Its end came before the command's.
+    pub fn lost(&self, said: &str) -> DeviceError {
+        let said = match said {
+            "" => String::new(),
+            said => format!(": {said}"),
+        };
+        DeviceError::Lost {
+            serial: self.serial.clone(),
+            said,
+        }
+    }
+
+    /// Something failed there.
+    pub fn failed(&self, action: &str, said: &str) -> DeviceError {
+        DeviceError::There {
+            serial: self.serial.clone(),
+            action: action.to_owned(),
+            said: said.to_owned(),
+        }
+    }
+
+    /// A script as it is handed to adb's own user.
+    pub fn wrap(&self, script: &str) -> String {
+        self.access.wrap(script)
+    }
+
+    fn check(&self, action: &'static str, output: &Output) -> Result<()> {
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(DeviceError::Adb {
+            serial: self.serial.clone(),
+            action,
+            said: said(output),
+        })
+    }
+}
+
+fn output(command: &mut Command) -> Result<Output> {
+    command.output().map_err(DeviceError::NoAdb)
+}
+
+/// What adb says, whichever way it says it.
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let errors = text(&output.stderr);
+    if errors.is_empty() {
+        text(&output.stdout)
+    } else {
+        errors
+    }
+}
+
+/// Serials and states.
+fn list() -> Result<Vec<(String, String)>> {
+    let output = output(Command::new("adb").arg("devices").stdin(Stdio::null()))?;
+    if !output.status.success() {
+        return Err(DeviceError::Adb {
+            serial: "adb".to_owned(),
+            action: "devices",
+            said: said(&output),
+        });
+    }
+    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// `adb devices`: a heading, then a serial, a tab and a state in each line. What adb says of its
+/// own server begins with stars.
+fn parse(text: &str) -> Vec<(String, String)> {
+    let device = |line: &str| {
+        let (serial, state) = line.split_once('\t')?;
+        Some((serial.trim().to_owned(), state.trim().to_owned()))
+    };
+    text.lines().filter_map(device).collect()
+}
+
+fn choose(listed: &[(String, String)], wanted: Option<&str>) -> Result<String> {
+    let all = || {
+        let named: Vec<String> = listed
+            .iter()
+            .map(|(serial, state)| match state.as_str() {
+                "device" => serial.clone(),
+                state => format!("{serial} ({state})"),
+            })
+            .collect();
+        named.join(", ")
+    };
+    let found = match wanted {
+        Some(wanted) => listed.iter().find(|(serial, _)| serial == wanted),
+        None => match listed {
+            [one] => Some(one),
+            [] => return Err(DeviceError::NoDevice),
+            _ => return Err(DeviceError::Several(all())),
+        },
+    };
+    let Some((serial, state)) = found else {
+        return Err(DeviceError::Unknown {
+            wanted: wanted.unwrap_or_default().to_owned(),
+            others: if listed.is_empty() {
+                ", nor any other".to_owned()
+            } else {
+                format!("; there are {}", all())
+            },
+        });
+    };
+    let remedy = match state.as_str() {
+        "device" => return Ok(serial.clone()),
+        "offline" => "attach it anew, or 'adb reconnect offline'",
+        "unauthorized" => "accept this computer's key on its screen",
+        "authorizing" | "connecting" => "try again in a moment",
+        state if state.starts_with("no permissions") => {
+            "udev's rules let this user not use it (Debian: apt install android-sdk-platform-tools-common)"
+        }
+        _ => "boot it into Android",
+    };
+    Err(DeviceError::NotReady {
+        serial: serial.clone(),
+        state: state.clone(),
+        remedy,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "* daemon started successfully\nList of devices attached\nemulator-5554\tdevice\n127.0.0.1:5555\toffline\n\n";
+
+    #[test]
+    fn devices_are_listed_with_their_states() {
+        assert_eq!(
+            parse(TWO),
+            [
+                ("emulator-5554".to_owned(), "device".to_owned()),
+                ("127.0.0.1:5555".to_owned(), "offline".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_choice_is_made_only_where_there_is_none() {
+        let two = parse(TWO);
+        let why =
+            |listed: &[(String, String)], wanted| choose(listed, wanted).unwrap_err().to_string();
+        assert_eq!(
+            choose(&two, Some("emulator-5554")).unwrap(),
+            "emulator-5554"
+        );
+        assert_eq!(choose(&two[..1], None).unwrap(), "emulator-5554");
+        assert!(why(&two, None).contains("emulator-5554, 127.0.0.1:5555 (offline)"));
+        assert!(why(&two, Some("x")).contains("there are emulator-5554, 127"));
+        assert!(why(&two, Some("127.0.0.1:5555")).contains("is offline: attach"));
+        assert!(why(&[], None).contains("no device"));
+        let one = |state: &str| vec![("S".to_owned(), state.to_owned())];
+        assert!(why(&one("unauthorized"), None).contains("key on its screen"));
+        assert!(why(&one("no permissions (udev)"), None).contains("udev"));
+    }
+}

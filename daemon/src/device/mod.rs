@@ -1,0 +1,199 @@
+//! `varid --adb`: how does a verb run on a device, and what comes back?
+//!
+//! - [`adb`]: a device, by the `adb` program; [`shell`]: what its shell is told;
+//! - [`access`]: as whom; [`place`]: in which folder; [`abi`]: which program;
+//! - [`settings`]: what is changed there meanwhile; [`remote`]: varid there;
+//! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names;
+//! - [`words`]: the command line that is passed on.
+
+mod abi;
+mod access;
+mod adb;
+mod error;
+mod place;
+mod remote;
+mod settings;
+mod shell;
+mod symbols;
+mod transfer;
+mod words;
+
+use crate::cli::{self, Cli, TargetArgs, Verb};
+use crate::paths;
+use adb::Device;
+use anyhow::Context;
+use clap::{ArgMatches, CommandFactory};
+use error::{DeviceError, Result};
+use place::Place;
+use remote::{Interrupts, Remote, RemoteSession};
+use shell::quote;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The note in varid's folder of the app whose folder holds what was recorded last.
+const APP: &str = "app";
+
+/// Carries a verb out on the device that `--adb` names; `matches`: the command line as it was given.
+pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    refuse_the_hosts(&cli.verb);
+    let interrupts = Interrupts::watch().context("cannot watch for signals")?;
+    let (device, root) = access::find(Device::choose(cli.adb.as_deref())?)?;
+    // Notes are kept by whoever is the same at the next call.
+    let keeper = Place::find(device)?;
+    let remote = Remote::install(runner(&cli.verb, &keeper, root)?, interrupts.clone())?;
+    let samples = matches!(cli.verb, Verb::Start(_) | Verb::Record(_));
+    if samples {
+        settings::change(&keeper, root, cli.permissive)?;
+    }
+    let done = if interrupts.taken() {
+        Err(anyhow::anyhow!("interrupted"))
+    } else {
+        carry_out(cli, matches, &remote)
+    };
+    // However it ended: what was changed is restored when nothing is recorded there any more.
+    let restored = restore(&keeper, &remote);
+    let code = done?;
+    restored?;
+    Ok(code)
+}
+
+/// What is done on the host, whatever was recorded where.
+fn refuse_the_hosts(verb: &Verb) {
+    match verb {
+        Verb::Start(args) if args.sampling.output.is_some() => cli::bad_usage(
+            "--output names a folder of the host, which 'varid --adb start' does not write: 'stop' puts the session among the host's, 'pull -o' anywhere",
+        ),
+        Verb::Start(_) | Verb::Record(_) | Verb::Stop { .. } | Verb::Status(_) => {}
+        Verb::Sessions(_) | Verb::Events(_) | Verb::Doctor(_) | Verb::Pull { .. } => {}
+        _ => cli::bad_usage(
+            "this runs on the host, on what was pulled from a device, too: leave --adb out",
+        ),
+    }
+}
+
+/// As whom varid runs: root if that can be had; else the user of the app that is profiled, or
+/// was profiled last; else adb's own.
+fn runner(verb: &Verb, keeper: &Place, root: bool) -> Result<Place> {
+    let device = keeper.device.clone();
+    if root {
+        return Place::find(device);
+    }
+    let note = keeper.path(APP);
+    let app = match verb {
+        Verb::Start(args) => app_of(&args.target, &device)?,
+        Verb::Record(args) => app_of(&args.target, &device)?,
+        _ => {
+            let noted = device.ask(&format!("cat {} 2>/dev/null", quote(&note)))?;
+            Some(noted.out.trim().to_owned()).filter(|app| !app.is_empty())
+        }
+    };
+    let Some(app) = app else {
+        if matches!(verb, Verb::Start(_) | Verb::Record(_)) {
+            device.shell("remove a note", &format!("rm -f {}", quote(&note)))?;
+        }
+        return Place::find(device);
+    };
+    let place = Place::find(access::as_app(&device, &app)?)?;
+    tracing::info!(
+        "{}: no root there: as the user of {app}, which is debuggable",
+        device.serial
+    );
+    let script = format!("echo {} > {}", quote(&app), quote(&note));
+    device.shell("write a note", &script)?;
+    Ok(place)
+}
+
+/// The app whose user has to be asked.
+fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
+    match (&target.app, target.pid) {
+        (Some(app), _) => Ok(Some(app.clone())),
+        (None, Some(pid)) => {
+            let line = device.shell("find the process", &format!("cat /proc/{pid}/cmdline"))?;
+            let name = line.split('\0').next().unwrap_or_default();
+            // Other processes than apps are the shell's own, or nobody's.
+            Ok(Some(name.to_owned()).filter(|name| name.contains('.') && !name.contains('/')))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result<ExitCode> {
+    let mut words = vec!["-v".to_owned(); usize::from(cli.verbose)];
+    words.extend(words::of(&Cli::command(), matches));
+    match &cli.verb {
+        Verb::Pull { session, output } => {
+            let session = choose(remote, session.as_deref())?;
+            bring(remote, &session, output.clone())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Record(args) => {
+            let before = remote.sessions()?;
+            let status = remote.run(&words)?;
+            let new =
+                |session: &RemoteSession| !before.iter().any(|old| old.session == session.session);
+            for session in ended(remote)?.into_iter().filter(new) {
+                bring(remote, &session, args.sampling.output.clone())?;
+            }
+            Ok(code(status))
+        }
+        Verb::Stop { .. } => {
+            let before = remote.sessions()?;
+            let status = remote.run(&words)?;
+            let ran = |session: &RemoteSession| {
+                before
+                    .iter()
+                    .any(|old| old.session == session.session && old.is_recording())
+            };
+            for session in ended(remote)?.into_iter().filter(ran) {
+                bring(remote, &session, None)?;
+            }
+            Ok(code(status))
+        }
+        _ => Ok(code(remote.run(&words)?)),
+    }
+}
+
+/// The sessions that nobody writes any more, newest last.
+fn ended(remote: &Remote) -> Result<Vec<RemoteSession>> {
+    let mut sessions = remote.sessions()?;
+    sessions.retain(|session| !session.is_recording());
+    Ok(sessions)
+}
+
+/// The session of that name, or the last one.
+fn choose(remote: &Remote, wanted: Option<&str>) -> Result<RemoteSession> {
+    let sessions = ended(remote)?;
+    let is_it = |session: &&RemoteSession| match wanted {
+        Some(wanted) => session.session == wanted || session.folder == wanted,
+        None => true,
+    };
+    let found = sessions.iter().rfind(is_it).cloned();
+    found.ok_or_else(|| DeviceError::NoSession {
+        serial: remote.place.device.serial.clone(),
+        which: wanted.map_or_else(
+            || "session that has ended".to_owned(),
+            |wanted| format!("session '{wanted}' that has ended"),
+        ),
+    })
+}
+
+/// Pulls a session and what it names; it becomes the host's last one.
+fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> anyhow::Result<()> {
+    let folder = transfer::pull(&remote.place, &session.folder, output.as_deref())?;
+    paths::set_last(&folder).context("cannot note the last session")?;
+    eprintln!("varid: pulled into {}", folder.display());
+    symbols::pull(&remote.place.device, &folder)?;
+    Ok(())
+}
+
+fn restore(keeper: &Place, remote: &Remote) -> Result<()> {
+    let idle = || Ok(!remote.sessions()?.iter().any(RemoteSession::is_recording));
+    if settings::is_changed(keeper)? && idle()? {
+        settings::restore(keeper)?;
+    }
+    Ok(())
+}
+
+fn code(status: i32) -> ExitCode {
+    u8::try_from(status).map_or(ExitCode::FAILURE, ExitCode::from)
+}

@@ -1,0 +1,135 @@
+//! Where is varid on the device? In a folder that no other user can replace.
+
+use super::abi::{self, Binary};
+use super::access::Access;
+use super::adb::Device;
+use super::error::{DeviceError, Result};
+use super::shell::{quote, quoted};
+use crate::verbs::out;
+
+/// Names varid's folder on the device, instead of [`HOMES`].
+pub const HOME: &str = "VARID_DEVICE_HOME";
+
+/// The first is for adb's own user, the shell. Root does not use it where it is below the
+/// shell's own folder, as on Android: whoever is the shell could put another folder there.
+const HOMES: [&str; 2] = ["/data/local/tmp/varid", "/data/local/varid"];
+
+/// A folder on a device, as one of its users.
+#[derive(Debug)]
+pub struct Place {
+    /// The device, as that user.
+    pub device: Device,
+    /// Absolute.
+    pub home: String,
+    /// The names of programs that are there.
+    programs: Vec<String>,
+}
+
+/// The first of the folders that can be this user's own: it belongs to the user, others cannot
+/// write to it, and nobody else can rename it, because the folder above belongs to the user, too,
+/// or is sticky. A link is no folder here.
+const SCRIPT: &str = r#"umask 077
+for home in HOMES; do
+    above=${home%/*}
+    case $(ls -ld "$above" 2>/dev/null) in
+    d????????[tT]*) ;;
+    d???????-*) [ -O "$above" ] || continue ;;
+    *) continue ;;
+    esac
+    [ -d "$home" ] || mkdir "$home"
+    case $(ls -ld "$home" 2>/dev/null) in
+    d????-??-*) [ -O "$home" ] || continue ;;
+    *) continue ;;
+    esac
+    mkdir -p "$home/bin" || continue
+    echo "$home"
+    ls "$home/bin"
+    exit 0
+done
+exit 1"#;
+
+impl Place {
+    /// Finds the folder, or makes it.
+    pub fn find(device: Device) -> Result<Self> {
+        let told = std::env::var(HOME).ok().filter(|home| !home.is_empty());
+        let homes = match (&device.access, &told) {
+            // It begins in the app's own folder.
+            (Access::RunAs(_), _) => r#""$(pwd)/varid""#.to_owned(),
+            (_, Some(told)) => quote(told),
+            (_, None) => quoted(HOMES),
+        };
+        let answer = device.ask(&SCRIPT.replace("HOMES", &homes))?;
+        let mut lines = answer.out.lines().map(str::to_owned);
+        match lines.next() {
+            Some(home) if answer.status == 0 => Ok(Self {
+                device,
+                home,
+                programs: lines.collect(),
+            }),
+            _ => Err(DeviceError::NoHome {
+                serial: device.serial,
+                tried: homes.replace(' ', ", "),
+                said: match answer.said.as_str() {
+                    "" => String::new(),
+                    said => format!(" ({})", said.replace('\n', "; ")),
+                },
+            }),
+        }
+    }
+
+    /// A file in the folder.
+    pub fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.home)
+    }
+
+    /// Pushes varid unless it is there already; the program's path.
+    pub fn install(&self) -> Result<String> {
+        let binary = abi::binary_for(&self.device)?;
+        let name = format!("varid-{}", binary.hash);
+        let program = self.path(&format!("bin/{name}"));
+        if self.programs.contains(&name) {
+            return Ok(program);
+        }
+        tracing::info!(
+            "{}: pushing {} ({}) to {}",
+            self.device.serial,
+            binary.path.display(),
+            out::size(binary.size),
+            self.home
+        );
+        let new = format!("{program}.new");
+        let pushed = self
+            .device
+            .push(&binary.path, &new)
+            .and_then(|()| self.device.shell("install varid", &adopt(&new, &program)));
+        match pushed {
+            Ok(_) => Ok(program),
+            Err(error) => {
+                // A part of a program is of no use, and where there is no room it is in the way.
+                let _ = self.device.ask(&format!("rm -f {}", quote(&new)));
+                Err(self.full(error, &binary))
+            }
+        }
+    }
+
+    fn full(&self, error: DeviceError, binary: &Binary) -> DeviceError {
+        if !error.to_string().contains("No space left") {
+            return error;
+        }
+        DeviceError::Full {
+            serial: self.device.serial.clone(),
+            home: self.home.clone(),
+            needed: out::size(binary.size),
+        }
+    }
+}
+
+/// Gives a program that has arrived whole its name; older ones go.
+fn adopt(new: &str, program: &str) -> String {
+    let folder = program.rsplit_once("/").map_or("", |(folder, _)| folder);
+    let (new, program, folder) = (quote(new), quote(program), quote(folder));
+    format!(
+        "chmod 700 {new} && mv {new} {program} || exit
+for other in {folder}/varid-*; do [ \"$other\" = {program} ] || rm -f \"$other\"; done",
+    )
+}

@@ -1,0 +1,213 @@
+//! How does varid run on the device? With live output, its exit status, and signals passed on.
+
+use super::error::{DeviceError, Result};
+use super::place::Place;
+use super::shell::{Mark, Stream, quote, quoted};
+use crate::paths;
+use serde::Deserialize;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// varid in its place on a device.
+#[derive(Debug)]
+pub struct Remote {
+    /// Its place.
+    pub place: Place,
+    program: String,
+    interrupts: Interrupts,
+}
+
+/// A session there, as `varid sessions --json` says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RemoteSession {
+    /// Its name.
+    pub session: String,
+    /// `recording`, `complete`, …
+    pub state: String,
+    /// Its folder.
+    pub folder: String,
+}
+
+impl RemoteSession {
+    /// Whether it is being written.
+    pub fn is_recording(&self) -> bool {
+        self.state == "recording"
+    }
+}
+
+impl Remote {
+    /// Pushes varid where it is missing or another one.
+    pub fn install(place: Place, interrupts: Interrupts) -> Result<Self> {
+        let program = place.install()?;
+        Ok(Self {
+            place,
+            program,
+            interrupts,
+        })
+    }
+
+    /// Runs it with these words; its output and errors are ours. Its exit status.
+    pub fn run(&self, words: &[String]) -> Result<i32> {
+        let device = &self.place.device;
+        let mark = Mark::new();
+        let script = format!("{}; exec {}", self.setting(), self.line(words));
+        // The pid's line comes from within, the status from without.
+        let script = mark.ended(&device.wrap(&mark.announced(&script)));
+        let mut child = device
+            .adb()
+            .args(["shell", &script])
+            // What is typed to end varid there must not end adb.
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(DeviceError::NoAdb)?;
+        let mut stream = Stream::new(&mark);
+        let copied = match child.stdout.take() {
+            Some(stdout) => self.copy(BufReader::new(stdout), &mark, &mut stream),
+            None => Ok(()),
+        };
+        self.interrupts.forward(None);
+        let ended = child.wait().map_err(DeviceError::NoAdb)?;
+        match (stream.status(), copied) {
+            (Some(status), _) => Ok(status),
+            (None, Err(error)) => Err(device.lost(&error.to_string())),
+            (None, Ok(())) => Err(device.lost(&format!("adb: {ended}"))),
+        }
+    }
+
+    fn copy(&self, mut from: impl BufRead, mark: &Mark, stream: &mut Stream) -> io::Result<()> {
+        let mut first = Vec::new();
+        from.by_ref().take(256).read_until(b'\n', &mut first)?;
+        match mark.pid(&String::from_utf8_lossy(&first)) {
+            Some(pid) => self
+                .interrupts
+                .forward(Some((self.place.device.clone(), pid))),
+            // Whoever speaks before varid does has something to say: su, run-as, the shell.
+            None => show(&stream.take(&first)),
+        }
+        loop {
+            let bytes = match from.fill_buf() {
+                Ok([]) => return Ok(()),
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let count = bytes.len();
+            show(&stream.take(bytes));
+            from.consume(count);
+        }
+    }
+
+    /// What there is, newest last.
+    pub fn sessions(&self) -> Result<Vec<RemoteSession>> {
+        #[derive(Deserialize)]
+        struct Document {
+            sessions: Vec<RemoteSession>,
+        }
+        let device = &self.place.device;
+        let words = ["sessions".to_owned(), "--json".to_owned()];
+        let script = format!("{}; {}", self.setting(), self.line(&words));
+        let answer = device.shell("list its sessions", &script)?;
+        let document: Document = serde_json::from_str(&answer)
+            .map_err(|error| device.failed("list its sessions", &error.to_string()))?;
+        Ok(document.sessions)
+    }
+
+    fn setting(&self) -> String {
+        format!("export {}={}", paths::HOME, quote(&self.place.home))
+    }
+
+    fn line(&self, words: &[String]) -> String {
+        quoted(std::iter::once(self.program.as_str()).chain(words.iter().map(String::as_str)))
+    }
+}
+
+/// A reader that has gone has seen enough.
+fn show(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+}
+
+/// Ctrl-C and other signals to end: passed on to what runs on a device, at other times noted.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupts(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    count: u32,
+    running: Option<(super::adb::Device, u32)>,
+}
+
+/// Who insists gets this command's end, whatever goes on there.
+const PATIENCE: u32 = 3;
+
+impl Interrupts {
+    /// Takes signals from here on.
+    pub fn watch() -> io::Result<Self> {
+        let interrupts = Self::default();
+        let (mut read, write) = UnixStream::pair()?;
+        for signal in [
+            signal_hook::consts::SIGINT,
+            signal_hook::consts::SIGTERM,
+            signal_hook::consts::SIGHUP,
+        ] {
+            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+        let shared = interrupts.clone();
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                let mut byte = [0];
+                while matches!(read.read(&mut byte), Ok(1)) {
+                    shared.take();
+                }
+            })?;
+        Ok(interrupts)
+    }
+
+    /// Whether one has come.
+    pub fn taken(&self) -> bool {
+        self.state().count > 0
+    }
+
+    /// To whom those that come are passed on.
+    fn forward(&self, running: Option<(super::adb::Device, u32)>) {
+        let mut state = self.state();
+        let missed = state.count > 0 && running.is_some();
+        state.running = running;
+        drop(state);
+        if missed {
+            self.pass_on();
+        }
+    }
+
+    fn take(&self) {
+        let mut state = self.state();
+        state.count = state.count.saturating_add(1);
+        if state.count >= PATIENCE {
+            // By then the device does not answer.
+            std::process::exit(130);
+        }
+        drop(state);
+        self.pass_on();
+    }
+
+    fn pass_on(&self) {
+        let Some((device, pid)) = self.state().running.clone() else {
+            return;
+        };
+        // In a thread of its own: a device that does not answer must not keep the next signal.
+        std::thread::spawn(move || {
+            if let Err(error) = device.ask(&format!("kill -INT {pid}")) {
+                tracing::warn!("cannot end varid there: {error}");
+            }
+        });
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,188 @@
+//! How does a session come from the device to the host?
+
+use super::error::{DeviceError, Result};
+use super::place::Place;
+use super::shell::quote;
+use crate::paths;
+use std::io;
+use std::path::{Path, PathBuf};
+use varid_recording::{Manifest, PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, SessionReader};
+
+/// Copies a session's folder; where it is on the host. `output`: where it shall be, else among
+/// the sessions by its own name.
+pub fn pull(place: &Place, there: &str, output: Option<&Path>) -> Result<PathBuf> {
+    let name = there.rsplit('/').next().unwrap_or(there);
+    let target = match output {
+        Some(output) => output.to_owned(),
+        None => paths::sessions().join(name),
+    };
+    let above = match target.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    paths::make_private(&above).map_err(DeviceError::io("create", &above))?;
+    // Whole or not at all: it gets its name at the end.
+    let new = above.join(format!(".{}.pulled", std::process::id()));
+    remove(&new)?;
+    let copied = copy(place, there, &new).and_then(|()| put(&new, &target, output.is_some()));
+    if copied.is_err() {
+        remove(&new)?;
+    }
+    copied
+}
+
+fn copy(place: &Place, there: &str, new: &Path) -> Result<()> {
+    let symbols = new.join(SYMBOLS);
+    paths::make_private(&symbols).map_err(DeviceError::io("create", &symbols))?;
+    let script = format!(
+        "cd {} && for file in {PERF_DATA} {RAW_DATA} {SESSION_JSON} {SYMBOLS}/*; do
+[ ! -f \"$file\" ] || [ -L \"$file\" ] || echo \"$file\"; done",
+        quote(there)
+    );
+    let listed = place.device.shell("read the session", &script)?;
+    for file in listed.lines().filter(|file| is_of_a_session(file)) {
+        place
+            .device
+            .pull(&format!("{there}/{file}"), &new.join(file))?;
+    }
+    // What cannot be read here has not arrived.
+    SessionReader::open(new)
+        .map(drop)
+        .map_err(|error| place.device.failed("copy the session", &error.to_string()))
+}
+
+/// Whether the device's word is the name of a file that a session has: it is a path here, too.
+fn is_of_a_session(file: &str) -> bool {
+    let plain = |name: &str| {
+        let known = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+        !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
+    };
+    match file.split_once('/') {
+        Some((folder, name)) => folder == SYMBOLS && plain(name),
+        None => [PERF_DATA, RAW_DATA, SESSION_JSON].contains(&file),
+    }
+}
+
+/// Gives the folder its name. The same session that was pulled before is replaced, and where
+/// the folder was `named` any session, as `varid record -o` does it.
+fn put(new: &Path, target: &Path, named: bool) -> Result<PathBuf> {
+    let start = |folder: &Path| {
+        let manifest = Manifest::read(&folder.join(SESSION_JSON)).ok()?;
+        Some((
+            manifest.start_time_ns,
+            manifest.wall_start,
+            manifest.host.machine,
+        ))
+    };
+    let own = start(new);
+    let mut free = target.to_owned();
+    for number in 1u32.. {
+        let rename = || std::fs::rename(new, &free);
+        match rename() {
+            Ok(()) => return Ok(free),
+            Err(error) if !is_taken(&error) => return Err(DeviceError::io("create", free)(error)),
+            Err(_) => {}
+        }
+        if start(&free) == own || named && is_session(&free) {
+            remove(&free)?;
+            rename().map_err(DeviceError::io("create", &free))?;
+            return Ok(free);
+        }
+        if named {
+            let other = io::Error::from(io::ErrorKind::AlreadyExists);
+            return Err(DeviceError::io("replace", free)(other));
+        }
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        free = name.into();
+    }
+    Err(DeviceError::io("create", free)(
+        io::ErrorKind::AlreadyExists.into(),
+    ))
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::DirectoryNotEmpty
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Whether a folder holds a session and nothing else.
+fn is_session(folder: &Path) -> bool {
+    let known = [PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS];
+    let ours = |entry: io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| known.iter().any(|name| entry.file_name() == *name))
+    };
+    folder.join(SESSION_JSON).is_file()
+        && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(ours))
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(DeviceError::io("remove", folder)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_names_no_files_but_a_sessions() {
+        for file in [
+            "perf.data",
+            "session.json",
+            "symbols/0a.elf",
+            "symbols/vdso-1.so",
+        ] {
+            assert!(is_of_a_session(file), "{file}");
+        }
+        for file in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "symbols/../x",
+            "symbols/..",
+            "symbols/",
+            "symbols/a/b",
+            "other/x",
+            "symbols/.x",
+            "symbols",
+            "symbols/a\rb",
+        ] {
+            assert!(!is_of_a_session(file), "{file:?}");
+        }
+    }
+
+    fn session(folder: &Path, start: u64) {
+        std::fs::create_dir(folder).unwrap();
+        let json = format!(
+            r#"{{"version":1,"state":"complete","start_time_ns":{start},"source":"perf",
+            "event":{{"name":"c","frequency":1,"type":0,"config":0}},"target":{{"kind":"all"}}}}"#
+        );
+        std::fs::write(folder.join(SESSION_JSON), json).unwrap();
+    }
+
+    #[test]
+    fn a_session_replaces_itself_and_no_other_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let target = at("s");
+        for (start, expected) in [(1, "s"), (1, "s"), (2, "s.1"), (2, "s.1"), (3, "s.2")] {
+            session(&at("new"), start);
+            assert_eq!(put(&at("new"), &target, false).unwrap(), at(expected));
+        }
+        session(&at("new"), 4);
+        assert_eq!(put(&at("new"), &target, true).unwrap(), target);
+        session(&at("new"), 5);
+        std::fs::write(target.join("mine"), "").unwrap();
+        put(&at("new"), &target, true).unwrap_err();
+        assert!(target.join("mine").exists());
+    }
+}

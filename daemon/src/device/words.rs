@@ -1,0 +1,100 @@
+//! Which words does varid get on the device? Those of the host's command line that were given.
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Command};
+
+/// Arguments that are the host's: where the session goes.
+const HOSTS: [&str; 1] = ["output"];
+
+/// The verb and its arguments as they were given, global ones excepted. Arguments are UTF-8 on
+/// every device; others are passed as well as they can be.
+pub fn of(command: &Command, matches: &ArgMatches) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some((verb, matches)) = matches.subcommand() {
+        words.push(verb.to_owned());
+        if let Some(command) = command.find_subcommand(verb) {
+            arguments(command, matches, &mut words);
+        }
+    }
+    words
+}
+
+fn arguments(command: &Command, matches: &ArgMatches, words: &mut Vec<String>) {
+    let mut behind = Vec::new();
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        let given = matches.try_contains_id(id).is_ok()
+            && matches.value_source(id) == Some(ValueSource::CommandLine);
+        if !given || arg.is_global_set() || HOSTS.contains(&id) {
+            continue;
+        }
+        let values: Vec<String> = matches
+            .get_raw(id)
+            .into_iter()
+            .flatten()
+            .map(|value| value.to_string_lossy().into_owned())
+            .collect();
+        match (arg.get_long(), arg.get_action()) {
+            (Some(long), ArgAction::SetTrue) => words.push(format!("--{long}")),
+            (Some(long), _) => {
+                words.extend(values.iter().map(|value| format!("--{long}={value}")));
+            }
+            (None, _) if arg.is_last_set() => {
+                behind.push("--".to_owned());
+                behind.extend(values);
+            }
+            (None, _) => behind.extend(values),
+        }
+    }
+    words.extend(behind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    fn passed(line: &[&str]) -> Vec<String> {
+        let matches = Cli::command().try_get_matches_from(line).unwrap();
+        of(&Cli::command(), &matches)
+    }
+
+    #[test]
+    fn what_was_given_is_passed_and_nothing_else() {
+        assert_eq!(
+            passed(&[
+                "varid",
+                "--adb",
+                "-v",
+                "start",
+                "-a",
+                "org.example",
+                "-F99",
+                "--keep-raw"
+            ]),
+            ["start", "--app=org.example", "--freq=99", "--keep-raw"]
+        );
+        assert_eq!(
+            passed(&[
+                "varid",
+                "record",
+                "--adb=S",
+                "-o",
+                "x",
+                "--duration",
+                "5",
+                "--",
+                "sh",
+                "-c",
+                "a b"
+            ]),
+            ["record", "--duration=5", "--", "sh", "-c", "a b"]
+        );
+        assert_eq!(passed(&["varid", "--adb", "stop", "x y"]), ["stop", "x y"]);
+        assert_eq!(
+            passed(&["varid", "doctor", "--json", "--adb"]),
+            ["doctor", "--json"]
+        );
+    }
+}
