@@ -11,6 +11,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src/walk.c");
     println!("cargo:rerun-if-changed=../dvm-patch/include");
     println!("cargo:rerun-if-env-changed=VARID_CLANG");
+    println!("cargo::rustc-check-cfg=cfg(has_bpf_program)");
     bpf();
     cc::Build::new()
         .file("src/walk.c")
@@ -26,8 +27,11 @@ fn bpf() {
     let arch = match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
-        other => panic!("the shim's BPF program knows x86_64 and aarch64, not {other:?}"),
+        // Its kernels have no BTF, which the program is fitted to them by: they get the module.
+        Ok("arm") => return,
+        other => panic!("the shim knows x86_64, aarch64 and arm, not {other:?}"),
     };
+    println!("cargo::rustc-cfg=has_bpf_program");
     let out =
         PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("varid.bpf.o");
     let clang = std::env::var("VARID_CLANG").unwrap_or_else(|_| "clang-16".to_owned());

@@ -3,7 +3,7 @@
 //! A perf.data file with one event and no features; `perf script -F tid,time,ip,uregs` reads
 //! it. With `--stack full` the stacks are in it, too. A record has the time of the attributed sample in `perf.data` that shares its overflow.
 
-use perf_event_open_sys::bindings::perf_event_attr;
+use crate::perf_abi::perf_event_attr;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -11,9 +11,8 @@ use std::path::Path;
 /// Bytes of the file's header (tools/perf/Documentation/perf.data-file-format.txt).
 const HEADER: u64 = 104;
 
-/// Bytes of the attribute (PERF_ATTR_SIZE_VER5): a perf that is older than our headers refuses
-/// a longer one, and nothing beyond is used.
-const ATTR: u32 = 112;
+/// Bytes of the attribute.
+const ATTR: usize = size_of::<perf_event_attr>();
 
 /// The file.
 #[derive(Debug)]
@@ -27,15 +26,10 @@ impl RawFile {
     /// Starts the file: header and attribute, no records.
     pub fn create(path: &Path, attr: &perf_event_attr) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
-        let attr = perf_event_attr {
-            size: ATTR,
-            ..*attr
-        };
-        // SAFETY: the attribute is plain data without padding, longer than the part that is
-        // taken, and lives as long as the slice.
+        // SAFETY: the attribute is plain data without padding and lives as long as the slice.
         let attr_bytes =
-            unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), ATTR as usize) };
-        let entry = u64::from(ATTR) + 16; // the attribute, then where its ids are: nowhere
+            unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), ATTR) };
+        let entry = ATTR as u64 + 16; // the attribute, then where its ids are: nowhere
         let data_start = HEADER.saturating_add(entry);
         let mut head = b"PERFILE2".to_vec();
         for word in [
@@ -77,9 +71,9 @@ impl RawFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf_abi as perf;
     use crate::sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
     use crate::sampler::event::{Event, Rate};
-    use perf_event_open_sys::bindings as perf;
     use std::process::Command;
     use varid_shim::REGS;
 

@@ -9,7 +9,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use thiserror::Error;
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/varid.bpf.o"));
+/// The program, where there is one for this processor.
+#[cfg(has_bpf_program)]
+static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
+    env!("OUT_DIR"),
+    "/varid.bpf.o"
+)));
+#[cfg(not(has_bpf_program))]
+static OBJECT: Option<&[u8]> = None;
 
 /// The entry point that needs bpf_loop, then the one that does not.
 const PROGRAMS: [&str; 2] = ["varid_sample", "varid_sample_no_loop"];
@@ -51,6 +58,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// This build of varid has no program.
+    #[error("there is no BPF shim for this processor: its kernels have no BTF")]
+    NoProgram,
     /// The object that was built in lacks a part.
     #[error("the built-in BPF object has no '{0}'")]
     Missing(&'static str),
@@ -93,11 +103,12 @@ impl Shim {
     }
 
     fn load_first_of(programs: &[&'static str]) -> Result<Self, Error> {
+        let object = OBJECT.ok_or(Error::NoProgram)?;
         let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("scratches", cpus)
-            .load(OBJECT)?;
+            .load(object)?;
         let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;

@@ -1,8 +1,8 @@
 //! What is open on one CPU: a ring, the events that write into it, what can be asked of them.
 
+use crate::perf_abi as perf;
 use crate::sampler::SamplerError;
 use crate::sampler::ring::Ring;
-use perf_event_open_sys::bindings as perf;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -48,7 +48,7 @@ impl Cpu {
         let result = unsafe {
             libc::ioctl(
                 event.as_raw_fd(),
-                perf::SET_OUTPUT as libc::Ioctl,
+                perf::PERF_EVENT_IOC_SET_OUTPUT as libc::Ioctl,
                 self.owner.as_raw_fd(),
             )
         };
@@ -64,7 +64,14 @@ impl Cpu {
 
     /// None of its events counts any more.
     pub fn disable(&self) -> Result<(), SamplerError> {
-        self.every(|event| control(self.cpu, event, perf::DISABLE, "PERF_EVENT_IOC_DISABLE"))
+        self.every(|event| {
+            control(
+                self.cpu,
+                event,
+                perf::PERF_EVENT_IOC_DISABLE,
+                "PERF_EVENT_IOC_DISABLE",
+            )
+        })
     }
 
     fn every(
@@ -77,14 +84,25 @@ impl Cpu {
 
 /// An event of a CPU counts from now on.
 pub fn enable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
-    control(cpu, event, perf::ENABLE, "PERF_EVENT_IOC_ENABLE")
+    control(
+        cpu,
+        event,
+        perf::PERF_EVENT_IOC_ENABLE,
+        "PERF_EVENT_IOC_ENABLE",
+    )
 }
 
 /// What the kernel calls an event in the records that it writes.
 pub fn identifier(cpu: u32, event: &OwnedFd) -> Result<u64, SamplerError> {
     let mut id = 0u64;
     // SAFETY: the kernel writes one 64-bit word to the address given.
-    let result = unsafe { libc::ioctl(event.as_raw_fd(), perf::ID as libc::Ioctl, &raw mut id) };
+    let result = unsafe {
+        libc::ioctl(
+            event.as_raw_fd(),
+            perf::PERF_EVENT_IOC_ID as libc::Ioctl,
+            &raw mut id,
+        )
+    };
     check(cpu, "PERF_EVENT_IOC_ID", result).map(|()| id)
 }
 

@@ -1,7 +1,7 @@
 //! The kernel's records, decoded: what a ring delivers.
 
+use crate::perf_abi as perf;
 use crate::sampler::event::COMMON_SAMPLE;
-use perf_event_open_sys::bindings as perf;
 use varid_shim::{CONTEXT_MAX, REGS, Record, Regs, flags};
 
 /// One record of a ring.

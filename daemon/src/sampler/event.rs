@@ -1,9 +1,9 @@
 //! Which event is sampled, how often, and the kernel's form of it.
 
+use crate::perf_abi as perf;
 use crate::sampler::SamplerError;
-use perf_event_open_sys::bindings as perf;
 use std::fs;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// A sampling rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Event {
     /// Whether this process may count the event in its own user code.
     pub fn opens(&self) -> bool {
         let mut attr = self.attr(Rate::Period(1_000_000));
-        attr.set_exclude_kernel(1);
+        attr.set_exclude_kernel(true);
         open(&mut attr, 0, -1).is_ok()
     }
 
@@ -158,15 +158,15 @@ impl Event {
     /// the same identification behind every record.
     pub fn attr(&self, rate: Rate) -> perf::perf_event_attr {
         let mut attr = base_attr(self.kind, self.config);
-        attr.set_exclude_user(self.exclude_user.into());
-        attr.set_exclude_kernel(self.exclude_kernel.into());
-        attr.set_exclude_hv(1);
+        attr.set_exclude_user(self.exclude_user);
+        attr.set_exclude_kernel(self.exclude_kernel);
+        attr.set_exclude_hv(true);
         match rate {
             Rate::Frequency(hz) => {
-                attr.set_freq(1);
-                attr.__bindgen_anon_1.sample_freq = hz;
+                attr.set_freq(true);
+                attr.sample_period = hz;
             }
-            Rate::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+            Rate::Period(period) => attr.sample_period = period,
         }
         attr
     }
@@ -189,22 +189,15 @@ pub fn base_attr(kind: u32, config: u64) -> perf::perf_event_attr {
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()
     };
-    attr.set_disabled(1);
-    attr.set_sample_id_all(1);
-    attr.set_use_clockid(1);
+    attr.set_disabled(true);
+    attr.set_sample_id_all(true);
+    attr.set_use_clockid(true);
     attr
 }
 
 /// perf_event_open for a process (or -1: all) and a CPU (or -1: all).
 pub fn open(attr: &mut perf::perf_event_attr, pid: i32, cpu: i32) -> std::io::Result<OwnedFd> {
-    let flags = libc::c_ulong::from(perf::PERF_FLAG_FD_CLOEXEC);
-    // SAFETY: `attr` is a whole attribute of the size that it states.
-    let fd = unsafe { perf_event_open_sys::perf_event_open(attr, pid, cpu, -1, flags) };
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    perf::perf_event_open(attr, pid, cpu, -1, perf::PERF_FLAG_FD_CLOEXEC)
 }
 
 /// The frequency that the kernel allows at most.

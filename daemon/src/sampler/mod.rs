@@ -15,11 +15,11 @@ pub use cpu::online_cpus;
 pub use error::SamplerError;
 pub use source::{ShimKind, Source, choose};
 
+use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
 use decode::{RingEvent, Stamped};
 use event::{Event, Rate};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use perf_event_open_sys::bindings::perf_event_attr;
 use std::os::fd::AsFd;
 use varid_shim::Target;
 

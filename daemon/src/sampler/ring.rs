@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perf_event_open_sys::bindings::{perf_event_header, perf_event_mmap_page};
+use crate::perf_abi::{DATA_HEAD, DATA_TAIL, RECORD_HEADER};
 
 /// A ring that the kernel fills and we empty.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Ring {
         let head = self.head().load(Ordering::Acquire);
         let mut tail = self.tail().load(Ordering::Relaxed);
         while tail < head {
-            let mut header = [0; size_of::<perf_event_header>()];
+            let mut header = [0; RECORD_HEADER];
             self.copy(tail, &mut header);
             let [.., low, high] = header;
             let size = usize::from(u16::from_le_bytes([low, high]));
@@ -102,11 +102,11 @@ impl Ring {
     }
 
     fn head(&self) -> &AtomicU64 {
-        self.control(std::mem::offset_of!(perf_event_mmap_page, data_head))
+        self.control(DATA_HEAD)
     }
 
     fn tail(&self) -> &AtomicU64 {
-        self.control(std::mem::offset_of!(perf_event_mmap_page, data_tail))
+        self.control(DATA_TAIL)
     }
 
     fn control(&self, offset: usize) -> &AtomicU64 {

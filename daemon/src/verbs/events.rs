@@ -131,7 +131,7 @@ fn explained(error: &io::Error) -> String {
 fn count(event: &Event) -> io::Result<u64> {
     let mut attr = event.attr(Rate::Period(0));
     // It counts from the moment it is open.
-    attr.set_disabled(0);
+    attr.set_disabled(false);
     let mut file = File::from(open(&mut attr, 0, -1)?);
     let mut memory = vec![0u8; 1 << 20];
     let mut sum = 0u64;

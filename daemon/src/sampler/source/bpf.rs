@@ -2,11 +2,11 @@
 //! order with mappings, names, forks and exits.
 
 use super::{open_error, side_band, watermark};
+use crate::perf_abi as perf;
 use crate::sampler::cpu::identifier;
 use crate::sampler::decode::{STACK_COPY_SAMPLE, SampleKind, regs_mask};
 use crate::sampler::event::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
-use perf_event_open_sys::bindings as perf;
 use std::os::fd::AsFd;
 use varid_shim::{Shim, Target};
 
@@ -42,7 +42,7 @@ impl Bpf {
             u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
         );
         attr.sample_type |= perf::PERF_SAMPLE_RAW as u64;
-        attr.__bindgen_anon_1.sample_period = 1;
+        attr.sample_period = 1;
         let output = open(&mut attr, -1, cpu as i32).map_err(failed)?;
         self.outputs.push(identifier(cpu, &output)?);
         self.shim
@@ -98,7 +98,7 @@ pub fn raw_attr(options: &SamplerOptions) -> perf::perf_event_attr {
         attr.sample_type &= !u64::from(perf::PERF_SAMPLE_STACK_USER);
     } else {
         // Whoever reads it unwinds the stack: there is one user callchain, not two.
-        attr.set_exclude_callchain_user(1);
+        attr.set_exclude_callchain_user(true);
     }
     attr
 }

@@ -9,8 +9,8 @@ pub use choose::{ShimKind, choose};
 
 use super::decode::SampleKind;
 use super::{Cpu, SamplerError, SamplerOptions};
+use crate::perf_abi as perf;
 use bpf::Bpf;
-use perf_event_open_sys::bindings as perf;
 use stack_copy::StackCopy;
 use std::io;
 use varid_shim::{Target, target_flags};
@@ -154,16 +154,16 @@ fn open_error(
 
 /// Mappings, names, forks and exits are reported with the samples.
 fn side_band(attr: &mut perf::perf_event_attr) {
-    attr.set_mmap(1);
-    attr.set_mmap_data(1);
-    attr.set_mmap2(1);
-    attr.set_comm(1);
-    attr.set_comm_exec(1);
-    attr.set_task(1);
+    attr.set_mmap(true);
+    attr.set_mmap_data(true);
+    attr.set_mmap2(true);
+    attr.set_comm(true);
+    attr.set_comm_exec(true);
+    attr.set_task(true);
 }
 
 /// The reader is woken when a quarter of the ring is full.
 fn watermark(attr: &mut perf::perf_event_attr, pages: usize) {
-    attr.set_watermark(1);
-    attr.__bindgen_anon_2.wakeup_watermark = (pages as u32).saturating_mul(1024);
+    attr.set_watermark(true);
+    attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
 }

@@ -1,11 +1,11 @@
 //! perf's own copies of registers and stack: an event per thread and CPU, no privileges.
 
 use super::{open_error, side_band, watermark};
+use crate::perf_abi as perf;
 use crate::sampler::cpu::enable;
 use crate::sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
 use crate::sampler::event::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
-use perf_event_open_sys::bindings as perf;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -22,7 +22,7 @@ pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError>
         perf::PERF_TYPE_SOFTWARE,
         u64::from(perf::PERF_COUNT_SW_DUMMY),
     );
-    attr.set_exclude_kernel(1);
+    attr.set_exclude_kernel(true);
     watermark(&mut attr, 16);
     let owner =
         open(&mut attr, 0, cpu as i32).map_err(|source| open_error(options, cpu, None, source))?;
@@ -54,13 +54,13 @@ impl StackCopy {
         loop {
             let mut attr = options.event.attr(options.rate);
             side_band(&mut attr);
-            attr.set_inherit(1);
-            attr.set_exclude_callchain_user(1);
+            attr.set_inherit(true);
+            attr.set_exclude_callchain_user(true);
             attr.sample_type = STACK_COPY_SAMPLE;
             attr.sample_regs_user = regs_mask();
             attr.sample_stack_user = options.stack_copy;
             if self.exclude_kernel {
-                attr.set_exclude_kernel(1);
+                attr.set_exclude_kernel(true);
             }
             match open(&mut attr, tid as i32, cpu as i32) {
                 Err(error)
