@@ -26,6 +26,10 @@ enum varid_arm64_reg {
 	VARID_ARM64_X19, /* ... X30 = X19 + 11 */
 	VARID_ARM64_SP = 12, VARID_ARM64_PC, VARID_ARM64_COUNT,
 };
+enum varid_arm_reg {
+	VARID_ARM_R4, /* ... R11 = R4 + 7 */
+	VARID_ARM_LR = 8, VARID_ARM_SP, VARID_ARM_PC, VARID_ARM_COUNT,
+};
 
 /* varid_target.flags */
 #define VARID_TARGET_READY 1u      /* layout and body are valid */

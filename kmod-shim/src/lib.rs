@@ -18,6 +18,7 @@
 
 mod abi;
 mod bpf;
+mod module;
 mod record;
 mod regs;
 mod walk;
@@ -26,6 +27,9 @@ pub use abi::{
     MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags, target_flags,
 };
 pub use bpf::{Counters, Error, Shim};
+pub use module::{
+    Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
+};
 pub use record::{CONTEXT_MAX, DecodeError, ManagedFrame, Record};
 pub use regs::{REGS, Regs, dwarf_to_index};
 pub use walk::{Step, Walk};

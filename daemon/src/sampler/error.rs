@@ -64,6 +64,9 @@ pub enum SamplerError {
     /// The shim failed.
     #[error(transparent)]
     Shim(#[from] varid_shim::Error),
+    /// The kernel module failed.
+    #[error(transparent)]
+    Module(#[from] varid_shim::ModuleError),
     /// The machine does not say which CPUs it has.
     #[error("cannot read /sys/devices/system/cpu/online: {0}")]
     Cpus(io::Error),

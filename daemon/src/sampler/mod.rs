@@ -100,11 +100,13 @@ impl Sampler {
 
     /// Sampling begins.
     pub fn enable(&self) -> Result<(), SamplerError> {
-        self.cpus.iter().try_for_each(Cpu::enable)
+        self.cpus.iter().try_for_each(Cpu::enable)?;
+        self.source.enable()
     }
 
     /// Sampling ends; what is in the rings can still be drained.
     pub fn disable(&self) -> Result<(), SamplerError> {
+        self.source.disable()?;
         self.cpus.iter().try_for_each(Cpu::disable)
     }
 
@@ -113,7 +115,9 @@ impl Sampler {
         let mut fds: Vec<_> = self
             .cpus
             .iter()
-            .map(|cpu| PollFd::new(cpu.owner.as_fd(), PollFlags::POLLIN))
+            .map(|cpu| cpu.owner.as_fd())
+            .chain(self.source.descriptor())
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .collect();
         // A signal that ends the wait early is as good as its end.
         let _ = nix::poll::poll(&mut fds, PollTimeout::from(milliseconds));
@@ -141,6 +145,7 @@ impl Sampler {
                 pending.push(stamped);
             });
         }
+        self.source.drain(pending);
         pending.sort_by_key(|stamped| stamped.time);
         let barrier = if last { u64::MAX } else { self.barrier };
         self.barrier = started.saturating_sub(1_000_000);

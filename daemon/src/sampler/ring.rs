@@ -23,18 +23,25 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Maps the ring of an event, with `pages` (a power of two) pages of data.
     pub fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
+        Self::map_nth(event, pages, 0)
+    }
+
+    /// Maps one of several rings behind a descriptor, which follow one another.
+    pub fn map_nth(event: BorrowedFd<'_>, pages: usize, nth: usize) -> io::Result<Self> {
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?
             .map_or(4096, |page| page as usize);
         let data_len = page.saturating_mul(pages);
+        let len = page.saturating_add(data_len);
+        let offset = libc::off_t::try_from(len.saturating_mul(nth)).map_err(io::Error::other)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                page.saturating_add(data_len),
+                len,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 event.as_raw_fd(),
-                0,
+                offset,
             )
         };
         if base == libc::MAP_FAILED {

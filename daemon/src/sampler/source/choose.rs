@@ -1,9 +1,11 @@
 //! Which source is used: the one that was asked for, else the best that works here.
 
 use super::bpf::Bpf;
+use super::module::Module;
 use super::stack_copy::StackCopy;
 use super::{SamplerError, Source};
-use varid_shim::Shim;
+use std::fmt::Display;
+use varid_shim::{Module as Device, Shim};
 
 /// Where frames are walked.
 #[derive(
@@ -13,36 +15,41 @@ use varid_shim::Shim;
 pub enum ShimKind {
     /// In the kernel, by a BPF program.
     Bpf,
+    /// In the kernel, by the module varid.ko.
+    Module,
     /// Later, over perf's copy of the stack.
     Perf,
 }
 
 /// Loads the source that was asked for, or the best that can be had.
 pub fn choose(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
-    let stack_copy = || Source::StackCopy(StackCopy::default());
-    if wanted == Some(ShimKind::Perf) {
-        return Ok(stack_copy());
-    }
-    if !in_initial_pid_namespace() {
-        const WHY: &str = "the BPF shim knows processes by the ids of the initial pid namespace, and varid runs in another";
-        if wanted == Some(ShimKind::Bpf) {
-            return Err(SamplerError::PidNamespace(WHY));
+    const NAMESPACE: &str = "the shim in the kernel knows processes by the ids of the initial pid namespace, and varid runs in another";
+    let fall_back = |why: &dyn Display, would_help: &str| {
+        tracing::warn!("{why}. Falling back to perf's stack copies: {would_help}");
+        Ok(Source::StackCopy(StackCopy::default()))
+    };
+    match wanted {
+        Some(ShimKind::Perf) => Ok(Source::StackCopy(StackCopy::default())),
+        Some(_) if !in_initial_pid_namespace() => Err(SamplerError::PidNamespace(NAMESPACE)),
+        Some(ShimKind::Bpf) => bpf(),
+        Some(ShimKind::Module) => module(),
+        None if !in_initial_pid_namespace() => {
+            fall_back(&NAMESPACE, "run varid outside of the container for more")
         }
-        tracing::warn!(
-            "{WHY}. Falling back to perf's stack copies: run varid outside of the container for more"
-        );
-        return Ok(stack_copy());
+        None => bpf().or_else(|refused| {
+            module()
+                .inspect(|_| tracing::info!("{refused}. The kernel module takes its place"))
+                .or_else(|_| fall_back(&refused, "frames that a copy does not hold are counted"))
+        }),
     }
-    match Shim::load() {
-        Ok(shim) => Ok(Source::Bpf(Box::new(Bpf::new(shim)))),
-        Err(error) if wanted == Some(ShimKind::Bpf) => Err(error.into()),
-        Err(error) => {
-            tracing::warn!(
-                "{error}. Falling back to perf's stack copies: frames that a copy does not hold are counted"
-            );
-            Ok(stack_copy())
-        }
-    }
+}
+
+fn bpf() -> Result<Source, SamplerError> {
+    Ok(Source::Bpf(Box::new(Bpf::new(Shim::load()?))))
+}
+
+fn module() -> Result<Source, SamplerError> {
+    Ok(Source::Module(Box::new(Module::new(Device::open()?))))
 }
 
 /// Whether the ids of processes mean to the kernel what they mean here.

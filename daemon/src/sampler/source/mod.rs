@@ -2,17 +2,20 @@
 
 mod bpf;
 mod choose;
+mod module;
 mod stack_copy;
 
 pub(super) use bpf::raw_attr;
 pub use choose::{ShimKind, choose};
 
-use super::decode::SampleKind;
+use super::decode::{SampleKind, Stamped};
 use super::{Cpu, SamplerError, SamplerOptions};
 use crate::perf_abi as perf;
 use bpf::Bpf;
+use module::Module;
 use stack_copy::StackCopy;
 use std::io;
+use std::os::fd::BorrowedFd;
 use varid_shim::{Target, target_flags};
 
 /// Where samples come from.
@@ -20,6 +23,8 @@ use varid_shim::{Target, target_flags};
 pub enum Source {
     /// The shim as a BPF program, on every CPU.
     Bpf(Box<Bpf>),
+    /// The shim as a kernel module, on every CPU.
+    Module(Box<Module>),
     /// perf's copies of registers and stack, thread by thread.
     StackCopy(StackCopy),
 }
@@ -28,6 +33,7 @@ impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Source::Bpf(_) => "bpf",
+            Source::Module(_) => "module",
             Source::StackCopy(_) => "perf",
         })
     }
@@ -38,6 +44,7 @@ impl Source {
     pub fn kind(&self) -> varid_recording::Source {
         match self {
             Source::Bpf(_) => varid_recording::Source::Bpf,
+            Source::Module(_) => varid_recording::Source::Module,
             Source::StackCopy(_) => varid_recording::Source::Perf,
         }
     }
@@ -45,7 +52,7 @@ impl Source {
     /// It samples whole CPUs and tells of every process; without that, threads are added one by one.
     pub fn sees_everyone(&self) -> bool {
         match self {
-            Source::Bpf(_) => true,
+            Source::Bpf(_) | Source::Module(_) => true,
             Source::StackCopy(_) => false,
         }
     }
@@ -54,6 +61,7 @@ impl Source {
     pub fn no_space(&self) -> Result<Option<u64>, SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.no_space().map(Some),
+            Source::Module(module) => module.no_space().map(Some),
             Source::StackCopy(_) => Ok(None),
         }
     }
@@ -66,6 +74,7 @@ impl Source {
     ) -> Result<Cpu, SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.open_cpu(options, cpu),
+            Source::Module(module) => module.open_cpu(options, cpu),
             Source::StackCopy(_) => stack_copy::open_cpu(options, cpu),
         }
     }
@@ -74,7 +83,40 @@ impl Source {
     pub(super) fn kind_of(&self, id: u64) -> SampleKind {
         match self {
             Source::Bpf(bpf) => bpf.kind_of(id),
+            Source::Module(_) => SampleKind::Raw, // its records have rings of their own
             Source::StackCopy(_) => SampleKind::StackCopy,
+        }
+    }
+
+    /// What the source itself must be told besides the events of each CPU: sampling begins.
+    pub(super) fn enable(&self) -> Result<(), SamplerError> {
+        match self {
+            Source::Module(module) => module.enable(),
+            Source::Bpf(_) | Source::StackCopy(_) => Ok(()),
+        }
+    }
+
+    /// Sampling ends.
+    pub(super) fn disable(&self) -> Result<(), SamplerError> {
+        match self {
+            Source::Module(module) => module.disable(),
+            Source::Bpf(_) | Source::StackCopy(_) => Ok(()),
+        }
+    }
+
+    /// What becomes readable when rings of the source's own fill up.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Source::Module(module) => Some(module.descriptor()),
+            Source::Bpf(_) | Source::StackCopy(_) => None,
+        }
+    }
+
+    /// What is in rings of the source's own.
+    pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>) {
+        match self {
+            Source::Module(module) => module.drain(pending),
+            Source::Bpf(_) | Source::StackCopy(_) => {}
         }
     }
 
@@ -87,6 +129,7 @@ impl Source {
     ) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.set_target(pid, &with_options(options, target)),
+            Source::Module(module) => module.set_target(pid, &with_options(options, target)),
             Source::StackCopy(_) => Ok(()),
         }
     }
@@ -95,6 +138,7 @@ impl Source {
     pub(super) fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.remove_target(pid),
+            Source::Module(module) => module.remove_target(pid),
             Source::StackCopy(_) => Ok(()),
         }
     }
@@ -107,6 +151,7 @@ impl Source {
     ) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.admit_everyone(&with_options(options, target)),
+            Source::Module(module) => module.admit_everyone(&with_options(options, target)),
             Source::StackCopy(_) => Ok(()),
         }
     }
@@ -120,7 +165,7 @@ impl Source {
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         match self {
-            Source::Bpf(_) => Ok(()),
+            Source::Bpf(_) | Source::Module(_) => Ok(()),
             Source::StackCopy(copy) => copy.add_thread(options, tid, cpus),
         }
     }

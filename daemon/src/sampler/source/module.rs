@@ -1,0 +1,147 @@
+//! The shim as a kernel module: it opens the counters itself and fills rings of its own; the
+//! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
+
+use super::{open_error, side_band, watermark};
+use crate::perf_abi as perf;
+use crate::sampler::decode::{self, RingEvent, SampleKind, Stamped};
+use crate::sampler::event::{Rate, base_attr, open};
+use crate::sampler::ring::Ring;
+use crate::sampler::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
+use std::os::fd::{AsFd, BorrowedFd};
+use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Record, Target};
+
+/// A session with the module.
+#[derive(Debug)]
+pub struct Module {
+    device: Device,
+    /// By CPU, in the order that they were opened in.
+    rings: Vec<Ring>,
+    told: ModuleCounts,
+}
+
+impl Module {
+    /// Nothing is open yet.
+    pub fn new(device: Device) -> Self {
+        Self {
+            device,
+            rings: Vec::new(),
+            told: ModuleCounts::default(),
+        }
+    }
+
+    /// The counter in the kernel, its ring, and the event that tells of processes.
+    pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
+        let failed = |source| open_error(options, cpu, None, source);
+        let ring_pages = u32::try_from(options.ring_pages).unwrap_or(u32::MAX);
+        if self.rings.is_empty() {
+            self.device.begin(ring_pages, options.raw_stack)?;
+        }
+        let (rate, frequency) = match options.rate {
+            Rate::Frequency(hz) => (hz, true),
+            Rate::Period(period) => (period, false),
+        };
+        let counter = Counter {
+            cpu,
+            kind: options.event.kind,
+            config: options.event.config,
+            config1: 0,
+            config2: 0,
+            rate,
+            frequency,
+            exclude_user: options.event.exclude_user,
+            exclude_kernel: options.event.exclude_kernel,
+            jitter: true,
+        };
+        self.device.add_counter(&counter).map_err(failed)?;
+        let ring = Ring::map_nth(self.device.as_fd(), options.ring_pages, cpu as usize);
+        self.rings.push(ring.map_err(|source| SamplerError::Map {
+            cpu,
+            pages: options.ring_pages,
+            source,
+        })?);
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
+        side_band(&mut attr);
+        // It carries no samples.
+        let pages = (options.ring_pages / 4).max(1);
+        watermark(&mut attr, pages);
+        let owner = open(&mut attr, -1, cpu as i32).map_err(failed)?;
+        Cpu::with_ring(cpu, owner, pages)
+    }
+
+    /// Readable when a ring is a quarter full.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    /// All counters count.
+    pub fn enable(&self) -> Result<(), SamplerError> {
+        Ok(self.device.enable()?)
+    }
+
+    /// No counter counts.
+    pub fn disable(&self) -> Result<(), SamplerError> {
+        Ok(self.device.disable()?)
+    }
+
+    /// Admits a process.
+    pub fn set_target(&self, pid: u32, target: &Target) -> Result<(), SamplerError> {
+        Ok(self.device.set_target(pid, target)?)
+    }
+
+    /// Forgets a process.
+    pub fn remove_target(&self, pid: u32) -> Result<(), SamplerError> {
+        Ok(self.device.remove_target(pid)?)
+    }
+
+    /// Admits all others.
+    pub fn admit_everyone(&self, target: &Target) -> Result<(), SamplerError> {
+        Ok(self.device.admit_everyone(target)?)
+    }
+
+    /// Records that found no room.
+    pub fn no_space(&self) -> Result<u64, SamplerError> {
+        Ok(self.device.counts()?.no_space)
+    }
+
+    /// What is in the rings, and what the module has counted since it was last asked.
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>) {
+        for ring in &mut self.rings {
+            ring.drain(|bytes| pending.extend(decoded(bytes)));
+        }
+        let counts = match self.device.counts() {
+            Ok(counts) => counts,
+            Err(error) => return tracing::error!(%error),
+        };
+        let time = monotonic_ns();
+        let lost = counts.no_space.saturating_sub(self.told.no_space);
+        if lost > 0 {
+            let event = RingEvent::Lost(lost);
+            pending.push(Stamped { time, event });
+        }
+        for _ in self.told.throttled..counts.throttled {
+            let event = RingEvent::Throttle;
+            pending.push(Stamped { time, event });
+        }
+        self.told = counts;
+    }
+}
+
+/// A record of a ring of the module's: its own kind, or a raw sample in perf's form.
+fn decoded(bytes: &[u8]) -> Option<Stamped> {
+    let (kind, rest) = bytes
+        .split_first_chunk()
+        .map(|(kind, rest)| (u32::from_le_bytes(*kind), rest))?;
+    if kind != MODULE_RECORD {
+        return decode::decode(bytes, |_| SampleKind::Raw);
+    }
+    let record = Record::decode(rest.get(4..)?)
+        .inspect_err(|error| tracing::error!(%error))
+        .ok()?;
+    Some(Stamped {
+        time: record.time,
+        event: RingEvent::Sample(Box::new(record)),
+    })
+}

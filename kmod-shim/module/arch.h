@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What differs between architectures: registers and the thread pointer. */
+#ifndef VARID_ARCH_H
+#define VARID_ARCH_H
+
+#include <linux/elf-em.h>
+#include <linux/ptrace.h>
+#include <linux/version.h>
+
+#include "varid_record.h"
+
+/*
+ * VARID_MACHINE         ELF e_machine of this kernel
+ * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers
+ * varid_bit_order       places of all of them in the order of perf's register bits
+ * varid_take_registers  fills a record's registers
+ * varid_thread_pointer  of the current thread, as it is now
+ */
+#if defined(CONFIG_X86_64)
+#include <asm/msr.h>
+
+#define VARID_MACHINE EM_X86_64
+#define VARID_SP VARID_X86_RSP
+#define VARID_PC VARID_X86_RIP
+
+static const u8 varid_bit_order[] = {
+	VARID_X86_RBX, VARID_X86_RBP, VARID_X86_RSP, VARID_X86_RIP,
+	VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15,
+};
+
+static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
+{
+	to[VARID_X86_RBX] = from->bx;
+	to[VARID_X86_RBP] = from->bp;
+	to[VARID_X86_R12] = from->r12;
+	to[VARID_X86_R13] = from->r13;
+	to[VARID_X86_R14] = from->r14;
+	to[VARID_X86_R15] = from->r15;
+	to[VARID_X86_RSP] = from->sp;
+	to[VARID_X86_RIP] = from->ip;
+}
+
+static inline u64 varid_thread_pointer(void)
+{
+	unsigned long base;
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	rdmsrq(MSR_FS_BASE, base);
+#else
+	rdmsrl(MSR_FS_BASE, base);
+#endif
+	return base;
+}
+
+#elif defined(CONFIG_ARM64)
+#include <asm/compat.h>
+
+#define VARID_MACHINE EM_AARCH64
+#define VARID_SP VARID_ARM64_SP
+#define VARID_PC VARID_ARM64_PC
+
+static const u8 varid_bit_order[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 };
+
+static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
+{
+	memcpy(&to[VARID_ARM64_X19], &from->regs[19], 12 * sizeof(*to));
+	to[VARID_ARM64_SP] = from->sp;
+	to[VARID_ARM64_PC] = from->pc;
+}
+
+static inline u64 varid_thread_pointer(void)
+{
+	u64 base;
+
+	asm volatile("mrs %0, tpidr_el0" : "=r" (base));
+	return base;
+}
+
+#elif defined(CONFIG_ARM)
+#define VARID_MACHINE EM_ARM
+#define VARID_SP VARID_ARM_SP
+#define VARID_PC VARID_ARM_PC
+
+static const u8 varid_bit_order[] = { 0, 1, 2, 3, 4, 5, 6, 7, VARID_ARM_SP, VARID_ARM_LR, VARID_ARM_PC };
+
+static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		to[VARID_ARM_R4 + i] = from->uregs[4 + i];
+	to[VARID_ARM_LR] = from->ARM_lr;
+	to[VARID_ARM_SP] = from->ARM_sp;
+	to[VARID_ARM_PC] = from->ARM_pc;
+}
+
+static inline u64 varid_thread_pointer(void)
+{
+	u32 base;
+
+	asm volatile("mrc p15, 0, %0, c13, c0, 3" : "=r" (base)); /* TPIDRURO: ARMv6K and later */
+	return base;
+}
+
+#else
+#error "the module knows the registers of x86-64, arm64 and arm"
+#endif
+
+#endif

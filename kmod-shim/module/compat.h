@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What differs between kernels from 3.10 on; every version check of the module is here. */
+#ifndef VARID_COMPAT_H
+#define VARID_COMPAT_H
+
+#include <linux/capability.h>
+#include <linux/compiler.h>
+#include <linux/hardirq.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/stacktrace.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 11, 0)
+#include <linux/sched/mm.h>
+#include <linux/sched/task_stack.h>
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 17, 0)
+#include <linux/timekeeping.h>
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(3, 10, 0)
+#error "the module knows kernels from 3.10 on; its guide says what older ones would need"
+#endif
+
+#ifndef READ_ONCE /* 3.19 */
+#define READ_ONCE(x) ACCESS_ONCE(x)
+#define WRITE_ONCE(x, value) (ACCESS_ONCE(x) = (value))
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(4, 16, 0)
+typedef unsigned int __poll_t;
+#define EPOLLIN POLLIN
+#define EPOLLRDNORM POLLRDNORM
+#define EPOLLERR POLLERR
+#endif
+
+/* Whether the caller may see what every process does on a CPU. */
+static inline bool varid_may_monitor(void)
+{
+#ifdef CAP_PERFMON /* 5.8 */
+	if (capable(CAP_PERFMON))
+		return true;
+#endif
+	return capable(CAP_SYS_ADMIN);
+}
+
+/*
+ * CLOCK_MONOTONIC, at any moment. Before 3.17 it must not be read where an NMI may have
+ * interrupted its update: see VARID_NO_NMI.
+ */
+static inline u64 varid_clock(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 17, 0)
+	return ktime_get_mono_fast_ns();
+#else
+	return ktime_to_ns(ktime_get());
+#endif
+}
+
+/* Hardware counters cannot be used: they interrupt by NMI, and the clock cannot be read then. */
+#if defined(CONFIG_X86) && LINUX_VERSION_CODE < KERNEL_VERSION(3, 17, 0)
+#define VARID_NO_NMI 1
+#else
+#define VARID_NO_NMI 0
+#endif
+
+/*
+ * Copies from the interrupted process; 0 if all bytes came. Never sleeps, never takes a
+ * page in. The range is checked here, whatever address limit the interrupted code has set.
+ */
+static inline int varid_copy(void *to, u64 from, u32 size)
+{
+	if (from > TASK_SIZE - size)
+		return -EFAULT;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 8, 0)
+	return copy_from_user_nofault(to, (const void __user *)(unsigned long)from, size) ? -EFAULT : 0;
+#elif defined(CONFIG_X86) && LINUX_VERSION_CODE >= KERNEL_VERSION(3, 13, 0)
+	return copy_from_user_nmi(to, (const void __user *)(unsigned long)from, size) ? -EFAULT : 0;
+#else
+	{
+		unsigned long left;
+
+		pagefault_disable();
+		left = __copy_from_user_inatomic(to, (const void __user *)(unsigned long)from, size);
+		pagefault_enable();
+		return left ? -EFAULT : 0;
+	}
+#endif
+}
+
+/* This task's own kernel stack, innermost first: how many addresses it took down. */
+static inline u32 varid_kernel_stack(unsigned long *addresses, u32 most)
+{
+#ifndef CONFIG_STACKTRACE
+	return 0;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 2, 0)
+	return stack_trace_save(addresses, most, 0);
+#else
+	struct stack_trace trace = { .entries = addresses, .max_entries = most };
+
+	save_stack_trace(&trace);
+	return trace.nr_entries;
+#endif
+}
+
+/* A mapping that a forked child does not get, a core dump does not show, mremap cannot widen. */
+static inline void varid_keep_private(struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+#else
+	vma->vm_flags |= VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
+#endif
+}
+
+#endif

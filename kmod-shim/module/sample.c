@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * What happens at an overflow: in an interrupt or an NMI, in the interrupted thread. Reads
+ * its registers, managed frames, kernel callchain and the slice of stack that an unwinder
+ * will need, and hands them over in one record. It sleeps nowhere, takes no lock,
+ * allocates nothing and resolves nothing; the BPF program (../bpf) does the same.
+ */
+#include <linux/string.h>
+
+#include "arch.h"
+#include "compat.h"
+#include "varid.h"
+
+/* The walker's reads see the tunnel's memory first. */
+struct varid_walk;
+static int varid_read(struct varid_walk *walk, void *to, u32 size, u64 from);
+#define VARID_READ(dst, size, addr) varid_read(walk, dst, size, addr)
+#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 1))
+#include "walker.h"
+
+#define OUT_MAX 65400 /* of a record's 65,535 bytes */
+#define OWN_FRAMES 40 /* of the interrupt, inside the interrupted function's */
+
+struct varid_scratch {
+	struct varid_walk walk;
+	const struct varid_layout *layout;
+	const struct varid_tunnel_memory *tunnel;
+	u64 reach; /* address of the innermost frame that is not a quick one */
+	unsigned long kernel[OWN_FRAMES + VARID_MAX_KERNEL];
+	u32 pos; /* bytes of out in use */
+	union {
+		u8 out[OUT_MAX];
+		struct {
+			struct perf_event_header header;
+			struct varid_record record;
+		};
+	};
+};
+
+size_t varid_scratch_size(void)
+{
+	return sizeof(struct varid_scratch);
+}
+
+static int varid_read(struct varid_walk *walk, void *to, u32 size, u64 from)
+{
+	const struct varid_tunnel_memory *tunnel = container_of(walk, struct varid_scratch, walk)->tunnel;
+
+	if (tunnel && from >= tunnel->start && from - tunnel->start <= tunnel->size - size) {
+		memcpy(to, tunnel->memory + (from - tunnel->start), size);
+		return 0;
+	}
+	return varid_copy(to, from, size);
+}
+
+/* The reader may have written anything to tail; at worst nothing fits, or its own records suffer. */
+static u64 room_used(const struct varid_ring *ring)
+{
+	return ring->head - (u64)atomic64_read((atomic64_t *)&ring->control->tail);
+}
+
+bool varid_ring_is_filling(const struct varid_ring *ring)
+{
+	u64 head = atomic64_read((atomic64_t *)&ring->control->head);
+
+	return head - (u64)atomic64_read((atomic64_t *)&ring->control->tail) >= ring->size / 4;
+}
+
+/* Appends what is in scratch->out, if it fits. */
+static void commit(struct varid_ring *ring, struct varid_scratch *s, u32 type, u16 misc)
+{
+	u32 size = ALIGN(s->pos, 8);
+	u32 start = ring->head & (ring->size - 1);
+	u32 first = min(size, ring->size - start);
+	u64 used = room_used(ring);
+
+	if (used > ring->size || size > ring->size - used) {
+		ring->no_space++;
+		return;
+	}
+	memset(s->out + s->pos, 0, size - s->pos);
+	s->header.type = type;
+	s->header.misc = misc;
+	s->header.size = size;
+	smp_mb(); /* the reader has read what is overwritten */
+	memcpy(ring->data + start, s->out, first);
+	memcpy(ring->data, s->out + first, size - first);
+	smp_wmb(); /* the record before the head that includes it */
+	ring->head += size;
+	atomic64_set((atomic64_t *)&ring->control->head, ring->head);
+	if (used < ring->size / 4 && used + size >= ring->size / 4)
+		irq_work_queue(&ring->wake);
+}
+
+static bool put(struct varid_scratch *s, const void *what, u32 size)
+{
+	if (s->pos > OUT_MAX - 8 - size)
+		return false;
+	memcpy(s->out + s->pos, what, size);
+	s->pos += size;
+	return true;
+}
+
+static bool put_word(struct varid_scratch *s, u64 word)
+{
+	return put(s, &word, sizeof(word));
+}
+
+static bool take_frame(struct varid_scratch *s, u32 limit)
+{
+	struct varid_record *record = &s->record;
+	struct varid_frame frame;
+	const int result = varid_walk_step(&s->walk, s->layout, &frame);
+
+	if (result == VARID_WALK_TORN)
+		record->flags |= VARID_TORN;
+	if (result != VARID_WALK_FRAME)
+		return false;
+	if (record->frames >= limit || !put(s, &frame, sizeof(frame))) {
+		record->flags |= VARID_FRAMES_TRUNCATED;
+		return false;
+	}
+	record->frames++;
+	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
+		s->reach = frame.addr;
+	return true;
+}
+
+static void take_frames(struct varid_scratch *s, const struct varid_target *target)
+{
+	const u32 limit = target->flags & VARID_TARGET_NO_STACK ? 1 : VARID_MAX_FRAMES;
+	struct varid_record *record = &s->record;
+	const u64 ip = record->regs[VARID_PC];
+	u64 base = 0, reg_frame = 0, reg_pc = 0;
+	int result;
+
+	if (!(target->flags & VARID_TARGET_READY)) {
+		record->flags |= VARID_NOT_READY;
+		return;
+	}
+	s->layout = &target->layout;
+	if (ip >= target->body_start && ip < target->body_end) {
+		record->flags |= VARID_IN_BODY;
+		reg_frame = record->regs[s->layout->reg_frame & (VARID_REGS - 1)] + s->layout->reg_frame_bias;
+		reg_pc = record->regs[s->layout->reg_pc & (VARID_REGS - 1)];
+	}
+	if (varid_read(&s->walk, &base, s->layout->word == 4 ? 4 : 8, varid_thread_pointer() + s->layout->tls_offset) ||
+	    !base) {
+		record->flags |= VARID_NO_BASE;
+		return;
+	}
+	result = varid_walk_start(&s->walk, s->layout, base, task_pid_vnr(current), record->regs[VARID_SP],
+				  reg_frame, reg_pc);
+	if (result != VARID_WALK_FRAME) {
+		record->flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
+		return;
+	}
+	while (take_frame(s, limit))
+		;
+}
+
+/* The part of this task's own stack from the interrupted function on, leaf first. */
+static u32 take_kernel_stack(struct varid_scratch *s, u64 ip)
+{
+	u32 count = varid_kernel_stack(s->kernel, ARRAY_SIZE(s->kernel));
+	u32 first = 0, taken;
+
+	while (first < count && s->kernel[first] != ip)
+		first++;
+	if (first == count)
+		return put_word(s, ip);
+	for (taken = 0; taken < VARID_MAX_KERNEL && first + taken < count; taken++)
+		if (!s->kernel[first + taken] || !put_word(s, s->kernel[first + taken]))
+			break;
+	return taken;
+}
+
+/* How much stack an unwinder needs: see the BPF program. */
+static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *target)
+{
+	struct varid_record *record = &s->record;
+
+	if (target->flags & VARID_TARGET_NO_STACK)
+		return 0;
+	if (target->flags & VARID_TARGET_FULL_STACK)
+		return VARID_STACK_FULL;
+	if (record->flags & VARID_NOT_READY)
+		return VARID_STACK_REACH;
+	if (record->flags & VARID_NO_BASE || !(s->layout->flags & VARID_LAYOUT_ON_NATIVE_STACK))
+		return VARID_STACK_SLICE;
+	if (record->flags & VARID_IN_BODY && !(record->flags & VARID_TORN))
+		return 0;
+	if (s->reach <= record->stack_addr)
+		return VARID_STACK_REACH;
+	if (s->reach - record->stack_addr > VARID_STACK_REACH) {
+		record->flags |= VARID_STACK_TRUNCATED;
+		return VARID_STACK_REACH;
+	}
+	return s->reach - record->stack_addr;
+}
+
+/* A page at a time: one absent page must not cost the others. Returns the bytes that came. */
+static u32 take_stack(struct varid_scratch *s, u64 from, u32 want, bool *truncated)
+{
+	u32 taken = 0;
+
+	while (taken < want) {
+		u64 at = from + taken;
+		u32 size = min_t(u32, VARID_PAGE - (at & (VARID_PAGE - 1)), want - taken);
+
+		if (size > OUT_MAX - 16 - s->pos) {
+			*truncated = true;
+			break;
+		}
+		if (varid_copy(s->out + s->pos, at, size))
+			break;
+		s->pos += size;
+		taken += size;
+	}
+	return taken;
+}
+
+static void sample(struct varid_ring *ring, const struct varid_target *target, struct pt_regs *regs, u64 period,
+		   u32 id, u32 flags)
+{
+	struct varid_scratch *s = ring->scratch;
+	struct varid_record *record = &s->record;
+	bool truncated = false;
+
+	memset(record, 0, sizeof(*record));
+	record->time = varid_clock();
+	record->pid = current->tgid;
+	record->tid = current->pid;
+	record->cpu = smp_processor_id();
+	record->flags = flags;
+	record->period = period;
+	record->ip = instruction_pointer(regs);
+	if (!user_mode(regs)) {
+		record->flags |= VARID_IN_KERNEL;
+		/* A kernel thread has no user registers, only room for them. */
+		regs = current->mm && !(current->flags & PF_KTHREAD) ? task_pt_regs(current) : NULL;
+	}
+	if (regs)
+		varid_take_registers(record->regs, regs);
+	record->stack_addr = record->regs[VARID_SP] - VARID_RED_ZONE;
+	s->pos = sizeof(s->header) + sizeof(*record);
+	s->reach = 0;
+	s->tunnel = varid_tunnel_of(current->mm);
+
+	take_frames(s, target);
+	if (record->flags & VARID_IN_KERNEL)
+		record->kernel = take_kernel_stack(s, record->ip);
+	record->stack_len = take_stack(s, record->stack_addr, stack_wanted(s, target), &truncated);
+	if (truncated)
+		record->flags |= VARID_STACK_TRUNCATED;
+	commit(ring, s, VARID_MODULE_RECORD, id);
+}
+
+/*
+ * The same overflow once more in perf's own form, for programs that trust nobody: what
+ * PERF_SAMPLE_IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN | REGS_USER and,
+ * where asked for, STACK_USER say. The last record's head is still in scratch.
+ */
+static void raw_sample(struct varid_ring *ring)
+{
+	struct varid_scratch *s = ring->scratch;
+	const struct varid_record record = s->record;
+	const u32 stack = ring->session->raw_stack;
+	const bool in_kernel = record.flags & VARID_IN_KERNEL;
+	const bool has_user = record.regs[VARID_PC];
+	u32 i, count_at, size_at, size = 0;
+	bool truncated;
+	u64 count = 1;
+
+	s->pos = sizeof(s->header);
+	put_word(s, 0);
+	put_word(s, record.ip);
+	put_word(s, (u64)record.tid << 32 | record.pid);
+	put_word(s, record.time);
+	put_word(s, record.cpu);
+	put_word(s, record.period);
+	count_at = s->pos;
+	put_word(s, 0);
+	if (in_kernel) {
+		put_word(s, PERF_CONTEXT_KERNEL);
+		count += take_kernel_stack(s, record.ip);
+	} else {
+		put_word(s, PERF_CONTEXT_USER);
+		put_word(s, record.ip);
+		count++;
+	}
+	memcpy(s->out + count_at, &count, sizeof(count));
+	put_word(s, !has_user ? PERF_SAMPLE_REGS_ABI_NONE : sizeof(long) == 8 ? PERF_SAMPLE_REGS_ABI_64 :
+		 PERF_SAMPLE_REGS_ABI_32);
+	for (i = 0; has_user && i < ARRAY_SIZE(varid_bit_order); i++)
+		put_word(s, record.regs[varid_bit_order[i]]);
+	if (stack) {
+		size_at = s->pos;
+		put_word(s, 0);
+		if (has_user)
+			size = take_stack(s, record.regs[VARID_SP], stack, &truncated) & ~7u;
+		s->pos = size_at + 8 + size;
+		{
+			u64 word = size;
+
+			memcpy(s->out + size_at, &word, sizeof(word));
+			if (size)
+				put_word(s, word);
+		}
+	}
+	commit(ring, s, PERF_RECORD_SAMPLE, in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
+}
+
+/* xorshift: the period needs to be unlike the program's, not secret. */
+static u32 next_random(struct varid_event *counter)
+{
+	u32 x = counter->random;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return counter->random = x;
+}
+
+/*
+ * Says what the period was that ends here, and draws one that begins. A fixed one beats
+ * with the loops of what it samples. The rate's own part may change under way: it is the
+ * kernel's where a frequency was asked for.
+ */
+static u64 next_period(struct varid_event *counter, struct perf_event *event, u64 period)
+{
+	const u64 rate = event->hw.sample_period - counter->jitter;
+
+	if (counter->clock)
+		period = counter->armed;
+	counter->jitter = 0;
+	if (counter->flags & VARID_COUNTER_JITTER && (s64)rate >= 64) {
+		const u32 range = min_t(u64, rate >> 3, 0xffffffffu);
+
+		counter->jitter = (s64)((u64)next_random(counter) * range >> 32) - (range >> 1);
+		event->hw.sample_period = rate + counter->jitter;
+	}
+	counter->armed = event->hw.sample_period;
+	return period;
+}
+
+void varid_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
+{
+	struct varid_event *counter = event->overflow_handler_context;
+	const u64 period = next_period(counter, event, data->period);
+	struct varid_ring *ring = counter->ring;
+	const struct varid_target *target;
+	u32 flags = 0;
+
+	if (!current->tgid || !regs)
+		return;
+	rcu_read_lock();
+	target = varid_target_of_current(&ring->session->targets, &flags);
+	if (target) {
+		ring->samples++;
+		if (event->hw.interrupts == (u64)-1) /* MAX_INTERRUPTS: stopped until the next tick */
+			ring->throttled++;
+		if (ring->busy) {
+			ring->no_space++; /* an NMI in the middle of a timer's sample */
+		} else {
+			ring->busy = true;
+			barrier();
+			sample(ring, target, regs, period, counter->id, flags);
+			if (target->flags & VARID_TARGET_KEEP_RAW)
+				raw_sample(ring);
+			barrier();
+			ring->busy = false;
+		}
+	}
+	rcu_read_unlock();
+}

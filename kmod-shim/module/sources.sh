@@ -1,0 +1,11 @@
+#!/bin/bash
+# What does a machine need to build the module itself? Gathers it: sources, headers, DKMS's file.
+# usage: sources.sh OUT      OUT becomes what DKMS wants as /usr/src/varid-VERSION
+set -euo pipefail
+
+[ $# -eq 1 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
+out=$1
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$out/include"
+cp "$here"/{*.c,*.h,Kbuild,Makefile,dkms.conf,README.md} "$out/"
+cp "$here"/../include/{varid_module.h,varid_record.h,walker.h} "$here"/../../dvm-patch/include/varid_tunnel.h "$out/include/"
