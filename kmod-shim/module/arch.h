@@ -12,7 +12,7 @@
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
  * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers
- * varid_bit_order       places of all of them in the order of perf's register bits
+ * VARID_BIT_ORDER       places of all of them in the order of perf's register bits
  * varid_take_registers  fills a record's registers
  * varid_thread_pointer  of the current thread, as it is now
  */
@@ -23,10 +23,11 @@
 #define VARID_SP VARID_X86_RSP
 #define VARID_PC VARID_X86_RIP
 
-static const u8 varid_bit_order[] = {
-	VARID_X86_RBX, VARID_X86_RBP, VARID_X86_RSP, VARID_X86_RIP,
-	VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15,
-};
+#define VARID_BIT_ORDER                                                 \
+	{                                                               \
+		VARID_X86_RBX, VARID_X86_RBP, VARID_X86_RSP, VARID_X86_RIP, \
+		VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15, \
+	}
 
 static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
 {
@@ -59,7 +60,7 @@ static inline u64 varid_thread_pointer(void)
 #define VARID_SP VARID_ARM64_SP
 #define VARID_PC VARID_ARM64_PC
 
-static const u8 varid_bit_order[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 };
+#define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 }
 
 static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
 {
@@ -81,7 +82,7 @@ static inline u64 varid_thread_pointer(void)
 #define VARID_SP VARID_ARM_SP
 #define VARID_PC VARID_ARM_PC
 
-static const u8 varid_bit_order[] = { 0, 1, 2, 3, 4, 5, 6, 7, VARID_ARM_SP, VARID_ARM_LR, VARID_ARM_PC };
+#define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, VARID_ARM_SP, VARID_ARM_LR, VARID_ARM_PC }
 
 static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
 {

@@ -37,6 +37,8 @@ struct varid_scratch {
 	};
 };
 
+static const u8 bit_order[] = VARID_BIT_ORDER;
+
 size_t varid_scratch_size(void)
 {
 	return sizeof(struct varid_scratch);
@@ -292,8 +294,8 @@ static void raw_sample(struct varid_ring *ring)
 	memcpy(s->out + count_at, &count, sizeof(count));
 	put_word(s, !has_user ? PERF_SAMPLE_REGS_ABI_NONE : sizeof(long) == 8 ? PERF_SAMPLE_REGS_ABI_64 :
 		 PERF_SAMPLE_REGS_ABI_32);
-	for (i = 0; has_user && i < ARRAY_SIZE(varid_bit_order); i++)
-		put_word(s, record.regs[varid_bit_order[i]]);
+	for (i = 0; has_user && i < ARRAY_SIZE(bit_order); i++)
+		put_word(s, record.regs[bit_order[i]]);
 	if (stack) {
 		size_at = s->pos;
 		put_word(s, 0);
