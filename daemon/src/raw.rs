@@ -14,6 +14,9 @@ const HEADER: u64 = 104;
 /// Bytes of the attribute.
 const ATTR: usize = size_of::<perf_event_attr>();
 
+/// Bytes of an event's entry: its attribute, then where its ids are (nowhere).
+const ENTRY: u64 = ATTR as u64 + 16;
+
 /// The file.
 #[derive(Debug)]
 pub struct RawFile {
@@ -29,11 +32,10 @@ impl RawFile {
         // SAFETY: the attribute is plain data without padding and lives as long as the slice.
         let attr_bytes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), ATTR) };
-        let entry = ATTR as u64 + 16; // the attribute, then where its ids are: nowhere
-        let data_start = HEADER.saturating_add(entry);
+        let data_start = HEADER.saturating_add(ENTRY);
         let mut head = b"PERFILE2".to_vec();
         for word in [
-            HEADER, entry, HEADER, entry, data_start, 0, 0, 0, 0, 0, 0, 0,
+            HEADER, ENTRY, HEADER, ENTRY, data_start, 0, 0, 0, 0, 0, 0, 0,
         ] {
             head.extend(word.to_le_bytes());
         }

@@ -94,11 +94,12 @@ fn setting(name: &str) -> Option<i64> {
         .ok()
 }
 
+#[allow(clippy::useless_conversion, reason = "rlim_t has 32 bits on ARM")]
 fn limit(resource: Resource) -> Option<u64> {
     getrlimit(resource)
         .ok()
-        .map(|(soft, _)| soft)
-        .filter(|soft| *soft != RLIM_INFINITY)
+        .filter(|(soft, _)| *soft != RLIM_INFINITY)
+        .map(|(soft, _)| u64::from(soft))
 }
 
 fn capabilities() -> Vec<&'static str> {
