@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test board lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -47,6 +47,9 @@ demo: build ## profile a dex app and print its profile, beside plain perf's
 
 test: test-deps build ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
+
+board: test-deps build ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
+	scripts/board.sh $(TARGET)
 
 lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh

@@ -27,6 +27,9 @@ adbd=(adbd android-libbase android-libboringssl android-libcutils android-liblog
     liblz4-1 libmd0 libprotobuf32t64 libstdc++6 libsystemd0 libxxhash0 libzstd1 zlib1g)
 
 mkdir -p "$out"
+# Two test programs may want it at the same time.
+exec 8>"$out/.lock"
+flock 8
 list=$out/packages.new
 {
     "$here/packages.sh" "$arch" bookworm "$kernel"

@@ -2,7 +2,7 @@
 
 use crate::testbed::{Testbed, testbed};
 use anyhow::{Result, anyhow};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A run of a workload's method.
@@ -37,13 +37,12 @@ impl App {
 
     /// The dex file.
     pub fn dex(&self) -> PathBuf {
-        self.testbed.workloads.join(format!("{}.dex", self.name))
+        self.testbed.workloads.join(self.dex_name())
     }
 
     /// The JNI library, if the workload has one.
     pub fn library(&self) -> Option<PathBuf> {
-        Some(self.testbed.workloads.join(format!("lib{}.so", self.name)))
-            .filter(|path| path.exists())
+        Some(self.testbed.workloads.join(self.library_name())).filter(|path| path.exists())
     }
 
     /// What the app maps when it is about to run.
@@ -57,18 +56,23 @@ impl App {
 
     /// artvm's command line.
     pub fn arguments(&self) -> Vec<String> {
+        self.arguments_in(&self.testbed.release, &self.testbed.workloads)
+    }
+
+    /// artvm's command line where artvm and the workloads are in other folders.
+    pub fn arguments_in(&self, release: &Path, workloads: &Path) -> Vec<String> {
         let path = |path: PathBuf| path.display().to_string();
         let package = format!("org.example.{}", self.name);
-        let mut all = vec![path(self.testbed.release.join("artvm")), "--no-dim".into()];
+        let mut all = vec![path(release.join("artvm")), "--no-dim".into()];
         all.extend(self.options.iter().cloned());
         all.extend([
             "--dex".into(),
-            path(self.dex()),
+            path(workloads.join(self.dex_name())),
             "--name".into(),
             package.clone(),
         ]);
-        if let Some(library) = self.library() {
-            all.extend(["--lib".into(), path(library)]);
+        if self.library().is_some() {
+            all.extend(["--lib".into(), path(workloads.join(self.library_name()))]);
         }
         all.extend([
             format!("{package}.Main"),
@@ -76,6 +80,14 @@ impl App {
             self.rounds.to_string(),
         ]);
         all
+    }
+
+    fn dex_name(&self) -> String {
+        format!("{}.dex", self.name)
+    }
+
+    fn library_name(&self) -> String {
+        format!("lib{}.so", self.name)
     }
 
     /// The app as a command, without varid.

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::testbed::testbed;
 use anyhow::{Context, Result, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A session on disk, and what was seen from outside while it was recorded.
@@ -15,6 +15,22 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// One that was made elsewhere: `fetch` brings its session to a path.
+    pub(crate) fn fetched(output: Output, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
+        let recording = Self {
+            folder: tempfile::tempdir()?,
+            output,
+        };
+        ensure!(
+            recording.output.status.success(),
+            "{}: {}",
+            recording.output.status,
+            recording.stderr()
+        );
+        fetch(&recording.session())?;
+        Ok(recording)
+    }
+
     /// The session's folder.
     pub fn session(&self) -> PathBuf {
         self.folder.path().join("session")

@@ -2,78 +2,11 @@
 
 use anyhow::{Context, Result, ensure};
 use linux_perf_data::{PerfFileReader, PerfFileRecord, linux_perf_event_reader::EventRecord};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::Command;
-use varid_tests::{App, record, skip_without_root, testbed};
-
-/// Samples of each of the app's methods as leaf.
-type Methods = BTreeMap<String, u64>;
-
-/// `perf report`: samples and symbol.
-fn by_perf(file: &Path) -> Result<Methods> {
-    let mut perf = Command::new("perf");
-    perf.args([
-        "report",
-        "--stdio",
-        "--no-children",
-        "-g",
-        "none",
-        "-n",
-        "-t",
-        "|",
-        "--sort",
-        "symbol",
-        "-i",
-    ])
-    .arg(file);
-    let output = perf.output().context("perf")?;
-    ensure!(
-        output.status.success(),
-        "{perf:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let mut found = Methods::new();
-    for line in String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter(|line| line.contains("org.example."))
-    {
-        let fields: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, samples, symbol, ..] = fields[..] else {
-            anyhow::bail!("{perf:?} printed {line:?}")
-        };
-        // [.] says that it is in user space.
-        let symbol = symbol.split_once(' ').context("no symbol")?.1.trim();
-        *found.entry(symbol.to_owned()).or_default() += samples.parse::<u64>()?;
-    }
-    Ok(found)
-}
-
-/// `varid report`: self of each symbol.
-fn by_varid(session: &Path) -> Result<Methods> {
-    let mut report = testbed()?.varid();
-    report
-        .args(["report", "--by", "symbol", "--format", "json", "-i"])
-        .arg(session);
-    let output = report.output()?;
-    ensure!(
-        output.status.success(),
-        "{report:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let mut found = Methods::new();
-    for row in report["rows"].as_array().context("no rows")? {
-        let symbol = row["symbol"].as_str().unwrap_or("");
-        let samples = row["self"].as_u64().context("no self")?;
-        if symbol.starts_with("org.example.") && samples > 0 {
-            *found.entry(symbol.to_owned()).or_default() += samples;
-        }
-    }
-    Ok(found)
-}
+use varid_tests::{App, methods_by_perf, methods_by_varid, record, skip_without_root};
 
 /// The linux-perf-data crate: samples, and how many have a callchain.
 fn by_crate(file: &Path) -> Result<(u64, u64)> {
@@ -124,7 +57,7 @@ fn perf_and_the_linux_perf_data_crate_read_what_varid_reports() -> Result<()> {
         "{recorded} samples, perf script prints {lines}"
     );
 
-    let (perf, varid) = (by_perf(&file)?, by_varid(&session)?);
+    let (perf, varid) = (methods_by_perf(&file, &[])?, methods_by_varid(&session)?);
     println!(
         "readers: {recorded} samples, {} methods: {perf:?}",
         perf.len()

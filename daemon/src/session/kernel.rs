@@ -42,9 +42,12 @@ impl Kernel {
         self.symbols.text()
     }
 
-    /// A sample's kernel frames.
+    /// A sample's kernel frames, leaf first. A caller's is where the call returns to: behind the function, if it never does.
     pub fn sampled(&mut self, addresses: &[u64]) {
-        self.addresses.extend(addresses);
+        if let Some((leaf, callers)) = addresses.split_first() {
+            let calls = callers.iter().map(|address| address.saturating_sub(1));
+            self.addresses.extend(calls.chain([*leaf]));
+        }
     }
 
     /// The symbols of all that was sampled, as a session keeps them, if there is anything new.
@@ -101,6 +104,17 @@ mod tests {
 
     fn symbols(text: &str) -> KernelSymbols {
         KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_function_whose_last_instruction_is_a_call_has_its_name() {
+        let mut kernel = Kernel::new(symbols(
+            "ffffffff81000000 T leaf\nffffffff81001000 T exits\nffffffff81002000 T behind\n",
+        ));
+        kernel.sampled(&[0xffff_ffff_8100_0000, 0xffff_ffff_8100_2000]);
+        let text = String::from_utf8(kernel.news_from(|| None).unwrap()).unwrap();
+        assert!(text.contains("leaf") && text.contains("exits"), "{text}");
+        assert!(!text.contains("behind"), "{text}");
     }
 
     #[test]

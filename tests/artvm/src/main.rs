@@ -78,7 +78,11 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         method: method.clone(),
         n: options.n,
     };
-    Ok(call.run(vm.env())?.report(std::io::stdout()))
+    let outcome = match options.timed {
+        None => call.run(vm.env())?,
+        Some(times) => call.timed(vm.env(), times, std::io::stderr())?,
+    };
+    Ok(outcome.report(std::io::stdout()))
 }
 
 /// Lets libart's log speak of fatal errors only, unless ANDROID_LOG_TAGS says otherwise: at every start without a

@@ -41,6 +41,9 @@ pub struct Options {
     /// Boot once, then fork a child for each line `PACKAGE CLASS METHOD [N]` of standard input; `PACKAGE PID RESULT` is printed as each ends
     #[arg(long, conflicts_with_all = ["class", "method", "n"])]
     pub zygote: bool,
+    /// Call the method so often, and write to standard error how many nanoseconds each call took (CLOCK_MONOTONIC)
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "zygote")]
+    pub timed: Option<u32>,
     /// The class, with dots
     #[arg(required_unless_present = "zygote")]
     pub class: Option<String>,

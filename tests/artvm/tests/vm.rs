@@ -489,3 +489,16 @@ fn what_is_missing_is_named() -> Result {
     );
     Ok(())
 }
+
+#[test]
+fn the_time_of_each_call_is_told_beside_the_result() -> Result {
+    let (code, result, told) = run(&["--timed", "3"], "sum", 100)?;
+    let times: Vec<u64> = told
+        .lines()
+        .map(str::parse)
+        .collect::<std::result::Result<_, _>>()?;
+    let once = run(&[], "sum", 100)?;
+    assert_eq!((code, times.len(), result), (Some(0), 3, once.1));
+    assert!(times.iter().all(|nanoseconds| *nanoseconds > 0), "{told}");
+    Ok(())
+}

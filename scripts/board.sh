@@ -1,0 +1,65 @@
+#!/bin/bash
+# What does varid show of a dex app on an ARM board? Boots one in QEMU, profiles SciMark and Linpack there by CPU_CYCLES, and
+# prints the profile here.
+# usage: board.sh TARGET-FOLDER      after make build; everything it makes is below TARGET-FOLDER/board
+set -euo pipefail
+
+[ $# -eq 1 ] || { echo "usage: board.sh TARGET-FOLDER" >&2; exit 2; }
+cd "$(dirname "$0")/.."
+target=$(realpath "$1")
+export CARGO_TARGET_DIR=$target
+image=$target/board/image/arm64
+out=$target/board/demo
+device=/data/local/tmp/varid
+app="$device/artvm --dex $device/math.dex --name org.example.math org.example.math.Main run 4"
+
+title() {
+    printf '\n== %s\n\n' "$*"
+}
+
+title "the board: Debian's kernel, ART and perf for arm64; varid for it, static"
+tests/board/image.sh arm64 "$image"
+tests/board/products.sh arm64
+ls -l "$target/board/arm64/varid"
+
+# An adb server of its own, so that nobody's devices are touched; it and QEMU go when this script does.
+mkdir -p "$out"
+rm -rf "$out/session"
+emulator='' server=''
+trap 'kill $emulator $server 2>/dev/null || true' EXIT
+export ADB_SERVER_SOCKET=localabstract:varid-board-demo-$$
+ADB_LOCAL_TRANSPORT_MAX_PORT=0 adb -L "$ADB_SERVER_SOCKET" server nodaemon >"$out/adb.log" 2>&1 &
+server=$!
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+mkfifo "$out/console.$$"
+tests/board/boot.sh arm64 "$image" adb "$port" >"$out/console.$$" 2>&1 &
+emulator=$!
+exec 3<"$out/console.$$"
+rm "$out/console.$$"
+until [[ ${line:-} == *"adbd started"* ]]; do
+    read -r line <&3 || { echo "board: it did not come up: ${line:-no output}" >&2; exit 1; }
+    echo "$line"
+done
+cat <&3 >"$out/console" &
+adb connect "127.0.0.1:$port"
+board() { # ARGUMENT...: adb, speaking with the board
+    adb -s "127.0.0.1:$port" "$@" </dev/null
+}
+board wait-for-device
+
+title "adb push: varid, the VM and the app"
+board shell "mkdir $device"
+board push "$target"/board/arm64/{varid,artvm,*.so} "$target/release/boot.dex" "$target/testbed/workloads/math.dex" "$device"
+
+title "varid on the board"
+echo "\$ varid record -e cycles -o $device/session -- $app"
+board shell "$device/varid record -e cycles -o $device/session -- $app"
+board pull "$device/session" "$out/session"
+
+title "varid report, here"
+echo "\$ varid report -i $out/session"
+"$target/release/varid" report -i "$out/session" >"$out/report.txt"
+head -n 60 "$out/report.txt"
+for kernel in FFT LU Linpack MonteCarlo SOR SparseCompRow; do
+    grep -q "org.example.math.$kernel\\." "$out/report.txt" || { echo "board: no method of $kernel in the report" >&2; exit 1; }
+done

@@ -1,0 +1,204 @@
+//! What does varid do on an ARM board? One is booted for each test program that asks, with the programs under test on it.
+//!
+//! The board is QEMU's, its kernel and its root file system are Debian's (`board/` beside this folder). Tests reach it by
+//! adb, over a server of its own. Emulator and server end with the test program, whatever it dies of.
+
+mod emulator;
+
+use crate::app::App;
+use crate::session::Recording;
+use crate::testbed::testbed;
+use anyhow::{Context, Result, bail, ensure};
+use emulator::{AdbServer, Emulator};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What `image.sh` and `packages.sh` say when there is neither network nor cache.
+const NO_PACKAGES: i32 = 3;
+
+/// A board that is up.
+#[derive(Debug)]
+pub struct Board {
+    emulator: Emulator,
+    server: AdbServer,
+    serial: String,
+}
+
+/// The board, for one test at a time; None, and the reason is printed: the test must be left out.
+pub fn board(test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
+    static BOARD: OnceLock<std::result::Result<Option<Mutex<Board>>, String>> = OnceLock::new();
+    let board = BOARD.get_or_init(|| {
+        let board = Board::boot().map_err(|error| format!("{error:#}"))?;
+        Ok(board.map(Mutex::new))
+    });
+    match board {
+        Err(error) => bail!("{error}"),
+        Ok(None) => {
+            println!("{test}: skipped: the board's packages are not cached and cannot be fetched");
+            Ok(None)
+        }
+        // A test that failed leaves a board on which others may still pass.
+        Ok(Some(board)) => Ok(Some(board.lock().unwrap_or_else(PoisonError::into_inner))),
+    }
+}
+
+impl Board {
+    /// The folder on the board with varid, artvm, its agent and libraries, boot.dex and the workloads.
+    pub const PROGRAMS: &str = "/data/local/tmp/programs";
+
+    /// The folder on the board with the last session of [`Board::record`].
+    pub const SESSION: &str = "/data/local/tmp/session";
+
+    /// None: there are no packages to make it of.
+    fn boot() -> Result<Option<Self>> {
+        let testbed = testbed()?;
+        let target = testbed
+            .release
+            .parent()
+            .context("the profile has no target folder above it")?;
+        let image = target.join("board/image/arm64");
+        let mut making = script("image.sh", target);
+        let made = making.arg("arm64").arg(&image).output()?;
+        if made.status.code() == Some(NO_PACKAGES) {
+            eprint!("{}", String::from_utf8_lossy(&made.stderr));
+            return Ok(None);
+        }
+        succeeded(&making, made)?;
+        let mut building = script("products.sh", target);
+        let built = building.arg("arm64").output()?;
+        succeeded(&building, built)?;
+
+        let server = AdbServer::start(&target.join("board/adb"))?;
+        let emulator = Emulator::start(|port| {
+            let mut boot = script("boot.sh", target);
+            boot.arg("arm64").arg(&image).args(["adb", port]);
+            boot
+        })?;
+        let serial = format!("127.0.0.1:{}", emulator.port());
+        let mut connect = server.adb();
+        let connected = connect.args(["connect", &serial]).output()?;
+        succeeded(&connect, connected)?;
+        let board = Self {
+            emulator,
+            server,
+            serial,
+        };
+        let mut wait = board.adb();
+        let ready = wait.arg("wait-for-device").output()?;
+        succeeded(&wait, ready)?;
+        board.check(&format!("mkdir {}", Self::PROGRAMS))?;
+        board.push(
+            [target.join("board/arm64/."), testbed.boot_dex()],
+            Self::PROGRAMS,
+        )?;
+        board.push(dex_files(&testbed.workloads)?, Self::PROGRAMS)?;
+        Ok(Some(board))
+    }
+
+    /// adb, speaking with this board, ready for its command.
+    pub fn adb(&self) -> Command {
+        let mut adb = self.server.adb();
+        adb.args(["-s", &self.serial]).stdin(Stdio::null());
+        adb
+    }
+
+    /// The board's serial number, for programs that call adb themselves in [`Self::environment`].
+    pub fn serial(&self) -> &str {
+        &self.serial
+    }
+
+    /// The variable by which adb finds the board's server.
+    pub fn environment(&self) -> (&'static str, &str) {
+        self.server.environment()
+    }
+
+    /// What a script for the board's shell prints, and its exit status.
+    pub fn shell(&self, script: &str) -> Result<Output> {
+        Ok(self.adb().args(["shell", script]).output()?)
+    }
+
+    /// What a script prints that must succeed.
+    pub fn check(&self, script: &str) -> Result<String> {
+        let output = self.shell(script)?;
+        ensure!(
+            output.status.success(),
+            "{script}: {}\n{}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Copies files to the board: `FOLDER/.` stands for all that is in a folder.
+    pub fn push<P: AsRef<OsStr>>(&self, from: impl IntoIterator<Item = P>, to: &str) -> Result<()> {
+        let mut push = self.adb();
+        let pushed = push.arg("push").args(from).arg(to).output()?;
+        succeeded(&push, pushed)
+    }
+
+    /// Copies a file or a folder from the board.
+    pub fn pull(&self, from: &str, to: &Path) -> Result<()> {
+        let mut pull = self.adb();
+        let pulled = pull.args(["pull", from]).arg(to).output()?;
+        succeeded(&pull, pulled)
+    }
+
+    /// Records an app to its end on the board and fetches the session; the app's result must be the right one.
+    pub fn record(&self, app: &App, options: &[&str]) -> Result<Recording> {
+        let (programs, session) = (Self::PROGRAMS, Self::SESSION);
+        let output = self.shell(&format!(
+            "rm -rf {session}; {programs}/varid record {} -o {session} -- {}",
+            options.join(" "),
+            app.arguments_in(Path::new(programs), Path::new(programs))
+                .join(" ")
+        ))?;
+        let recording = Recording::fetched(output, |to| self.pull(session, to))?;
+        let printed = String::from_utf8_lossy(&recording.output.stdout);
+        ensure!(
+            printed == app.expected()?,
+            "the app printed {printed:?} when it was profiled"
+        );
+        Ok(recording)
+    }
+
+    /// What the kernel has printed since the power on: warnings and worse.
+    pub fn console(&self) -> String {
+        self.emulator.console()
+    }
+}
+
+/// The workloads' dex files.
+fn dex_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let paths: Vec<PathBuf> = entries.collect::<Result<_>>()?;
+    let dex = Some(OsStr::new("dex"));
+    Ok(paths
+        .into_iter()
+        .filter(|path| path.extension() == dex)
+        .collect())
+}
+
+/// A script of `board/`, building below `target`.
+fn script(name: &str, target: &Path) -> Command {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("board")
+        .join(name);
+    let mut script = Command::new(path);
+    script.env("CARGO_TARGET_DIR", target).stdin(Stdio::null());
+    script
+}
+
+/// Whether a command did what it was asked; else what it said.
+fn succeeded(command: &Command, output: Output) -> Result<()> {
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
