@@ -115,8 +115,13 @@ pub struct Module {
 }
 
 impl Module {
-    /// Opens the device.
+    /// Opens the device, after one that has shown that this user may have a session.
     pub fn open() -> Result<Self, ModuleError> {
+        Self::device()?.begin(1, 0)?;
+        Self::device()
+    }
+
+    fn device() -> Result<Self, ModuleError> {
         let opened = OpenOptions::new()
             .read(true)
             .write(true)

@@ -45,14 +45,16 @@ pub enum SessionError {
     Recorder(#[from] RecorderError),
     /// The unprivileged source cannot do that.
     #[error(
-        "profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON); without it name one process with --pid or start it with 'varid record'"
+        "profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON) or the kernel module; without them name one process with --pid or start it with 'varid record'"
     )]
     NeedsPrivilege(&'static str),
     /// There is no such process.
     #[error("no process has the id {0}")]
     NoProcess(u32),
     /// The kernel's own samples cannot be kept.
-    #[error("--keep-raw needs the BPF shim: the other source has no samples but the kernel's own")]
+    #[error(
+        "--keep-raw needs the BPF shim or the kernel module: the other source has no samples but the kernel's own"
+    )]
     NoRaw,
     /// The raw samples' file.
     #[error("cannot write {path}: {source}")]

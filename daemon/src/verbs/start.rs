@@ -38,7 +38,7 @@ fn said(target: &TargetArgs, wanted_perf: bool, status: &SessionStatus) -> Strin
     };
     let mut lines = format!("sampling {} {rate} ({})", status.event, status.source);
     if status.source == "perf" && !wanted_perf {
-        lines.push_str("; the BPF shim cannot be used, 'varid doctor' says why");
+        lines.push_str("; no shim in the kernel can be used, 'varid doctor' says why");
     }
     lines.push('\n');
     match (&target.app, status.state) {

@@ -49,6 +49,7 @@ static struct {
 	char *map;
 	size_t len;
 	int tunnel;
+	int pieces; /* not whole any more: not to be touched */
 } files[FILES];
 
 static unsigned long ioctls, taken, records, maps;
@@ -78,7 +79,7 @@ static void session(int i)
 {
 	struct varid_module_session session = { VARID_MODULE_VERSION, 1u << below(6), below(2) ? 0 : 4096, 0 };
 
-	if (below(3) == 0)
+	if (below(6) == 0)
 		scramble(&session, sizeof(session));
 	if (session.ring_pages > 4096)
 		session.ring_pages = 65535; /* memory is not what is tested */
@@ -96,7 +97,7 @@ static void counter(int i)
 
 	if (counter.flags & VARID_COUNTER_FREQUENCY)
 		counter.rate = 1 + below(5000);
-	if (below(3) == 0)
+	if (below(6) == 0)
 		scramble(&counter, sizeof(counter));
 	request(files[i].fd, VARID_MODULE_COUNTER, &counter);
 }
@@ -107,7 +108,7 @@ static char *jungle;
 
 static void target(int i)
 {
-	struct varid_module_target target = { .pid = below(3) ? getpid() : below(3) ? getppid() : any() };
+	struct varid_module_target target = { .pid = below(3) ? (unsigned)getpid() : any() };
 	struct varid_layout *layout = &target.target.layout;
 
 	layout->kind = 1 + below(2);
@@ -173,6 +174,7 @@ static void map(int i)
 	files[i].map = at;
 	files[i].len = len;
 	files[i].tunnel = !files[i].ring_pages;
+	files[i].pieces = 0;
 	if (files[i].tunnel)
 		memcpy(at, jungle, len < JUNGLE ? len : JUNGLE);
 	else if (offset == 0 && len == pages * PAGE && ((struct varid_module_ring *)at)->reserved[0])
@@ -185,7 +187,7 @@ static void drain(int i)
 	unsigned long long size = files[i].ring_pages * PAGE, at, head;
 	char *data = files[i].map + PAGE;
 
-	if (!ring || files[i].tunnel || files[i].len != size + PAGE)
+	if (!ring || files[i].tunnel || files[i].pieces || files[i].len != size + PAGE)
 		return;
 	head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 	at = ring->tail;
@@ -250,12 +252,22 @@ static void step(int i)
 
 	switch (below(24)) {
 	case 0:
+		if (below(3))
+			break;
 		unmap(i);
 		close(files[i].fd);
 		files[i].fd = open(VARID_MODULE_DEVICE, (below(8) ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 		files[i].ring_pages = 0;
 		break;
-	case 1: session(i); break;
+	case 1:
+		session(i);
+		if (below(4)) { /* one that works */
+			counter(i);
+			target(i);
+			request(files[i].fd, VARID_MODULE_ENABLE, NULL);
+			map(i);
+		}
+		break;
 	case 2: case 3: counter(i); break;
 	case 4: case 5: case 6: target(i); break;
 	case 7: request(files[i].fd, VARID_MODULE_FORGET, (void *)(below(2) ? (long)getpid() : (long)any())); break;
@@ -267,17 +279,17 @@ static void step(int i)
 	case 14: request(files[i].fd, _IOC(below(4), 'V', below(12), below(200)), (void *)any()); break;
 	case 15: case 16: map(i); break;
 	case 17:
-		if (files[i].map && files[i].tunnel)
+		if (files[i].map && files[i].tunnel && !files[i].pieces)
 			memcpy(files[i].map, jungle, files[i].len < JUNGLE ? files[i].len : JUNGLE);
 		break;
 	case 18: /* a mapping in pieces, or elsewhere */
 		if (files[i].map && files[i].len > PAGE && below(2))
-			munmap(files[i].map + PAGE * below(files[i].len / PAGE), PAGE), files[i].tunnel = 1;
+			munmap(files[i].map + PAGE * below(files[i].len / PAGE), PAGE), files[i].pieces = 1;
 		else if (files[i].map) {
 			char *at = mremap(files[i].map, files[i].len, files[i].len + PAGE * below(2), MREMAP_MAYMOVE);
 
 			if (at != MAP_FAILED)
-				files[i].map = at, files[i].tunnel = 1;
+				files[i].map = at, files[i].pieces = 1;
 			mprotect(files[i].map, PAGE, below(4));
 			mprotect(files[i].map, PAGE, PROT_READ | PROT_WRITE);
 		}

@@ -6,7 +6,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use std::fs;
 use std::path::Path;
 use varid_recording::Host;
-use varid_shim::Shim;
+use varid_shim::{Module, Shim};
 
 /// The capabilities that matter here, by their bit (linux/capability.h).
 const CAPABILITIES: [(&str, u32); 6] = [
@@ -37,6 +37,8 @@ pub struct Machine {
     pub default_event: String,
     /// The BPF shim, loaded: the variant that the kernel accepted, or why not.
     pub bpf: Result<&'static str, String>,
+    /// The kernel module, loaded and open to this user, or why not.
+    pub module: Result<(), String>,
     /// The kernel describes its types.
     pub btf: bool,
     /// /proc/sys/kernel/perf_event_paranoid.
@@ -69,6 +71,7 @@ impl Machine {
             bpf: Shim::load()
                 .map(|shim| shim.variant())
                 .map_err(|error| error.to_string()),
+            module: Module::open().map(drop).map_err(|error| error.to_string()),
             btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
             paranoid: setting("perf_event_paranoid"),
             max_sample_rate: max_frequency(),

@@ -47,7 +47,7 @@ impl State {
 /// What varid will do on the machine.
 #[derive(Debug, Serialize)]
 pub struct Plan {
-    /// `bpf` or `perf`; none: nothing can be profiled.
+    /// `bpf`, `module` or `perf`; none: nothing can be profiled.
     pub source: Option<&'static str>,
     /// The event that is sampled if nothing is asked for.
     pub event: String,
@@ -106,6 +106,15 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
             match &machine.bpf {
                 Ok(variant) => format!("the kernel loads and verifies it ({variant})"),
                 Err(error) => error.clone(),
+            },
+        ),
+        check(
+            "kernel module",
+            State::of(machine.module.is_ok() || machine.bpf.is_ok(), State::No),
+            match (&machine.module, &machine.bpf) {
+                (Ok(()), _) => "loaded".to_owned(),
+                (Err(_), Ok(_)) => "not needed where the BPF shim works".to_owned(),
+                (Err(error), Err(_)) => error.clone(),
             },
         ),
         check(
@@ -184,16 +193,20 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
 pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
     let mut uses = Vec::new();
     let mut to_improve = Vec::new();
-    let source = match &machine.bpf {
-        Ok(_) => {
+    let source = match (&machine.bpf, &machine.module) {
+        (Ok(_), _) => {
             uses.push("source   bpf: frames are walked in the kernel at the sample, on every CPU, in any process".to_owned());
             Some("bpf")
         }
-        Err(_) => {
+        (Err(_), Ok(())) => {
+            uses.push("source   module: varid.ko walks frames in the kernel at the sample, on every CPU, in any process, as the BPF shim cannot be used".to_owned());
+            Some("module")
+        }
+        (Err(_), Err(_)) => {
             to_improve.push(better_source(machine));
             if machine.cpu_clock.samples {
                 uses.push(
-                    "source   perf: stacks are copied and walked later, as the BPF shim cannot be used. What a copy does not hold is counted"
+                    "source   perf: stacks are copied and walked later, as neither the BPF shim nor the kernel module can be used. What a copy does not hold is counted"
                         .to_owned(),
                 );
                 Some("perf")
@@ -205,7 +218,7 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
         }
     };
     if source == Some("perf") {
-        uses.push("targets  processes of this user, by --pid, --app or as a command; --all needs the BPF shim".to_owned());
+        uses.push("targets  processes of this user, by --pid, --app or as a command; --all needs the BPF shim or the kernel module".to_owned());
     }
     if machine.cycles.samples {
         uses.push(format!(
@@ -224,7 +237,7 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
         ));
         to_improve.push(better_event(machine));
     }
-    let kernel = source == Some("bpf") || machine.cpu_clock.kernel;
+    let kernel = matches!(source, Some("bpf" | "module")) || machine.cpu_clock.kernel;
     match (kernel, machine.kernel_symbols) {
         (true, true) => {
             uses.push("kernel   its functions are sampled, with their names".to_owned())
@@ -269,7 +282,7 @@ fn better_source(machine: &Machine) -> String {
         machine.has("CAP_SYS_ADMIN") || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
     match (privileged, machine.btf) {
         (false, _) => "root, or CAP_BPF and CAP_PERFMON (setcap cap_bpf,cap_perfmon+ep on varid), allows the BPF shim: exact frames, any process".to_owned(),
-        (true, false) => "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), 5.15 or newer, allows the BPF shim".to_owned(),
+        (true, false) => "the kernel module (kmod-shim/module: dkms install varid, modprobe varid), or a kernel with BTF (CONFIG_DEBUG_INFO_BTF), 5.15 or newer, for the BPF shim: exact frames, any process".to_owned(),
         (true, true) => "the BPF shim is refused although privileges and BTF are there: a kernel of 5.15 or newer without lockdown allows it".to_owned(),
     }
 }
@@ -360,6 +373,7 @@ mod tests {
             cpu_clock: tried("cpu-clock", true, None),
             default_event: "cycles".into(),
             bpf: Ok("varid_sample"),
+            module: Err("not loaded".into()),
             btf: true,
             paranoid: Some(3),
             max_sample_rate: Some(100_000),
@@ -406,6 +420,24 @@ mod tests {
         for needle in ["CAP_BPF", "perf_event_paranoid=1", "ulimit -l"] {
             assert!(advice.contains(needle), "{needle}: {advice}");
         }
+    }
+
+    #[test]
+    fn without_btf_the_module_is_used_or_advised() {
+        let without_btf = |module| Machine {
+            bpf: Err("no BTF".into()),
+            module,
+            btf: false,
+            ..best()
+        };
+        let loaded = plan(&without_btf(Ok(())), &[]);
+        assert_eq!(
+            (loaded.source, loaded.kernel, loaded.to_improve.len()),
+            (Some("module"), true, 0)
+        );
+        let missing = plan(&without_btf(Err("not loaded".into())), &[]);
+        assert_eq!(missing.source, Some("perf"));
+        assert!(missing.to_improve.join("\n").contains("modprobe varid"));
     }
 
     #[test]
