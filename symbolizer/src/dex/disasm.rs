@@ -1,5 +1,7 @@
 //! What do a method's instructions read like?
 
+mod flow;
+
 use std::fmt;
 
 use super::file::DexFile;
