@@ -187,12 +187,106 @@ static const struct varid_build_range debian_11_arm64[] = {
 	{ 0x7270d0, 0x7271c8, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
 	{ 0x7271d0, 0x7271e4, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
 	{ 0x727400, 0x727438, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
-	{ 0x727438, 0x72f7c8, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
+	{ 0x727438, 0x727480, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
+	{ 0x727480, 0x72f480, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: bytecode */
+	{ 0x72f480, 0x72f7c8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
 	{ 0x72f7c8, 0x72f80c, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogues */
 };
 
+/*
+ * Debian 12, android-libart 11.0.0+r48-5, armhf. Only its assembly has unwind information:
+ * bounds of the rest are the dynamic symbols' or, of functions without one, those of their
+ * first instructions. The loop restores all its registers with its last one.
+ */
+static const struct varid_build_range debian_11_armhf[] = {
+	{ 0x134f58, 0x14b614, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, false> */
+	{ 0x14b618, 0x171014, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true, false> */
+	{ 0x1ac004, 0x1ac2d4, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
+	{ 0x33c84c, 0x33d210, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x33d210, 0x33dab4, VARID_RANGE_BRIDGE }, /* Execute */
+	{ 0x33dab4, 0x345dd8, VARID_RANGE_BRIDGE }, /* InterpreterJni */
+	{ 0x345dd8, 0x346328, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
+	{ 0x346328, 0x346438, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
+	{ 0x346438, 0x3467f4, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x346a90, 0x346ae0, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeExact */
+	{ 0x346ae0, 0x346b30, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvoke */
+	{ 0x347560, 0x347950, VARID_RANGE_BRIDGE }, /* ArtInterpreterToCompiledCodeBridge */
+	{ 0x3479b0, 0x347c64, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeCommon */
+	{ 0x347c64, 0x347e84, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeCommon */
+	{ 0x348174, 0x348510, VARID_RANGE_BRIDGE }, /* DoInvokeCustom */
+	{ 0x34b6ac, 0x34bbd4, VARID_RANGE_BRIDGE }, /* DoCall<false, false> */
+	{ 0x34bbd4, 0x34c86c, VARID_RANGE_BRIDGE }, /* DoCall<false, true> */
+	{ 0x34c86c, 0x34cdb0, VARID_RANGE_BRIDGE }, /* DoCall<true, false> */
+	{ 0x34cdb0, 0x34da10, VARID_RANGE_BRIDGE }, /* DoCall<true, true> */
+	{ 0x34da10, 0x34e6f4, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<false> */
+	{ 0x34e6f4, 0x34f3d8, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<true> */
+	{ 0x35ea48, 0x3765a8, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, true> */
+	{ 0x377170, 0x39d144, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true, true> */
+	{ 0x529350, 0x5293fc, VARID_RANGE_BRIDGE }, /* MethodHandleInvoke */
+	{ 0x5293fc, 0x52a030, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeInternal */
+	{ 0x52a030, 0x52ab14, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeInternal */
+	{ 0x52ab14, 0x52ac1c, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExact */
+	{ 0x52ac1c, 0x52adfc, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x52e5b8, 0x52eaa4, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x52eaa4, 0x52f378, VARID_RANGE_BRIDGE }, /* method handle call */
+	{ 0x65ac3c, 0x65af88, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<ArtMethod*> */
+	{ 0x65b2a8, 0x65b308, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<_jmethodID*> */
+	{ 0x65b308, 0x65b654, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<ArtMethod*> */
+	{ 0x65b800, 0x65b860, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<_jmethodID*> */
+	{ 0x65b860, 0x65bbc4, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<ArtMethod*> */
+	{ 0x65bbc4, 0x65bc24, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<_jmethodID*> */
+	{ 0x65bc24, 0x65bf88, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
+	{ 0x65bf88, 0x65bfe8, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
+	{ 0x65bfe8, 0x65cc10, VARID_RANGE_BRIDGE }, /* InvokeMethod */
+	{ 0x65d6d0, 0x65db4c, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
+	{ 0x758e58, 0x759938, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
+	{ 0x79fa8c, 0x7a043c, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
+	{ 0x7a0860, 0x7a1534, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */
+	{ 0x7a29f8, 0x7a4520, VARID_RANGE_BRIDGE }, /* artQuickResolutionTrampoline */
+	{ 0x7a5a78, 0x7a5f10, VARID_RANGE_BRIDGE }, /* artQuickGenericJniTrampoline */
+	{ 0x7a5f10, 0x7a5f44, VARID_RANGE_BRIDGE }, /* artQuickGenericJniEndTrampoline */
+	{ 0x7b1ab0, 0x7b2728, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtual */
+	{ 0x7b2728, 0x7b38d8, VARID_RANGE_BRIDGE }, /* MterpInvokeSuper */
+	{ 0x7b38d8, 0x7b4910, VARID_RANGE_BRIDGE }, /* MterpInvokeInterface */
+	{ 0x7b4910, 0x7b5368, VARID_RANGE_BRIDGE }, /* MterpInvokeDirect */
+	{ 0x7b5368, 0x7b5d30, VARID_RANGE_BRIDGE }, /* MterpInvokeStatic */
+	{ 0x7b5d30, 0x7b5e18, VARID_RANGE_BRIDGE }, /* MterpInvokeCustom */
+	{ 0x7b5e18, 0x7b5e38, VARID_RANGE_BRIDGE }, /* MterpInvokePolymorphic */
+	{ 0x7b5e38, 0x7b68a4, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualRange */
+	{ 0x7b68a4, 0x7b7948, VARID_RANGE_BRIDGE }, /* MterpInvokeSuperRange */
+	{ 0x7b7948, 0x7b87c4, VARID_RANGE_BRIDGE }, /* MterpInvokeInterfaceRange */
+	{ 0x7b87c4, 0x7b90d0, VARID_RANGE_BRIDGE }, /* MterpInvokeDirectRange */
+	{ 0x7b90d0, 0x7b9934, VARID_RANGE_BRIDGE }, /* MterpInvokeStaticRange */
+	{ 0x7b9934, 0x7b99bc, VARID_RANGE_BRIDGE }, /* MterpInvokeCustomRange */
+	{ 0x7b99bc, 0x7b99dc, VARID_RANGE_BRIDGE }, /* MterpInvokePolymorphicRange */
+	{ 0x7b99dc, 0x7ba3fc, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualQuick */
+	{ 0x7ba3fc, 0x7bac74, VARID_RANGE_BRIDGE }, /* MterpInvokeVirtualQuickRange */
+	{ 0x7c7c08, 0x7c7d94, VARID_RANGE_BRIDGE }, /* art_quick_invoke_stub */
+	{ 0x7c7d94, 0x7c7f1c, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_stub */
+	{ 0x7e0a90, 0x7e0b88, VARID_RANGE_BRIDGE }, /* art_quick_invoke_stub_internal */
+	{ 0x7e0f60, 0x7e0fc0, VARID_RANGE_BRIDGE }, /* art_quick_invoke_interface_trampoline_with_access_check */
+	{ 0x7e0fd0, 0x7e1030, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_trampoline_with_access_check */
+	{ 0x7e1040, 0x7e10a0, VARID_RANGE_BRIDGE }, /* art_quick_invoke_direct_trampoline_with_access_check */
+	{ 0x7e10b0, 0x7e1110, VARID_RANGE_BRIDGE }, /* art_quick_invoke_super_trampoline_with_access_check */
+	{ 0x7e1120, 0x7e1180, VARID_RANGE_BRIDGE }, /* art_quick_invoke_virtual_trampoline_with_access_check */
+	{ 0x7e5b00, 0x7e5b54, VARID_RANGE_BRIDGE }, /* art_quick_proxy_invoke_handler */
+	{ 0x7e5b60, 0x7e5c20, VARID_RANGE_BRIDGE }, /* art_quick_imt_conflict_trampoline */
+	{ 0x7e5c30, 0x7e5c9c, VARID_RANGE_BRIDGE }, /* art_quick_resolution_trampoline */
+	{ 0x7e5ca0, 0x7e5d28, VARID_RANGE_BRIDGE }, /* art_quick_generic_jni_trampoline */
+	{ 0x7e5d30, 0x7e5d94, VARID_RANGE_BRIDGE }, /* art_quick_to_interpreter_bridge */
+	{ 0x7e5dd0, 0x7e5e40, VARID_RANGE_BRIDGE }, /* art_quick_instrumentation_entry */
+	{ 0x7e5e50, 0x7e5ea8, VARID_RANGE_BRIDGE }, /* art_quick_instrumentation_exit */
+	{ 0x7e6790, 0x7e67f8, VARID_RANGE_BRIDGE }, /* art_quick_invoke_polymorphic */
+	{ 0x7e6800, 0x7e6868, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
+	{ 0x7e6870, 0x7e6878, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
+	{ 0x7e6980, 0x7e69a4, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
+	{ 0x7e69a4, 0x7e6a00, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
+	{ 0x7e6a00, 0x7eea00, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: bytecode */
+	{ 0x7eea00, 0x7eedd8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
+};
+
 /* ART 11 where pointers have eight bytes: one layout but for the registers. */
-#define ART_11_LAYOUT(elf_machine, pc, frame)                                                 \
+#define ART_11_LAYOUT_64(elf_machine, pc, frame)                                                \
 	{                                                                                     \
 		.kind = VARID_LAYOUT_LIST, .flags = VARID_LAYOUT_ON_NATIVE_STACK,             \
 		.machine = (elf_machine), .word = 8, .reference = 4,                          \
@@ -210,7 +304,7 @@ static const struct varid_build builds[] = {
 		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
 			      0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64 },
 		.name = "ART 11.0.0+r48 (Debian 12, amd64)",
-		.layout = ART_11_LAYOUT(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */),
+		.layout = ART_11_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */),
 		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
 		.dex_debug = 0x8ae0d8,
 		.dex_debug_hook = 0x8ae0d0,
@@ -223,7 +317,7 @@ static const struct varid_build builds[] = {
 		.build_id = { 0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22,
 			      0xc7, 0x0a, 0x4e, 0x81, 0x4a, 0x34, 0x27, 0x58, 0xd2, 0xe2 },
 		.name = "ART 11.0.0+r48 (Debian 12, arm64)",
-		.layout = ART_11_LAYOUT(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */),
+		.layout = ART_11_LAYOUT_64(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */),
 		.tls_word = 0x80dc30, /* R_AARCH64_TLS_TPREL64 art::Thread::self_tls_ */
 		.dex_debug = 0x8100d8,
 		.dex_debug_hook = 0x8100d0,
@@ -231,6 +325,29 @@ static const struct varid_build builds[] = {
 		.text_end = 0x72ff30,
 		.ranges = debian_11_arm64,
 		.range_count = sizeof(debian_11_arm64) / sizeof(debian_11_arm64[0]),
+	},
+	{
+		.build_id = { 0xe3, 0x83, 0xdc, 0x2a, 0x23, 0xc4, 0x43, 0xc3, 0x45, 0xf8,
+			      0x3e, 0xbd, 0x57, 0xc2, 0x27, 0x4d, 0x8c, 0xdc, 0x63, 0x24 },
+		.name = "ART 11.0.0+r48 (Debian 12, armhf)",
+		.layout = {
+			.kind = VARID_LAYOUT_LIST, .flags = VARID_LAYOUT_ON_NATIVE_STACK,
+			.machine = 40 /* EM_ARM */, .word = 4, .reference = 4,
+			.reg_pc = 4 /* r4 */, .reg_frame = 5 /* r5 */, .reg_frame_bias = -40,
+			.thread_tid = 0x10, .thread_fragment = 0xac,
+			.fragment_quick = 0, .fragment_link = 4, .fragment_top = 8,
+			.frame_link = 0, .frame_method = 4, .frame_pc = 12, .frame_insns = 16,
+			.frame_index = 28,
+			.method_class = 0, .method_code = 8, .method_index = 12,
+			.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 4,
+		},
+		.tls_word = 0x83bdec, /* R_ARM_TLS_TPOFF32 art::Thread::self_tls_ */
+		.dex_debug = 0x83d0a0,
+		.dex_debug_hook = 0x83d098,
+		.text_start = 0x125cb0,
+		.text_end = 0x7eee08,
+		.ranges = debian_11_armhf,
+		.range_count = sizeof(debian_11_armhf) / sizeof(debian_11_armhf[0]),
 	},
 };
 

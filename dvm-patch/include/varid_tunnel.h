@@ -115,6 +115,7 @@ enum varid_range_kind {
 	VARID_RANGE_BRIDGE = 3,      /* machinery of a call: never worth a row below another frame */
 	VARID_RANGE_VM = 4,          /* other code of the VM */
 	VARID_RANGE_QUICK = 5,       /* interpreter loop with native frames: method at [sp], reg_pc is valid */
+	VARID_RANGE_HANDLERS = 6,    /* BODY, as 256 handlers of one size: opcode k's is the kth, and reg_pc may already be at its successor */
 };
 
 struct varid_range {

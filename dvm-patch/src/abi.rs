@@ -39,6 +39,9 @@ pub const RANGE_BRIDGE: u32 = 3;
 pub const RANGE_VM: u32 = 4;
 /// `VARID_RANGE_QUICK`: an interpreter loop with native frames: method at \[sp\], `reg_pc` is valid.
 pub const RANGE_QUICK: u32 = 5;
+/// [`Range::kind`]: a part of the body, as 256 handlers of one size: that of opcode k is the kth, and the pc's
+/// register may already be at the instruction that is executed next.
+pub const RANGE_HANDLERS: u32 = 6;
 
 /// [`Code::kind`]: a dex file as the VM executes it.
 pub const CODE_DEX: u32 = 1;

@@ -120,7 +120,7 @@ impl fmt::Debug for Build {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::{RANGE_BODY, RANGE_VM};
+    use crate::abi::{RANGE_BODY, RANGE_HANDLERS, RANGE_VM};
 
     const AMD64: [u8; 20] = [
         0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66,
@@ -130,6 +130,11 @@ mod tests {
     const ARM64: [u8; 20] = [
         0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22, 0xc7, 0x0a, 0x4e, 0x81, 0x4a,
         0x34, 0x27, 0x58, 0xd2, 0xe2,
+    ];
+
+    const ARMHF: [u8; 20] = [
+        0xe3, 0x83, 0xdc, 0x2a, 0x23, 0xc4, 0x43, 0xc3, 0x45, 0xf8, 0x3e, 0xbd, 0x57, 0xc2, 0x27,
+        0x4d, 0x8c, 0xdc, 0x63, 0x24,
     ];
 
     #[test]
@@ -144,20 +149,31 @@ mod tests {
     #[test]
     fn ranges_are_sorted_disjoint_and_reach_over_the_text() {
         let base = 0x7f00_0000_0000;
-        for (id, body, text_end) in [
-            (AMD64, 0x7b2da9..0x7bb01e, 0x7c9f96),
-            (ARM64, 0x727438..0x72f7c8, 0x72ff30),
+        for (id, body, handlers, text_end) in [
+            (AMD64, 0x7b2da9..0x7bb01e, None, 0x7c9f96),
+            (ARM64, 0x727438..0x72f7c8, Some(0x727480), 0x72ff30),
+            (ARMHF, 0x7e69a4..0x7eedd8, Some(0x7e6a00), 0x7eee08),
         ] {
             let ranges = lookup(&id).unwrap().ranges(base);
             assert!(ranges.len() < MAX_RANGES);
             for pair in ranges.windows(2) {
                 assert!(pair[0].start < pair[0].end && pair[0].end <= pair[1].start);
             }
-            let bodies: Vec<_> = ranges.iter().filter(|r| r.kind == RANGE_BODY).collect();
-            assert_eq!(bodies.len(), 1);
+            // The body is one piece, with the handlers in its middle.
+            let bodies: Vec<_> = ranges
+                .iter()
+                .filter(|r| [RANGE_BODY, RANGE_HANDLERS].contains(&r.kind))
+                .collect();
+            assert!(bodies.windows(2).all(|pair| pair[0].end == pair[1].start));
             assert_eq!(
-                bodies[0].start..bodies[0].end,
+                bodies[0].start..bodies[bodies.len() - 1].end,
                 base + body.start..base + body.end
+            );
+            // 128 bytes for each opcode.
+            let found = bodies.iter().find(|r| r.kind == RANGE_HANDLERS);
+            assert_eq!(
+                found.map(|r| r.start..r.end),
+                handlers.map(|start: u64| base + start..base + start + 256 * 128)
             );
             assert_eq!(ranges[0].kind, RANGE_VM);
             assert_eq!(ranges[ranges.len() - 1].end, base + text_end);
@@ -176,5 +192,10 @@ mod tests {
         assert!(build.layout(0x1000, |_| None).is_err());
         assert!(build.layout(0x1000, |_| Some(0)).is_err());
         assert!(build.layout(0x1000, |_| Some(0x8abf08)).is_err());
+        // The word of a 32-bit process is half of what a wider read gives.
+        let narrow = lookup(&ARMHF).unwrap().layout(0x1000, |at| {
+            (at == 0x1000 + 0x83_bdec).then_some(0xdead_beef_0000_0008)
+        });
+        assert_eq!(narrow.unwrap().tls_offset, 8);
     }
 }

@@ -154,6 +154,9 @@ mod tests {
         };
         assert_eq!(check(&art()), Ok(()));
         assert_eq!(check(&arm64), Ok(()));
+        for build in builds::all() {
+            assert_eq!(check(&build.layout(0, |_| Some(8)).unwrap()), Ok(()));
+        }
     }
 
     #[test]

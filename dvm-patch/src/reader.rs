@@ -274,7 +274,7 @@ fn read_ranges(bytes: &[u8], part: &Part) -> Result<Vec<Range>, Error> {
         if range.start >= range.end {
             return Err(malformed("a range that ends before it starts", range.start));
         }
-        if !(abi::RANGE_BODY..=abi::RANGE_QUICK).contains(&range.kind) {
+        if !(abi::RANGE_BODY..=abi::RANGE_HANDLERS).contains(&range.kind) {
             return Err(malformed("a range of unknown kind", u64::from(range.kind)));
         }
         ranges.push(range);

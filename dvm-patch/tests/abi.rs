@@ -59,6 +59,8 @@ fn mirrored() -> Vec<(String, u64)> {
         ("VARID_RANGE_INTERPRETER", u64::from(abi::RANGE_INTERPRETER)),
         ("VARID_RANGE_BRIDGE", u64::from(abi::RANGE_BRIDGE)),
         ("VARID_RANGE_VM", u64::from(abi::RANGE_VM)),
+        ("VARID_RANGE_QUICK", u64::from(abi::RANGE_QUICK)),
+        ("VARID_RANGE_HANDLERS", u64::from(abi::RANGE_HANDLERS)),
         ("VARID_CODE_DEX", u64::from(abi::CODE_DEX)),
         ("VARID_CODE_BOOT", u64::from(abi::CODE_BOOT)),
         ("VARID_CODE_LOCATION", abi::CODE_LOCATION as u64),
