@@ -38,6 +38,7 @@ struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 #define CTX_IN_USER(regs) (((regs)->cs & 3) == 3)
+#define CTX_COMPAT(regs) 0
 #elif defined(__TARGET_ARCH_arm64)
 struct cpu_context_uw {
 	unsigned long tp_value;
@@ -51,6 +52,7 @@ struct pt_regs {
 	unsigned long regs[31], sp, pc, pstate;
 };
 #define CTX_IN_USER(regs) (((regs)->pstate & 0xf) == 0)
+#define CTX_COMPAT(regs) ((regs)->pstate & 0x10) // PSR_MODE32_BIT
 #else
 #error "the shim knows the registers of x86 and arm64"
 #endif
@@ -186,8 +188,8 @@ static __always_inline struct varid_target *target_of(struct task_struct *task, 
 		(to)[VARID_X86_RSP] = (from)->sp;      \
 		(to)[VARID_X86_RIP] = (from)->ip;      \
 	} while (0)
-#define REG_SP VARID_X86_RSP
-#define REG_IP VARID_X86_RIP
+#define REG_SP(flags) VARID_X86_RSP
+#define REG_IP(flags) VARID_X86_RIP
 #define CTX_IP(regs) ((regs)->ip)
 
 static __always_inline __u64 thread_pointer(struct task_struct *task)
@@ -195,15 +197,24 @@ static __always_inline __u64 thread_pointer(struct task_struct *task)
 	return BPF_CORE_READ(task, thread.fsbase);
 }
 #else
+// A 32-bit process' r0 to r14 are the first ones.
 #define COPY_REGS(to, from)                                                   \
 	do {                                                                  \
+		if (CTX_COMPAT(from)) {                                       \
+			_Pragma("unroll") for (int i = 0; i < 8; i++)         \
+				(to)[VARID_ARM_R4 + i] = (from)->regs[4 + i]; \
+			(to)[VARID_ARM_LR] = (from)->regs[14];                \
+			(to)[VARID_ARM_SP] = (from)->regs[13];                \
+			(to)[VARID_ARM_PC] = (from)->pc;                      \
+			break;                                                \
+		}                                                             \
 		_Pragma("unroll") for (int i = 0; i < 12; i++)                \
 			(to)[VARID_ARM64_X19 + i] = (from)->regs[19 + i];     \
 		(to)[VARID_ARM64_SP] = (from)->sp;                            \
 		(to)[VARID_ARM64_PC] = (from)->pc;                            \
 	} while (0)
-#define REG_SP VARID_ARM64_SP
-#define REG_IP VARID_ARM64_PC
+#define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
+#define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 #define CTX_IP(regs) ((regs)->pc)
 
 static __always_inline __u64 thread_pointer(struct task_struct *task)
@@ -232,20 +243,20 @@ static __always_inline long walk_step(struct scratch *s, __u32 limit)
 {
 	struct varid_frame frame;
 	__u32 pos = s->pos;
-	int result;
+	int result, entries;
 
 	result = varid_walk_step(&s->walk, &s->layout, &frame);
 	if (result == VARID_WALK_TORN)
 		s->record.flags |= VARID_TORN;
 	if (result != VARID_WALK_FRAME)
 		return 1;
-	if (s->record.frames >= limit || pos > OUT_MAX - sizeof(frame)) {
+	if (s->record.frames >= limit || pos > OUT_MAX - 2 * sizeof(struct varid_packed_frame)) {
 		s->record.flags |= VARID_FRAMES_TRUNCATED;
 		return 1;
 	}
-	*(struct varid_frame *)(s->out + pos) = frame;
-	s->pos = pos + sizeof(frame);
-	s->record.frames++;
+	entries = varid_pack_frame(&frame, (struct varid_packed_frame *)(s->out + pos));
+	s->pos = pos + entries * sizeof(struct varid_packed_frame);
+	s->record.frames += entries;
 	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
 		s->reach = frame.addr;
 	return 0;
@@ -292,7 +303,8 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 				 const int has_bpf_loop)
 {
 	__u64 base = 0, reg_frame = 0, reg_pc = 0;
-	__u64 ip = s->record.regs[REG_IP];
+	__u64 ip = s->record.regs[REG_IP(s->record.flags)];
+	void *slot;
 	int result;
 
 	if (!(target->flags & VARID_TARGET_READY)) {
@@ -305,12 +317,13 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		reg_frame = s->record.regs[s->layout.reg_frame & (VARID_REGS - 1)] + s->layout.reg_frame_bias;
 		reg_pc = s->record.regs[s->layout.reg_pc & (VARID_REGS - 1)];
 	}
-	if (bpf_probe_read_user(&base, sizeof(base), (void *)(thread_pointer(task) + s->layout.tls_offset)) || !base) {
+	slot = (void *)VARID_ADDRESS(thread_pointer(task) + s->layout.tls_offset);
+	if (bpf_probe_read_user(&base, s->layout.word == 4 ? 4 : sizeof(base), slot) || !base) {
 		s->record.flags |= VARID_NO_BASE;
 		return;
 	}
 	result = varid_walk_start(&s->walk, &s->layout, base, tid_inside(task, s->record.tid, target->flags),
-				  s->record.regs[REG_SP], reg_frame, reg_pc);
+				  s->record.regs[REG_SP(s->record.flags)], reg_frame, reg_pc);
 	if (result != VARID_WALK_FRAME) {
 		s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
 		return;
@@ -386,6 +399,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	s->pos = sizeof(struct varid_record);
 	if (CTX_IN_USER(&ctx->regs)) {
 		s->record.ip = CTX_IP(&ctx->regs);
+		if (CTX_COMPAT(&ctx->regs))
+			flags |= VARID_COMPAT;
 		COPY_REGS(s->record.regs, &ctx->regs);
 	} else {
 		struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -397,10 +412,12 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 		// A kernel thread has no user registers, only room for them.
 		if (BPF_CORE_READ(task, mm))
 			bpf_probe_read_kernel(&copy, sizeof(copy), user);
+		if (CTX_COMPAT(&copy))
+			flags |= VARID_COMPAT;
 		COPY_REGS(s->record.regs, &copy);
 	}
 	s->record.flags = flags;
-	s->record.stack_addr = s->record.regs[REG_SP] - VARID_RED_ZONE;
+	s->record.stack_addr = VARID_ADDRESS(s->record.regs[REG_SP(flags)]) - VARID_RED_ZONE;
 
 	s->reach = 0;
 	walk(s, task, target, has_bpf_loop);

@@ -31,6 +31,9 @@ enum varid_arm_reg {
 	VARID_ARM_LR = 8, VARID_ARM_SP, VARID_ARM_PC, VARID_ARM_COUNT,
 };
 
+/* An address without what lies above it: the tag that a processor ignores (arm64). */
+#define VARID_ADDRESS(word) ((word) & ((1ull << 56) - 1))
+
 /* varid_target.flags */
 #define VARID_TARGET_READY 1u      /* layout and body are valid */
 #define VARID_TARGET_FOLLOW 2u     /* children are admitted until the daemon knows them */
@@ -59,12 +62,14 @@ struct varid_target {
 #define VARID_NOT_READY 64u         /* no layout for this process (yet) */
 #define VARID_INHERITED 128u        /* admitted as a target's child */
 #define VARID_NO_WALK 256u          /* this source cannot read frames at the sample: walk the slice */
+#define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
 
 /* varid_frame.flags */
 #define VARID_FRAME_QUICK 1u    /* compiled or native method: addr is its native frame, no pc */
 #define VARID_FRAME_OUTERMOST 2u /* last of its fragment: native code called it */
 #define VARID_FRAME_RELATIVE 4u  /* pc counts bytes from the method's first instruction */
 
+/* A frame as the walker finds it. */
 struct varid_frame {
 	varid_u64 addr;   /* of the frame; 0 if the layout has none */
 	varid_u64 method; /* the VM's method pointer; 0 if the pc says it all */
@@ -72,7 +77,17 @@ struct varid_frame {
 	varid_u64 flags;
 };
 
-/* Followed by frames, innermost first; kernel addresses, leaf first; stack bytes. */
+/*
+ * A frame as it stands in a record: its flags lie above its address. Of a RELATIVE one a
+ * second entry follows, whose `what` is the pc; its `addr` is 0.
+ */
+#define VARID_FRAME_FLAGS_SHIFT 56
+struct varid_packed_frame {
+	varid_u64 addr;
+	varid_u64 what; /* pc; the method of a QUICK or RELATIVE frame */
+};
+
+/* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes. */
 struct varid_record {
 	varid_u64 time;   /* CLOCK_MONOTONIC, ns */
 	varid_u32 pid;
@@ -83,7 +98,7 @@ struct varid_record {
 	varid_u64 ip;     /* of the interrupted instruction, kernel or user */
 	varid_u64 stack_addr;
 	varid_u32 stack_len; /* bytes */
-	varid_u16 frames;
+	varid_u16 frames; /* struct varid_packed_frame */
 	varid_u16 kernel;
 	varid_u64 regs[VARID_REGS]; /* user registers at the kernel's door */
 };

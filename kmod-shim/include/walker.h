@@ -9,7 +9,7 @@
  *   VARID_OFFSET(offset)          make an offset provably smaller than VARID_WINDOW
  *
  * and owns the loop: varid_walk_start, then varid_walk_step until it returns
- * something else than VARID_WALK_FRAME. No allocation, no loops, every read may fail,
+ * something else than VARID_WALK_FRAME; varid_pack_frame says what goes into a record. No allocation, no loops, every read may fail,
  * no value read is trusted for more than a bounded next read.
  */
 #ifndef VARID_WALKER_H
@@ -40,7 +40,7 @@ varid_word(const struct varid_layout *layout, const varid_u8 *window, varid_u32 
 {
 	if (layout->word == 4)
 		return *(const varid_u32 *)(window + VARID_OFFSET(offset));
-	return *(const varid_u64 *)(window + VARID_OFFSET(offset));
+	return VARID_ADDRESS(*(const varid_u64 *)(window + VARID_OFFSET(offset)));
 }
 
 /* Takes in the fragment at addr: its quick frame, its top frame, the next one out. */
@@ -57,8 +57,8 @@ varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, 
 
 /*
  * base: what tls_offset leads to. tid: as the process knows it. sp: the thread's stack
- * pointer. reg_frame, reg_pc: if the ip is in the loop's body, else 0. VARID_WALK_END:
- * not a thread of the VM.
+ * pointer. reg_frame, reg_pc: if the ip is in the loop's body, else 0. All may have tags.
+ * VARID_WALK_END: not a thread of the VM.
  */
 static inline __attribute__((always_inline)) int
 varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 base,
@@ -66,9 +66,12 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, var
 {
 	varid_u32 owner = 0;
 
+	base = VARID_ADDRESS(base);
+	sp = VARID_ADDRESS(sp);
+	reg_frame = VARID_ADDRESS(reg_frame);
 	walk->base = base;
 	walk->next = walk->quick = walk->fragment = 0;
-	walk->reg_pc = reg_pc;
+	walk->reg_pc = VARID_ADDRESS(reg_pc);
 	if (layout->kind == VARID_LAYOUT_SHADOW) {
 		struct varid_shadow shadow;
 
@@ -106,9 +109,9 @@ varid_walk_shadow(struct varid_walk *walk, struct varid_frame *out)
 	if (VARID_READ(&record, sizeof(record),
 		       walk->base + sizeof(struct varid_shadow) + walk->next * sizeof(record)))
 		return VARID_WALK_TORN;
-	out->addr = record.sp;
+	out->addr = VARID_ADDRESS(record.sp);
 	out->method = 0;
-	out->pc = record.method;
+	out->pc = VARID_ADDRESS(record.method);
 	out->flags = 0;
 	return VARID_WALK_FRAME;
 }
@@ -133,7 +136,7 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 		out->addr = at;
 		out->pc = 0;
 		out->flags = VARID_FRAME_QUICK;
-		if (VARID_READ(walk->window, sizeof(varid_u64), at))
+		if (VARID_READ(walk->window, layout->word == 4 ? 4 : 8, at))
 			return VARID_WALK_TORN;
 		out->method = varid_word(layout, walk->window, 0);
 		return VARID_WALK_FRAME;
@@ -164,6 +167,19 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 	out->pc = pc;
 	out->method = varid_word(layout, walk->window, layout->frame_method);
 	return VARID_WALK_FRAME;
+}
+
+/* A frame as a record has it: one or two entries, which it returns. */
+static inline __attribute__((always_inline)) int
+varid_pack_frame(const struct varid_frame *frame, struct varid_packed_frame *out)
+{
+	out[0].addr = VARID_ADDRESS(frame->addr) | frame->flags << VARID_FRAME_FLAGS_SHIFT;
+	out[0].what = frame->flags & (VARID_FRAME_QUICK | VARID_FRAME_RELATIVE) ? frame->method : frame->pc;
+	if (!(frame->flags & VARID_FRAME_RELATIVE))
+		return 1;
+	out[1].addr = 0;
+	out[1].what = frame->pc;
+	return 2;
 }
 
 #endif

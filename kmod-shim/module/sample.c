@@ -111,18 +111,21 @@ static bool put_word(struct varid_scratch *s, u64 word)
 static bool take_frame(struct varid_scratch *s, u32 limit)
 {
 	struct varid_record *record = &s->record;
+	struct varid_packed_frame packed[2];
 	struct varid_frame frame;
+	int entries;
 	const int result = varid_walk_step(&s->walk, s->layout, &frame);
 
 	if (result == VARID_WALK_TORN)
 		record->flags |= VARID_TORN;
 	if (result != VARID_WALK_FRAME)
 		return false;
-	if (record->frames >= limit || !put(s, &frame, sizeof(frame))) {
+	entries = varid_pack_frame(&frame, packed);
+	if (record->frames >= limit || !put(s, packed, entries * sizeof(packed[0]))) {
 		record->flags |= VARID_FRAMES_TRUNCATED;
 		return false;
 	}
-	record->frames++;
+	record->frames += entries;
 	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
 		s->reach = frame.addr;
 	return true;

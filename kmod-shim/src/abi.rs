@@ -37,6 +37,8 @@ pub mod flags {
     pub const INHERITED: u32 = 128;
     /// The source cannot read frames at the sample: walk the slice.
     pub const NO_WALK: u32 = 256;
+    /// A 32-bit process of a 64-bit kernel: the registers are its own machine's.
+    pub const COMPAT: u32 = 512;
 }
 
 /// Flags of a [`crate::ManagedFrame`].
@@ -47,6 +49,8 @@ pub mod frame_flags {
     pub const OUTERMOST: u64 = 2;
     /// The pc counts bytes from the method's first instruction.
     pub const RELATIVE: u64 = 4;
+    /// Where the flags of a frame begin in its record's word, above the address.
+    pub const SHIFT: u32 = 56;
 }
 
 /// Flags of a [`Target`].
@@ -101,7 +105,7 @@ pub struct RawRecord {
     pub regs: [u64; RECORD_REGS],
 }
 
-/// A frame of a record.
+/// A frame as the walker finds it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RawFrame {
@@ -118,6 +122,7 @@ pub const COUNTER_NO_SPACE: u32 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::regs::{ADDRESS_MASK, Machine};
     use std::mem::{offset_of, size_of};
     use std::process::Command;
 
@@ -166,6 +171,7 @@ mod tests {
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
         for (name, value) in [
+            ("sizeof(struct varid_packed_frame)", 16),
             ("VARID_MAX_FRAMES", MAX_FRAMES),
             ("VARID_STACK_SLICE", STACK_SLICE),
             ("VARID_STACK_REACH", STACK_REACH),
@@ -180,9 +186,15 @@ mod tests {
             ("VARID_NOT_READY", flags::NOT_READY as usize),
             ("VARID_INHERITED", flags::INHERITED as usize),
             ("VARID_NO_WALK", flags::NO_WALK as usize),
+            ("VARID_COMPAT", flags::COMPAT as usize),
             ("VARID_FRAME_QUICK", frame_flags::QUICK as usize),
             ("VARID_FRAME_OUTERMOST", frame_flags::OUTERMOST as usize),
             ("VARID_FRAME_RELATIVE", frame_flags::RELATIVE as usize),
+            ("VARID_FRAME_FLAGS_SHIFT", frame_flags::SHIFT as usize),
+            ("VARID_ADDRESS(~0ull)", ADDRESS_MASK as usize),
+            ("VARID_X86_COUNT", Machine::X86_64.regs().len()),
+            ("VARID_ARM64_COUNT", Machine::Aarch64.regs().len()),
+            ("VARID_ARM_COUNT", Machine::Arm.regs().len()),
             ("VARID_TARGET_READY", target_flags::READY as usize),
             ("VARID_TARGET_FOLLOW", target_flags::FOLLOW as usize),
             ("VARID_TARGET_KEEP_RAW", target_flags::KEEP_RAW as usize),

@@ -31,5 +31,5 @@ pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
 pub use record::{CONTEXT_MAX, DecodeError, ManagedFrame, Record};
-pub use regs::{REGS, Regs, dwarf_to_index};
+pub use regs::{ADDRESS_MASK, Machine, RegInfo, Regs};
 pub use walk::{Step, Walk};

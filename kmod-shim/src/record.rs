@@ -1,7 +1,8 @@
 //! A sample as the shim hands it over, decoded.
 
-use crate::abi::{MAX_FRAMES, RawRecord, frame_flags};
-use crate::regs::Regs;
+use crate::abi::{MAX_FRAMES, RawRecord, flags, frame_flags};
+use crate::regs::{ADDRESS_MASK, Machine, Regs};
+use std::ops::Range;
 use thiserror::Error;
 
 /// `PERF_CONTEXT_MAX`: from here on an entry of a callchain is a mark, not an address.
@@ -12,7 +13,7 @@ pub const CONTEXT_MAX: u64 = 0u64.wrapping_sub(4095);
 pub struct ManagedFrame {
     /// Where the frame lies; its native caller's frame encloses it. 0: nowhere.
     pub addr: u64,
-    /// The VM's method pointer; 0 where the pc says it all.
+    /// The VM's method pointer of a quick or a relative frame; 0: the pc says it all.
     pub method: u64,
     /// Absolute bytecode pc, or relative to the method (see `flags`).
     pub pc: u64,
@@ -80,14 +81,14 @@ impl Record {
             len: bytes.len(),
         };
         let head = reader.raw_record()?;
+        let machine = match head.flags & flags::COMPAT {
+            0 => Machine::NATIVE,
+            _ => Machine::Arm,
+        };
         let mut frames = Vec::with_capacity(usize::from(head.frames).min(MAX_FRAMES));
-        for _ in 0..head.frames {
-            frames.push(ManagedFrame {
-                addr: reader.u64("its frames")?,
-                method: reader.u64("its frames")?,
-                pc: reader.u64("its frames")?,
-                flags: reader.u64("its frames")?,
-            });
+        let mut entries = 0..head.frames;
+        while entries.next().is_some() {
+            frames.push(reader.frame(&mut entries)?);
         }
         let mut kernel = Vec::with_capacity(usize::from(head.kernel).min(bytes.len() / 8));
         for _ in 0..head.kernel {
@@ -106,7 +107,7 @@ impl Record {
             flags: head.flags,
             period: head.period,
             ip: head.ip,
-            regs: Regs::from_record(&head.regs),
+            regs: Regs::from_record(machine, &head.regs),
             frames,
             kernel,
             stack_addr: head.stack_addr,
@@ -157,6 +158,30 @@ impl<'a> Reader<'a> {
 
     fn u16(&mut self) -> Result<u16, DecodeError> {
         self.array("its head").map(u16::from_le_bytes)
+    }
+
+    /// A frame of one entry or, if it is relative, two of those that remain.
+    fn frame(&mut self, entries: &mut Range<u16>) -> Result<ManagedFrame, DecodeError> {
+        let (word, what) = (self.u64("its frames")?, self.u64("its frames")?);
+        let mut frame = ManagedFrame {
+            addr: word & ADDRESS_MASK,
+            method: 0,
+            pc: what,
+            flags: word >> frame_flags::SHIFT,
+        };
+        if frame.is_quick() {
+            (frame.method, frame.pc) = (what, 0);
+        } else if frame.is_relative() {
+            if entries.next().is_none() {
+                return Err(DecodeError {
+                    len: self.len,
+                    what: "the pc of its last frame",
+                });
+            }
+            self.u64("its frames")?;
+            (frame.method, frame.pc) = (what, self.u64("its frames")?);
+        }
+        Ok(frame)
     }
 
     fn raw_record(&mut self) -> Result<RawRecord, DecodeError> {
@@ -211,7 +236,7 @@ mod tests {
     #[test]
     fn parts_follow_one_another() {
         let mut input = bytes(1, 2, 3);
-        for value in [0x10u64, 0x20, 0x30, 3, 0xff, 0xee] {
+        for value in [0x10u64 | 3 << 56, 0x20, 0xff, 0xee] {
             input.extend(value.to_le_bytes());
         }
         input.extend([7, 8, 9, 0, 0]);
@@ -221,12 +246,47 @@ mod tests {
             [ManagedFrame {
                 addr: 0x10,
                 method: 0x20,
-                pc: 0x30,
+                pc: 0,
                 flags: 3
             }]
         );
         assert!(record.frames[0].is_quick() && record.frames[0].is_outermost());
         assert_eq!(record.kernel, [0xff, 0xee]);
         assert_eq!(record.stack, [7, 8, 9]);
+    }
+
+    #[test]
+    fn a_relative_frame_has_two_entries() {
+        let mut input = bytes(3, 0, 0);
+        for value in [0x10u64, 0x9000, 0x20 | 6 << 56, 0x5000, 0, 14] {
+            input.extend(value.to_le_bytes());
+        }
+        let frame = |addr, method, pc, flags| ManagedFrame {
+            addr,
+            method,
+            pc,
+            flags,
+        };
+        let record = Record::decode(&input).unwrap();
+        assert_eq!(
+            record.frames,
+            [frame(0x10, 0, 0x9000, 0), frame(0x20, 0x5000, 14, 6)]
+        );
+        // The second entry is what follows the frames.
+        input[52] = 2;
+        assert!(Record::decode(&input).is_err());
+    }
+
+    #[test]
+    fn a_compat_record_has_the_registers_of_its_own_machine() {
+        let mut input = bytes(0, 0, 0);
+        input[20..24].copy_from_slice(&flags::COMPAT.to_le_bytes());
+        for (index, at) in (56..).step_by(8).take(11).enumerate() {
+            input[at] = index as u8 + 1;
+        }
+        let record = Record::decode(&input).unwrap();
+        assert_eq!(record.regs.machine(), Machine::Arm);
+        assert_eq!(record.regs.get(4), Some(1));
+        assert_eq!((record.regs.sp(), record.regs.ip()), (Some(10), Some(11)));
     }
 }

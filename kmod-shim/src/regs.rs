@@ -1,13 +1,24 @@
-//! The register map: which register stands where in a record, by DWARF number.
+//! The register map: which register stands where in a record, by DWARF number, for each machine.
 
 use crate::abi::RECORD_REGS;
+
+/// A machine whose registers a record may hold: that of the profiled process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// x86-64.
+    X86_64,
+    /// AArch64.
+    Aarch64,
+    /// 32-bit ARM: of a 32-bit kernel, or a process under an AArch64 one.
+    Arm,
+}
 
 /// One register of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegInfo {
     /// DWARF number, as CFI and the tunnel's layouts name it.
     pub dwarf: u16,
-    /// Bit in perf's `sample_regs_user` (arch/*/include/uapi/asm/perf_regs.h).
+    /// Bit in perf's `sample_regs_user` (arch/*/include/uapi/asm/perf_regs.h) of the machine's own kernel.
     pub perf: u8,
 }
 
@@ -15,9 +26,8 @@ const fn reg(dwarf: u16, perf: u8) -> RegInfo {
     RegInfo { dwarf, perf }
 }
 
-/// The registers of a record, in their order: what a callee saves, then sp, then ip.
-#[cfg(target_arch = "x86_64")]
-pub const REGS: &[RegInfo] = &[
+/// Registers in record order: what a callee saves, then sp, then ip. `varid_x86_reg`.
+const X86_64: &[RegInfo] = &[
     reg(3, 1),   // rbx
     reg(6, 6),   // rbp
     reg(12, 20), // r12
@@ -28,9 +38,8 @@ pub const REGS: &[RegInfo] = &[
     reg(16, 8),  // rip, the return address' column
 ];
 
-/// The registers of a record, in their order: x19 to x30, sp, pc.
-#[cfg(target_arch = "aarch64")]
-pub const REGS: &[RegInfo] = &[
+/// `varid_arm64_reg`: x19 to x30, sp, pc.
+const AARCH64: &[RegInfo] = &[
     reg(19, 19),
     reg(20, 20),
     reg(21, 21),
@@ -47,65 +56,288 @@ pub const REGS: &[RegInfo] = &[
     reg(32, 32),
 ];
 
-/// Index of the stack pointer in [`REGS`].
-const SP: usize = REGS.len() - 2;
-/// Index of the instruction pointer in [`REGS`].
-const IP: usize = REGS.len() - 1;
-/// Index of the frame pointer in [`REGS`].
-const FP: usize = if cfg!(target_arch = "x86_64") { 1 } else { 10 };
+/// `varid_arm_reg`: r4 to r11, lr, sp, pc.
+const ARM: &[RegInfo] = &[
+    reg(4, 4),
+    reg(5, 5),
+    reg(6, 6),
+    reg(7, 7),
+    reg(8, 8),
+    reg(9, 9),
+    reg(10, 10),
+    reg(11, 11),
+    reg(14, 14),
+    reg(13, 13),
+    reg(15, 15),
+];
 
-/// The place in a record of a register known by its DWARF number.
-pub fn dwarf_to_index(dwarf: u16) -> Option<usize> {
-    REGS.iter().position(|reg| reg.dwarf == dwarf)
+/// The low bits of an address of a process: what lies above is no part of it on any machine
+/// here (a tag, where the processor ignores the top byte).
+pub const ADDRESS_MASK: u64 = (1 << 56) - 1;
+
+impl Machine {
+    /// The machine that this program runs on.
+    pub const NATIVE: Self = if cfg!(target_arch = "x86_64") {
+        Self::X86_64
+    } else if cfg!(target_arch = "aarch64") {
+        Self::Aarch64
+    } else {
+        Self::Arm
+    };
+
+    /// The machine of an ELF file's header (`e_machine`).
+    pub fn of_elf(e_machine: u16) -> Option<Self> {
+        match e_machine {
+            62 => Some(Self::X86_64),
+            183 => Some(Self::Aarch64),
+            40 => Some(Self::Arm),
+            _ => None,
+        }
+    }
+
+    /// Its registers as they stand in a record.
+    pub fn regs(self) -> &'static [RegInfo] {
+        match self {
+            Self::X86_64 => X86_64,
+            Self::Aarch64 => AARCH64,
+            Self::Arm => ARM,
+        }
+    }
+
+    /// Bytes of a pointer.
+    pub fn word(self) -> u8 {
+        match self {
+            Self::X86_64 | Self::Aarch64 => 8,
+            Self::Arm => 4,
+        }
+    }
+
+    /// DWARF number of the instruction pointer, as records name it.
+    pub fn ip(self) -> u16 {
+        match self {
+            Self::X86_64 => 16,
+            Self::Aarch64 => 32,
+            Self::Arm => 15,
+        }
+    }
+
+    /// DWARF number of the stack pointer.
+    pub fn sp(self) -> u16 {
+        match self {
+            Self::X86_64 => 7,
+            Self::Aarch64 => 31,
+            Self::Arm => 13,
+        }
+    }
+
+    /// DWARF number of the frame pointer.
+    pub fn fp(self) -> u16 {
+        match self {
+            Self::X86_64 => 6,
+            Self::Aarch64 => 29,
+            Self::Arm => 11,
+        }
+    }
+
+    /// DWARF number of the register in which a call leaves its return address, where it does not push it.
+    pub fn link(self) -> Option<u16> {
+        match self {
+            Self::X86_64 => None,
+            Self::Aarch64 => Some(30),
+            Self::Arm => Some(14),
+        }
+    }
+
+    /// Column of the return address in call frame information.
+    pub fn return_address(self) -> u16 {
+        self.link().unwrap_or(self.ip())
+    }
+
+    /// The machine of the processes whose registers are not this one's own: a 64-bit kernel runs them, too.
+    fn compat(self) -> Option<Self> {
+        (self == Self::Aarch64).then_some(Self::Arm)
+    }
+
+    /// Where this machine's kernel has a register of a process of `machine`: its bit in `sample_regs_user`.
+    fn perf_bit(self, machine: Self, reg: &RegInfo) -> u8 {
+        // arch/arm64/kernel/perf_regs.c: a 32-bit process' last registers are where a 64-bit one has its own.
+        match (self, machine, reg.dwarf) {
+            (Self::Aarch64, Self::Arm, 14) => 30,
+            (Self::Aarch64, Self::Arm, 13) => 31,
+            (Self::Aarch64, Self::Arm, 15) => 32,
+            _ => reg.perf,
+        }
+    }
+
+    /// The registers to ask this machine's kernel for, as `sample_regs_user` has them: those of every process it runs.
+    pub fn perf_mask(self) -> u64 {
+        std::iter::once(self)
+            .chain(self.compat())
+            .flat_map(|machine| {
+                machine
+                    .regs()
+                    .iter()
+                    .map(move |reg| self.perf_bit(machine, reg))
+            })
+            .fold(0, |mask, bit| mask | 1 << bit)
+    }
+
+    /// The place in a record of a register known by its DWARF number.
+    pub fn index(self, dwarf: u16) -> Option<usize> {
+        self.regs().iter().position(|reg| reg.dwarf == dwarf)
+    }
 }
 
-/// The user registers of a sample; those of [`REGS`], unknown ones are `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Regs([Option<u64>; RECORD_REGS]);
+/// The user registers of a sample; those of a record, unknown ones are `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Regs {
+    machine: Machine,
+    values: [Option<u64>; RECORD_REGS],
+}
+
+impl Default for Regs {
+    fn default() -> Self {
+        Self::unknown(Machine::NATIVE)
+    }
+}
 
 impl Regs {
+    /// No register of a machine is known.
+    pub fn unknown(machine: Machine) -> Self {
+        Self {
+            machine,
+            values: [None; RECORD_REGS],
+        }
+    }
+
     /// All registers of a record are known.
-    pub fn from_record(values: &[u64; RECORD_REGS]) -> Self {
-        let mut regs = Self::default();
-        for (to, from) in regs.0.iter_mut().zip(values).take(REGS.len()) {
+    pub fn from_record(machine: Machine, values: &[u64; RECORD_REGS]) -> Self {
+        let mut regs = Self::unknown(machine);
+        let known = machine.regs().len();
+        for (to, from) in regs.values.iter_mut().zip(values).take(known) {
             *to = Some(*from);
         }
         regs
     }
 
+    /// What the kernel of `host` wrote for [`Machine::perf_mask`], with the ABI word that came before (none: there are no
+    /// user registers).
+    pub fn from_perf(host: Machine, abi: u64, words: &[u64]) -> Self {
+        const ABI_NONE: u64 = 0;
+        const ABI_32: u64 = 1;
+        let machine = match (abi, host.compat()) {
+            (ABI_32, Some(compat)) => compat,
+            _ => host,
+        };
+        let mut regs = Self::unknown(machine);
+        if abi == ABI_NONE {
+            return regs;
+        }
+        let mask = host.perf_mask();
+        let mut bits = (0..u64::BITS).filter(|bit| mask >> bit & 1 == 1);
+        for word in words {
+            let Some(bit) = bits.next() else { break };
+            let named = machine
+                .regs()
+                .iter()
+                .find(|reg| u32::from(host.perf_bit(machine, reg)) == bit);
+            if let Some(reg) = named {
+                regs.set(reg.dwarf, Some(*word));
+            }
+        }
+        regs
+    }
+
+    /// Whose registers these are.
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
     /// The register with this DWARF number.
     pub fn get(&self, dwarf: u16) -> Option<u64> {
-        dwarf_to_index(dwarf).and_then(|index| self.0.get(index).copied().flatten())
+        let index = self.machine.index(dwarf)?;
+        self.values.get(index).copied().flatten()
     }
 
     /// Sets the register with this DWARF number, if a record has it.
     pub fn set(&mut self, dwarf: u16, value: Option<u64>) {
-        if let Some(slot) = dwarf_to_index(dwarf).and_then(|index| self.0.get_mut(index)) {
+        let slot = self
+            .machine
+            .index(dwarf)
+            .and_then(|index| self.values.get_mut(index));
+        if let Some(slot) = slot {
             *slot = value;
         }
     }
 
     /// Sets instruction, stack and frame pointer.
     pub fn set_frame(&mut self, ip: u64, sp: u64, fp: u64) {
-        for (index, value) in [(IP, ip), (SP, sp), (FP, fp)] {
-            if let Some(slot) = self.0.get_mut(index) {
-                *slot = Some(value);
-            }
-        }
+        self.set(self.machine.ip(), Some(ip));
+        self.set(self.machine.sp(), Some(sp));
+        self.set(self.machine.fp(), Some(fp));
     }
 
     /// The stack pointer.
     pub fn sp(&self) -> Option<u64> {
-        self.0.get(SP).copied().flatten()
+        self.get(self.machine.sp())
+            .map(|address| address & ADDRESS_MASK)
     }
 
     /// The instruction pointer.
     pub fn ip(&self) -> Option<u64> {
-        self.0.get(IP).copied().flatten()
+        self.get(self.machine.ip())
     }
 
     /// The frame pointer.
     pub fn fp(&self) -> Option<u64> {
-        self.0.get(FP).copied().flatten()
+        self.get(self.machine.fp())
+            .map(|address| address & ADDRESS_MASK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stack_and_instruction_pointer_are_the_last_two() {
+        for machine in [Machine::X86_64, Machine::Aarch64, Machine::Arm] {
+            let count = machine.regs().len();
+            assert!(count <= RECORD_REGS);
+            assert_eq!(machine.index(machine.sp()), Some(count - 2));
+            assert_eq!(machine.index(machine.ip()), Some(count - 1));
+            assert!(machine.index(machine.fp()).is_some());
+            assert!(machine.index(machine.return_address()).is_some());
+        }
+    }
+
+    #[test]
+    fn a_32_bit_process_has_its_registers_where_its_kernel_puts_them() {
+        let host = Machine::Aarch64;
+        let bits: Vec<u64> = (0..64)
+            .filter(|bit| host.perf_mask() >> bit & 1 == 1)
+            .collect();
+        let words: Vec<u64> = bits.iter().map(|bit| 0x100 + bit).collect();
+        let own = Regs::from_perf(host, 2, &words);
+        let compat = Regs::from_perf(host, 1, &words);
+        assert_eq!((own.machine(), compat.machine()), (host, Machine::Arm));
+        for reg in host.regs() {
+            assert_eq!(own.get(reg.dwarf), Some(0x100 + u64::from(reg.perf)));
+        }
+        assert_eq!(compat.get(4), Some(0x104));
+        assert_eq!(compat.get(11), Some(0x10b));
+        assert_eq!(compat.get(14), Some(0x100 + 30));
+        assert_eq!(compat.get(13), Some(0x100 + 31));
+        assert_eq!(compat.get(15), Some(0x100 + 32));
+        assert_eq!(Regs::from_perf(host, 0, &words), Regs::unknown(host));
+        assert_eq!(Machine::X86_64.perf_mask(), 0xf0_01c2);
+    }
+
+    #[test]
+    fn a_tag_is_no_part_of_an_address() {
+        let mut regs = Regs::unknown(Machine::Aarch64);
+        regs.set_frame(0x1000, 0xb400_0000_7fff_0010, 0xff00_0000_7fff_0020);
+        assert_eq!(regs.sp(), Some(0x7fff_0010));
+        assert_eq!(regs.fp(), Some(0x7fff_0020));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::abi::RawFrame;
 use crate::record::ManagedFrame;
+use crate::regs::ADDRESS_MASK;
 use std::ffi::{c_int, c_void};
 use varid_tunnel::abi::Layout;
 
@@ -84,10 +85,10 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
     pub fn from_frame(layout: &'a Layout, frame: u64, pc: u64, read: R) -> Self {
         let raw = RawWalk {
             base: 0,
-            next: frame,
+            next: frame & ADDRESS_MASK,
             quick: 0,
             fragment: 0,
-            reg_pc: pc,
+            reg_pc: pc & ADDRESS_MASK,
             window: [0; 72],
         };
         Self { layout, raw, read }

@@ -5,6 +5,7 @@
 //! interpreter loop stands for the managed frame that it executes and is replaced by it.
 
 mod chain;
+mod executed;
 mod marked;
 mod registers;
 mod remap;
@@ -18,7 +19,7 @@ use registers::{exact_pcs, walk_copy};
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
-    LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER,
+    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER,
 };
 
 /// A sample's user frames.
@@ -61,12 +62,17 @@ pub fn attribute(
     if vm.is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
         drop_unwound(&mut managed, record);
     }
-    // In the loop itself, and in what it calls to invoke a method (assembly that is no better
+    // In a loop itself, and in what it calls to invoke a method (assembly that is no better
     // than approximate about its frame), there is nothing between the leaf and the frames.
     let entered_natively =
         !record.has(flags::IN_BODY) && managed.first().is_some_and(ManagedFrame::is_quick);
-    let nothing_between =
-        (record.has(flags::IN_BODY) || leaf_kind == Some(RANGE_BRIDGE)) && !managed.is_empty();
+    let in_list = vm.is_some_and(|vm| vm.layout.kind == LAYOUT_LIST);
+    let of_frames = match leaf_kind {
+        Some(RANGE_BRIDGE) => true,
+        Some(RANGE_INTERPRETER) => in_list,
+        _ => record.has(flags::IN_BODY),
+    };
+    let nothing_between = of_frames && !managed.is_empty();
     let native = if stack == Stack::None || (nothing_between && stack == Stack::Vertical) {
         leaf_only(record, ip)
     } else {
@@ -83,12 +89,12 @@ pub fn attribute(
     if let Some(vm) = vm {
         // Not walked at the sample: the copy of the stack holds the inner frames.
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
-            (managed, incomplete) = walk_copy(record, vm, &native);
+            (managed, incomplete) = walk_copy(record, vm, &native, &chain.process.space);
         }
         if on_native_stack(vm) {
             drop_repeated(&mut managed);
         }
-        exact_pcs(&mut managed, vm, &native);
+        exact_pcs(&mut managed, vm, &native, &chain.process.space);
     }
 
     let unpublished = vm.is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));

@@ -1,8 +1,9 @@
 //! What do the registers of an interpreter loop say of the frame that it executes?
 
-use crate::process::Vm;
+use super::executed::executed;
+use crate::process::{AddressSpace, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError};
-use varid_shim::{ManagedFrame, Record, Step, Walk, frame_flags};
+use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Step, Walk, frame_flags};
 use varid_tunnel::abi::RANGE_BODY;
 
 /// The frames that the copy of the stack holds, from each interpreter frame's own registers;
@@ -11,6 +12,7 @@ pub(super) fn walk_copy(
     record: &Record,
     vm: &Vm,
     native: &NativeStack,
+    space: &AddressSpace,
 ) -> (Vec<ManagedFrame>, bool) {
     let read = |address: u64, to: &mut [u8]| -> bool {
         record
@@ -20,7 +22,7 @@ pub(super) fn walk_copy(
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
     for frame in &native.frames {
-        let Some((address, pc)) = registers(vm, frame) else {
+        let Some((address, pc)) = registers(vm, frame, space) else {
             continue;
         };
         if managed.last().is_some_and(|last| last.addr >= address) {
@@ -39,24 +41,31 @@ pub(super) fn walk_copy(
     (managed, cut)
 }
 
-/// The frame's address and bytecode pc that an interpreter loop's registers hold.
-fn registers(vm: &Vm, frame: &NativeFrame) -> Option<(u64, u64)> {
+/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
+fn registers(vm: &Vm, frame: &NativeFrame, space: &AddressSpace) -> Option<(u64, u64)> {
     if vm.range(frame.lookup()) != Some(RANGE_BODY) {
         return None;
     }
     let address = frame.regs.get(u16::from(vm.layout.reg_frame))?;
-    let pc = frame.regs.get(u16::from(vm.layout.reg_pc))?;
-    Some((
-        address.wrapping_add_signed(i64::from(vm.layout.reg_frame_bias)),
-        pc,
-    ))
+    let pc = frame.regs.get(u16::from(vm.layout.reg_pc))? & ADDRESS_MASK;
+    let pc = match vm.handler(frame.lookup()) {
+        Some((opcode, moved)) => executed(space, pc, opcode, moved),
+        None => pc,
+    };
+    let address = address.wrapping_add_signed(i64::from(vm.layout.reg_frame_bias));
+    Some((address & ADDRESS_MASK, pc))
 }
 
 /// A loop that called a helper need not have stored its pc; its register, restored by
 /// unwinding, is the exact one.
-pub(super) fn exact_pcs(managed: &mut [ManagedFrame], vm: &Vm, native: &NativeStack) {
+pub(super) fn exact_pcs(
+    managed: &mut [ManagedFrame],
+    vm: &Vm,
+    native: &NativeStack,
+    space: &AddressSpace,
+) {
     for frame in &native.frames {
-        let Some((address, pc)) = registers(vm, frame) else {
+        let Some((address, pc)) = registers(vm, frame, space) else {
             continue;
         };
         if let Some(found) = managed

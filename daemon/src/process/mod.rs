@@ -3,6 +3,7 @@
 mod anonymous;
 mod budget;
 mod file;
+mod handlers;
 mod image;
 mod jit;
 mod space;
@@ -11,6 +12,7 @@ pub mod testing;
 mod vm;
 
 pub use file::open_unmapped;
+pub use handlers::Moved;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
 pub use jit::{JitFile, is_own_memory};
 pub use space::{AddressSpace, Mapped};

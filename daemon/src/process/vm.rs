@@ -1,10 +1,11 @@
 //! The VM of a process: how its frames are linked, found in its tunnel or by its build-id.
 
+use super::handlers::{Moved, moved};
 use super::image::Image;
 use super::space::AddressSpace;
 use std::fmt;
 use std::path::Path;
-use varid_shim::{STACK_FULL, Target, dwarf_to_index, target_flags};
+use varid_shim::{Machine, STACK_FULL, Target, target_flags};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::{self, Layout, NO_REG, Range};
 use varid_tunnel::reader::{Code, Tunnel};
@@ -21,6 +22,8 @@ pub struct Vm {
     pub codes: Vec<Code>,
     /// Who said so.
     pub known_by: KnownBy,
+    /// For each instruction of its handlers: where the pc's register is.
+    moved: std::rc::Rc<[Moved]>,
     /// Its tunnel: where it is, and how often it had changed when it was read.
     tunnel: Option<(u64, u64, u32)>,
 }
@@ -107,9 +110,11 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
         };
         match build.layout(load_base, word) {
             Ok(layout) => {
+                let ranges = build.ranges(load_base);
                 return Found::Vm(Box::new(Vm {
+                    moved: moved_in(&memory, &layout, &ranges),
                     layout,
-                    ranges: build.ranges(load_base),
+                    ranges,
                     codes: Vec::new(),
                     known_by: KnownBy::Build(build.name()),
                     tunnel: None,
@@ -134,6 +139,26 @@ pub fn without_layout(names_dex_pcs: bool) -> String {
     }
 }
 
+/// What the code of a VM's handlers says of the pc's register; nothing, where there is no such code to be read.
+fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[Range]) -> std::rc::Rc<[Moved]> {
+    /// 256 handlers of a kilobyte each.
+    const MAX_CODE: u64 = 1 << 18;
+    let code = || {
+        let range = ranges
+            .iter()
+            .find(|range| range.kind == abi::RANGE_HANDLERS)?;
+        let size = range.end.checked_sub(range.start)?;
+        let mut code = vec![0; usize::try_from(size).ok().filter(|_| size <= MAX_CODE)?];
+        memory.read(range.start, &mut code).ok()?;
+        Some(moved(
+            &code,
+            Machine::of_elf(layout.machine)?,
+            layout.reg_pc,
+        ))
+    };
+    code().unwrap_or_default().into()
+}
+
 /// Address of a tunnel's generation.
 fn generation_of(tunnel: u64) -> u64 {
     tunnel.wrapping_add(std::mem::offset_of!(abi::Tunnel, generation) as u64)
@@ -152,6 +177,7 @@ impl Vm {
         let generation = memory.read_u32(generation_of(start))?;
         let description = Tunnel::read(&memory, start, len, pid)?;
         Ok(Self {
+            moved: moved_in(&memory, &description.layout, &description.ranges),
             layout: description.layout,
             ranges: description.ranges,
             codes: description.codes,
@@ -175,11 +201,49 @@ impl Vm {
         Self::read(pid, start, len).ok()
     }
 
-    /// What the code at an address does (`abi::RANGE_*`), if it is the VM's.
-    pub fn range(&self, address: u64) -> Option<u32> {
+    fn range_at(&self, address: u64) -> Option<&Range> {
         let after = self.ranges.partition_point(|range| range.start <= address);
         let range = self.ranges.get(after.checked_sub(1)?)?;
-        (address < range.end).then_some(range.kind)
+        (address < range.end).then_some(range)
+    }
+
+    /// What the code at an address does (`abi::RANGE_*`), if it is the VM's: handlers are the body.
+    pub fn range(&self, address: u64) -> Option<u32> {
+        self.range_at(address).map(|range| match range.kind {
+            abi::RANGE_HANDLERS => abi::RANGE_BODY,
+            kind => kind,
+        })
+    }
+
+    /// The opcode whose handler the code at an address is, and where the pc's register is there.
+    pub fn handler(&self, address: u64) -> Option<(u8, Moved)> {
+        const OPCODES: u64 = 256;
+        const INSTRUCTION: u64 = 4;
+        let range = self
+            .range_at(address)
+            .filter(|range| range.kind == abi::RANGE_HANDLERS)?;
+        let into = address.wrapping_sub(range.start);
+        let size = range.end.wrapping_sub(range.start).checked_div(OPCODES)?;
+        let opcode = u8::try_from(into.checked_div(size)?).ok()?;
+        let instruction = usize::try_from(into / INSTRUCTION).ok()?;
+        let moved = self.moved.get(instruction).copied().unwrap_or_default();
+        Some((opcode, moved))
+    }
+
+    /// The interpreter loop's body: the first one, where there are several.
+    fn body(&self) -> std::ops::Range<u64> {
+        let mut body = 0..0;
+        for range in &self.ranges {
+            if !matches!(range.kind, abi::RANGE_BODY | abi::RANGE_HANDLERS) {
+                continue;
+            }
+            if body.is_empty() {
+                body = range.start..range.end;
+            } else if body.end == range.start {
+                body.end = range.end;
+            }
+        }
+        body
     }
 
     /// Whether any of the VM's code lies between these addresses.
@@ -191,12 +255,11 @@ impl Vm {
 
     /// What the shim is told about the process.
     pub fn target(&self, flags: u32) -> Target {
-        let body = self
-            .ranges
-            .iter()
-            .find(|range| range.kind == abi::RANGE_BODY);
+        let body = self.body();
+        let machine = Machine::of_elf(self.layout.machine).unwrap_or(Machine::NATIVE);
         let index = |register: u8| {
-            dwarf_to_index(u16::from(register))
+            machine
+                .index(u16::from(register))
                 .and_then(|index| u8::try_from(index).ok())
                 .unwrap_or(NO_REG)
         };
@@ -206,8 +269,8 @@ impl Vm {
                 reg_frame: index(self.layout.reg_frame),
                 ..self.layout
             },
-            body_start: body.map_or(0, |body| body.start),
-            body_end: body.map_or(0, |body| body.end),
+            body_start: body.start,
+            body_end: body.end,
             flags: flags | target_flags::READY,
             reserved: 0,
         }
@@ -223,6 +286,7 @@ impl Vm {
             ranges,
             codes: Vec::new(),
             known_by: KnownBy::Tunnel,
+            moved: std::rc::Rc::default(),
             tunnel: None,
         }
     }

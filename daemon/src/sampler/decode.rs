@@ -2,7 +2,7 @@
 
 use crate::perf_abi as perf;
 use crate::sampler::event::COMMON_SAMPLE;
-use varid_shim::{CONTEXT_MAX, REGS, Record, Regs, flags};
+use varid_shim::{CONTEXT_MAX, Machine, Record, Regs, flags};
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,9 +99,9 @@ pub const STACK_COPY_SAMPLE: u64 = COMMON_SAMPLE
         | perf::PERF_SAMPLE_REGS_USER
         | perf::PERF_SAMPLE_STACK_USER) as u64;
 
-/// Bit mask of the registers of a record, for `sample_regs_user`.
+/// Bit mask of the registers that records may need, for `sample_regs_user`.
 pub fn regs_mask() -> u64 {
-    REGS.iter().fold(0, |mask, reg| mask | 1 << reg.perf)
+    Machine::NATIVE.perf_mask()
 }
 
 /// Decodes one record; None: of no interest, or not what the kernel's ABI says.
@@ -252,16 +252,14 @@ fn kernel_callchain(reader: &mut Reader<'_>) -> Option<(Vec<u64>, bool)> {
 
 /// `PERF_SAMPLE_REGS_USER`: the ABI word, then the registers of the mask in bit order.
 fn user_regs(reader: &mut Reader<'_>) -> Option<Regs> {
-    let mut regs = Regs::default();
-    if reader.u64()? == 0 {
-        return Some(regs); // no user registers: a kernel thread
-    }
-    let mut in_bit_order: Vec<_> = REGS.iter().collect();
-    in_bit_order.sort_by_key(|reg| reg.perf);
-    for reg in in_bit_order {
-        regs.set(reg.dwarf, Some(reader.u64()?));
-    }
-    Some(regs)
+    let abi = reader.u64()?;
+    let count = if abi == 0 {
+        0
+    } else {
+        regs_mask().count_ones()
+    };
+    let words: Option<Vec<u64>> = (0..count).map(|_| reader.u64()).collect();
+    Some(Regs::from_perf(Machine::NATIVE, abi, &words?))
 }
 
 struct Reader<'a>(&'a [u8]);

@@ -25,7 +25,7 @@
 //! same row says. arm64's loop may already have advanced the register to the next instruction.
 
 use super::rule::Section;
-use gimli::{Operation, RegisterRule, UnwindExpression, UnwindTableRow};
+use gimli::{Encoding, Operation, RegisterRule, UnwindExpression, UnwindTableRow};
 
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`: what an expression that computes a bytecode pc starts with.
 const MARKER: [u8; 6] = [0x0c, b'D', b'E', b'X', b'1', 0x13];
@@ -51,7 +51,11 @@ pub(super) fn are_in(eh_frame: &[u8]) -> bool {
 
 impl DexPcRule {
     /// The rule of one row.
-    pub(super) fn of_row(row: &UnwindTableRow<usize>, section: &Section<'_>) -> Self {
+    pub(super) fn of_row(
+        row: &UnwindTableRow<usize>,
+        section: &Section<'_>,
+        encoding: Encoding,
+    ) -> Self {
         let marked = row.registers().find_map(|(_, rule)| match rule {
             RegisterRule::ValExpression(expression) => {
                 let bytes = expression.get(section).ok()?;
@@ -68,7 +72,7 @@ impl DexPcRule {
                 None | Some(RegisterRule::Undefined | RegisterRule::SameValue)
             )
         };
-        let mut operations = bytes.operations(super::rule::ENCODING);
+        let mut operations = bytes.operations(encoding);
         // What cannot be decoded cannot be evaluated, either.
         while let Ok(Some(operation)) = operations.next() {
             if let Operation::RegisterOffset { register, .. } = operation

@@ -4,13 +4,15 @@
 //! keeps its bytecode pc and its frame in such registers, and a frame of it that lies under
 //! a helper's frame shows them only to an unwinder that restores them.
 
+mod code_address;
 mod dex_pc;
 mod rule;
 
 pub use rule::Module;
 
+use code_address::CodeAddresses;
 use thiserror::Error;
-use varid_shim::{Record, Regs};
+use varid_shim::{ADDRESS_MASK, Record, Regs};
 
 /// Why unwinding stopped before the outermost frame.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -98,6 +100,9 @@ pub fn dex_pc<'m>(
     let CodeAt::Module(mut module, address) = code_at(frame.lookup()) else {
         return DexPc::NoInterpreter;
     };
+    if module.machine() != frame.regs.machine() {
+        return DexPc::NoInterpreter;
+    }
     module.rule(address).map_or(DexPc::NoInterpreter, |rule| {
         module.dex_pc(&rule, &frame.regs, &|address| word_at(record, address))
     })
@@ -105,11 +110,13 @@ pub fn dex_pc<'m>(
 
 /// A word of the stack, if the record's copy holds it.
 pub fn word_at(record: &Record, address: u64) -> Option<u64> {
-    record
-        .stack_at(address, 8)?
-        .try_into()
-        .ok()
-        .map(u64::from_le_bytes)
+    let bytes = record.stack_at(
+        address & ADDRESS_MASK,
+        usize::from(record.regs.machine().word()),
+    )?;
+    let mut word = [0; 8];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(u64::from_le_bytes(word))
 }
 
 /// No thread's stack is deeper; a longer one is a loop.
@@ -127,15 +134,16 @@ pub fn unwind<'m>(
         return stack;
     };
     let read = |address: u64| word_at(record, address);
+    let code = CodeAddresses::of(&record.regs);
     let mut frame = NativeFrame {
-        ip,
+        ip: code.address(ip),
         sp,
         regs: record.regs,
         interrupted: true,
     };
     loop {
         stack.frames.push(frame);
-        match step(&frame, &mut code_at, &read, until) {
+        match step(&frame, code, &mut code_at, &read, until) {
             // A stack may be executable, and what lies in it a wrong rule's idea of an address.
             Ok(Some(next))
                 if record.stack_at(next.ip, 1).is_some()
@@ -177,16 +185,20 @@ impl From<UnwindError> for Stop {
 
 fn step<'m>(
     frame: &NativeFrame,
+    code: CodeAddresses,
     code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
     read: &dyn Fn(u64) -> Option<u64>,
     until: Option<u64>,
 ) -> Result<Option<NativeFrame>, Stop> {
     let ruled = match code_at(frame.lookup()) {
-        CodeAt::Module(mut module, address) => module.rule(address).map(|rule| (module, rule)),
+        CodeAt::Module(mut module, address) if module.machine() == frame.regs.machine() => {
+            module.rule(address).map(|rule| (module, rule))
+        }
+        CodeAt::Module(..) => None,
         CodeAt::Unknown => None,
         CodeAt::None => return Err(UnwindError::NoCode(frame.ip).into()),
     };
-    let (cfa, caller, of_signal) = match ruled {
+    let (cfa, mut caller, of_signal) = match ruled {
         Some((module, rule)) => {
             let cfa = module
                 .cfa(&rule, &frame.regs, read)
@@ -198,7 +210,7 @@ fn step<'m>(
             (cfa, caller, rule.is_signal_frame)
         }
         None => match frameless(frame, read).filter(|_| frame.interrupted) {
-            Some((cfa, regs)) if leads_to_code(&regs, code_at) => (cfa, regs, false),
+            Some((cfa, regs)) if leads_to_code(&regs, code, code_at) => (cfa, regs, false),
             _ => {
                 let (cfa, regs) = by_frame_pointer(frame, read)?;
                 (cfa, regs, false)
@@ -211,9 +223,10 @@ fn step<'m>(
     if !ascends {
         return Err(UnwindError::NotAscending(frame.sp).into());
     }
-    let Some(ip) = caller.ip().filter(|ip| *ip != 0) else {
+    let Some(ip) = caller.ip().map(|ip| code.address(ip)).filter(|ip| *ip != 0) else {
         return Ok(None);
     };
+    caller.set(caller.machine().ip(), Some(ip));
     Ok(Some(NativeFrame {
         ip,
         sp: cfa,
@@ -222,42 +235,51 @@ fn step<'m>(
     }))
 }
 
-fn leads_to_code<'m>(regs: &Regs, code_at: &mut impl FnMut(u64) -> CodeAt<'m>) -> bool {
+fn leads_to_code<'m>(
+    regs: &Regs,
+    code: CodeAddresses,
+    code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
+) -> bool {
     regs.ip()
-        .is_some_and(|ip| !matches!(code_at(ip.wrapping_sub(1)), CodeAt::None))
+        .is_some_and(|ip| !matches!(code_at(code.address(ip).wrapping_sub(1)), CodeAt::None))
 }
 
 /// A leaf without unwind information is most often assembly that has pushed nothing: its
 /// return address is where the call left it.
 fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(u64, Regs)> {
-    const LINK_REGISTER: u16 = 30;
     let mut regs = frame.regs;
-    let (ip, cfa) = if cfg!(target_arch = "aarch64") {
-        (frame.regs.get(LINK_REGISTER)?, frame.sp)
-    } else {
-        (read(frame.sp)?, frame.sp.wrapping_add(8))
+    let machine = regs.machine();
+    let (ip, cfa) = match machine.link() {
+        Some(link) => (frame.regs.get(link)?, frame.sp),
+        None => (
+            read(frame.sp)?,
+            frame.sp.wrapping_add(u64::from(machine.word())),
+        ),
     };
     regs.set_frame(ip, cfa, frame.regs.fp()?);
     Some((cfa, regs))
 }
 
-/// Code without unwind information that keeps a frame pointer: {caller's fp, return address}.
+/// Code without unwind information that keeps a frame pointer: {caller's fp, return address}. On 32-bit ARM that is
+/// what clang's ARM code does; GCC's frame pointer is elsewhere, and leads to no code.
 fn by_frame_pointer(
     frame: &NativeFrame,
     read: &dyn Fn(u64) -> Option<u64>,
 ) -> Result<(u64, Regs), Stop> {
     let no_info = || UnwindError::NoInfo(frame.ip);
+    let machine = frame.regs.machine();
+    let word = u64::from(machine.word());
     let fp = frame
         .regs
         .fp()
-        .filter(|fp| *fp >= frame.sp && fp % 8 == 0)
+        .filter(|fp| *fp >= frame.sp && fp.checked_rem(word) == Some(0))
         .ok_or_else(no_info)?;
     let (next_fp, ip) = (
         read(fp).ok_or_else(no_info)?,
-        read(fp.wrapping_add(8)).ok_or_else(no_info)?,
+        read(fp.wrapping_add(word)).ok_or_else(no_info)?,
     );
-    let cfa = fp.wrapping_add(16);
-    let mut regs = Regs::default();
+    let cfa = fp.wrapping_add(word.wrapping_mul(2));
+    let mut regs = Regs::unknown(machine);
     regs.set_frame(ip, cfa, next_fp);
     Ok((cfa, regs))
 }

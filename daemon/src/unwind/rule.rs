@@ -5,28 +5,24 @@ use crate::unwind::{DexPc, UnwindError};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation,
     EvaluationResult, LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext,
-    UnwindExpression, UnwindSection, Value,
+    UnwindExpression, UnwindSection, Value, Vendor,
 };
-use object::{Object, ObjectSection, ObjectSegment, ReadRef};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, ReadRef};
 use std::collections::HashMap;
 use std::rc::Rc;
-use varid_shim::{REGS, Regs};
+use varid_shim::{Machine, Regs};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(super) type Section<'a> = EhFrame<Slice<'a>>;
 
-/// The column of the return address.
-const RETURN_ADDRESS: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 30 };
-/// The DWARF number of the stack pointer.
-const SP: u16 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
-/// The DWARF number of the instruction pointer in a record's registers.
-const IP: u16 = if cfg!(target_arch = "x86_64") { 16 } else { 32 };
-
-pub(super) const ENCODING: Encoding = Encoding {
-    format: gimli::Format::Dwarf32,
-    version: 4,
-    address_size: 8,
-};
+/// How a machine's expressions are encoded.
+fn encoding(machine: Machine) -> Encoding {
+    Encoding {
+        format: gimli::Format::Dwarf32,
+        version: 4,
+        address_size: machine.word(),
+    }
+}
 
 /// Evaluating one expression takes no more operations than this: none that a compiler
 /// writes comes near.
@@ -75,6 +71,7 @@ pub type ReadWord<'a> = &'a dyn Fn(u64) -> Option<u64>;
 /// What unwinding one frame needs of a module; rules are computed once per address.
 #[derive(Debug)]
 pub struct Module {
+    machine: Machine,
     eh_frame: Vec<u8>,
     eh_frame_hdr: Vec<u8>,
     bases: BaseAddresses,
@@ -98,7 +95,14 @@ impl Module {
         let (frame_address, eh_frame) = section(".eh_frame").unwrap_or_default();
         let (hdr_address, eh_frame_hdr) = section(".eh_frame_hdr").unwrap_or_default();
         let (text_address, _) = section(".text").unwrap_or_default();
+        let machine = match file.architecture() {
+            Architecture::Aarch64 => Machine::Aarch64,
+            Architecture::Arm => Machine::Arm,
+            Architecture::X86_64 => Machine::X86_64,
+            _ => Machine::NATIVE,
+        };
         Self {
+            machine,
             names_dex_pcs: dex_pc::are_in(&eh_frame),
             eh_frame,
             eh_frame_hdr,
@@ -118,6 +122,11 @@ impl Module {
                 .collect(),
             rules: HashMap::new(),
         }
+    }
+
+    /// The machine that its code is for.
+    pub fn machine(&self) -> Machine {
+        self.machine
     }
 
     /// Whether it holds an interpreter whose frames say which bytecode they execute.
@@ -143,12 +152,21 @@ impl Module {
         rule
     }
 
-    fn compute(&self, address: u64) -> Option<Rule> {
+    fn section(&self) -> Section<'_> {
         let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
-        section.set_address_size(ENCODING.address_size);
+        section.set_address_size(self.machine.word());
+        if self.machine == Machine::Aarch64 {
+            // Of signed return addresses the rules tell in an operation that no other machine has.
+            section.set_vendor(Vendor::AArch64);
+        }
+        section
+    }
+
+    fn compute(&self, address: u64) -> Option<Rule> {
+        let section = self.section();
         let mut context = UnwindContext::new();
         let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian)
-            .parse(&self.bases, ENCODING.address_size);
+            .parse(&self.bases, self.machine.word());
         let table = table
             .ok()
             .as_ref()
@@ -180,18 +198,22 @@ impl Module {
                 _ => Saved::Undefined,
             })
         };
+        let (sp, ip) = (self.machine.sp(), self.machine.ip());
+        let return_address = self.machine.return_address();
         let rule = Rule {
-            dex_pc: DexPcRule::of_row(row, &section),
+            dex_pc: DexPcRule::of_row(row, &section, encoding(self.machine)),
             is_short: fde.len() <= MAX_TRAMPOLINE,
             is_signal_frame: fde.is_signal_trampoline(),
             cfa,
-            saved: REGS
+            saved: self
+                .machine
+                .regs()
                 .iter()
                 .map(|reg| reg.dwarf)
-                .filter(|register| ![SP, IP, RETURN_ADDRESS].contains(register))
+                .filter(|register| ![sp, ip, return_address].contains(register))
                 .filter_map(|register| Some((register, saved(register)?)))
                 .collect(),
-            return_address: saved(RETURN_ADDRESS).unwrap_or(Saved::In(RETURN_ADDRESS)),
+            return_address: saved(return_address).unwrap_or(Saved::In(return_address)),
         };
         if rule.dex_pc != DexPcRule::None || !self.names_dex_pcs {
             return Some(rule);
@@ -200,7 +222,8 @@ impl Module {
         let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
         let mut elsewhere = false;
         while let Ok(Some(row)) = rows.next_row() {
-            elsewhere |= DexPcRule::of_row(row, &section) != DexPcRule::None;
+            elsewhere |=
+                DexPcRule::of_row(row, &section, encoding(self.machine)) != DexPcRule::None;
         }
         Some(Rule {
             dex_pc: if elsewhere {
@@ -259,16 +282,17 @@ impl Module {
         for (register, saved) in &rule.saved {
             caller.set(*register, value(saved));
         }
-        caller.set(SP, Some(cfa));
+        caller.set(self.machine.sp(), Some(cfa));
+        let ip = self.machine.ip();
         caller.set(
-            IP,
+            ip,
             match &rule.return_address {
                 Saved::Undefined => None,
                 saved => Some(value(saved).ok_or(UnwindError::NoStack)?),
             },
         );
-        if RETURN_ADDRESS != IP {
-            caller.set(RETURN_ADDRESS, caller.get(IP));
+        if let Some(link) = self.machine.link() {
+            caller.set(link, caller.get(ip));
         }
         Ok(caller)
     }
@@ -280,9 +304,9 @@ impl Module {
         read: ReadWord<'_>,
         initial: Option<u64>,
     ) -> Option<u64> {
-        let section = EhFrame::new(&self.eh_frame, LittleEndian);
+        let section = self.section();
         let expression = expression.get(&section).ok()?;
-        let mut evaluation: Evaluation<Slice<'_>> = expression.evaluation(ENCODING);
+        let mut evaluation: Evaluation<Slice<'_>> = expression.evaluation(encoding(self.machine));
         evaluation.set_max_iterations(MAX_OPERATIONS);
         if let Some(initial) = initial {
             evaluation.set_initial_value(initial);

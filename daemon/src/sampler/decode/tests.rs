@@ -211,15 +211,9 @@ fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
         .u64(&[997, chain.len() as u64])
         .u64(chain)
         .u64(&[2]);
-    let mut perf: Vec<u8> = REGS.iter().map(|reg| reg.perf).collect();
-    perf.sort_unstable();
+    let perf: Vec<u64> = (0..64).filter(|bit| regs_mask() >> bit & 1 == 1).collect();
     let mut bytes = bytes
-        .u64(
-            &perf
-                .iter()
-                .map(|bit| 0x1000 + u64::from(*bit))
-                .collect::<Vec<_>>(),
-        )
+        .u64(&perf.iter().map(|bit| 0x1000 + bit).collect::<Vec<_>>())
         .u64(&[size]);
     bytes.0.extend((0..size).map(|at| at as u8));
     if size == 0 { bytes } else { bytes.u64(&[used]) }
@@ -247,7 +241,7 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
         (record.flags, record.frames.len(), record.kernel.len()),
         (flags::NO_WALK, 0, 0)
     );
-    for reg in REGS {
+    for reg in Machine::NATIVE.regs() {
         assert_eq!(
             record.regs.get(reg.dwarf),
             Some(0x1000 + u64::from(reg.perf)),
