@@ -1,27 +1,59 @@
-"""What is known of Debian's libart (build-id d3ba281c...) for a sample's registers? Read from the library with binutils."""
+"""What is known of Debian's libart for a sample's registers? Read from the library with binutils."""
 
 import re
 import subprocess
+from dataclasses import dataclass
 
-BUILD_ID = "d3ba281c20e725780467fb41f50e669082ccac64"
 
-# The interpreter's loop, ExecuteMterpImpl, as its FDE says.
-LOOP = (0x7B2D80, 0x7BB023)
-# Within it, by disassembly: up to here the prologue has not set the pc's register, r12 ...
-ENTERED = 0x7B2DA9
-# ... and from here the epilogue has popped the frame's, r13, and is about to pop r12.
-LEFT = 0x7BB01E
+@dataclass
+class Build:
+    """A build's interpreters. Addresses are the library's own; `loop` is ExecuteMterpImpl, as its FDE says."""
 
-# ART's other loop, nterp, whose frames are native ones: several FDEs that follow each other.
-NTERP = (0x7BB088, 0x7C989B)
-# Its prologue sets r12 here for the first time.
-NTERP_ENTERED = 0x7BB5A7
+    tools: str  # what the names of binutils for it begin with
+    pc: str  # the register of the bytecode pc, as perf calls it
+    ip: str  # the instruction pointer, likewise
+    loop: tuple
+    entered: int  # by disassembly: up to here the prologue has not set the pc's register ...
+    left: int  # ... and from here the epilogue has given the frame's back, or is about to
+    switch_entry: tuple  # the switch interpreter's way in, which no symbol names
+    handlers: tuple = None  # of 256 opcodes, of one size; None: the register is taken at its word
+    nterp: tuple = None  # ART's other loop, whose frames are native ones: several FDEs that follow each other
+    nterp_entered: int = 0  # its prologue sets the pc's register here for the first time
+
+
+BUILDS = {
+    "d3ba281c20e725780467fb41f50e669082ccac64": Build(
+        tools="",
+        pc="R12",
+        ip="IP",
+        loop=(0x7B2D80, 0x7BB023),
+        entered=0x7B2DA9,
+        left=0x7BB01E,
+        switch_entry=(0x7B2B70, 0x7B2B78),
+        nterp=(0x7BB088, 0x7C989B),
+        nterp_entered=0x7BB5A7,
+    ),
+    "2de21a0d4ca9b5446222c70a4e814a342758d2e2": Build(
+        tools="aarch64-linux-gnu-",
+        pc="x20",
+        ip="pc",
+        loop=(0x727400, 0x72F80C),
+        entered=0x727438,
+        left=0x72F7C8,
+        switch_entry=(0x7271D0, 0x7271E4),
+        handlers=(0x727480, 0x72F480),
+    ),
+}
 
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(.*)$")
-# The switch interpreter's way in, which no symbol names.
-SWITCH_ENTRY = (0x7B2B70, 0x7B2B78)
 SWITCH_SYMBOL = re.compile(r"^([0-9a-f]+) . _ZN3art11interpreter20ExecuteSwitchImplCpp")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
+BUILD_ID = re.compile(r"Build ID: ([0-9a-f]+)")
+# arm64's branches, but for calls; and what never goes on behind itself.
+BRANCH = re.compile(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\d+,) ([0-9a-f]+)\b")
+LEAVES = re.compile(r"(?:b|br|ret)(?: |$)")
+# What moves arm64's pc register: a load that writes its base back, or any result in it.
+ADVANCE = re.compile(r"ldrh w\d+, \[x20, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x20, ")
 
 
 def output(*command):
@@ -34,27 +66,35 @@ class Libart:
 
     def __init__(self, path):
         self.path = path
-        if BUILD_ID not in output("readelf", "-n", path):
-            raise SystemExit(f"{path}: not the build whose loop is known ({BUILD_ID})")
+        found = BUILD_ID.search(output("readelf", "-n", path))
+        if not found or found[1] not in BUILDS:
+            raise SystemExit(f"{path}: not a build whose loop is known ({', '.join(BUILDS)})")
+        self.build = BUILDS[found[1]]
         symbols = output("nm", "-D", "--defined-only", path)
         starts = {int(found[1], 16) for found in map(SWITCH_SYMBOL.match, symbols.splitlines()) if found}
         frames = FDE.findall(output("readelf", "--debug-dump=frames", path))
         ranges = [(int(start, 16), int(end, 16)) for start, end in frames]
-        if LOOP not in ranges:
+        if self.build.loop not in ranges:
             raise SystemExit(f"{path}: no FDE has the loop's bounds")
-        self.nterp_windows = [(NTERP[0], NTERP_ENTERED), *self.frame_changes()]
+        nterp = self.build.nterp
+        self.nterp_windows = [(nterp[0], self.build.nterp_entered), *self.frame_changes()] if nterp else []
         # The switch interpreter, which has no register for the pc.
-        self.switch = [SWITCH_ENTRY, *(each for each in ranges if each[0] in starts)]
+        self.switch = [self.build.switch_entry, *(each for each in ranges if each[0] in starts)]
+        self.advanced = set(self.behind_advances()) if self.build.handlers else set()
+
+    def disassemble(self, start, end):
+        """(address, instruction) of the code between two addresses."""
+        bounds = [f"--start-address={start:#x}", f"--stop-address={end:#x}"]
+        for line in output(f"{self.build.tools}objdump", "-d", "--no-show-raw-insn", *bounds, self.path).splitlines():
+            if found := INSTRUCTION.match(line):
+                yield int(found[1], 16), " ".join(found[2].split())
 
     def frame_changes(self):
         """Where nterp enters or leaves a method: from the prologue's probe or a new stack pointer to its r12, or to the return."""
-        bounds = [f"--start-address={NTERP[0]:#x}", f"--stop-address={NTERP[1]:#x}"]
         start = None
-        for line in output("objdump", "-d", "--no-show-raw-insn", *bounds, self.path).splitlines():
-            found = INSTRUCTION.match(line)
-            if not found or int(found[1], 16) < NTERP_ENTERED:
+        for offset, instruction in self.disassemble(*self.build.nterp):
+            if offset < self.build.nterp_entered:
                 continue
-            offset, instruction = int(found[1], 16), " ".join(found[2].split())
             if start is not None and instruction in ("ret", "lea 0x10(%rax),%r12"):
                 # The instruction that ends it is part of it.
                 yield start, offset + 1
@@ -65,12 +105,45 @@ class Libart:
                 # After it.
                 start = offset + 1
 
+    def behind_advances(self):
+        """Addresses in handlers that are executed only when the pc's register has been moved on: by following each handler's code."""
+        code = dict(self.disassemble(*self.build.handlers))
+        moved = {}  # address: what may be true of the register there
+        for start in range(*self.build.handlers, self.handler_size()):
+            todo = [(start, False)]
+            while todo:
+                at, is_moved = todo.pop()
+                inside = start <= at < start + self.handler_size()
+                if not inside or is_moved in moved.setdefault(at, set()):
+                    continue
+                moved[at].add(is_moved)
+                is_moved = is_moved or ADVANCE.match(code[at]) is not None
+                if not LEAVES.match(code[at]):
+                    todo.append((at + 4, is_moved))
+                if branch := BRANCH.match(code[at]):
+                    todo.append((int(branch[1], 16), is_moved))
+        both = [at for at, may in moved.items() if len(may) == 2]
+        if both:
+            raise SystemExit(f"{self.path}: {both[0]:#x} does not tell whether the register has been moved on")
+        return (at for at, may in moved.items() if may == {True})
+
+    def handler_size(self):
+        """Bytes of one."""
+        return (self.build.handlers[1] - self.build.handlers[0]) // 256
+
+    def handler(self, offset):
+        """The opcode whose handler an offset is in and whether the pc's register is behind it there, or None."""
+        if not self.build.handlers or not self.build.handlers[0] <= offset < self.build.handlers[1]:
+            return None
+        return (offset - self.build.handlers[0]) // self.handler_size(), offset in self.advanced
+
     def part(self, offset):
-        """`body`, `nterp` (a body, too), `window` (r12 is not this frame's), `switch` or None."""
-        if NTERP[0] <= offset < NTERP[1]:
+        """`body`, `nterp` (a body, too), `window` (the register is not this frame's), `switch` or None."""
+        build = self.build
+        if build.nterp and build.nterp[0] <= offset < build.nterp[1]:
             return "window" if any(start <= offset < end for start, end in self.nterp_windows) else "nterp"
-        if LOOP[0] <= offset < LOOP[1]:
-            return "body" if ENTERED <= offset < LEFT else "window"
+        if build.loop[0] <= offset < build.loop[1]:
+            return "body" if build.entered <= offset < build.left else "window"
         if any(start <= offset < end for start, end in self.switch):
             return "switch"
         return None

@@ -1,6 +1,7 @@
 """Where are a dex file's methods and instructions? As dexdump prints them."""
 
 import re
+import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,10 @@ FIELD = re.compile(r"^      (name|type|insns size) +: (.*)$")
 INSTRUCTION = re.compile(r"^([0-9a-f]{6,}): [^|]*\|[0-9a-f]{4,}: (.*)$")
 DATA = ("packed-switch-data", "sparse-switch-data", "array-data")
 INVOKED = re.compile(r", (L[^;]+;)\.([^:]+):(\(\S*\)\S+)")
+# A branch's, in code units from the method's start.
+TARGET = re.compile(r"\b([0-9a-f]{4,8}) // [+-]")
+SWITCHES = ("packed-switch ", "sparse-switch ")
+ENDS = ("goto", "return", "throw")
 PRIMITIVES = {
     "V": "void", "Z": "boolean", "B": "byte", "S": "short", "C": "char",
     "I": "int", "J": "long", "F": "float", "D": "double",
@@ -33,9 +38,9 @@ class Dex:
 
     def __init__(self, path):
         self.path = str(path)
-        content = Path(path).read_bytes()
+        self.content = Path(path).read_bytes()
         # The header's SHA-1: a profile knows the file by it.
-        self.build_id = content[12:32].hex()
+        self.build_id = self.content[12:32].hex()
         self.methods = []
         self.declared = set()  # symbols of all methods, those without code too
         self.instructions = {}  # offset: (mnemonic and operands, method)
@@ -73,6 +78,29 @@ class Dex:
             for method in methods:
                 method.symbol = f"{cls}.{name}" + (parameters(method.descriptor) if len(methods) > 1 else "")
                 self.declared.add(method.symbol)
+
+    def before(self, offset, opcode):
+        """Offsets of the method's instructions of an opcode that may lead to the one at an offset."""
+        method = self.instructions[offset][1]
+        inside = sorted(each for each in self.instructions if method.start <= each < method.end)
+        for at, behind in zip(inside, [*inside[1:], None]):
+            if self.content[at] != opcode:
+                continue
+            instruction = self.instructions[at][0]
+            targets = [method.start + 2 * int(place, 16) for place in TARGET.findall(instruction)]
+            if instruction.startswith(SWITCHES):
+                targets = list(self.switch_targets(at, targets[0]))
+            if not instruction.startswith(ENDS):
+                targets.append(behind)
+            if offset in targets:
+                yield at
+
+    def switch_targets(self, at, table):
+        """Where the branches of the switch at an offset lead, by its table's."""
+        kind, count = struct.unpack_from("<HH", self.content, table)
+        first = table + (8 if kind == 0x100 else 4 + 4 * count)
+        for target in struct.unpack_from(f"<{count}i", self.content, first):
+            yield at + 2 * target
 
     def invoked(self, offset):
         """Name and descriptor of the method that the instruction at an offset calls: the class is the static one."""

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Is every sample of an ART process attributed to the method and bytecode that ran?
 
-usage: per_sample.py SESSION MAPS DEX...
+usage: per_sample.py SESSION MAPS DEX...       in the environment: LIBART, PERF
 
 SESSION has raw.data: the kernel's record of each overflow, with the registers. MAPS is a copy of the process's /proc/PID/maps.
-Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
+A session of another processor is read by the PERF of a machine of that kind; LIBART is this machine's copy of the library, and
+dex files are known by their names. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
 """
 
 import json
+import os
 import sys
 from collections import Counter
 
@@ -30,20 +32,27 @@ class Oracle:
         libart = next((path for path in paths if path.rsplit("/", 1)[-1].startswith("libart.so")), None)
         if libart is None:
             raise SystemExit("the process has not mapped libart")
-        self.libart = Libart(libart)
+        self.libart_path = libart
+        self.libart = Libart(os.environ.get("LIBART", libart))
+        self.pc, self.ip = self.libart.build.pc, self.libart.build.ip
         self.code = Code([Dex(path) for path in dexes])
-        self.dex_at = {dex.path: dex for dex in self.code.dexes.values()}
+        self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
         self.counts = Counter()
+
+    def in_libart(self, address):
+        """An address in the library's own terms, if it is one there. Its text is at the same address and offset."""
+        place = self.maps.at(address)
+        return place[1] if place and place[0] == self.libart_path else None
 
     def part(self, address):
         """Which part of the interpreter an address is in, or None."""
-        place = self.maps.at(address)
-        return self.libart.part(place[1]) if place and place[0] == self.libart.path else None
+        offset = self.in_libart(address)
+        return None if offset is None else self.libart.part(offset)
 
     def bytecode(self, address):
         """(dex, offset) of an address in a dex file's instructions, or None."""
         place = self.maps.at(address)
-        dex = place and self.dex_at.get(place[0])
+        dex = place and self.dex_at.get(base(place[0]))
         return (dex, place[1]) if dex and place[1] in dex.instructions else None
 
     def judge(self, raw, sample):
@@ -56,7 +65,7 @@ class Oracle:
         in_kernel = raw.ip >= KERNEL
         if in_kernel and sample.chain[0].offset != raw.ip:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
-        ip = raw.registers.get("IP", 0) if in_kernel else raw.ip
+        ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
         part = self.part(ip)
         self.counts["in kernel" if in_kernel else part or "outside"] += 1
         if part and self.unresolved(user):
@@ -64,7 +73,7 @@ class Oracle:
             wrong = self.leaf(ip, user)
         elif part in ("body", "nterp"):
             self.counts["bytecode known"] += 1
-            wrong = self.in_body(raw, user, in_kernel)
+            wrong = self.in_body(raw, ip, user, in_kernel)
         elif in_kernel:
             wrong = None
         elif part:
@@ -79,12 +88,19 @@ class Oracle:
         """An interpreter's address and a reason instead of a method."""
         return not self.code.is_managed(user[0]) and any(is_reason(frame) for frame in user)
 
-    def in_body(self, raw, user, in_kernel):
+    def in_body(self, raw, ip, user, in_kernel):
         """The registers say which bytecode."""
-        known = self.bytecode(raw.registers["R12"])
+        known = self.bytecode(raw.registers[self.pc])
         if known is None:
-            return f"r12 {raw.registers['R12']:#x} is no instruction"
+            return f"{self.pc} {raw.registers[self.pc]:#x} is no instruction"
         dex, offset = known
+        if handler := self.libart.handler(self.in_libart(ip)):
+            opcode, moved = handler
+            offsets = list(dex.before(offset, opcode)) if moved else [offset]
+            self.counts["in a handler, at the next instruction" if moved else "in a handler"] += 1
+            if len(offsets) != 1 or dex.content[offsets[0]] != opcode:
+                return f"the handler of {opcode:#x} was at {offset:#x} of {dex.path}, the instructions may be {offsets}"
+            offset = offsets[0]
         if not user or self.code.dex(user[0]) is not dex:
             return f"the bytecode {offset:#x} of {dex.path} is not the leaf"
         if user[0].offset != offset + in_kernel:
@@ -107,8 +123,8 @@ class Oracle:
         return None
 
     def confirm(self, raw, user):
-        """Outside the loops r12 is callee-saved: where it still is an instruction, it tends to be the innermost method's."""
-        known = self.bytecode(raw.registers.get("R12", 0))
+        """Outside the loops the register is callee-saved: where it still is an instruction, it tends to be the innermost method's."""
+        known = self.bytecode(raw.registers.get(self.pc, 0))
         inner = next((frame for frame in user if self.code.is_managed(frame)), None)
         if known and inner:
             same = self.code.dex(inner) is known[0] and inner.offset - (inner is not user[0]) == known[1]
@@ -122,6 +138,11 @@ class Oracle:
                 if wrong := self.code.wrong_call(caller, callee):
                     return wrong
         return None
+
+
+def base(path):
+    """A path's last part."""
+    return path.rsplit("/", 1)[-1]
 
 
 def is_reason(frame):

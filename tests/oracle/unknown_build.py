@@ -15,7 +15,8 @@ import art
 import per_sample
 from maps import Maps
 
-art.BUILD_ID = "d4" + art.BUILD_ID[2:]
+AMD64 = "d3ba281c20e725780467fb41f50e669082ccac64"
+art.BUILDS["d4" + AMD64[2:]] = art.BUILDS[AMD64]
 
 
 class UnknownBuild(per_sample.Oracle):
