@@ -30,7 +30,7 @@ built=${CARGO_TARGET_DIR:-target}/$target/release
 
 # rustc, not build: so that what varid is linked from can be shared with programs that are not static.
 cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}"
-llvm-strip-16 -o "$out/.varid.new" "$built/varid"
+"${gcc%gcc}strip" -o "$out/.varid.new" "$built/varid"
 # By rename, so that what runs keeps its file.
 mv "$out/.varid.new" "$out/varid"
 CC=$gcc dvm-patch/build.sh "$out"

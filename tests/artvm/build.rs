@@ -47,6 +47,8 @@ fn build(source: &str, out: &Path, name: &str, libraries: &[&str]) -> Result<(),
         "-Werror",
         "-shared",
         "-fno-math-errno",
+        // GCC 12 for ARM fails over a conditional move of a double.
+        "-fno-if-conversion2",
     ]);
     command
         .arg(format!("-Wl,-soname,{name}"))

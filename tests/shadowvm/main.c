@@ -161,7 +161,7 @@ static uint64_t run_thread(unsigned long which)
 		return 0;
 	}
 	for (i = 0; i < options.rounds; i++)
-		run_round(&context, which << 32 | i);
+		run_round(&context, (uint64_t)which << 32 | i);
 	return context.result;
 }
 

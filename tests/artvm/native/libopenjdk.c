@@ -12,9 +12,16 @@ typedef int64_t jlong;
 typedef float jfloat;
 typedef double jdouble;
 
+/* On 32-bit ARM ART hands floating point to natives in core registers, whatever the rest of the system does. */
+#if defined(__arm__)
+#define JNICALL __attribute__((pcs("aapcs")))
+#else
+#define JNICALL
+#endif
+
 /* Overloads carry their argument types after `__`, as JNI mangles them. */
 #define NATIVE(result, cls, name, ...)                                                                                 \
-    result Java_java_lang_##cls##_##name(void *env __attribute__((unused)), void *unused __attribute__((unused)), __VA_ARGS__)
+    JNICALL result Java_java_lang_##cls##_##name(void *env __attribute__((unused)), void *unused __attribute__((unused)), __VA_ARGS__)
 
 int JNI_OnLoad(void *vm, void *reserved)
 {
