@@ -1,7 +1,9 @@
 //! The command line.
 
 use crate::sampler::ShimKind;
-use crate::sampler::event::{Event, Rate};
+use crate::sampler::event::pmu::Pmu;
+use crate::sampler::event::{Event, Rate, Resolved, resolve};
+use crate::sampler::interrupts::{dead_cpus, default_event, led_by_timer};
 use crate::session::{SessionOptions, TargetSpec};
 #[cfg(feature = "host")]
 use crate::verbs::{report::ReportArgs, symbols::SymbolsArgs};
@@ -9,7 +11,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use varid_recording::Stack;
 
@@ -165,9 +167,11 @@ impl TargetArgs {
 #[derive(Debug, Args, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SamplingArgs {
-    /// Event to sample, as perf names it. Default: cycles where the PMU counts, else cpu-clock.
-    #[arg(short, long, value_name = "EVENT")]
-    pub event: Option<String>,
+    /// Event to sample, as perf writes it: NAME[:MODIFIERS], a raw code (r11), PMU/TERMS/, or a
+    /// group '{A,B}', with ':S' read at the samples of A; see 'varid events'. May be repeated
+    /// [default: cycles where the PMU counts and interrupts, else cpu-clock].
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub events: Vec<String>,
     /// Samples per second and CPU [default: 997].
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "count", value_parser = clap::value_parser!(u64).range(1..))]
     pub frequency: Option<u64>,
@@ -226,24 +230,18 @@ impl SamplingArgs {
 
     /// The session that these arguments and a target describe; `output`: where, if they do not say.
     pub fn options(&self, target: TargetSpec, output: PathBuf) -> anyhow::Result<SessionOptions> {
-        let event = match &self.event {
-            Some(event) => Event::parse(event)?,
-            None => {
-                let event = Event::default_of_this_machine();
-                if event.name == "cpu-clock" {
-                    tracing::info!("no PMU counts cycles here: sampling cpu-clock");
-                }
-                event
-            }
-        };
         let rate = match (self.frequency, self.count) {
             (_, Some(period)) => Rate::Period(period),
             (frequency, None) => Rate::Frequency(frequency.unwrap_or(DEFAULT_FREQUENCY)),
         };
+        let Resolved { groups, notes } = self.resolve_events(rate)?;
+        for note in &notes {
+            tracing::warn!("{note}");
+        }
         Ok(SessionOptions {
             target,
-            event,
-            rate,
+            groups,
+            notes,
             stack: match self.stack {
                 StackArg::Vertical => Stack::Vertical,
                 StackArg::Full => Stack::Full,
@@ -255,6 +253,34 @@ impl SamplingArgs {
             duration: self.duration,
             ring_pages: self.ring_pages,
         })
+    }
+}
+
+impl SamplingArgs {
+    /// The events that were asked for, or the default, as far as this machine has them.
+    fn resolve_events(&self, rate: Rate) -> anyhow::Result<Resolved> {
+        let pmus = Pmu::all(Path::new("/"));
+        if self.events.is_empty() {
+            let (event, note) = default_event(rate, &pmus);
+            return Ok(Resolved {
+                groups: vec![event.into()],
+                notes: note.into_iter().collect(),
+            });
+        }
+        let asked = self.events.iter().map(String::as_str);
+        let Resolved { groups, mut notes } = resolve(asked, rate, &pmus)?;
+        let hardware = groups
+            .iter()
+            .flat_map(|group| &group.events)
+            .any(Event::is_hardware);
+        let dead = if hardware {
+            dead_cpus(&pmus)
+        } else {
+            Vec::new()
+        };
+        let (groups, silent) = led_by_timer(groups, &dead);
+        notes.extend(silent);
+        Ok(Resolved { groups, notes })
     }
 }
 

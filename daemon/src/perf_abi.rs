@@ -20,6 +20,10 @@ constants! {
     u32 {
         PERF_TYPE_HARDWARE = 0,
         PERF_TYPE_SOFTWARE = 1,
+        PERF_TYPE_TRACEPOINT = 2,
+        PERF_TYPE_HW_CACHE = 3,
+        PERF_TYPE_RAW = 4,
+        PERF_TYPE_BREAKPOINT = 5,
         PERF_COUNT_HW_CPU_CYCLES = 0,
         PERF_COUNT_HW_INSTRUCTIONS = 1,
         PERF_COUNT_HW_CACHE_REFERENCES = 2,
@@ -27,16 +31,24 @@ constants! {
         PERF_COUNT_HW_BRANCH_INSTRUCTIONS = 4,
         PERF_COUNT_HW_BRANCH_MISSES = 5,
         PERF_COUNT_HW_BUS_CYCLES = 6,
+        PERF_COUNT_HW_STALLED_CYCLES_FRONTEND = 7,
+        PERF_COUNT_HW_STALLED_CYCLES_BACKEND = 8,
+        PERF_COUNT_HW_REF_CPU_CYCLES = 9,
         PERF_COUNT_SW_CPU_CLOCK = 0,
         PERF_COUNT_SW_TASK_CLOCK = 1,
         PERF_COUNT_SW_PAGE_FAULTS = 2,
         PERF_COUNT_SW_CONTEXT_SWITCHES = 3,
         PERF_COUNT_SW_CPU_MIGRATIONS = 4,
+        PERF_COUNT_SW_PAGE_FAULTS_MIN = 5,
+        PERF_COUNT_SW_PAGE_FAULTS_MAJ = 6,
+        PERF_COUNT_SW_ALIGNMENT_FAULTS = 7,
+        PERF_COUNT_SW_EMULATION_FAULTS = 8,
         PERF_COUNT_SW_DUMMY = 9,
         PERF_COUNT_SW_BPF_OUTPUT = 10,
         PERF_SAMPLE_IP = 1 << 0,
         PERF_SAMPLE_TID = 1 << 1,
         PERF_SAMPLE_TIME = 1 << 2,
+        PERF_SAMPLE_READ = 1 << 4,
         PERF_SAMPLE_CALLCHAIN = 1 << 5,
         PERF_SAMPLE_CPU = 1 << 7,
         PERF_SAMPLE_PERIOD = 1 << 8,
@@ -44,6 +56,10 @@ constants! {
         PERF_SAMPLE_REGS_USER = 1 << 12,
         PERF_SAMPLE_STACK_USER = 1 << 13,
         PERF_SAMPLE_IDENTIFIER = 1 << 16,
+        PERF_FORMAT_TOTAL_TIME_ENABLED = 1 << 0,
+        PERF_FORMAT_TOTAL_TIME_RUNNING = 1 << 1,
+        PERF_FORMAT_ID = 1 << 2,
+        PERF_FORMAT_GROUP = 1 << 3,
         PERF_RECORD_LOST = 2,
         PERF_RECORD_COMM = 3,
         PERF_RECORD_EXIT = 4,
@@ -123,9 +139,12 @@ macro_rules! flags {
 flags! {
     set_disabled disabled 0
     set_inherit inherit 1
+    set_pinned pinned 2
+    set_exclusive exclusive 3
     set_exclude_user exclude_user 4
     set_exclude_kernel exclude_kernel 5
     set_exclude_hv exclude_hv 6
+    set_exclude_idle exclude_idle 7
     set_mmap mmap 8
     set_comm comm 9
     set_freq freq 10
@@ -133,10 +152,27 @@ flags! {
     set_watermark watermark 14
     set_mmap_data mmap_data 17
     set_sample_id_all sample_id_all 18
+    set_exclude_host exclude_host 19
+    set_exclude_guest exclude_guest 20
     set_exclude_callchain_user exclude_callchain_user 22
     set_mmap2 mmap2 23
     set_comm_exec comm_exec 24
     set_use_clockid use_clockid 25
+}
+
+impl perf_event_attr {
+    const PRECISE_IP: u64 = 3 << 15;
+
+    /// Sets `precise_ip`: 0 (any skid) to 3 (none).
+    pub fn set_precise_ip(&mut self, precise: u8) {
+        self.flags = self.flags & !Self::PRECISE_IP | u64::from(precise.min(3)) << 15;
+    }
+
+    /// `precise_ip`.
+    #[cfg(test)]
+    pub fn precise_ip(&self) -> u8 {
+        (self.flags >> 15 & 3) as u8
+    }
 }
 
 /// perf_event_open(2): a process (-1: all), a CPU (-1: all), the leader of its group (-1: none), `PERF_FLAG_*`.

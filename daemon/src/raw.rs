@@ -1,6 +1,6 @@
 //! `raw.data`: the kernel's own samples as it wrote them, for whoever doubts ours.
 //!
-//! A perf.data file with one event and no features; `perf script -F tid,time,ip,uregs` reads
+//! A perf.data file with the session's events and no features; `perf script -F tid,time,ip,uregs` reads
 //! it. With `--stack full` the stacks are in it, too. A record has the time of the attributed sample in `perf.data` that shares its overflow.
 
 use crate::perf_abi::perf_event_attr;
@@ -26,21 +26,32 @@ pub struct RawFile {
 }
 
 impl RawFile {
-    /// Starts the file: header and attribute, no records.
-    pub fn create(path: &Path, attr: &perf_event_attr) -> io::Result<Self> {
+    /// Starts the file: header, the events with what the kernel calls each on every CPU, no
+    /// records.
+    pub fn create(path: &Path, events: &[(perf_event_attr, Vec<u64>)]) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
-        // SAFETY: the attribute is plain data without padding and lives as long as the slice.
-        let attr_bytes =
-            unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), ATTR) };
-        let data_start = HEADER.saturating_add(ENTRY);
+        let attrs_len = ENTRY.saturating_mul(events.len() as u64);
+        let ids_start = HEADER.saturating_add(attrs_len);
+        let ids = events.iter().flat_map(|(_, ids)| ids);
+        let ids: Vec<u8> = ids.flat_map(|id| id.to_le_bytes()).collect();
+        let data_start = ids_start.saturating_add(ids.len() as u64);
         let mut head = b"PERFILE2".to_vec();
         for word in [
-            HEADER, ENTRY, HEADER, ENTRY, data_start, 0, 0, 0, 0, 0, 0, 0,
+            HEADER, ENTRY, HEADER, attrs_len, data_start, 0, 0, 0, 0, 0, 0, 0,
         ] {
             head.extend(word.to_le_bytes());
         }
-        head.extend(attr_bytes);
-        head.extend([0; 16]);
+        let mut ids_at = ids_start;
+        for (attr, ids) in events {
+            // SAFETY: the attribute is plain data without padding and lives as long as the slice.
+            let attr_bytes =
+                unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), ATTR) };
+            head.extend(attr_bytes);
+            let ids_len = (ids.len() as u64).saturating_mul(8);
+            head.extend([ids_at, ids_len].iter().flat_map(|word| word.to_le_bytes()));
+            ids_at = ids_at.saturating_add(ids_len);
+        }
+        head.extend(ids);
         file.write_all(&head)?;
         Ok(Self {
             file,
@@ -95,10 +106,11 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("varid-raw-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("raw.data");
-        let mut attr = Event::parse("cpu-clock").unwrap().attr(Rate::Period(1000));
+        let clock = Event::cpu_clock(Rate::Period(1000));
+        let mut attr = clock.attr(&clock.encodings[0]);
         attr.sample_type = STACK_COPY_SAMPLE & !u64::from(perf::PERF_SAMPLE_STACK_USER);
         attr.sample_regs_user = regs_mask();
-        let mut file = RawFile::create(&path, &attr).unwrap();
+        let mut file = RawFile::create(&path, &[(attr, vec![7])]).unwrap();
         let perf = || {
             let fields = ["-f", "-F", "tid,time,ip,uregs", "--ns", "-i"];
             Command::new("perf")

@@ -292,6 +292,7 @@ fn session(folder: &Path) -> Result<Vec<u8>> {
             CpuMode::Kernel
         };
         Record::Sample(Sample {
+            event: 0,
             time,
             pid,
             tid,

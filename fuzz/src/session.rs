@@ -7,12 +7,7 @@ use varid_recording::{
 
 /// The manifest of every session here.
 pub fn manifest() -> Manifest {
-    let event = EventDesc {
-        name: "cpu-clock".into(),
-        rate: Rate::Frequency(997),
-        kind: 1,
-        config: 0,
-    };
+    let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
     Manifest::new(
         event,
         Source::Bpf,

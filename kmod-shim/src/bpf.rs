@@ -99,15 +99,21 @@ unsafe impl aya::Pod for Target {}
 impl Shim {
     /// Loads the program, preferring the variant with bpf_loop.
     pub fn load() -> Result<Self, Error> {
-        Self::load_first_of(&PROGRAMS)
+        Self::load_first_of(&PROGRAMS, false)
     }
 
-    fn load_first_of(programs: &[&'static str]) -> Result<Self, Error> {
-        let object = OBJECT.ok_or(Error::NoProgram)?;
+    /// The same, and the kernel's own sample of every overflow comes, of strangers, too.
+    pub fn load_keeping_all() -> Result<Self, Error> {
+        Self::load_first_of(&PROGRAMS, true)
+    }
+
+    fn load_first_of(programs: &[&'static str], keep_all: bool) -> Result<Self, Error> {
         let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+        let object = OBJECT.ok_or(Error::NoProgram)?;
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("scratches", cpus)
+            .override_global("varid_keep_all", &u32::from(keep_all), true)
             .load(object)?;
         let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;

@@ -28,12 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let build_id: Result<Vec<u8>, _> = (0..build_id.len() / 2)
         .map(|at| u8::from_str_radix(&build_id[2 * at..2 * at + 2], 16))
         .collect();
-    let event = EventDesc {
-        name: "cpu-clock".into(),
-        rate: Rate::Frequency(997),
-        kind: 1,
-        config: 0,
-    };
+    let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
     let target = Target {
         kind: TargetKind::All,
         value: String::new(),
@@ -61,6 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (time, line) in (2..).zip(stdin().lines()) {
         let address = START + (number(&line?)? - offset);
         writer.write(&Record::Sample(Sample {
+            event: 0,
             time,
             pid: PID,
             tid: PID,

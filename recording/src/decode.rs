@@ -7,7 +7,10 @@ use std::{
 };
 
 use crate::{
-    format::{CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, MAX_BUILD_ID, SAMPLE_ID_SIZE, kind, misc},
+    format::{
+        CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, SAMPLE_ID_SIZE, kind,
+        misc,
+    },
     record::{CpuMode, Mapping, Record, Sample},
 };
 
@@ -20,15 +23,16 @@ pub struct Wrong {
 
 /// The time of a record in nanoseconds and the record; `None` for kinds that nobody needs.
 ///
-/// `body` is everything behind the record's header.
+/// `body` is everything behind the record's header, of a file of so many `events`.
 pub fn record(
     record_kind: u32,
     record_misc: u16,
     body: &[u8],
+    events: usize,
 ) -> Result<Option<(u64, Record)>, Wrong> {
     let mut cursor = Cursor::new(body);
     if record_kind == kind::SAMPLE {
-        let sample = sample(record_misc, &mut cursor)?;
+        let sample = sample(record_misc, &mut cursor, events)?;
         return Ok(Some((sample.time, Record::Sample(sample))));
     }
     if !matches!(
@@ -108,8 +112,16 @@ fn mapping(record_misc: u16, time: u64, cursor: &mut Cursor<'_>) -> Result<Mappi
     })
 }
 
-fn sample(record_misc: u16, cursor: &mut Cursor<'_>) -> Result<Sample, Wrong> {
-    cursor.word()?; // the event's id
+fn sample(record_misc: u16, cursor: &mut Cursor<'_>, events: usize) -> Result<Sample, Wrong> {
+    let id = cursor.word()?;
+    let event = id
+        .checked_sub(FIRST_ID)
+        .and_then(|place| usize::try_from(place).ok())
+        .filter(|&place| place < events)
+        .ok_or(Wrong {
+            at: 0,
+            reason: "a sample of none of the events",
+        })?;
     cursor.word()?; // ip: the chain starts with it
     let (pid, tid) = (cursor.half()?, cursor.half()?);
     let time = cursor.word()?;
@@ -119,6 +131,7 @@ fn sample(record_misc: u16, cursor: &mut Cursor<'_>) -> Result<Sample, Wrong> {
     let period = cursor.word()?;
     let (kernel, user) = callchain(cursor)?;
     Ok(Sample {
+        event,
         time,
         pid,
         tid,

@@ -4,8 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::{
     format::{
-        CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, MAX_COMM, MAX_FRAMES,
-        MAX_PATH, RECORD_HEADER_SIZE, kind, misc,
+        self, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, MAX_COMM,
+        MAX_FRAMES, MAX_PATH, RECORD_HEADER_SIZE, kind, misc,
     },
     record::{CpuMode, Mapping, Record, Sample},
     remap::{Marker, Reason},
@@ -139,7 +139,7 @@ fn sample(out: &mut Vec<u8>, sample: &Sample) {
         CpuMode::User => (misc::USER, sample.user.first()),
     };
     framed(out, kind::SAMPLE, mode, |out| {
-        word(out, FIRST_ID);
+        word(out, format::id(sample.event));
         word(out, leaf.copied().map_or(sample.original_ip, address));
         pair(out, sample.pid, sample.tid);
         word(out, sample.time);

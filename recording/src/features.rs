@@ -5,7 +5,8 @@
 
 use crate::{
     encode,
-    format::{self, FEATURE_BYTES, FIRST_ID, misc},
+    event::Events,
+    format::{self, FEATURE_BYTES, misc},
     host,
     manifest::Manifest,
 };
@@ -20,6 +21,7 @@ mod bit {
     pub const NRCPUS: u32 = 7;
     pub const CMDLINE: u32 = 11;
     pub const EVENT_DESC: u32 = 12;
+    pub const GROUP_DESC: u32 = 17;
     pub const SAMPLE_TIME: u32 = 21;
 }
 
@@ -93,8 +95,12 @@ fn contents(manifest: &Manifest, facts: &Facts) -> Vec<(u32, Vec<u8>)> {
                 .collect(),
         ),
         (bit::CMDLINE, command_line()),
-        (bit::EVENT_DESC, event_desc(manifest)),
+        (bit::EVENT_DESC, event_desc(&manifest.events)),
     ]);
+    let groups = manifest.events.groups();
+    if !groups.is_empty() {
+        sections.push((bit::GROUP_DESC, group_desc(&groups)));
+    }
     if let Some((first, last)) = facts.sample_times {
         let body = [first, last].iter().flat_map(|t| t.to_le_bytes()).collect();
         sections.push((bit::SAMPLE_TIME, body));
@@ -125,15 +131,32 @@ fn command_line() -> Vec<u8> {
     bytes
 }
 
-fn event_desc(manifest: &Manifest) -> Vec<u8> {
-    let attr = format::attr(&manifest.event);
+/// The attributes with the names and ids that belong to them.
+fn event_desc(events: &Events) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for count in [1, u32::try_from(attr.len()).unwrap_or(0)] {
-        bytes.extend(count.to_le_bytes());
+    for count in [events.len() as u64, format::ATTR_SIZE] {
+        bytes.extend(half(count));
     }
-    bytes.extend(attr);
-    bytes.extend(1u32.to_le_bytes());
-    bytes.extend(string(&manifest.event.name));
-    bytes.extend(FIRST_ID.to_le_bytes());
+    for (place, event) in events.iter().enumerate() {
+        bytes.extend(format::attr(event, place == 0));
+        bytes.extend(half(1));
+        bytes.extend(string(&event.name));
+        bytes.extend(format::id(place).to_le_bytes());
+    }
     bytes
+}
+
+/// Which events stand in groups: their leaders' places, and how many each has with its leader.
+fn group_desc(groups: &[(usize, usize)]) -> Vec<u8> {
+    let mut bytes = half(groups.len() as u64).to_vec();
+    for (leader, members) in groups {
+        bytes.extend(string("{anon_group}"));
+        bytes.extend(half(*leader as u64));
+        bytes.extend(half(*members as u64));
+    }
+    bytes
+}
+
+fn half(value: u64) -> [u8; 4] {
+    u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes()
 }

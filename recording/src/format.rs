@@ -3,7 +3,7 @@
 //! Sources: `tools/perf/Documentation/perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h`. Everything is little-endian.
 
-use crate::manifest::{EventDesc, Rate};
+use crate::event::{EventDesc, Events, Rate};
 
 /// "PERFILE2", little-endian.
 pub const MAGIC: [u8; 8] = *b"PERFILE2";
@@ -26,23 +26,35 @@ pub const ATTR_SIZE: u64 = 112;
 /// An attribute in the file: the attr and the section of its ids.
 pub const FILE_ATTR_SIZE: u64 = ATTR_SIZE + 16;
 
-/// Offset of the only event's id, straight after the header.
+/// Offset of the events' ids, straight after the header.
 pub const IDS_AT: u64 = HEADER_SIZE;
 
-/// Offset of the only event's attribute.
-pub const ATTRS_AT: u64 = IDS_AT + 8;
+/// Offset of the attributes of so many events.
+pub const fn attrs_at(events: usize) -> u64 {
+    IDS_AT.saturating_add((events as u64).saturating_mul(8))
+}
 
-/// Offset of the first record.
-pub const DATA_AT: u64 = ATTRS_AT + FILE_ATTR_SIZE;
+/// Offset of the first record of a file of so many events.
+pub const fn data_at(events: usize) -> u64 {
+    attrs_at(events).saturating_add((events as u64).saturating_mul(FILE_ATTR_SIZE))
+}
 
-/// The id of the first event. Records carry it so that further events can be told apart.
+/// Most events of a file that is read.
+pub const MAX_EVENTS: u64 = 1_000;
+
+/// The id of the first event; the others count on from it. Samples carry their event's.
 pub const FIRST_ID: u64 = 1;
+
+/// The id of the event in this place.
+pub const fn id(event: usize) -> u64 {
+    FIRST_ID.saturating_add(event as u64)
+}
 
 /// `PERF_SAMPLE_` IP, TID, TIME, ADDR, CALLCHAIN, CPU, PERIOD and IDENTIFIER.
 pub const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 16;
 
 /// Where `perf_event_attr.sample_type` lies.
-pub const SAMPLE_TYPE_AT: usize = 24;
+pub const SAMPLE_TYPE_AT: u64 = 24;
 
 /// Bytes of what `sample_id_all` adds to every record but samples: pid, tid, time, cpu, id.
 pub const SAMPLE_ID_SIZE: usize = 32;
@@ -96,8 +108,8 @@ pub const MAX_COMM: usize = 256;
 /// Bytes of the largest GNU build-id that a record holds.
 pub const MAX_BUILD_ID: usize = 20;
 
-/// `struct perf_event_attr` of an event.
-pub fn attr(event: &EventDesc) -> Vec<u8> {
+/// `struct perf_event_attr` of an event; `tracks`: mappings, names, forks and exits are its.
+pub fn attr(event: &EventDesc, tracks: bool) -> Vec<u8> {
     const MMAP: u64 = 1 << 8;
     const COMM: u64 = 1 << 9;
     const FREQ: u64 = 1 << 10;
@@ -113,16 +125,12 @@ pub fn attr(event: &EventDesc) -> Vec<u8> {
         Rate::Frequency(hz) => (FREQ, hz),
         Rate::Period(counts) => (0, counts),
     };
-    let flags = MMAP
-        | COMM
-        | TASK
-        | MMAP_DATA
-        | SAMPLE_ID_ALL
-        | MMAP2
-        | COMM_EXEC
-        | USE_CLOCKID
-        | BUILD_ID
-        | freq;
+    let tracking = if tracks {
+        MMAP | COMM | TASK | MMAP_DATA | MMAP2 | COMM_EXEC | BUILD_ID
+    } else {
+        0
+    };
+    let flags = SAMPLE_ID_ALL | USE_CLOCKID | tracking | freq;
     let words = [
         u64::from(event.kind) | ATTR_SIZE << 32,
         event.config,
@@ -143,14 +151,15 @@ pub fn attr(event: &EventDesc) -> Vec<u8> {
 }
 
 /// Everything before the first record, for a file without records and features.
-pub fn head(event: &EventDesc) -> Vec<u8> {
+pub fn head(events: &Events) -> Vec<u8> {
+    let count = events.len();
     let mut bytes = MAGIC.to_vec();
     let words = [
         HEADER_SIZE,
         FILE_ATTR_SIZE,
-        ATTRS_AT,
-        FILE_ATTR_SIZE,
-        DATA_AT,
+        attrs_at(count),
+        data_at(count).saturating_sub(attrs_at(count)),
+        data_at(count),
         0, // data.size
         0, // event_types.offset
         0, // event_types.size
@@ -158,11 +167,14 @@ pub fn head(event: &EventDesc) -> Vec<u8> {
         0,
         0,
         0, // features
-        FIRST_ID,
     ];
-    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    bytes.extend(attr(event));
-    bytes.extend([IDS_AT, 8].iter().flat_map(|word| word.to_le_bytes()));
+    let ids = (0..count).map(id);
+    bytes.extend(words.into_iter().chain(ids).flat_map(u64::to_le_bytes));
+    for (place, event) in events.iter().enumerate() {
+        bytes.extend(attr(event, place == 0));
+        let id_at = attrs_at(place); // as many ids lie before it
+        bytes.extend([id_at, 8].into_iter().flat_map(u64::to_le_bytes));
+    }
     bytes
 }
 
@@ -172,13 +184,14 @@ mod tests {
 
     #[test]
     fn records_start_where_the_head_ends() {
-        let event = EventDesc {
-            name: "cpu-clock".into(),
-            rate: Rate::Period(1_000_000),
-            kind: 1,
-            config: 0,
-        };
-        assert_eq!(attr(&event).len() as u64, ATTR_SIZE);
-        assert_eq!(head(&event).len() as u64, DATA_AT);
+        let event = EventDesc::new("cpu-clock", Rate::Period(1_000_000), 1, 0);
+        assert_eq!(attr(&event, true).len() as u64, ATTR_SIZE);
+        for further in 0..3 {
+            let events = Events {
+                first: event.clone(),
+                further: vec![event.clone(); further],
+            };
+            assert_eq!(head(&events).len() as u64, data_at(events.len()));
+        }
     }
 }

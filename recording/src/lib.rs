@@ -8,6 +8,7 @@
 //! | question | file |
 //! |---|---|
 //! | what flows | [`record`] |
+//! | what was counted | [`event`] |
 //! | what is known about a session | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
 //! | where was it recorded | [`host`] |
@@ -35,6 +36,7 @@
 mod decode;
 mod encode;
 pub mod error;
+pub mod event;
 mod features;
 mod format;
 pub mod host;
@@ -45,10 +47,10 @@ pub mod remap;
 pub mod writer;
 
 pub use error::{Error, Result};
+pub use event::{EventDesc, Events, Rate};
 pub use host::Host;
 pub use manifest::{
-    Counts, EventDesc, Image, ImageKind, Layer, Manifest, Rate, Source, Stack, State, Tactic,
-    Target, TargetKind,
+    Counts, Image, ImageKind, Layer, Manifest, Source, Stack, State, Tactic, Target, TargetKind,
 };
 pub use reader::{Records, SessionReader};
 pub use record::{CpuMode, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample};

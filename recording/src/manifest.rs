@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{Error, Result},
+    event::Events,
     host::Host,
 };
 
@@ -40,8 +41,9 @@ pub struct Manifest {
     /// How long it took, in nanoseconds; as of the last save while it is live.
     #[serde(default)]
     pub duration_ns: u64,
-    /// The sampled event.
-    pub event: EventDesc,
+    /// The events: the keys `event` and, where there are more, `further_events`.
+    #[serde(flatten)]
+    pub events: Events,
     /// What delivered the samples.
     pub source: Source,
     /// How much of the stack was asked for.
@@ -61,6 +63,9 @@ pub struct Manifest {
     /// The files that are not simply native code.
     #[serde(default)]
     pub images: Vec<Image>,
+    /// What turned out otherwise than it was asked for, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Manifest {
@@ -68,7 +73,12 @@ impl Manifest {
     ///
     /// `start_time_ns` is CLOCK_MONOTONIC at the start.
     #[must_use]
-    pub fn new(event: EventDesc, source: Source, target: Target, start_time_ns: u64) -> Self {
+    pub fn new(
+        events: impl Into<Events>,
+        source: Source,
+        target: Target,
+        start_time_ns: u64,
+    ) -> Self {
         Self {
             version: VERSION,
             varid: env!("CARGO_PKG_VERSION").to_owned(),
@@ -76,7 +86,7 @@ impl Manifest {
             start_time_ns,
             wall_start: rfc3339(SystemTime::now()),
             duration_ns: 0,
-            event,
+            events: events.into(),
             source,
             stack: Stack::default(),
             tactic: Tactic::default(),
@@ -84,6 +94,7 @@ impl Manifest {
             host: Host::this_machine(),
             counts: Counts::default(),
             images: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -140,31 +151,6 @@ pub enum State {
     Complete,
     /// Given up; what was recorded until then is readable.
     Failed,
-}
-
-/// The sampled event, as perf_event_open(2) takes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventDesc {
-    /// As the user wrote it or perf names it (`cycles:u`, `cpu-clock`).
-    pub name: String,
-    /// How often it is sampled: the key `frequency` or `period`.
-    #[serde(flatten)]
-    pub rate: Rate,
-    /// `perf_event_attr.type`.
-    #[serde(rename = "type")]
-    pub kind: u32,
-    /// `perf_event_attr.config`.
-    pub config: u64,
-}
-
-/// How often an event is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rate {
-    /// Samples per second that the kernel steers for.
-    Frequency(u64),
-    /// Event counts between two samples.
-    Period(u64),
 }
 
 /// What delivered the samples.
@@ -376,6 +362,7 @@ pub fn rfc3339(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Rate;
     use std::time::Duration;
 
     #[test]
@@ -404,7 +391,7 @@ mod tests {
             "counts":{"samples":3,"attributed":2,"unattributed":{"torn-frames":1},"lost":0,"throttled":0,"transitions":0},
             "images":[{"path":"/a.dex","build_id":"00","kind":"dex","layer":"app","substitute":"symbols/00.elf"}]}"#;
         let manifest: Manifest = serde_json::from_str(json).unwrap();
-        assert_eq!(manifest.event.rate, Rate::Frequency(997));
+        assert_eq!(manifest.events.first.rate, Rate::Frequency(997));
         let (mut ours, theirs): (serde_json::Value, serde_json::Value) = (
             serde_json::to_value(&manifest).unwrap(),
             serde_json::from_str(json).unwrap(),

@@ -11,7 +11,8 @@ use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS, decode,
     error::{Error, Result},
     format::{
-        ATTR_SIZE, HEADER_SIZE, MAGIC, RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
+        ATTR_SIZE, HEADER_SIZE, MAGIC, MAX_EVENTS, RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT,
+        kind,
     },
     manifest::Manifest,
     record::Record,
@@ -65,7 +66,7 @@ impl SessionReader {
     ///
     /// perf.data cannot be opened, or its head is not one that varid writes.
     pub fn records(&self) -> Result<Records> {
-        Records::open(self.dir.join(PERF_DATA))
+        Records::open(self.dir.join(PERF_DATA), self.manifest.events.len())
     }
 }
 
@@ -76,6 +77,8 @@ impl SessionReader {
 pub struct Records {
     path: PathBuf,
     file: BufReader<File>,
+    /// How many the session has.
+    events: usize,
     /// Where the next record starts in the file.
     offset: u64,
     /// Where the records end.
@@ -95,7 +98,7 @@ pub struct Records {
 }
 
 impl Records {
-    fn open(path: PathBuf) -> Result<Self> {
+    fn open(path: PathBuf, events: usize) -> Result<Self> {
         let mut file = File::open(&path)
             .map(BufReader::new)
             .map_err(Error::io("open", path.clone()))?;
@@ -104,12 +107,13 @@ impl Records {
             .metadata()
             .map_err(Error::io("read", path.clone()))?
             .len();
-        let (offset, size) = data_section(&mut file, &path, len)?;
+        let (offset, size) = data_section(&mut file, &path, len, events)?;
         file.seek(SeekFrom::Start(offset))
             .map_err(Error::io("read", path.clone()))?;
         Ok(Self {
             path,
             file,
+            events,
             offset,
             end: offset.saturating_add(size),
             body: Vec::new(),
@@ -134,7 +138,7 @@ impl Records {
                 kind::COMPRESSED | kind::COMPRESSED2 => {
                     return Err(self.wrong(header_at, "compressed records, which are not read yet"));
                 }
-                _ => match decode::record(kind, misc, &self.body) {
+                _ => match decode::record(kind, misc, &self.body, self.events) {
                     Ok(None) => {}
                     Ok(Some((time, record))) => {
                         self.latest = self.latest.max(time);
@@ -228,8 +232,14 @@ impl Iterator for Records {
     }
 }
 
-/// Checks the head of perf.data; offset and size of its records.
-fn data_section(file: &mut BufReader<File>, path: &Path, len: u64) -> Result<(u64, u64)> {
+/// Checks the head of perf.data against the number of events that it should have; offset and
+/// size of its records.
+fn data_section(
+    file: &mut BufReader<File>,
+    path: &Path,
+    len: u64,
+    events: usize,
+) -> Result<(u64, u64)> {
     let wrong = |offset, reason| Error::Data {
         path: path.to_owned(),
         offset,
@@ -250,26 +260,24 @@ fn data_section(file: &mut BufReader<File>, path: &Path, len: u64) -> Result<(u6
         return Err(wrong(0, "not a perf.data file (no PERFILE2)"));
     }
     let [_, file_attr, attrs, attrs_size, data, data_size, _] = words.map(u64::from_le_bytes);
-    if attrs_size != file_attr {
-        return Err(wrong(32, "not exactly one event"));
+    let events = events as u64;
+    if events > MAX_EVENTS || file_attr.checked_mul(events) != Some(attrs_size) {
+        return Err(wrong(32, "not the events that session.json tells of"));
     }
-    let mut attr = [0; ATTR_SIZE as usize];
-    if attrs
-        .checked_add(ATTR_SIZE)
-        .is_none_or(|attrs_end| attrs_end > len)
-    {
-        return Err(wrong(24, "the event's attributes lie outside the file"));
+    if file_attr < ATTR_SIZE || attrs.checked_add(attrs_size).is_none_or(|end| end > len) {
+        return Err(wrong(24, "the events' attributes lie outside the file"));
     }
-    read(&mut attr, attrs)?;
-    let sample_type = attr
-        .get(SAMPLE_TYPE_AT..)
-        .and_then(|rest| rest.first_chunk::<8>());
-    if sample_type.copied().map(u64::from_le_bytes) != Some(SAMPLE_TYPE) {
-        let at = attrs.saturating_add(SAMPLE_TYPE_AT as u64);
-        return Err(wrong(
-            at,
-            "not a recording of varid: it samples other fields",
-        ));
+    for event in 0..events {
+        let at = attrs.saturating_add(event.saturating_mul(file_attr));
+        let at = at.saturating_add(SAMPLE_TYPE_AT);
+        let mut sample_type = [0; 8];
+        read(&mut sample_type, at)?;
+        if u64::from_le_bytes(sample_type) != SAMPLE_TYPE {
+            return Err(wrong(
+                at,
+                "not a recording of varid: it samples other fields",
+            ));
+        }
     }
     if data
         .checked_add(data_size)

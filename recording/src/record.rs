@@ -21,6 +21,10 @@ pub enum CpuMode {
 /// One attributed sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
+    /// Whose sample it is: the place of the event among the session's
+    /// [`Events`](crate::Events). An event that is read with its leader's samples has samples
+    /// of its own, of the same place and time.
+    pub event: usize,
     /// Nanoseconds of CLOCK_MONOTONIC.
     pub time: u64,
     /// Process id as the initial pid namespace sees it.

@@ -20,7 +20,7 @@ use crate::{
     PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, encode,
     error::{Error, Result},
     features::{self, Facts},
-    format::{DATA_AT, DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, head},
+    format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, head},
     manifest::{Counts, Manifest, State},
     record::{Mapping, Record, Sample},
     remap,
@@ -54,6 +54,8 @@ pub struct SessionWriter {
     /// Kept here, not in the manifest, so that nobody counts twice.
     counts: Counts,
     facts: Facts,
+    /// Where the records start.
+    data_at: u64,
     /// Bytes of records inside the header's data size.
     on_disk: u64,
     /// Whole records that are not.
@@ -73,7 +75,8 @@ impl SessionWriter {
     /// A session that is there already and not being recorded is replaced.
     ///
     /// From here on the folder is a session that varid and perf read. The manifest's state
-    /// becomes `recording`; its `event` is what perf.data says and must not change later.
+    /// becomes `recording`; its `events` are what perf.data says: names and rates must not
+    /// change later, times may.
     ///
     /// # Errors
     ///
@@ -97,10 +100,11 @@ impl SessionWriter {
             .map_err(Error::io("create", symbols))?;
         let path = dir.join(PERF_DATA);
         let data = create_new(&path)?;
-        let mut bytes = head(&manifest.event);
+        let mut bytes = head(&manifest.events);
         // perf refuses a file whose data size is zero, so it never is: an empty round.
         encode::finished_round(&mut bytes);
-        let on_disk = (bytes.len() as u64).saturating_sub(DATA_AT);
+        let data_at = data_at(manifest.events.len());
+        let on_disk = (bytes.len() as u64).saturating_sub(data_at);
         data.write_all_at(&bytes, 0)
             .and_then(|()| data.write_all_at(&on_disk.to_le_bytes(), DATA_SIZE_AT))
             .map_err(Error::io("write", path))?;
@@ -111,6 +115,7 @@ impl SessionWriter {
             manifest,
             counts: Counts::default(),
             facts: Facts::default(),
+            data_at,
             on_disk,
             batch: Vec::new(),
             write_at: BATCH,
@@ -155,7 +160,7 @@ impl SessionWriter {
     /// Bytes of perf.data that are valid on disk.
     #[must_use]
     pub const fn bytes_written(&self) -> u64 {
-        DATA_AT.saturating_add(self.on_disk)
+        self.data_at.saturating_add(self.on_disk)
     }
 
     /// Adds a record to the batch; writes the batch when it has grown to [`BATCH`].
@@ -322,7 +327,7 @@ impl SessionWriter {
 
     /// Writes the batch behind the records on disk, then makes the header include it.
     fn append(&mut self) -> io::Result<()> {
-        let at = DATA_AT.saturating_add(self.on_disk);
+        let at = self.data_at.saturating_add(self.on_disk);
         let on_disk = self.on_disk.saturating_add(self.batch.len() as u64);
         if self.has_features {
             self.data.write_all_at(&[0; FEATURE_BYTES], FEATURES_AT)?;
@@ -431,12 +436,7 @@ mod tests {
     use crate::{CpuMode, EventDesc, Rate, SessionReader, Source, Target, TargetKind};
 
     fn writer(dir: &Path) -> SessionWriter {
-        let event = EventDesc {
-            name: "cpu-clock".into(),
-            rate: Rate::Frequency(997),
-            kind: 1,
-            config: 0,
-        };
+        let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
         let target = Target {
             kind: TargetKind::All,
             value: String::new(),
@@ -446,6 +446,7 @@ mod tests {
 
     fn sample(time: u64) -> Record {
         Record::Sample(Sample {
+            event: 0,
             time,
             pid: 1,
             tid: 1,

@@ -150,6 +150,7 @@ fn perf_puts_kernel_frames_under_the_kernel() {
         .unwrap();
     writer
         .write(&Record::Sample(Sample {
+            event: 0,
             time: 2_000,
             pid: 42,
             tid: 42,

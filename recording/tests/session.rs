@@ -21,6 +21,7 @@ fn sample() -> impl Strategy<Value = Record> {
     (ids, rest, vec(address(), 0..20), vec(address(), 0..200)).prop_map(
         |((pid, tid, cpu), (period, original_ip, in_kernel), kernel, user)| {
             Record::Sample(Sample {
+                event: 0,
                 time: 0,
                 pid,
                 tid,

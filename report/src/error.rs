@@ -12,6 +12,14 @@ pub enum Error {
     /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] varid_recording::Error),
+    /// No event has the name that was asked for.
+    #[error("no event of this session is called '{asked}': it has {}", recorded.join(", "))]
+    NoEvent {
+        /// As it was asked for.
+        asked: String,
+        /// The session's events.
+        recorded: Vec<String>,
+    },
     /// A folder that names were to come from cannot be read.
     #[error("cannot look for symbols in {}: {source}", path.display())]
     Folder {

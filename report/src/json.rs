@@ -29,6 +29,12 @@ struct Report<'p> {
     event: &'p str,
     #[serde(flatten)]
     rate: Rate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period_estimate: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<&'p str>,
     source: Source,
     #[serde(skip_serializing_if = "String::is_empty")]
     selected_by: String,
@@ -139,6 +145,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
     };
     let images =
         (view.table == Table::Overview).then(|| plain(rows::rows(profile, By::Image, view)).0);
+    let share = profile.event().multiplexed();
     let report = Report {
         version: JSON_VERSION,
         session: profile.session.to_string_lossy().into_owned(),
@@ -146,8 +153,19 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         target: &manifest.target,
         start: &manifest.wall_start,
         duration_ns: profile.duration_ns,
-        event: &manifest.event.name,
-        rate: manifest.event.rate,
+        event: &profile.event().name,
+        rate: profile.event().rate,
+        running_percent: share.map(|share| rounded(share * 100.0)),
+        period_estimate: share.and_then(|_| profile.event().estimate(weight.period)),
+        events: if manifest.events.len() > 1 {
+            manifest
+                .events
+                .iter()
+                .map(|event| event.name.as_str())
+                .collect()
+        } else {
+            Vec::new()
+        },
         source: manifest.source,
         selected_by: profile.options.describe(),
         recorded: profile.recorded,

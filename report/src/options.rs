@@ -6,6 +6,8 @@ use crate::names::Names;
 /// them, and names from where the recorded files were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
+    /// Only samples of this event, by its name with or without modifiers; none: of all.
+    pub event: Option<String>,
     /// Only this process.
     pub pid: Option<u32>,
     /// Only this thread.
@@ -26,6 +28,14 @@ impl Options {
                 .thread
                 .as_ref()
                 .is_none_or(|pattern| pattern.matches(thread))
+    }
+
+    /// Whether samples of the event of this name count.
+    #[must_use]
+    pub fn selects_event(&self, name: &str) -> bool {
+        let plain = name.split(':').next();
+        let wanted = self.event.as_deref();
+        wanted.is_none_or(|wanted| wanted == name || Some(wanted) == plain)
     }
 
     /// Which samples were asked for, as on the command line; empty for everything.

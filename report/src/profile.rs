@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use varid_recording::{CpuMode, Layer, Manifest, Record, Sample, SessionReader, remap};
+use varid_recording::{CpuMode, EventDesc, Layer, Manifest, Record, Sample, SessionReader, remap};
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     missing::{self, Missing},
     options::Options,
     place::{Place, PlaceId, Symbol, SymbolId},
@@ -47,13 +47,16 @@ pub struct Task {
     pub name: Arc<str>,
 }
 
-/// The samples of a recording as a call tree, with everything that a report says of them.
+/// The samples of one event of a recording as a call tree, with everything that a report says of
+/// them.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// The session folder.
     pub session: PathBuf,
     /// The session's manifest. Its counts are as of its last save: those below are the truth.
     pub manifest: Manifest,
+    /// Whose samples these are: the place of the event among the manifest's.
+    pub event: usize,
     /// Which samples count, and where names come from.
     pub options: Options,
     /// The stacks of the samples that count.
@@ -68,7 +71,7 @@ pub struct Profile {
     pub tasks: Vec<Task>,
     /// The last known names of processes.
     pub processes: HashMap<u32, Arc<str>>,
-    /// Samples in the recording, whether they count or not.
+    /// Samples of the event in the recording, whether they count or not.
     pub recorded: u64,
     /// Samples that count and are not attributed, by reason.
     pub unattributed: BTreeMap<&'static str, u64>,
@@ -83,7 +86,20 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads a session's records, which may be live, killed or complete.
+    /// Reads a session's records, which may be live, killed or complete, and makes a profile of
+    /// the first event that [`Options::event`] selects.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Profile::of_every_event`].
+    pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
+        let profiles = Self::of_every_event(session, options)?;
+        let first = profiles.into_iter().next();
+        first.ok_or_else(|| no_event(session, options))
+    }
+
+    /// Reads a session's records, which may be live, killed or complete, and makes a profile of
+    /// each event that [`Options::event`] selects; it is one at least.
     ///
     /// Where perf.data turns out damaged, the profile is of what comes before, and a note says
     /// where that is.
@@ -91,15 +107,27 @@ impl Profile {
     /// # Errors
     ///
     /// perf.data cannot be opened, or is not one that varid writes; a folder or file of
-    /// [`Options::names`] cannot be read.
-    pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
+    /// [`Options::names`] cannot be read; no event is selected.
+    pub fn of_every_event(session: &SessionReader, options: &Options) -> Result<Vec<Self>> {
+        let events = &session.manifest().events;
+        let selected: Vec<usize> = events
+            .iter()
+            .enumerate()
+            .filter(|(_, event)| options.selects_event(&event.name))
+            .map(|(place, _)| place)
+            .collect();
+        if selected.is_empty() {
+            return Err(no_event(session, options));
+        }
         let mut builder = Builder {
+            parts: vec![Part::default(); events.len()],
             resolver: Resolver::new(session, &options.names)?,
             names: HashMap::new(),
             task_ids: HashMap::new(),
             profile: Self {
                 session: session.dir().to_owned(),
                 manifest: session.manifest().clone(),
+                event: 0,
                 options: options.clone(),
                 tree: CallTree::default(),
                 images: Vec::new(),
@@ -126,12 +154,32 @@ impl Profile {
         let found = builder.resolver.finish();
         (profile.images, profile.symbols, profile.places) =
             (found.images, found.symbols, found.places);
-        profile.notes = damage.into_iter().chain(found.notes).collect();
-        profile.missing = missing::missing(&profile, &found.files);
+        let told = profile.manifest.notes.iter().cloned();
+        profile.notes = told.chain(damage).chain(found.notes).collect();
         // A killed session's manifest may know of less than its records, and of more that
         // never got there.
         profile.lost = profile.lost.max(profile.manifest.counts.lost);
-        Ok(profile)
+        let mut parts = builder.parts;
+        let profiles = selected.into_iter().filter_map(|event| {
+            let part = std::mem::take(parts.get_mut(event)?);
+            let mut profile = Self {
+                event,
+                tree: part.tree,
+                recorded: part.recorded,
+                unattributed: part.unattributed,
+                ..profile.clone()
+            };
+            profile.missing = missing::missing(&profile, &found.files);
+            Some(profile)
+        });
+        Ok(profiles.collect())
+    }
+
+    /// The event whose samples these are.
+    #[must_use]
+    pub fn event(&self) -> &EventDesc {
+        let events = &self.manifest.events;
+        events.get(self.event).unwrap_or(&events.first)
     }
 
     /// What the samples that count weigh.
@@ -179,8 +227,26 @@ impl Profile {
     }
 }
 
-/// A profile in the making.
+fn no_event(session: &SessionReader, options: &Options) -> Error {
+    let events = session.manifest().events.iter();
+    Error::NoEvent {
+        asked: options.event.clone().unwrap_or_default(),
+        recorded: events.map(|event| event.name.clone()).collect(),
+    }
+}
+
+/// What profiles of different events do not share.
+#[derive(Clone, Default)]
+struct Part {
+    tree: CallTree,
+    recorded: u64,
+    unattributed: BTreeMap<&'static str, u64>,
+}
+
+/// Profiles in the making.
 struct Builder {
+    /// By the place of the event.
+    parts: Vec<Part>,
     resolver: Resolver,
     /// Names of threads now, by pid and tid.
     names: HashMap<(u32, u32), Arc<str>>,
@@ -237,7 +303,10 @@ impl Builder {
 
     fn sample(&mut self, sample: &Sample) {
         let profile = &mut self.profile;
-        profile.recorded = profile.recorded.saturating_add(1);
+        let Some(part) = self.parts.get_mut(sample.event) else {
+            return; // the reader lets no other pass
+        };
+        part.recorded = part.recorded.saturating_add(1);
         let since_start = sample.time.saturating_sub(profile.manifest.start_time_ns);
         profile.duration_ns = profile.duration_ns.max(since_start);
         let (pid, tid) = (sample.pid, sample.tid);
@@ -245,7 +314,10 @@ impl Builder {
             .names
             .entry((pid, tid))
             .or_insert_with(|| format!(":{tid}").into());
-        if !profile.options.selects(pid, tid, name) {
+        let event = profile.manifest.events.get(sample.event);
+        if !event.is_some_and(|event| profile.options.selects_event(&event.name))
+            || !profile.options.selects(pid, tid, name)
+        {
             return;
         }
         let task = Task {
@@ -259,7 +331,7 @@ impl Builder {
             next
         });
         if let Some(reason) = remap::unattributed(&sample.user) {
-            let count = profile.unattributed.entry(reason.name()).or_default();
+            let count = part.unattributed.entry(reason.name()).or_default();
             *count = count.saturating_add(1);
         }
         let frames = frames(&mut self.resolver, sample);
@@ -267,7 +339,7 @@ impl Builder {
             samples: 1,
             period: sample.period,
         };
-        profile.tree.add(id, frames.into_iter().rev(), weight);
+        part.tree.add(id, frames.into_iter().rev(), weight);
     }
 }
 

@@ -57,6 +57,29 @@ fn head(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     };
     let event = event(profile);
     writeln!(out, "Event {event}; percentages are of {of}{selected}")?;
+    if manifest.events.len() > 1 {
+        let names: Vec<_> = manifest
+            .events
+            .iter()
+            .map(|event| one_line(&event.name))
+            .collect();
+        writeln!(
+            out,
+            "Events of the session: {}; -e EVENT shows one",
+            names.join(", ")
+        )?;
+    }
+    if let Some(share) = profile.event().multiplexed() {
+        let estimate = profile.event().estimate(weight.period);
+        let estimate = estimate.map_or_else(String::new, |estimate| {
+            format!(": about {estimate} {} in all of it", unit(profile))
+        });
+        let percent = share * 100.0;
+        writeln!(
+            out,
+            "It had a counter for {percent:.2} % of the time (multiplexed){estimate}"
+        )?;
+    }
     writeln!(
         out,
         "A total counts each sample once that has the row anywhere in its stack"
@@ -304,9 +327,16 @@ fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn event(profile: &Profile) -> String {
-    let event = &profile.manifest.event;
+    let event = profile.event();
     let name = one_line(&event.name);
     match event.rate {
+        Rate::READ => {
+            let leader = event
+                .leader
+                .and_then(|leader| profile.manifest.events.get(leader));
+            let leader = leader.map_or_else(String::new, |leader| one_line(&leader.name));
+            format!("{name}, read with each sample of {leader}")
+        }
         Rate::Frequency(hz) => format!("{name} at {hz} Hz"),
         Rate::Period(period) => format!("{name} every {period} {}", unit(profile)),
     }
@@ -314,7 +344,7 @@ fn event(profile: &Profile) -> String {
 
 /// What a period counts.
 fn unit(profile: &Profile) -> &'static str {
-    let name = &profile.manifest.event.name;
+    let name = &profile.event().name;
     if name.starts_with("cpu-clock") || name.starts_with("task-clock") {
         "ns"
     } else {

@@ -87,9 +87,9 @@ pub struct SessionStatus {
     pub target: String,
     /// Whether anybody is there to be sampled.
     pub state: Activity,
-    /// The event that is sampled.
+    /// The events, with commas between them.
     pub event: String,
-    /// Samples per second, or none where a period was asked for.
+    /// Samples per second of the first, or none where a period was asked for.
     pub frequency: Option<u64>,
     /// Event counts between two samples, if that was asked for.
     pub period: Option<u64>,
@@ -107,6 +107,9 @@ pub struct SessionStatus {
     pub bytes: u64,
     /// Where it is recorded.
     pub folder: PathBuf,
+    /// What is otherwise than it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What a session does at present.

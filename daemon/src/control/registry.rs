@@ -58,6 +58,7 @@ struct Facts {
     event: String,
     rate: Rate,
     source: &'static str,
+    notes: Vec<String>,
 }
 
 impl Registry {
@@ -313,9 +314,15 @@ impl Running {
         tracing::info!("recording into {}", folder.display());
         *self.progress() = Progress::Runs(Facts {
             folder,
-            event: manifest.event.name,
-            rate: manifest.event.rate,
+            event: manifest
+                .events
+                .iter()
+                .map(|event| event.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+            rate: manifest.events.first.rate,
             source: manifest.source.name(),
+            notes: manifest.notes,
         });
         Ok(session)
     }
@@ -372,7 +379,10 @@ impl Running {
                 .map_or(String::new(), |facts| facts.event.clone()),
             frequency,
             period,
-            source: facts.map_or(String::new(), |facts| facts.source.to_owned()),
+            source: facts
+                .as_ref()
+                .map_or(String::new(), |facts| facts.source.to_owned()),
+            notes: facts.map_or_else(Vec::new, |facts| facts.notes),
             samples: control.samples.load(Ordering::Relaxed),
             lost: control.lost.load(Ordering::Relaxed),
             processes,

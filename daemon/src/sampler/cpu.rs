@@ -2,6 +2,8 @@
 
 use crate::perf_abi as perf;
 use crate::sampler::SamplerError;
+use crate::sampler::event::pmu::cpu_list;
+use crate::sampler::groups::{Absent, Counter};
 use crate::sampler::ring::Ring;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,8 +17,12 @@ pub struct Cpu {
     pub ring: Ring,
     /// The event that the ring was mapped from; the others redirect to it.
     pub owner: OwnedFd,
-    /// The other events.
+    /// The sampled and counted events.
+    pub counters: Vec<Counter>,
+    /// Other events.
     pub others: Vec<OwnedFd>,
+    /// The events that nothing here counts, by their places, and why.
+    pub absent: Vec<Absent>,
 }
 
 impl Cpu {
@@ -38,12 +44,14 @@ impl Cpu {
             cpu,
             ring,
             owner,
+            counters: Vec::new(),
             others: Vec::new(),
+            absent: Vec::new(),
         })
     }
 
-    /// Takes an event in, whose records go to the ring from now on.
-    pub fn add(&mut self, event: OwnedFd) -> Result<(), SamplerError> {
+    /// The event's records go to the ring from now on.
+    pub fn redirect(&self, event: &OwnedFd) -> Result<(), SamplerError> {
         // SAFETY: takes a descriptor by value.
         let result = unsafe {
             libc::ioctl(
@@ -52,9 +60,7 @@ impl Cpu {
                 self.owner.as_raw_fd(),
             )
         };
-        check(self.cpu, "PERF_EVENT_IOC_SET_OUTPUT", result)?;
-        self.others.push(event);
-        Ok(())
+        check(self.cpu, "PERF_EVENT_IOC_SET_OUTPUT", result)
     }
 
     /// All its events count from now on.
@@ -78,7 +84,9 @@ impl Cpu {
         &self,
         each: impl FnMut(&OwnedFd) -> Result<(), SamplerError>,
     ) -> Result<(), SamplerError> {
-        self.others.iter().chain([&self.owner]).try_for_each(each)
+        let counters = self.counters.iter().map(|counter| &counter.fd);
+        let events = self.others.iter().chain(counters).chain([&self.owner]);
+        events.into_iter().try_for_each(each)
     }
 }
 
@@ -133,20 +141,8 @@ fn check(cpu: u32, call: &'static str, result: libc::c_int) -> Result<(), Sample
 pub fn online_cpus() -> Result<Vec<u32>, SamplerError> {
     let text =
         std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(SamplerError::Cpus)?;
-    let bad = || {
-        SamplerError::Cpus(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("'{}' is no list", text.trim()),
-        ))
-    };
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (
-            first.parse().map_err(|_| bad())?,
-            last.parse().map_err(|_| bad())?,
-        );
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
+    cpu_list(&text).ok_or_else(|| {
+        let what = format!("'{}' is no list", text.trim());
+        SamplerError::Cpus(io::Error::new(io::ErrorKind::InvalidData, what))
+    })
 }

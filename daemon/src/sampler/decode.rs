@@ -1,14 +1,14 @@
 //! The kernel's records, decoded: what a ring delivers.
 
 use crate::perf_abi as perf;
-use crate::sampler::event::COMMON_SAMPLE;
+use crate::sampler::open::COMMON_SAMPLE;
 use varid_shim::{CONTEXT_MAX, Machine, Record, Regs, flags};
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RingEvent {
     /// A sample, from the shim or from perf's own copy of the stack.
-    Sample(Box<Record>),
+    Sample(Box<Sampled>),
     /// The kernel's own sample of the overflow that the next or last [`RingEvent::Sample`]
     /// of the same ring came from: its time, and the record as it was.
     Raw {
@@ -16,6 +16,8 @@ pub enum RingEvent {
         tid: u32,
         /// The interrupted instruction.
         ip: u64,
+        /// The place of the event among all events.
+        event: usize,
         /// The record.
         bytes: Vec<u8>,
     },
@@ -46,6 +48,18 @@ pub enum RingEvent {
     Lost(u64),
     /// The event was stopped for a while because it came too often.
     Throttle,
+}
+
+/// A sample of an event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// The place of the event among all events.
+    pub event: usize,
+    /// What was seen.
+    pub record: Record,
+    /// The members of the event's group that are read with its samples, by their places: what
+    /// they have counted since its last one.
+    pub read: Vec<(usize, u64)>,
 }
 
 /// A mapping as the kernel reports it.
@@ -80,7 +94,21 @@ pub struct Stamped {
     pub event: RingEvent,
 }
 
-/// What a sample's identifier says it is.
+/// Where a sample comes from, by its identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The place of the event among all events.
+    pub event: usize,
+    /// What the sample is.
+    pub kind: SampleKind,
+    /// It has the values of a group.
+    pub reads: bool,
+}
+
+/// Values of the events of a group, each behind the identifier that the kernel gave the event.
+pub type Values = Vec<(u64, u64)>;
+
+/// What a sample is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleKind {
     /// The shim's record, raw bytes of a BPF output event.
@@ -104,14 +132,15 @@ pub fn regs_mask() -> u64 {
     Machine::NATIVE.perf_mask()
 }
 
-/// Decodes one record; None: of no interest, or not what the kernel's ABI says.
-pub fn decode(bytes: &[u8], kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamped> {
+/// Decodes one record and the values of a group that came with it; None: of no interest, or not
+/// what the kernel's ABI says.
+pub fn decode(bytes: &[u8], origin: impl Fn(u64) -> Option<Origin>) -> Option<(Stamped, Values)> {
     let mut reader = Reader(bytes);
     let kind = reader.u32()?;
     let misc = reader.u16()?;
     reader.u16()?;
     if kind == perf::PERF_RECORD_SAMPLE {
-        return decode_sample(bytes, reader, kind_of);
+        return decode_sample(bytes, reader, origin);
     }
     let event = match kind {
         perf::PERF_RECORD_MMAP2 => {
@@ -170,18 +199,27 @@ pub fn decode(bytes: &[u8], kind_of: impl Fn(u64) -> SampleKind) -> Option<Stamp
         .len()
         .checked_sub(32)
         .and_then(|at| bytes.get(at.saturating_add(8)..))?;
-    Some(Stamped {
+    let stamped = Stamped {
         time: Reader(trailer).u64()?,
         event,
-    })
+    };
+    Some((stamped, Values::new()))
 }
 
 fn decode_sample(
     bytes: &[u8],
     mut reader: Reader<'_>,
-    kind_of: impl Fn(u64) -> SampleKind,
-) -> Option<Stamped> {
-    let kind = kind_of(reader.u64()?);
+    origin: impl Fn(u64) -> Option<Origin>,
+) -> Option<(Stamped, Values)> {
+    let Origin { event, kind, reads } = origin(reader.u64()?)?;
+    let sampled = |record, event| {
+        RingEvent::Sample(Box::new(Sampled {
+            event,
+            record,
+            read: Vec::new(),
+        }))
+    };
+    let mut values = Values::new();
     let ip = if kind == SampleKind::Shim {
         0
     } else {
@@ -190,30 +228,41 @@ fn decode_sample(
     let (pid, tid, time) = (reader.u32()?, reader.u32()?, reader.u64()?);
     let cpu = reader.u32()?;
     reader.u32()?;
-    let event = match kind {
+    let what = match kind {
         SampleKind::Shim => {
             let len = reader.u32()? as usize;
             let record = Record::decode(reader.take(len)?)
                 .inspect_err(|error| tracing::error!(%error))
                 .ok()?;
-            return Some(Stamped {
+            let stamped = Stamped {
                 time: record.time,
-                event: RingEvent::Sample(Box::new(record)),
-            });
+                event: sampled(record, event),
+            };
+            return Some((stamped, values));
         }
-        SampleKind::Raw => RingEvent::Raw {
-            tid,
-            ip,
-            bytes: bytes.to_vec(),
-        },
+        SampleKind::Raw => {
+            if reads {
+                reader.u64()?; // the period
+                values = group_values(&mut reader)?;
+            }
+            RingEvent::Raw {
+                tid,
+                ip,
+                event,
+                bytes: bytes.to_vec(),
+            }
+        }
         SampleKind::StackCopy => {
             let period = reader.u64()?;
+            if reads {
+                values = group_values(&mut reader)?;
+            }
             let (kernel, in_kernel) = kernel_callchain(&mut reader)?;
             let regs = user_regs(&mut reader)?;
             let size = reader.u64()? as usize;
             let stack = reader.take(size)?;
             let used = if size == 0 { 0 } else { reader.u64()? as usize };
-            RingEvent::Sample(Box::new(Record {
+            let record = Record {
                 time,
                 pid,
                 tid,
@@ -226,10 +275,24 @@ fn decode_sample(
                 kernel,
                 stack_addr: regs.sp().unwrap_or(0),
                 stack: stack.get(..used)?.to_vec(),
-            }))
+            };
+            sampled(record, event)
         }
     };
-    Some(Stamped { time, event })
+    Some((Stamped { time, event: what }, values))
+}
+
+/// `PERF_SAMPLE_READ` with `PERF_FORMAT_GROUP`, `ID` and both times.
+fn group_values(reader: &mut Reader<'_>) -> Option<Values> {
+    let count = reader.u64()?;
+    reader.u64()?; // time enabled
+    reader.u64()?; // time running
+    let mut values = Values::new();
+    for _ in 0..count {
+        let value = reader.u64()?;
+        values.push((reader.u64()?, value));
+    }
+    Some(values)
 }
 
 /// The kernel's part of a callchain, and whether the sample was taken in the kernel.

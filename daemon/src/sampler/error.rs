@@ -15,17 +15,43 @@ pub enum SamplerError {
         known: String,
     },
     /// No such modifier.
-    #[error(
-        "unknown modifier '{modifier}' of event '{event}': 'u' (user) and 'k' (kernel) are known"
-    )]
+    #[error("unknown modifier '{modifier}' of event '{event}'. Known are {known}")]
     UnknownModifier {
         /// As it was given.
         event: String,
         /// The letter.
         modifier: char,
+        /// What would have been understood.
+        known: &'static str,
+    },
+    /// No such PMU.
+    #[error("no PMU of this machine is called '{pmu}' (of '{event}'). It has {known}")]
+    UnknownPmu {
+        /// As it was given.
+        event: String,
+        /// The PMU's name.
+        pmu: String,
+        /// Those of the machine.
+        known: String,
+    },
+    /// An event that is not written as events are.
+    #[error("event '{event}': {what}")]
+    EventSyntax {
+        /// As it was given.
+        event: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// No PMU of the CPU has the event.
+    #[error("event '{event}' is one of a PMU that does not count on CPU {cpu}")]
+    NotOnCpu {
+        /// Its name.
+        event: String,
+        /// The CPU.
+        cpu: u32,
     },
     /// The kernel refuses an event.
-    #[error("cannot open event '{event}' on CPU {cpu}{}: {source}. {}", thread.map_or(String::new(), |t| format!(" for thread {t}")), advice(source))]
+    #[error("cannot open event '{event}' on CPU {cpu}{}: {source}. {}", thread.map_or(String::new(), |t| format!(" for thread {t}")), advice(source, *member))]
     Open {
         /// Its name.
         event: String,
@@ -33,6 +59,8 @@ pub enum SamplerError {
         cpu: u32,
         /// The thread, or none: all of the CPU.
         thread: Option<u32>,
+        /// It was to join a group.
+        member: bool,
         /// Why.
         source: io::Error,
     },
@@ -64,6 +92,11 @@ pub enum SamplerError {
     /// The shim failed.
     #[error(transparent)]
     Shim(#[from] varid_shim::Error),
+    /// The kernel module has one event.
+    #[error(
+        "the kernel module samples one event at a time, and no groups (a PMU whose interrupt does not arrive would need one): name one, such as '-e cpu-clock', or take another source with --shim"
+    )]
+    OneEvent,
     /// The kernel module failed.
     #[error(transparent)]
     Module(#[from] varid_shim::ModuleError),
@@ -72,13 +105,39 @@ pub enum SamplerError {
     Cpus(io::Error),
 }
 
-fn advice(error: &io::Error) -> &'static str {
+impl SamplerError {
+    /// The event is simply not there: another CPU may have it.
+    pub fn is_absence(&self) -> bool {
+        match self {
+            Self::NotOnCpu { .. } => true,
+            Self::Open { source, .. } => {
+                matches!(source.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What an error of perf_event_open(2) means, and what helps. `member`: of a group.
+fn advice(error: &io::Error, member: bool) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             "Run as root or with CAP_PERFMON, or lower /proc/sys/kernel/perf_event_paranoid; 'varid doctor' says what each needs"
         }
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+        Some(libc::ENOENT | libc::ENODEV) => {
             "This machine does not count it; 'varid events' lists what it does, cpu-clock always works"
+        }
+        Some(libc::EOPNOTSUPP) => {
+            "The PMU cannot interrupt for it, or not as exactly as 'p' asks; it can be read with the samples of another event: '{cpu-clock,EVENT}:S'"
+        }
+        Some(libc::EBUSY) => {
+            "Its counter is taken, by another profiler, a pinned event or the kernel's NMI watchdog"
+        }
+        Some(libc::EINVAL) if member => {
+            "The PMU cannot count the group together: it has more events than counters, or two that need the same one; leave some out, or write them without braces and they take turns. Groups that are read (':S') by '--shim perf' need Linux 6.13"
+        }
+        Some(libc::EINVAL) => {
+            "The PMU has no such event, or not with these modifiers or this rate; 'varid events' lists what it has"
         }
         Some(libc::EMFILE) => "Raise the limit of open files (ulimit -n)",
         _ => "'varid doctor' says what this machine offers",

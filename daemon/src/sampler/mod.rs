@@ -8,28 +8,32 @@ mod cpu;
 pub mod decode;
 mod error;
 pub mod event;
+mod groups;
+pub mod interrupts;
+pub mod open;
 mod ring;
 mod source;
 
 pub use cpu::online_cpus;
 pub use error::SamplerError;
+pub use groups::{Times, places};
 pub use source::{ShimKind, Source, choose};
 
 use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
 use decode::{RingEvent, Stamped};
-use event::{Event, Rate};
+use event::{Event, Group};
+use groups::{Readings, check_presence, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use varid_shim::Target;
 
 /// What to sample, and how.
 #[derive(Debug, Clone)]
 pub struct SamplerOptions {
-    /// The event.
-    pub event: Event,
-    /// Its rate.
-    pub rate: Rate,
+    /// The events, as they are counted together.
+    pub groups: Vec<Group>,
     /// Deliver the kernel's own sample of each overflow, too.
     pub keep_raw: bool,
     /// Bytes of stack with each of them, a multiple of 8; 0: none.
@@ -49,21 +53,28 @@ pub struct Sampler {
     /// Drained and not yet safe to release: an earlier record may still come.
     pending: Vec<Stamped>,
     barrier: u64,
+    readings: Readings,
 }
 
 impl Sampler {
     /// Opens events on every online CPU. Nothing is sampled before [`Sampler::enable`].
     pub fn open(options: SamplerOptions, mut source: Source) -> Result<Self, SamplerError> {
-        let cpus = online_cpus()?
+        source.prepare(&options)?;
+        let mut cpus = online_cpus()?
             .into_iter()
             .map(|cpu| source.open_cpu(&options, cpu))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let counters = cpus.iter().flat_map(|cpu| &cpu.counters);
+        let present: Vec<_> = counters.map(|counter| counter.event).collect();
+        let absent = cpus.iter_mut().flat_map(|cpu| cpu.absent.drain(..));
+        check_presence(&present, absent.collect())?;
         Ok(Self {
             options,
             source,
             cpus,
             pending: Vec::new(),
             barrier: 0,
+            readings: Readings::default(),
         })
     }
 
@@ -72,9 +83,25 @@ impl Sampler {
         &self.source
     }
 
-    /// The attribute of the kernel's own samples that are kept beside the shim's.
-    pub fn raw_attr(&self) -> perf_event_attr {
-        source::raw_attr(&self.options)
+    /// The attributes of the kernel's own samples that are kept beside the shim's, and the
+    /// identifiers of each.
+    pub fn raw_attrs(&self) -> Vec<(perf_event_attr, Vec<u64>)> {
+        let attr = |(place, _, event, _): (usize, _, &Event, _)| {
+            let mut attr = event.attr(event.encodings.first()?);
+            source::raw_shape(&mut attr, &self.options);
+            let counters = self.cpus.iter().flat_map(|cpu| &cpu.counters);
+            let of_the_event = counters.filter(|counter| counter.event == place);
+            Some((attr, of_the_event.map(|counter| counter.id).collect()))
+        };
+        places(&self.options.groups).filter_map(attr).collect()
+    }
+
+    /// How long every event was counted until now, by its place.
+    pub fn times(&self) -> BTreeMap<usize, Times> {
+        times(self.cpus.iter().flat_map(|cpu| {
+            let counters = cpu.counters.iter();
+            counters.map(|counter| (cpu.cpu, counter))
+        }))
     }
 
     /// Tells the source what it may look at in a process.
@@ -128,19 +155,38 @@ impl Sampler {
     pub fn drain(&mut self, last: bool, mut each: impl FnMut(Stamped)) {
         let started = monotonic_ns();
         let (source, pending) = (&self.source, &mut self.pending);
+        let (readings, keep_raw) = (&mut self.readings, self.options.keep_raw);
         for cpu in &mut self.cpus {
             let first = pending.len();
             cpu.ring.drain(|bytes| {
-                let Some(stamped) = decode::decode(bytes, |id| source.kind_of(id)) else {
+                let Some((mut stamped, values)) = decode::decode(bytes, |id| source.origin(id))
+                else {
                     return;
                 };
-                if let RingEvent::Raw { tid, ip, .. } = stamped.event {
-                    adopt_time(
-                        pending.get_mut(first..).unwrap_or_default(),
-                        stamped.time,
-                        tid,
-                        ip,
-                    );
+                let mut read = |thread| {
+                    let counted = readings.since_last(thread, &values).into_iter();
+                    let members =
+                        counted.filter_map(|(id, count)| Some((source.origin(id)?, count)));
+                    members
+                        .map(|(origin, count)| (origin.event, count))
+                        .collect()
+                };
+                match &mut stamped.event {
+                    RingEvent::Raw { tid, ip, event, .. } => {
+                        // The event counts whatever runs on its CPU.
+                        let read = read(0);
+                        let before = pending.get_mut(first..).unwrap_or_default();
+                        pair(before, stamped.time, (*event, *tid, *ip), read);
+                        if !keep_raw {
+                            return;
+                        }
+                    }
+                    RingEvent::Sample(sampled) if !values.is_empty() => {
+                        sampled.read = read(sampled.record.tid);
+                        sampled.read.retain(|(event, _)| *event != sampled.event);
+                    }
+                    RingEvent::Exit { tid, .. } => readings.forget(*tid),
+                    _ => {}
                 }
                 pending.push(stamped);
             });
@@ -157,21 +203,30 @@ impl Sampler {
 /// What the kernel calls a thread that it has forgotten already: one on its way out.
 const FORGOTTEN: u32 = u32::MAX;
 
-/// The kernel's sample of an overflow follows the shim's record of it in the same ring:
-/// both get the kernel's time, by which another program can pair them.
-fn adopt_time(before: &mut [Stamped], time: u64, tid: u32, ip: u64) {
-    let Some(Stamped {
-        time: own,
-        event: RingEvent::Sample(record),
-    }) = before.last_mut()
-    else {
-        return;
-    };
-    // The shim's record may have found no room where the kernel's smaller one did.
-    let same_thread = record.tid == tid || tid == FORGOTTEN;
-    if same_thread && record.ip == ip {
-        *own = time;
-        record.time = time;
+/// The kernel's sample of an overflow follows the shim's record of it in the same ring: both get
+/// the kernel's time, by which another program can pair them, and the record what was read.
+fn pair(
+    before: &mut [Stamped],
+    time: u64,
+    (event, tid, ip): (usize, u32, u64),
+    mut read: Vec<(usize, u64)>,
+) {
+    /// Events that interrupt each other's handlers.
+    const BETWEEN: usize = 4;
+    for stamped in before.iter_mut().rev().take(BETWEEN) {
+        let RingEvent::Sample(sampled) = &mut stamped.event else {
+            continue;
+        };
+        let record = &mut sampled.record;
+        // The shim's record may have found no room where the kernel's smaller one did.
+        let same_thread = record.tid == tid || tid == FORGOTTEN;
+        if sampled.event == event && same_thread && record.ip == ip {
+            stamped.time = time;
+            record.time = time;
+            read.retain(|(member, _)| *member != event);
+            sampled.read = read;
+            return;
+        }
     }
 }
 

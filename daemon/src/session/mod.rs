@@ -12,7 +12,7 @@ pub use tracker::TargetSpec;
 
 use crate::attribution::{Attributed, attribute};
 use crate::process::{Images, Process};
-use crate::sampler::decode::{RingEvent, Stamped};
+use crate::sampler::decode::{RingEvent, Sampled, Stamped};
 use crate::sampler::{Sampler, SamplerOptions, choose, monotonic_ns};
 use options::manifest;
 use recorder::{Recorder, RecorderError};
@@ -49,7 +49,7 @@ const LAYOUT_TRIALS: u32 = 50;
 struct Tracked {
     process: Process,
     /// Its samples wait for its name.
-    held: Option<Vec<varid_shim::Record>>,
+    held: Option<Vec<Sampled>>,
     /// It is varid's own child, and has not become the command yet.
     awaits_exec: bool,
     /// When it was forked or became another program: a VM may come up in it.
@@ -108,10 +108,12 @@ impl Session {
                 _ => {}
             }
         }
+        if options.keep_raw && options.groups.iter().any(|group| group.reads) {
+            return Err(SessionError::NoRawOfGroups);
+        }
         let sampler = Sampler::open(
             SamplerOptions {
-                event: options.event.clone(),
-                rate: options.rate,
+                groups: options.groups.clone(),
                 keep_raw: options.keep_raw,
                 raw_stack: match options.stack {
                     Stack::Full => STACK_FULL as u32,
@@ -125,7 +127,7 @@ impl Session {
         let recorder = Recorder::create(&options.output, manifest(&options, sampler.source()))?;
         let raw = if options.keep_raw {
             let path = options.output.join(RAW_DATA);
-            let raw = crate::raw::RawFile::create(&path, &sampler.raw_attr());
+            let raw = crate::raw::RawFile::create(&path, &sampler.raw_attrs());
             Some(raw.map_err(|source| SessionError::Raw { path, source })?)
         } else {
             None
@@ -305,6 +307,11 @@ impl Session {
         manifest.duration_ns = elapsed;
         manifest.counts.throttled = self.throttled;
         manifest.counts.transitions = self.transitions;
+        for (place, times) in self.sampler.times() {
+            if let Some(event) = manifest.events.get_mut(place) {
+                (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
+            }
+        }
         self.control
             .samples
             .store(counts.samples, Ordering::Relaxed);
@@ -343,7 +350,7 @@ impl Session {
     fn handle(&mut self, stamped: Stamped) -> Result<(), SessionError> {
         let time = stamped.time;
         match stamped.event {
-            RingEvent::Sample(record) => self.sample(*record),
+            RingEvent::Sample(sampled) => self.sample(*sampled),
             RingEvent::Raw { bytes, .. } => self.raw_record(&bytes),
             RingEvent::Mmap(mmap) => self.mmap(&mmap),
             RingEvent::Comm {
@@ -401,7 +408,8 @@ impl Session {
         Ok(())
     }
 
-    fn sample(&mut self, record: varid_shim::Record) -> Result<(), SessionError> {
+    fn sample(&mut self, sampled: Sampled) -> Result<(), SessionError> {
+        let record = &sampled.record;
         if !self.tracked.contains_key(&record.pid) {
             if !matches!(self.options.target, TargetSpec::All) || record.pid == std::process::id() {
                 return Ok(());
@@ -410,7 +418,7 @@ impl Session {
                 // On its way out: nothing of it can be read any more.
                 let mut gone = Process::new(record.pid);
                 let recorded =
-                    write_sample(record, &mut gone, &mut self.recorder, self.options.stack);
+                    write_sample(sampled, &mut gone, &mut self.recorder, self.options.stack);
                 return self.tolerate(recorded.map(drop));
             }
             self.track(record.pid)?;
@@ -423,7 +431,7 @@ impl Session {
         }
         if let Some(held) = &mut tracked.held {
             if held.len() < MAX_HELD {
-                held.push(record);
+                held.push(sampled);
                 return Ok(());
             }
             return self.record(&Record::Lost {
@@ -441,11 +449,11 @@ impl Session {
                 tracked.process.refuse_vm(LAYOUT_TRIALS);
                 let pid = record.pid;
                 self.retarget(pid)?;
-                return self.sample(record);
+                return self.sample(sampled);
             }
         }
         let recorded = write_sample(
-            record,
+            sampled,
             &mut tracked.process,
             &mut self.recorder,
             self.options.stack,
@@ -459,14 +467,20 @@ impl Session {
 
 /// Attributes a record and writes it down; whether its leaf was in a transition.
 fn write_sample(
-    record: varid_shim::Record,
+    sampled: Sampled,
     process: &mut Process,
     recorder: &mut Recorder,
     stack: Stack,
 ) -> Result<bool, RecorderError> {
+    let Sampled {
+        event,
+        record,
+        read,
+    } = sampled;
     let Attributed { user, transition } = attribute(&record, process, &mut recorder.remap, stack);
     let in_kernel = record.has(flags::IN_KERNEL);
     let sample = Sample {
+        event,
         time: record.time,
         pid: record.pid,
         tid: record.tid,
@@ -485,6 +499,16 @@ fn write_sample(
         },
         user,
     };
+    for (event, period) in read {
+        if period > 0 {
+            let member = Sample {
+                event,
+                period,
+                ..sample.clone()
+            };
+            recorder.sample(member, process)?;
+        }
+    }
     recorder.sample(sample, process)?;
     Ok(transition)
 }

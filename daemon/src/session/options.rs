@@ -2,24 +2,24 @@
 
 use super::recorder::RecorderError;
 use super::tracker::TargetSpec;
-use crate::sampler::event::{Event, Rate};
-use crate::sampler::{SamplerError, ShimKind, Source, monotonic_ns};
+use crate::sampler::event::{Group, Rate};
+use crate::sampler::{SamplerError, ShimKind, Source, monotonic_ns, places};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use thiserror::Error;
-use varid_recording::{EventDesc, Manifest, Stack, Target, TargetKind};
+use varid_recording::{EventDesc, Events, Manifest, Stack, Target, TargetKind};
 
 /// What a session is asked to do.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
     /// Who is profiled.
     pub target: TargetSpec,
-    /// The event that is sampled.
-    pub event: Event,
-    /// How often.
-    pub rate: Rate,
+    /// The events, as they are counted together; one at least.
+    pub groups: Vec<Group>,
+    /// What of them is otherwise than it was asked for, as sentences.
+    pub notes: Vec<String>,
     /// How much of each stack.
     pub stack: Stack,
     /// Which source; none: the best that works here.
@@ -56,6 +56,11 @@ pub enum SessionError {
         "--keep-raw needs the BPF shim or the kernel module: the other source has no samples but the kernel's own"
     )]
     NoRaw,
+    /// The kernel's own samples cannot be kept of groups that are read.
+    #[error(
+        "--keep-raw keeps no samples of groups that are read (':S', or a PMU whose interrupt does not arrive): leave it out, or sample the events one by one"
+    )]
+    NoRawOfGroups,
     /// The raw samples' file.
     #[error("cannot write {path}: {source}")]
     Raw {
@@ -83,22 +88,45 @@ pub struct SessionControl {
 
 /// The session's facts as they are at its start.
 pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
-    let event = EventDesc {
-        name: options.event.name.clone(),
-        rate: match options.rate {
-            Rate::Frequency(hz) => varid_recording::Rate::Frequency(hz),
-            Rate::Period(period) => varid_recording::Rate::Period(period),
-        },
-        kind: options.event.kind,
-        config: options.event.config,
-    };
     let (kind, value) = match &options.target {
         TargetSpec::App(package) => (TargetKind::App, package.clone()),
         TargetSpec::Pid(pid) => (TargetKind::Pid, pid.to_string()),
         TargetSpec::All => (TargetKind::All, String::new()),
         TargetSpec::Command(_, line) => (TargetKind::Command, line.clone()),
     };
-    let mut manifest = Manifest::new(event, source.kind(), Target { kind, value }, monotonic_ns());
+    let mut manifest = Manifest::new(
+        events(&options.groups),
+        source.kind(),
+        Target { kind, value },
+        monotonic_ns(),
+    );
     manifest.stack = options.stack;
+    manifest.notes.clone_from(&options.notes);
     manifest
+}
+
+/// The events as a recording tells of them.
+fn events(groups: &[Group]) -> Events {
+    let mut leader = 0;
+    let mut events = places(groups).map(|(place, group, event, leads)| {
+        if leads {
+            leader = place;
+        }
+        let rate = match event.rate {
+            Rate::Frequency(hz) => varid_recording::Rate::Frequency(hz),
+            Rate::Period(period) => varid_recording::Rate::Period(period),
+        };
+        let first = event.encodings.first();
+        let (kind, config) = first.map_or((0, 0), |first| (first.kind, first.config[0]));
+        EventDesc {
+            leader: (!leads && group.events.len() > 1).then_some(leader),
+            ..EventDesc::new(event.name.clone(), rate, kind, config)
+        }
+    });
+    let first = events.next();
+    Events {
+        // What is asked for is an event at least.
+        first: first.unwrap_or_else(|| EventDesc::new("none", varid_recording::Rate::READ, 0, 0)),
+        further: events.collect(),
+    }
 }

@@ -2,16 +2,39 @@
 
 use super::out::{self, Align};
 use crate::cli::FormatArgs;
-use crate::sampler::event::{Event, Rate, open};
+use crate::sampler::event::pmu::Pmu;
+use crate::sampler::event::{Event, Rate, all_names, resolve};
+use crate::sampler::interrupts::{Interrupt, default_event, skid, try_cpu};
+use crate::sampler::online_cpus;
+use crate::sampler::open::open;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Serialize)]
 struct Document {
     events: Vec<Tried>,
+    pmus: Vec<FoundPmu>,
     default: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// A PMU of the CPUs.
+#[derive(Debug, Serialize)]
+pub struct FoundPmu {
+    /// As the kernel names it.
+    pub name: String,
+    /// The CPUs that it counts on, if the kernel tells.
+    pub cpus: Option<Vec<u32>>,
+    /// Events of its own table.
+    pub events: usize,
+    /// Its overflow interrupt arrives; none: that could not be found out.
+    pub interrupts: Option<bool>,
+    /// How exact a sample's address is.
+    pub skid: String,
 }
 
 /// What became of an event.
@@ -21,7 +44,7 @@ pub struct Tried {
     pub event: String,
     /// What it counted while this program did a little of everything; none: it cannot be opened.
     pub count: Option<u64>,
-    /// It interrupts: it can be sampled.
+    /// It can be opened for sampling; whether the interrupt arrives is its PMU's matter.
     pub samples: bool,
     /// The kernel's part may be counted, too.
     pub kernel: bool,
@@ -32,25 +55,76 @@ pub struct Tried {
 
 /// Lists every event that is known.
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
-    let events = Event::names()
-        .map(try_event)
+    let pmus = Pmu::all(Path::new("/"));
+    let events = all_names(&pmus)
+        .iter()
+        .map(|name| try_event(name, &pmus))
         .collect::<Result<Vec<_>, _>>()?;
-    let default = Event::default_of_this_machine().name;
+    let (default, note) = default_event(Rate::Frequency(1), &pmus);
+    let document = Document {
+        events,
+        pmus: find_pmus(&pmus),
+        default: default.name,
+        note,
+    };
     if format.json {
-        out::json(&Document { events, default })?;
-        return Ok(ExitCode::SUCCESS);
+        out::json(&document)?;
+    } else {
+        out::text(&shown(&document))?;
     }
-    let rows: Vec<_> = events
-        .into_iter()
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The PMUs of the CPUs, each tried.
+pub fn find_pmus(pmus: &[Pmu]) -> Vec<FoundPmu> {
+    let online = online_cpus().unwrap_or_default();
+    let found = pmus.iter().filter(|pmu| pmu.core).map(|pmu| {
+        let first = online.iter().copied().find(|cpu| pmu.serves(*cpu));
+        FoundPmu {
+            name: pmu.name.clone(),
+            cpus: pmu.cpus.clone(),
+            events: pmu.events.len(),
+            interrupts: match first.map(try_cpu) {
+                Some(Interrupt::Arrives) => Some(true),
+                Some(Interrupt::Missing) => Some(false),
+                Some(Interrupt::Unknown) | None => None,
+            },
+            skid: skid(pmu),
+        }
+    });
+    found.collect()
+}
+
+impl FoundPmu {
+    /// What is to be known of it, in a line.
+    pub fn told(&self) -> String {
+        let cpus = self.cpus.as_ref().map_or_else(String::new, |cpus| {
+            let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+            format!(" on CPUs {}", cpus.join(","))
+        });
+        let interrupts = match self.interrupts {
+            Some(true) => "its overflow interrupt arrives",
+            Some(false) => {
+                "it counts, but its overflow interrupt DOES NOT ARRIVE: its events are read with the samples of cpu-clock"
+            }
+            None => "whether its overflow interrupt arrives could not be tried",
+        };
+        let (name, events, skid) = (&self.name, self.events, &self.skid);
+        format!("{name}{cpus}: {events} events of its own; {interrupts}; {skid}")
+    }
+}
+
+fn shown(document: &Document) -> String {
+    let rows: Vec<_> = document
+        .events
+        .iter()
         .map(|tried| {
-            let state = tried.state();
+            let count = tried.count.map(|count| count.to_string());
             [
-                tried.event,
-                state,
-                tried
-                    .count
-                    .map_or_else(|| "-".to_owned(), |count| count.to_string()),
-                tried.error.unwrap_or_default(),
+                tried.event.clone(),
+                tried.state(),
+                count.unwrap_or_else(|| "-".to_owned()),
+                tried.error.clone().unwrap_or_default(),
             ]
         })
         .collect();
@@ -60,11 +134,23 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         ("COUNTED", Align::Right),
         ("", Align::Left),
     ];
-    out::text(&out::table(head, &rows))?;
-    out::text(&format!(
-        "\nSampled by default: {default}. Modifiers: ':u' for user code only, ':k' for the kernel only.\n"
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    let mut text = out::table(head, &rows);
+    text.push('\n');
+    if document.pmus.is_empty() {
+        text.push_str("No PMU of the CPUs is known to the kernel.\n");
+    }
+    for pmu in &document.pmus {
+        text.push_str(&format!("PMU {}.\n", pmu.told()));
+    }
+    text.push_str(&format!("Sampled by default: {}", document.default));
+    if let Some(note) = &document.note {
+        text.push_str(&format!(" ({note})"));
+    }
+    text.push_str(
+        ".\nAlso: raw codes (r11), PMU/TERM=VALUE,.../, groups '{A,B}' (each samples) and '{A,B}:S' (B is read at A's samples).\n\
+         Modifiers: u user, k kernel, h hypervisor, I not idle, G guests, H host, p precise, D pinned, e exclusive.\n",
+    );
+    text
 }
 
 impl Tried {
@@ -81,7 +167,7 @@ impl Tried {
 
 /// Opens the event for counting and for sampling in this thread, with the kernel's part if
 /// that is allowed.
-pub fn try_event(name: &str) -> anyhow::Result<Tried> {
+pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
     let mut tried = Tried {
         event: name.to_owned(),
         count: None,
@@ -89,11 +175,13 @@ pub fn try_event(name: &str) -> anyhow::Result<Tried> {
         kernel: true,
         error: None,
     };
-    let with_kernel = Event::parse(name)?;
-    let user_only = Event {
-        exclude_kernel: true,
-        ..with_kernel.clone()
+    let resolved = resolve([name], Rate::COUNTED, pmus)?;
+    let mut events = resolved.groups.into_iter().flat_map(|group| group.events);
+    let Some(with_kernel) = events.next() else {
+        return Ok(tried);
     };
+    let mut user_only = with_kernel.clone();
+    user_only.modifiers.exclude_kernel = true;
     let (counted, event) = match count(&with_kernel) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
             tried.kernel = false;
@@ -109,7 +197,10 @@ pub fn try_event(name: &str) -> anyhow::Result<Tried> {
         Ok(counted) => {
             tried.count = Some(counted);
             // A long period: opening it is the question, not what it would deliver.
-            let sampling = open(&mut event.attr(Rate::Period(1 << 30)), 0, -1);
+            let sampling = open_here(&Event {
+                rate: Rate::Period(1 << 30),
+                ..event
+            });
             tried.samples = sampling.is_ok();
             tried.error = sampling.err().map(|error| explained(&error));
         }
@@ -123,16 +214,30 @@ fn explained(error: &io::Error) -> String {
         Some(libc::EOPNOTSUPP) => "the PMU does not interrupt for it".to_owned(),
         Some(libc::EACCES | libc::EPERM) => "no permission: see 'varid doctor'".to_owned(),
         Some(libc::ENOSYS) => "this kernel has no perf events".to_owned(),
+        Some(libc::EINVAL) => "the PMU does not have it".to_owned(),
+        Some(libc::EBUSY) => "its counter is taken".to_owned(),
         _ => error.to_string(),
     }
 }
 
+/// Opens the event for this thread, by the first of its encodings that can be opened.
+fn open_here(event: &Event) -> io::Result<File> {
+    let mut refused = io::Error::from_raw_os_error(libc::ENOENT);
+    for encoding in &event.encodings {
+        let mut attr = event.attr(encoding);
+        // It counts from the moment it is open.
+        attr.set_disabled(false);
+        match open(&mut attr, 0, -1, None) {
+            Ok(fd) => return Ok(File::from(fd)),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
 /// What the event counts while a little of everything happens.
 fn count(event: &Event) -> io::Result<u64> {
-    let mut attr = event.attr(Rate::Period(0));
-    // It counts from the moment it is open.
-    attr.set_disabled(false);
-    let mut file = File::from(open(&mut attr, 0, -1)?);
+    let mut file = open_here(event)?;
     let mut memory = vec![0u8; 1 << 20];
     let mut sum = 0u64;
     for (index, byte) in memory.iter_mut().enumerate() {
@@ -141,7 +246,8 @@ fn count(event: &Event) -> io::Result<u64> {
     }
     std::hint::black_box(sum);
     std::thread::sleep(std::time::Duration::from_millis(1));
-    let mut value = [0; 8];
+    let mut value = [0; 24]; // and the times
     file.read_exact(&mut value)?;
-    Ok(u64::from_ne_bytes(value))
+    let [a, b, c, d, e, f, g, h, ..] = value;
+    Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
 }

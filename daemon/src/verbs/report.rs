@@ -27,6 +27,10 @@ pub struct ReportArgs {
     /// Only symbols that match; * stands for anything.
     #[arg(long, value_name = "PATTERN")]
     symbol: Option<String>,
+    /// Only this event of the session, with or without its modifiers [default: one after the
+    /// other; of JSON and CSV the first].
+    #[arg(short, long, value_name = "EVENT")]
+    event: Option<String>,
     /// Only samples of this process.
     #[arg(long)]
     pid: Option<u32>,
@@ -106,6 +110,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let lines = table == Table::By(By::Line);
     let options = Options {
+        event: args.event,
         pid: args.pid,
         tid: args.tid,
         thread: args.thread.map(Pattern::new),
@@ -120,7 +125,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             lines,
         },
     };
-    let profile = Profile::from_session(&session, &options)?;
+    let profiles = Profile::of_every_event(&session, &options)?;
     let view = View {
         table,
         layer: args.layer.map(Layer::from),
@@ -139,7 +144,17 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         FormatArg::Csv => Format::Csv,
     };
     let mut text = Vec::new();
-    render(&profile, &view, format, &mut text)?;
+    let shown = match format {
+        Format::Text => profiles.len(),
+        // For programs one document is one event.
+        Format::Json | Format::Csv => 1,
+    };
+    for profile in profiles.iter().take(shown) {
+        if !text.is_empty() {
+            text.extend(b"\n");
+        }
+        render(profile, &view, format, &mut text)?;
+    }
     out::bytes(&text)?;
     Ok(ExitCode::SUCCESS)
 }

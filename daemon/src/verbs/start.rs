@@ -41,6 +41,9 @@ fn said(target: &TargetArgs, wanted_perf: bool, status: &SessionStatus) -> Strin
         lines.push_str("; no shim in the kernel can be used, 'varid doctor' says why");
     }
     lines.push('\n');
+    for note in &status.notes {
+        lines.push_str(&format!("note: {note}\n"));
+    }
     match (&target.app, status.state) {
         (Some(app), Activity::Waiting) => lines.push_str(&format!("waiting for {app}\n")),
         _ => lines.push_str(&format!("profiling {}\n", status.target)),

@@ -26,7 +26,8 @@ fn has_bpf_loop() -> bool {
 }
 
 fn loads(name: &'static str) {
-    let shim = Shim::load_first_of(&[name]).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let shim =
+        Shim::load_first_of(&[name], false).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(shim.variant(), name);
     assert_eq!(shim.counters().unwrap(), Counters::default());
 }
@@ -52,7 +53,7 @@ fn a_variant_that_is_not_there_is_named() {
     if !can_load() {
         return;
     }
-    let error = Shim::load_first_of(&["no_such_program"]).unwrap_err();
+    let error = Shim::load_first_of(&["no_such_program"], false).unwrap_err();
     assert!(
         matches!(error, Error::Missing("no_such_program")),
         "{error}"

@@ -14,12 +14,7 @@ pub const BUILD_ID: [u8; 20] = *b"varid-test-build-id!";
 
 pub fn manifest() -> Manifest {
     Manifest::new(
-        EventDesc {
-            name: "cpu-clock".into(),
-            rate: Rate::Frequency(997),
-            kind: 1,
-            config: 0,
-        },
+        EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0),
         Source::Bpf,
         Target {
             kind: TargetKind::App,
@@ -56,6 +51,7 @@ pub fn dex_mapping(time: u64, pid: u32, path: &Path) -> Record {
 
 pub fn user_sample(time: u64, pid: u32, user: &[u64]) -> Record {
     Record::Sample(Sample {
+        event: 0,
         time,
         pid,
         tid: pid,

@@ -58,12 +58,7 @@ fn elf(path: &Path, build_id: &[u8], slots: Vec<Slot>) {
 }
 
 pub fn manifest() -> Manifest {
-    let event = EventDesc {
-        name: "cpu-clock".into(),
-        rate: Rate::Frequency(997),
-        kind: 1,
-        config: 0,
-    };
+    let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
     let target = Target {
         kind: TargetKind::App,
         value: "org.example.balls".into(),
@@ -241,6 +236,7 @@ impl Fixture {
         for _ in 0..count {
             let time = self.tick();
             self.write(&Record::Sample(Sample {
+                event: 0,
                 time,
                 pid,
                 tid,

@@ -6,14 +6,21 @@ use proptest::prelude::*;
 const SHIM: u64 = 1;
 const RAW: u64 = 2;
 const COPY: u64 = 3;
+const RAW_OF_GROUP: u64 = 4;
 const TIME: u64 = 0x1122_3344_5566;
 
-fn kind_of(id: u64) -> SampleKind {
-    match id {
+fn origin(id: u64) -> Option<Origin> {
+    let kind = match id {
         SHIM => SampleKind::Shim,
-        RAW => SampleKind::Raw,
-        _ => SampleKind::StackCopy,
-    }
+        RAW | RAW_OF_GROUP => SampleKind::Raw,
+        COPY => SampleKind::StackCopy,
+        _ => return None,
+    };
+    Some(Origin {
+        event: id as usize,
+        kind,
+        reads: id == RAW_OF_GROUP,
+    })
 }
 
 /// Bytes of a record in the making.
@@ -54,7 +61,7 @@ impl Bytes {
     }
 
     fn decode(&self) -> Option<Stamped> {
-        decode(&self.0, kind_of)
+        decode(&self.0, origin).map(|(stamped, _)| stamped)
     }
 }
 
@@ -180,7 +187,10 @@ fn the_shims_record_comes_with_its_own_time() {
     else {
         panic!("a sample")
     };
-    assert_eq!((found.pid, found.time), (10, 77));
+    assert_eq!(
+        (found.event, found.record.pid, found.record.time),
+        (SHIM as usize, 10, 77)
+    );
     // A record that says it is longer than what there is.
     for cut in 1..=record.len() {
         let short = Bytes(bytes.0[..bytes.0.len() - cut].to_vec());
@@ -199,10 +209,21 @@ fn a_raw_sample_is_kept_as_it_was() {
             RingEvent::Raw {
                 tid: 11,
                 ip: 0x401000,
+                event: RAW as usize,
                 bytes: bytes.0
             }
         )
     );
+}
+
+#[test]
+fn the_values_of_a_group_come_with_its_leaders_sample() {
+    let bytes = sample(RAW_OF_GROUP).u64(&[1000, 2, 50, 40, 7_000, 21, 9_000, 22]);
+    let (_, values) = decode(&bytes.0, origin).unwrap();
+    assert_eq!(values, [(21, 7_000), (22, 9_000)]);
+    let of_more = sample(RAW_OF_GROUP).u64(&[1000, u64::MAX, 50, 40, 7_000, 21]);
+    assert_eq!(of_more.decode(), None);
+    assert_eq!(sample(99).u64(&[1000]).decode(), None, "nobody's");
 }
 
 /// A sample with a chain, the registers in the order of perf's bits, and a stack.
@@ -222,12 +243,13 @@ fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
 fn copied(bytes: &Bytes) -> Record {
     let Some(Stamped {
         time: TIME,
-        event: RingEvent::Sample(record),
+        event: RingEvent::Sample(sampled),
     }) = bytes.decode()
     else {
         panic!("a sample")
     };
-    *record
+    assert_eq!(sampled.event, COPY as usize);
+    sampled.record
 }
 
 #[test]
@@ -324,7 +346,8 @@ proptest! {
         }
         bytes = bytes.u64(&words);
         bytes.0.truncate(bytes.0.len() - cut);
-        if let Some(Stamped { event: RingEvent::Sample(record), .. }) = bytes.decode() {
+        if let Some(Stamped { event: RingEvent::Sample(sampled), .. }) = bytes.decode() {
+            let record = &sampled.record;
             prop_assert!(record.stack.len() + 8 * record.kernel.len() + 32 * record.frames.len() <= bytes.0.len());
         }
     }

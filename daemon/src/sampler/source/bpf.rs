@@ -1,104 +1,143 @@
-//! The shim as a BPF program: one event per CPU, whose records stand in that CPU's ring in
+//! The shim as a BPF program: events on each CPU, whose records stand in that CPU's ring in
 //! order with mappings, names, forks and exits.
 
-use super::{open_error, side_band, watermark};
+use super::{raw_shape, side_band, watermark};
 use crate::perf_abi as perf;
 use crate::sampler::cpu::identifier;
-use crate::sampler::decode::{STACK_COPY_SAMPLE, SampleKind, regs_mask};
-use crate::sampler::event::{base_attr, open};
+use crate::sampler::decode::{Origin, SampleKind};
+use crate::sampler::groups::{Spot, open_groups, places};
+use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
+use std::collections::HashMap;
 use std::os::fd::AsFd;
 use varid_shim::{Shim, Target};
 
 /// The loaded shim.
 #[derive(Debug)]
 pub struct Bpf {
-    shim: Shim,
-    /// Identifiers of its output events.
-    outputs: Vec<u64>,
+    /// One for each event that has samples, by its place: which event a record came of is told
+    /// by the output that it came by.
+    shims: Vec<(usize, Shim)>,
+    /// What the kernel's identifiers of events mean.
+    origins: HashMap<u64, Origin>,
 }
 
 impl Bpf {
-    /// Nothing is open yet.
+    /// The shim works here; nothing is open yet.
     pub fn new(shim: Shim) -> Self {
         Self {
-            shim,
-            outputs: Vec::new(),
+            shims: vec![(0, shim)],
+            origins: HashMap::new(),
         }
     }
 
-    /// The sampling event, the shim on it, and the event that it writes to.
+    /// Loads what these events need.
+    pub fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
+        let mut spare = self.shims.pop().map(|(_, shim)| shim);
+        for (place, group, _, leads) in places(&options.groups) {
+            let shim = match spare.take() {
+                // Members are read with strangers' samples, too: else what those have counted
+                // would be taken for the next target's.
+                _ if group.reads && leads => Shim::load_keeping_all()?,
+                _ if group.reads => continue,
+                Some(shim) => shim,
+                None => Shim::load()?,
+            };
+            self.shims.push((place, shim));
+        }
+        Ok(())
+    }
+
+    /// The sampling events, a shim on each, and the event that it writes to.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-        let failed = |source| open_error(options, cpu, None, source);
-        let mut attr = if options.keep_raw {
-            raw_attr(options)
-        } else {
-            sampling_attr(options)
-        };
-        let owner = open(&mut attr, -1, cpu as i32).map_err(failed)?;
-        let mut opened = Cpu::with_ring(cpu, owner, options.ring_pages)?;
         let mut attr = base_attr(
             perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
         );
-        attr.sample_type |= perf::PERF_SAMPLE_RAW as u64;
-        attr.sample_period = 1;
-        let output = open(&mut attr, -1, cpu as i32).map_err(failed)?;
-        self.outputs.push(identifier(cpu, &output)?);
-        self.shim
-            .attach(cpu, opened.owner.as_fd(), output.as_fd())?;
-        opened.add(output)?;
+        side_band(&mut attr);
+        watermark(&mut attr, options.ring_pages);
+        let owner = open_own(attr, cpu, "dummy")?;
+        let mut opened = Cpu::with_ring(cpu, owner, options.ring_pages)?;
+        let spot = Spot { cpu, thread: None };
+        let events = open_groups(&options.groups, spot, |attr| {
+            if options.keep_raw {
+                raw_shape(attr, options);
+            } else if attr.sample_type & u64::from(perf::PERF_SAMPLE_READ) != 0 {
+                attr.sample_type |= u64::from(perf::PERF_SAMPLE_IP | perf::PERF_SAMPLE_PERIOD);
+            }
+        })?;
+        (opened.counters, opened.absent) = (events.counters, events.absent);
+        for counter in &opened.counters {
+            let reads = counter.reads;
+            let origin = |kind| Origin {
+                event: counter.event,
+                kind,
+                reads,
+            };
+            self.origins.insert(counter.id, origin(SampleKind::Raw));
+            let shim = self.shims.iter().find(|(place, _)| *place == counter.event);
+            let Some((_, shim)) = shim.filter(|_| counter.samples) else {
+                continue;
+            };
+            opened.redirect(&counter.fd)?;
+            let mut attr = base_attr(
+                perf::PERF_TYPE_SOFTWARE,
+                u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
+            );
+            attr.sample_type |= u64::from(perf::PERF_SAMPLE_RAW);
+            attr.sample_period = 1;
+            let output = open_own(attr, cpu, "bpf-output")?;
+            let id = identifier(cpu, &output)?;
+            self.origins.insert(id, origin(SampleKind::Shim));
+            shim.attach(cpu, counter.fd.as_fd(), output.as_fd())?;
+            opened.redirect(&output)?;
+            opened.others.push(output);
+        }
         Ok(opened)
     }
 
-    /// What comes of an output event is the shim's record, all else the kernel's own sample.
-    pub fn kind_of(&self, id: u64) -> SampleKind {
-        if self.outputs.contains(&id) {
-            SampleKind::Shim
-        } else {
-            SampleKind::Raw
-        }
+    /// Whose sample has this identifier.
+    pub fn origin(&self, id: u64) -> Option<Origin> {
+        self.origins.get(&id).copied()
     }
 
     /// Admits a process.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), SamplerError> {
-        Ok(self.shim.set_target(pid, target)?)
+        let mut shims = self.shims.iter_mut();
+        Ok(shims.try_for_each(|(_, shim)| shim.set_target(pid, target))?)
     }
 
     /// Forgets a process.
     pub fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
-        Ok(self.shim.remove_target(pid)?)
+        let mut shims = self.shims.iter_mut();
+        Ok(shims.try_for_each(|(_, shim)| shim.remove_target(pid))?)
     }
 
     /// Admits all others.
     pub fn admit_everyone(&mut self, target: &Target) -> Result<(), SamplerError> {
-        Ok(self.shim.admit_everyone(target)?)
+        let mut shims = self.shims.iter_mut();
+        Ok(shims.try_for_each(|(_, shim)| shim.admit_everyone(target))?)
     }
 
     /// Records that found no room.
     pub fn no_space(&self) -> Result<u64, SamplerError> {
-        Ok(self.shim.counters()?.no_space)
+        self.shims.iter().try_fold(0u64, |sum, (_, shim)| {
+            Ok(sum.saturating_add(shim.counters()?.no_space))
+        })
     }
 }
 
-fn sampling_attr(options: &SamplerOptions) -> perf::perf_event_attr {
-    let mut attr = options.event.attr(options.rate);
-    side_band(&mut attr);
-    watermark(&mut attr, options.ring_pages);
-    attr
-}
-
-/// The attribute of the kernel's own samples that are kept beside the shim's.
-pub fn raw_attr(options: &SamplerOptions) -> perf::perf_event_attr {
-    let mut attr = sampling_attr(options);
-    attr.sample_type = STACK_COPY_SAMPLE;
-    attr.sample_regs_user = regs_mask();
-    attr.sample_stack_user = options.raw_stack;
-    if options.raw_stack == 0 {
-        attr.sample_type &= !u64::from(perf::PERF_SAMPLE_STACK_USER);
-    } else {
-        // Whoever reads it unwinds the stack: there is one user callchain, not two.
-        attr.set_exclude_callchain_user(true);
-    }
-    attr
+/// An event of varid's own, that nobody asked for.
+fn open_own(
+    mut attr: perf::perf_event_attr,
+    cpu: u32,
+    name: &str,
+) -> Result<std::os::fd::OwnedFd, SamplerError> {
+    open(&mut attr, -1, cpu as i32, None).map_err(|source| SamplerError::Open {
+        event: name.to_owned(),
+        cpu,
+        thread: None,
+        member: false,
+        source,
+    })
 }

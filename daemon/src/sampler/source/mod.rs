@@ -5,16 +5,14 @@ mod choose;
 mod module;
 mod stack_copy;
 
-pub(super) use bpf::raw_attr;
 pub use choose::{ShimKind, choose};
 
-use super::decode::{SampleKind, Stamped};
+use super::decode::{Origin, STACK_COPY_SAMPLE, Stamped, regs_mask};
 use super::{Cpu, SamplerError, SamplerOptions};
 use crate::perf_abi as perf;
 use bpf::Bpf;
 use module::Module;
 use stack_copy::StackCopy;
-use std::io;
 use std::os::fd::BorrowedFd;
 use varid_shim::{Target, target_flags};
 
@@ -66,6 +64,14 @@ impl Source {
         }
     }
 
+    /// Loads what these events need, before any is opened.
+    pub(super) fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.prepare(options),
+            Source::Module(_) | Source::StackCopy(_) => Ok(()),
+        }
+    }
+
     /// Opens what the source needs on a CPU; nothing counts yet.
     pub(super) fn open_cpu(
         &mut self,
@@ -79,12 +85,12 @@ impl Source {
         }
     }
 
-    /// What the samples are that the kernel gives this identifier.
-    pub(super) fn kind_of(&self, id: u64) -> SampleKind {
+    /// What the samples are that the kernel gives this identifier; none: not ours.
+    pub(super) fn origin(&self, id: u64) -> Option<Origin> {
         match self {
-            Source::Bpf(bpf) => bpf.kind_of(id),
-            Source::Module(_) => SampleKind::Raw, // its records have rings of their own
-            Source::StackCopy(_) => SampleKind::StackCopy,
+            Source::Bpf(bpf) => bpf.origin(id),
+            Source::StackCopy(copy) => copy.origin(id),
+            Source::Module(_) => None, // its records have rings of their own
         }
     }
 
@@ -183,17 +189,16 @@ fn with_options(options: &SamplerOptions, target: &Target) -> Target {
     }
 }
 
-fn open_error(
-    options: &SamplerOptions,
-    cpu: u32,
-    thread: Option<u32>,
-    source: io::Error,
-) -> SamplerError {
-    SamplerError::Open {
-        event: options.event.name.clone(),
-        cpu,
-        thread,
-        source,
+/// What the kernel's own samples hold that are kept beside the shim's.
+pub(super) fn raw_shape(attr: &mut perf::perf_event_attr, options: &SamplerOptions) {
+    attr.sample_type |= STACK_COPY_SAMPLE;
+    attr.sample_regs_user = regs_mask();
+    attr.sample_stack_user = options.raw_stack;
+    if options.raw_stack == 0 {
+        attr.sample_type &= !u64::from(perf::PERF_SAMPLE_STACK_USER);
+    } else {
+        // Whoever reads it unwinds the stack: there is one user callchain, not two.
+        attr.set_exclude_callchain_user(true);
     }
 }
 

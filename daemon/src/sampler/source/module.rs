@@ -1,10 +1,11 @@
 //! The shim as a kernel module: it opens the counters itself and fills rings of its own; the
 //! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
 
-use super::{open_error, side_band, watermark};
+use super::{side_band, watermark};
 use crate::perf_abi as perf;
-use crate::sampler::decode::{self, RingEvent, SampleKind, Stamped};
-use crate::sampler::event::{Rate, base_attr, open};
+use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Sampled, Stamped};
+use crate::sampler::event::{Event, Rate};
+use crate::sampler::open::{base_attr, open};
 use crate::sampler::ring::Ring;
 use crate::sampler::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,25 +32,36 @@ impl Module {
 
     /// The counter in the kernel, its ring, and the event that tells of processes.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-        let failed = |source| open_error(options, cpu, None, source);
+        let event = only_event(options)?;
+        let failed = |source| SamplerError::Open {
+            event: event.name.clone(),
+            cpu,
+            thread: None,
+            member: false,
+            source,
+        };
+        let attr = event.attr_on(cpu).ok_or_else(|| SamplerError::NotOnCpu {
+            event: event.name.clone(),
+            cpu,
+        })?;
         let ring_pages = u32::try_from(options.ring_pages).unwrap_or(u32::MAX);
         if self.rings.is_empty() {
             self.device.begin(ring_pages, options.raw_stack)?;
         }
-        let (rate, frequency) = match options.rate {
+        let (rate, frequency) = match event.rate {
             Rate::Frequency(hz) => (hz, true),
             Rate::Period(period) => (period, false),
         };
         let counter = Counter {
             cpu,
-            kind: options.event.kind,
-            config: options.event.config,
-            config1: 0,
-            config2: 0,
+            kind: attr.type_,
+            config: attr.config,
+            config1: attr.config1,
+            config2: attr.config2,
             rate,
             frequency,
-            exclude_user: options.event.exclude_user,
-            exclude_kernel: options.event.exclude_kernel,
+            exclude_user: event.modifiers.exclude_user,
+            exclude_kernel: event.modifiers.exclude_kernel,
             jitter: true,
         };
         self.device.add_counter(&counter).map_err(failed)?;
@@ -67,7 +79,7 @@ impl Module {
         // It carries no samples.
         let pages = (options.ring_pages / 4).max(1);
         watermark(&mut attr, pages);
-        let owner = open(&mut attr, -1, cpu as i32).map_err(failed)?;
+        let owner = open(&mut attr, -1, cpu as i32, None).map_err(failed)?;
         Cpu::with_ring(cpu, owner, pages)
     }
 
@@ -129,19 +141,37 @@ impl Module {
     }
 }
 
+/// A record of the module's does not say which counter it comes of: there is one.
+fn only_event(options: &SamplerOptions) -> Result<&Event, SamplerError> {
+    let mut events = options.groups.iter().flat_map(|group| &group.events);
+    match (events.next(), events.next()) {
+        (Some(event), None) => Ok(event),
+        _ => Err(SamplerError::OneEvent),
+    }
+}
+
 /// A record of a ring of the module's: its own kind, or a raw sample in perf's form.
 fn decoded(bytes: &[u8]) -> Option<Stamped> {
     let (kind, rest) = bytes
         .split_first_chunk()
         .map(|(kind, rest)| (u32::from_le_bytes(*kind), rest))?;
     if kind != MODULE_RECORD {
-        return decode::decode(bytes, |_| SampleKind::Raw);
+        let raw = Origin {
+            event: 0,
+            kind: SampleKind::Raw,
+            reads: false,
+        };
+        return decode::decode(bytes, |_| Some(raw)).map(|(stamped, _)| stamped);
     }
     let record = Record::decode(rest.get(4..)?)
         .inspect_err(|error| tracing::error!(%error))
         .ok()?;
     Some(Stamped {
         time: record.time,
-        event: RingEvent::Sample(Box::new(record)),
+        event: RingEvent::Sample(Box::new(Sampled {
+            event: 0,
+            record,
+            read: Vec::new(),
+        })),
     })
 }

@@ -1,19 +1,21 @@
-//! perf's own copies of registers and stack: an event per thread and CPU, no privileges.
+//! perf's own copies of registers and stack: events per thread and CPU, no privileges.
 
-use super::{open_error, side_band, watermark};
+use super::{side_band, watermark};
 use crate::perf_abi as perf;
 use crate::sampler::cpu::enable;
-use crate::sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
-use crate::sampler::event::{base_attr, open};
+use crate::sampler::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
+use crate::sampler::groups::{Opened, Spot, check_presence, open_groups};
+use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
-use std::io;
-use std::os::fd::OwnedFd;
+use std::collections::HashMap;
 
 /// What was found out while events were opened.
 #[derive(Debug, Default)]
 pub struct StackCopy {
     /// Only user code may be sampled.
     exclude_kernel: bool,
+    /// What the kernel's identifiers of events mean.
+    origins: HashMap<u64, Origin>,
 }
 
 /// A ring that events of threads will share.
@@ -24,12 +26,22 @@ pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError>
     );
     attr.set_exclude_kernel(true);
     watermark(&mut attr, 16);
-    let owner =
-        open(&mut attr, 0, cpu as i32).map_err(|source| open_error(options, cpu, None, source))?;
+    let owner = open(&mut attr, 0, cpu as i32, None).map_err(|source| SamplerError::Open {
+        event: "dummy".to_owned(),
+        cpu,
+        thread: None,
+        member: false,
+        source,
+    })?;
     Cpu::with_ring(cpu, owner, options.ring_pages)
 }
 
 impl StackCopy {
+    /// Whose sample has this identifier; a thread's children have the identifiers of its own.
+    pub fn origin(&self, id: u64) -> Option<Origin> {
+        self.origins.get(&id).copied()
+    }
+
     /// Samples a thread and all that it will create, if it still runs.
     pub fn add_thread(
         &mut self,
@@ -37,34 +49,61 @@ impl StackCopy {
         tid: u32,
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
+        let (mut present, mut absent) = (Vec::new(), Vec::new());
         for cpu in cpus {
-            let event = match self.open_thread(options, tid, cpu.cpu) {
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
-                other => other.map_err(|source| open_error(options, cpu.cpu, Some(tid), source))?,
+            let spot = Spot {
+                cpu: cpu.cpu,
+                thread: Some(tid),
             };
-            cpu.add(event)?;
-            if let Some(event) = cpu.others.last() {
-                enable(cpu.cpu, event)?;
+            let opened = match self.open_thread(options, spot) {
+                Err(SamplerError::Open { source, .. })
+                    if source.raw_os_error() == Some(libc::ESRCH) =>
+                {
+                    continue;
+                }
+                opened => opened?,
+            };
+            absent.extend(opened.absent);
+            for counter in opened.counters {
+                let origin = Origin {
+                    event: counter.event,
+                    kind: SampleKind::StackCopy,
+                    reads: counter.reads,
+                };
+                self.origins.insert(counter.id, origin);
+                present.push(counter.event);
+                cpu.redirect(&counter.fd)?;
+                enable(cpu.cpu, &counter.fd)?;
+                cpu.counters.push(counter);
             }
         }
-        Ok(())
+        check_presence(&present, absent)
     }
 
-    fn open_thread(&mut self, options: &SamplerOptions, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
+    fn open_thread(
+        &mut self,
+        options: &SamplerOptions,
+        spot: Spot,
+    ) -> Result<Opened, SamplerError> {
         loop {
-            let mut attr = options.event.attr(options.rate);
-            side_band(&mut attr);
-            attr.set_inherit(true);
-            attr.set_exclude_callchain_user(true);
-            attr.sample_type = STACK_COPY_SAMPLE;
-            attr.sample_regs_user = regs_mask();
-            attr.sample_stack_user = options.stack_copy;
-            if self.exclude_kernel {
-                attr.set_exclude_kernel(true);
-            }
-            match open(&mut attr, tid as i32, cpu as i32) {
-                Err(error)
-                    if error.raw_os_error() == Some(libc::EACCES) && !self.exclude_kernel =>
+            let mut tracks = true;
+            let opened = open_groups(&options.groups, spot, |attr| {
+                // One tells of mappings, names, forks and exits.
+                if std::mem::take(&mut tracks) {
+                    side_band(attr);
+                }
+                attr.set_inherit(true);
+                attr.set_exclude_callchain_user(true);
+                attr.sample_type |= STACK_COPY_SAMPLE;
+                attr.sample_regs_user = regs_mask();
+                attr.sample_stack_user = options.stack_copy;
+                if self.exclude_kernel {
+                    attr.set_exclude_kernel(true);
+                }
+            });
+            match opened {
+                Err(SamplerError::Open { source, .. })
+                    if source.raw_os_error() == Some(libc::EACCES) && !self.exclude_kernel =>
                 {
                     tracing::warn!(
                         "no permission to sample the kernel: only user code will be seen"

@@ -1,7 +1,10 @@
 //! What does this machine offer to this user? Found out by asking and by trying.
 
-use crate::sampler::event::{Event, max_frequency};
-use crate::verbs::events::{Tried, try_event};
+use crate::sampler::event::Rate;
+use crate::sampler::event::pmu::Pmu;
+use crate::sampler::interrupts::default_event;
+use crate::sampler::open::max_frequency;
+use crate::verbs::events::{FoundPmu, Tried, find_pmus, try_event};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use std::fs;
 use std::path::Path;
@@ -27,8 +30,8 @@ pub struct Machine {
     pub user: u32,
     /// Those of [`CAPABILITIES`] that are in effect.
     pub capabilities: Vec<&'static str>,
-    /// PMUs of the CPUs, as the kernel names them.
-    pub pmus: Vec<String>,
+    /// PMUs of the CPUs, their interrupts tried.
+    pub pmus: Vec<FoundPmu>,
     /// The PMU's cycles.
     pub cycles: Tried,
     /// The kernel's timer.
@@ -60,14 +63,15 @@ pub struct Machine {
 impl Machine {
     /// Asks and tries.
     pub fn look() -> anyhow::Result<Self> {
+        let pmus = Pmu::all(Path::new("/"));
         Ok(Self {
             host: Host::this_machine(),
             user: nix::unistd::geteuid().as_raw(),
             capabilities: capabilities(),
-            pmus: pmus(),
-            cycles: try_event("cycles")?,
-            cpu_clock: try_event("cpu-clock")?,
-            default_event: Event::default_of_this_machine().name,
+            cycles: try_event("cycles", &pmus)?,
+            cpu_clock: try_event("cpu-clock", &pmus)?,
+            default_event: default_event(Rate::Frequency(1), &pmus).0.name,
+            pmus: find_pmus(&pmus),
             bpf: Shim::load()
                 .map(|shim| shim.variant())
                 .map_err(|error| error.to_string()),
@@ -81,6 +85,16 @@ impl Machine {
             kptr_restrict: setting("kptr_restrict"),
             kernel_symbols: kernel_symbols(),
         })
+    }
+
+    /// Cycles can be opened for sampling, and no PMU is known to keep its interrupts to itself.
+    pub fn samples_cycles(&self) -> bool {
+        self.cycles.samples && !self.interrupt_is_missing()
+    }
+
+    /// A PMU counts, and its overflow interrupt does not arrive.
+    pub fn interrupt_is_missing(&self) -> bool {
+        self.pmus.iter().any(|pmu| pmu.interrupts == Some(false))
     }
 
     /// Whether a capability is in effect.
@@ -117,25 +131,6 @@ fn capabilities() -> Vec<&'static str> {
         .filter(|(_, bit)| effective >> bit & 1 == 1)
         .map(|(name, _)| *name)
         .collect()
-}
-
-/// The PMUs whose events are those of a CPU: x86's `cpu`, Arm's and hybrid machines' others
-/// have a list of the CPUs that they serve.
-fn pmus() -> Vec<String> {
-    let mut pmus: Vec<_> = fs::read_dir("/sys/bus/event_source/devices")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|device| {
-            let name = device.file_name();
-            name == "cpu"
-                || name.to_string_lossy().starts_with("armv")
-                || device.path().join("cpus").exists()
-        })
-        .map(|device| device.file_name().to_string_lossy().into_owned())
-        .collect();
-    pmus.sort();
-    pmus
 }
 
 fn kernel_symbols() -> bool {

@@ -4,6 +4,7 @@
 
 use super::machine::Machine;
 use super::vms::FoundVm;
+use crate::verbs::events::FoundPmu;
 use serde::Serialize;
 
 /// One thing that was looked at.
@@ -65,7 +66,7 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
     let number =
         |value: Option<i64>| value.map_or_else(|| "not told".to_owned(), |value| value.to_string());
     let host = &machine.host;
-    let samples_cycles = machine.cycles.samples;
+    let pmus: Vec<_> = machine.pmus.iter().map(FoundPmu::told).collect();
     vec![
         check(
             "kernel",
@@ -75,7 +76,7 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
         check(
             "PMU",
             State::of(
-                samples_cycles,
+                machine.samples_cycles(),
                 if machine.pmus.is_empty() {
                     State::No
                 } else {
@@ -83,12 +84,12 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
                 },
             ),
             match (&machine.cycles.error, machine.pmus.is_empty()) {
-                (None, _) => format!("{}: counts cycles and interrupts", machine.pmus.join(", ")),
+                (None, true) => "cycles are counted".to_owned(),
+                (None, false) => pmus.join("; "),
                 (Some(error), true) => format!("none; cycles: {error}"),
-                (Some(error), false) => format!(
-                    "{}, but cycles cannot be sampled: {error}",
-                    machine.pmus.join(", ")
-                ),
+                (Some(error), false) => {
+                    format!("{}; cycles cannot be sampled: {error}", pmus.join("; "))
+                }
             },
         ),
         check(
@@ -220,7 +221,7 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
     if source == Some("perf") {
         uses.push("targets  processes of this user, by --pid, --app or as a command; --all needs the BPF shim or the kernel module".to_owned());
     }
-    if machine.cycles.samples {
+    if machine.samples_cycles() {
         uses.push(format!(
             "event    {}: the PMU counts it and interrupts",
             machine.default_event
@@ -230,7 +231,11 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
             .cycles
             .error
             .as_deref()
-            .unwrap_or("cycles cannot be sampled");
+            .unwrap_or(if machine.interrupt_is_missing() {
+                "the PMU counts cycles, but its overflow interrupt does not arrive"
+            } else {
+                "cycles cannot be sampled"
+            });
         uses.push(format!(
             "event    {}: {why}. It samples time on a CPU, not work done in it",
             machine.default_event
@@ -358,6 +363,16 @@ mod tests {
         }
     }
 
+    fn pmu(interrupts: Option<bool>) -> FoundPmu {
+        FoundPmu {
+            name: "armv8_pmuv3_0".into(),
+            cpus: Some(vec![0, 1]),
+            events: 40,
+            interrupts,
+            skid: String::new(),
+        }
+    }
+
     fn best() -> Machine {
         Machine {
             host: Host {
@@ -368,7 +383,7 @@ mod tests {
             },
             user: 0,
             capabilities: vec!["CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF", "CAP_IPC_LOCK"],
-            pmus: vec!["armv8_pmuv3_0".into()],
+            pmus: vec![pmu(Some(true))],
             cycles: tried("cycles", true, None),
             cpu_clock: tried("cpu-clock", true, None),
             default_event: "cycles".into(),
@@ -438,6 +453,30 @@ mod tests {
         let missing = plan(&without_btf(Err("not loaded".into())), &[]);
         assert_eq!(missing.source, Some("perf"));
         assert!(missing.to_improve.join("\n").contains("modprobe varid"));
+    }
+
+    #[test]
+    fn a_pmu_whose_interrupt_does_not_arrive_is_named_and_not_used() {
+        let machine = Machine {
+            pmus: vec![pmu(Some(true)), pmu(Some(false))],
+            default_event: "cpu-clock".into(),
+            ..best()
+        };
+        let checks = checks(&machine);
+        let found = checks.iter().find(|check| check.name == "PMU").unwrap();
+        assert_eq!(found.state, State::Limits);
+        assert!(found.value.contains("DOES NOT ARRIVE"), "{}", found.value);
+        let plan = plan(&machine, &[]);
+        let uses = plan.uses.join("\n");
+        assert!(
+            uses.contains("cpu-clock: the PMU counts cycles, but"),
+            "{uses}"
+        );
+        assert!(
+            plan.to_improve
+                .iter()
+                .any(|line| line.contains("must be wired"))
+        );
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! The events that the kernel itself names, and how it encodes them (linux/perf_event.h).
+
+use crate::perf_abi as perf;
+
+const HARDWARE: u32 = perf::PERF_TYPE_HARDWARE;
+const SOFTWARE: u32 = perf::PERF_TYPE_SOFTWARE;
+
+/// Name, type and config; of several names of one event the first is shown.
+#[rustfmt::skip]
+const NAMED: &[(&str, u32, u32)] = &[
+    ("cycles", HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
+    ("cpu-cycles", HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
+    ("instructions", HARDWARE, perf::PERF_COUNT_HW_INSTRUCTIONS),
+    ("cache-references", HARDWARE, perf::PERF_COUNT_HW_CACHE_REFERENCES),
+    ("cache-misses", HARDWARE, perf::PERF_COUNT_HW_CACHE_MISSES),
+    ("branches", HARDWARE, perf::PERF_COUNT_HW_BRANCH_INSTRUCTIONS),
+    ("branch-instructions", HARDWARE, perf::PERF_COUNT_HW_BRANCH_INSTRUCTIONS),
+    ("branch-misses", HARDWARE, perf::PERF_COUNT_HW_BRANCH_MISSES),
+    ("bus-cycles", HARDWARE, perf::PERF_COUNT_HW_BUS_CYCLES),
+    ("stalled-cycles-frontend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND),
+    ("idle-cycles-frontend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND),
+    ("stalled-cycles-backend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_BACKEND),
+    ("idle-cycles-backend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_BACKEND),
+    ("ref-cycles", HARDWARE, perf::PERF_COUNT_HW_REF_CPU_CYCLES),
+    ("cpu-clock", SOFTWARE, perf::PERF_COUNT_SW_CPU_CLOCK),
+    ("task-clock", SOFTWARE, perf::PERF_COUNT_SW_TASK_CLOCK),
+    ("page-faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS),
+    ("faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS),
+    ("minor-faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS_MIN),
+    ("major-faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
+    ("context-switches", SOFTWARE, perf::PERF_COUNT_SW_CONTEXT_SWITCHES),
+    ("cs", SOFTWARE, perf::PERF_COUNT_SW_CONTEXT_SWITCHES),
+    ("cpu-migrations", SOFTWARE, perf::PERF_COUNT_SW_CPU_MIGRATIONS),
+    ("migrations", SOFTWARE, perf::PERF_COUNT_SW_CPU_MIGRATIONS),
+    ("alignment-faults", SOFTWARE, perf::PERF_COUNT_SW_ALIGNMENT_FAULTS),
+    ("emulation-faults", SOFTWARE, perf::PERF_COUNT_SW_EMULATION_FAULTS),
+];
+
+/// Caches in the order of `PERF_COUNT_HW_CACHE_*`, each with perf's names for it.
+const CACHES: [&[&str]; 7] = [
+    &["l1-dcache", "l1-d", "l1d"],
+    &["l1-icache", "l1-i", "l1i"],
+    &["llc", "l2"],
+    &["dtlb", "d-tlb"],
+    &["itlb", "i-tlb"],
+    &["branch", "bpu", "btb", "bpc"],
+    &["node"],
+];
+
+/// How each of [`CACHES`] is shown.
+const CACHE_NAMES: [&str; 7] = [
+    "L1-dcache",
+    "L1-icache",
+    "LLC",
+    "dTLB",
+    "iTLB",
+    "branch",
+    "node",
+];
+
+/// Operations in the order of `PERF_COUNT_HW_CACHE_OP_*`: its name where misses follow, the
+/// plural that stands alone, others.
+const OPERATIONS: [(&str, &str, &[&str]); 3] = [
+    ("load", "loads", &["read"]),
+    ("store", "stores", &["write"]),
+    ("prefetch", "prefetches", &["prefetch"]),
+];
+
+/// The names to show, each event once: hardware, then software, then caches'.
+pub fn shown() -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut seen = Vec::new();
+    for (name, kind, config) in NAMED {
+        if !seen.contains(&(kind, config)) {
+            seen.push((kind, config));
+            names.push((*name).to_owned());
+        }
+    }
+    for cache in CACHE_NAMES {
+        for (operation, plural, _) in OPERATIONS {
+            names.push(format!("{cache}-{plural}"));
+            names.push(format!("{cache}-{operation}-misses"));
+        }
+    }
+    names
+}
+
+/// Type and config of a name, in which case and underscores do not matter.
+pub fn lookup(name: &str) -> Option<(u32, u64)> {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let named = NAMED.iter().find(|(known, ..)| *known == name);
+    named
+        .map(|(_, kind, config)| (*kind, u64::from(*config)))
+        .or_else(|| cache(&name).map(|config| (perf::PERF_TYPE_HW_CACHE, config)))
+}
+
+/// `CACHE-OPERATION[-RESULT]`: `l1-dcache-load-misses`, `llc-loads`, `dtlb-prefetch-misses`.
+fn cache(name: &str) -> Option<u64> {
+    for (cache, names) in (0u64..).zip(CACHES) {
+        let mut rests = names.iter().filter_map(|prefix| {
+            let rest = name.strip_prefix(prefix)?;
+            rest.strip_prefix('-')
+        });
+        let found = rests.find_map(operation);
+        if let Some((operation, result)) = found {
+            return Some(cache | operation << 8 | result << 16);
+        }
+    }
+    None
+}
+
+/// `loads`, `load-misses`, `load-refs`: operation and result as the kernel numbers them.
+fn operation(text: &str) -> Option<(u64, u64)> {
+    for (index, (name, plural, others)) in (0u64..).zip(OPERATIONS) {
+        for known in [name, plural].iter().chain(others) {
+            match text.strip_prefix(known) {
+                Some("" | "-refs" | "-reference" | "-ops" | "-access") => return Some((index, 0)),
+                Some("-misses" | "-miss") => return Some((index, 1)),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_is_shown_is_known_and_means_one_event() {
+        let mut meanings: Vec<_> = shown().iter().map(|name| lookup(name).unwrap()).collect();
+        meanings.sort_unstable();
+        let count = meanings.len();
+        meanings.dedup();
+        assert_eq!(meanings.len(), count);
+    }
+
+    #[test]
+    fn cache_events_are_encoded_as_the_kernel_has_them() {
+        // As `perf record -vv -e NAME` shows them.
+        for (name, config) in [
+            ("L1-dcache-loads", 0x0),
+            ("L1-dcache-load-misses", 0x10000),
+            ("L1-dcache-stores", 0x100),
+            ("L1-icache-load-misses", 0x10001),
+            ("LLC-loads", 0x2),
+            ("LLC-store-misses", 0x10102),
+            ("dTLB-load-misses", 0x10003),
+            ("iTLB-loads", 0x4),
+            ("branch-load-misses", 0x10005),
+            ("node-prefetches", 0x206),
+            ("LLC-prefetch-misses", 0x10202),
+        ] {
+            assert_eq!(lookup(name), Some((3, config)), "{name}");
+        }
+        for unknown in ["L1-dcache", "L1-dcache-", "LLC-load-hits", "loads", ""] {
+            assert_eq!(lookup(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn names_of_other_tools_are_understood() {
+        assert_eq!(lookup("CPU_CYCLES"), lookup("cycles"));
+        assert_eq!(lookup("INSTRUCTIONS"), lookup("instructions"));
+        assert_eq!(lookup("branch-instructions"), lookup("branches"));
+    }
+}

@@ -1,0 +1,233 @@
+//! The PMUs that the kernel describes in sysfs: their types, CPUs, events and formats
+//! (Documentation/ABI/testing/sysfs-bus-event_source-devices-*).
+
+use super::syntax::{self, Term};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Where they are, below the root.
+const DEVICES: &str = "sys/bus/event_source/devices";
+/// More than any PMU has of either.
+const MAX_ENTRIES: usize = 10_000;
+/// More than any of its files holds.
+const MAX_BYTES: u64 = 4_096;
+
+/// A PMU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pmu {
+    /// As the kernel names it.
+    pub name: String,
+    /// `perf_event_attr.type` of its events.
+    pub kind: u32,
+    /// The CPUs that it counts on; none: all.
+    pub cpus: Option<Vec<u32>>,
+    /// It belongs to CPUs, not to a bus or a memory controller.
+    pub core: bool,
+    /// The largest `precise_ip` that it is known to take; 0: it has no precise sampling.
+    pub max_precise: u8,
+    /// Its own events.
+    pub events: BTreeMap<String, Vec<Term>>,
+    formats: BTreeMap<String, Format>,
+}
+
+/// Where the bits of a term go: word (config, config1, config2), first and last bit, lowest first.
+type Format = (usize, Vec<(u32, u32)>);
+
+/// The three words of an encoded event.
+pub type Config = [u64; 3];
+
+impl Pmu {
+    /// Reads all PMUs below a root, `/` most of the time, in order of their names.
+    pub fn all(root: &Path) -> Vec<Self> {
+        let devices = root.join(DEVICES);
+        let mut pmus: Vec<_> = entries(&devices)
+            .into_iter()
+            .filter_map(|name| Self::read(&devices.join(&name), name))
+            .collect();
+        pmus.sort_by(|a, b| a.name.cmp(&b.name));
+        pmus
+    }
+
+    fn read(device: &Path, name: String) -> Option<Self> {
+        let kind = text(&device.join("type"))?.trim().parse().ok()?;
+        let core_cpus = list_in(&device.join("cpus"));
+        let core = name == "cpu" || name.starts_with("armv") || core_cpus.is_some();
+        let mut events = BTreeMap::new();
+        for event in entries(&device.join("events")) {
+            // Beside an event may stand its unit, its scale and what not.
+            let alias = text(&device.join("events").join(&event));
+            if let Some(terms) = alias.filter(|_| !event.contains('.')) {
+                events.extend(syntax::alias(&terms).map(|terms| (event, terms)));
+            }
+        }
+        let mut formats = BTreeMap::new();
+        for field in entries(&device.join("format")) {
+            let format = text(&device.join("format").join(&field));
+            formats.extend(
+                format
+                    .and_then(|text| parse_format(&text))
+                    .map(|format| (field, format)),
+            );
+        }
+        let max_precise = text(&device.join("caps/max_precise"));
+        Some(Self {
+            name,
+            kind,
+            cpus: core_cpus.or_else(|| list_in(&device.join("cpumask"))),
+            core,
+            max_precise: max_precise
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(0),
+            events,
+            formats,
+        })
+    }
+
+    /// Whether it is meant by this name: its own, or that without the number of its instance.
+    pub fn is_called(&self, name: &str) -> bool {
+        let number = self.name.strip_prefix(name);
+        let number = number.and_then(|rest| rest.strip_prefix('_'));
+        self.name == name
+            || number
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    }
+
+    /// Whether it counts on this CPU.
+    pub fn serves(&self, cpu: u32) -> bool {
+        self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// The name of one of its events, in which case does not matter.
+    pub fn event(&self, name: &str) -> Option<&str> {
+        let exact = self.events.get_key_value(name);
+        let similar = || {
+            self.events
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
+        exact.or_else(similar).map(|(name, _)| name.as_str())
+    }
+
+    /// What the event's terms come to; an error names the term and what is wrong with it.
+    pub fn encode(&self, terms: &[Term]) -> Result<Config, String> {
+        let mut config = Config::default();
+        for term in terms {
+            self.term(&mut config, term, true)?;
+        }
+        Ok(config)
+    }
+
+    fn term(&self, config: &mut Config, term: &Term, aliases: bool) -> Result<(), String> {
+        let name = term.name.as_str();
+        let value = term.value.as_deref().map_or(Some(1), number);
+        let value = || value.ok_or_else(|| format!("'{name}' is to be a number"));
+        let words = ["config", "config1", "config2"];
+        if let Some((_, word)) = words
+            .iter()
+            .zip(&mut *config)
+            .find(|(known, _)| **known == name)
+        {
+            *word |= value()?;
+            return Ok(());
+        }
+        if let Some((word, bits)) = self.formats.get(name) {
+            let placed = place(value()?, bits)
+                .ok_or_else(|| format!("the value of '{name}' has more bits than its field"))?;
+            if let Some(word) = config.get_mut(*word) {
+                // What an alias says, a term behind it may change.
+                *word = *word & !mask(bits) | placed;
+            }
+            return Ok(());
+        }
+        let alias = self.event(name).and_then(|event| self.events.get(event));
+        match alias.filter(|_| aliases && term.value.is_none()) {
+            // An alias is made of fields alone.
+            Some(terms) => terms
+                .iter()
+                .try_for_each(|term| self.term(config, term, false)),
+            None => Err(format!("it has no event or field '{name}'")),
+        }
+    }
+
+    /// The names of the fields of its events.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.formats.keys().map(String::as_str)
+    }
+}
+
+/// A number as perf takes it: decimal, or hexadecimal behind 0x.
+pub fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// `config:0-7,32-35`, `config1:5`.
+fn parse_format(text: &str) -> Option<Format> {
+    let (word, ranges) = text.trim().split_once(':')?;
+    let word = ["config", "config1", "config2"]
+        .iter()
+        .position(|known| *known == word)?;
+    let ranges = ranges.split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last && last < 64).then_some((first, last))
+    });
+    Some((word, ranges.collect::<Option<_>>()?))
+}
+
+/// Spreads the value over the ranges; none: it has more bits than they.
+fn place(mut value: u64, ranges: &[(u32, u32)]) -> Option<u64> {
+    let mut placed = 0;
+    for (first, last) in ranges {
+        for bit in *first..=*last {
+            placed |= (value & 1).checked_shl(bit)?;
+            value >>= 1;
+        }
+    }
+    (value == 0).then_some(placed)
+}
+
+fn mask(ranges: &[(u32, u32)]) -> u64 {
+    let bits = ranges.iter().flat_map(|(first, last)| *first..=*last);
+    bits.fold(0, |mask, bit| mask | 1u64.checked_shl(bit).unwrap_or(0))
+}
+
+/// CPUs as the kernel lists them: `0-3,5`. At most 65536, and none if it is no such list.
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last >= 65_536 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+fn list_in(file: &Path) -> Option<Vec<u32>> {
+    cpu_list(&text(file)?).filter(|cpus| !cpus.is_empty())
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.take(MAX_ENTRIES).collect()
+}
+
+fn text(file: &Path) -> Option<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    let file = fs::File::open(file).ok()?;
+    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+pub mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! How groups of events are opened on a CPU, and how long each event of them was counted.
+
+use super::SamplerError;
+use super::cpu::identifier;
+use super::event::{Event, Group};
+use super::open::open;
+use crate::perf_abi as perf;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// An open event.
+#[derive(Debug)]
+pub struct Counter {
+    /// Its place among all events.
+    pub event: usize,
+    /// The thread that it counts; none: whatever runs on its CPU.
+    pub thread: Option<u32>,
+    /// What the kernel calls it.
+    pub id: u64,
+    /// It has samples of its own.
+    pub samples: bool,
+    /// The values of its group come with them.
+    pub reads: bool,
+    /// The event.
+    pub fd: OwnedFd,
+}
+
+/// What was opened in a spot.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// The events, each leader before its group.
+    pub counters: Vec<Counter>,
+    /// Why a group is not among them: its event that nothing there counts.
+    pub absent: Vec<Absent>,
+}
+
+/// The place of an event that nothing counts, and why.
+pub type Absent = (usize, SamplerError);
+
+/// Where an event is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Spot {
+    /// The CPU.
+    pub cpu: u32,
+    /// The thread; none: whatever runs there.
+    pub thread: Option<u32>,
+}
+
+/// Every event with its place and its group, and whether it leads that.
+pub fn places(groups: &[Group]) -> impl Iterator<Item = (usize, &Group, &Event, bool)> {
+    let events = groups.iter().flat_map(|group| {
+        let events = group.events.iter().enumerate();
+        events.map(move |(place, event)| (group, event, place == 0))
+    });
+    events
+        .enumerate()
+        .map(|(place, (group, event, leads))| (place, group, event, leads))
+}
+
+/// Opens every group; `shape` adds to each event what its source needs.
+pub fn open_groups(
+    groups: &[Group],
+    spot: Spot,
+    mut shape: impl FnMut(&mut perf::perf_event_attr),
+) -> Result<Opened, SamplerError> {
+    let mut all = Opened::default();
+    let mut first = 0usize;
+    for group in groups {
+        match open_group(group, first, spot, &mut shape) {
+            Ok(opened) => all.counters.extend(opened),
+            Err((place, error)) if error.is_absence() => all.absent.push((place, error)),
+            Err((_, error)) => return Err(error),
+        }
+        first = first.saturating_add(group.events.len());
+    }
+    Ok(all)
+}
+
+fn open_group(
+    group: &Group,
+    first: usize,
+    spot: Spot,
+    shape: &mut impl FnMut(&mut perf::perf_event_attr),
+) -> Result<Vec<Counter>, (usize, SamplerError)> {
+    let mut opened: Vec<Counter> = Vec::new();
+    for (place, event) in (first..).zip(&group.events) {
+        let failed = |source, member| {
+            let error = SamplerError::Open {
+                event: event.name.clone(),
+                cpu: spot.cpu,
+                thread: spot.thread,
+                member,
+                source,
+            };
+            (place, error)
+        };
+        let not_here = || SamplerError::NotOnCpu {
+            event: event.name.clone(),
+            cpu: spot.cpu,
+        };
+        let mut attr = event.attr_on(spot.cpu).ok_or_else(|| (place, not_here()))?;
+        let samples = attr.sample_period != 0; // or its frequency
+        let reads = group.reads && opened.is_empty();
+        if reads {
+            attr.sample_type |= u64::from(perf::PERF_SAMPLE_READ);
+            attr.read_format |= u64::from(perf::PERF_FORMAT_GROUP | perf::PERF_FORMAT_ID);
+        }
+        shape(&mut attr);
+        if !opened.is_empty() {
+            attr.set_disabled(false); // as long as its leader is
+        }
+        let leader = opened.first().map(|leader| leader.fd.as_fd());
+        let thread = spot.thread.map_or(-1, |tid| tid as i32);
+        let fd = open(&mut attr, thread, spot.cpu as i32, leader)
+            .map_err(|source| failed(source, leader.is_some() || group.reads))?;
+        opened.push(Counter {
+            event: place,
+            thread: spot.thread,
+            id: identifier(spot.cpu, &fd).map_err(|error| (place, error))?,
+            samples,
+            reads,
+            fd,
+        });
+    }
+    Ok(opened)
+}
+
+/// An event that was opened nowhere is an error; one that only some CPUs count is said.
+pub fn check_presence(opened: &[usize], absent: Vec<Absent>) -> Result<(), SamplerError> {
+    let mut said = Vec::new();
+    for (place, error) in absent {
+        if !opened.contains(&place) {
+            return Err(error);
+        }
+        if !said.contains(&place) {
+            tracing::warn!("not all CPUs count it: {error}");
+            said.push(place);
+        }
+    }
+    Ok(())
+}
+
+/// How long an event was counted, summed over CPUs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Nanoseconds in which it was to be counted.
+    pub enabled_ns: u64,
+    /// Those in which it had a counter.
+    pub running_ns: u64,
+}
+
+/// The times of every event, by its place.
+pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap<usize, Times> {
+    let read = counters.filter_map(|(cpu, counter)| {
+        Some((counter.event, counter.thread, cpu, read_times(&counter.fd)?))
+    });
+    sum_times(read)
+}
+
+/// The events of a thread are enabled on all CPUs while it runs on one.
+fn sum_times(
+    read: impl Iterator<Item = (usize, Option<u32>, u32, Times)>,
+) -> BTreeMap<usize, Times> {
+    let mut spots: HashMap<(usize, Option<u32>, u32), Times> = HashMap::new();
+    for (event, thread, cpu, times) in read {
+        let cpu = if thread.is_some() { 0 } else { cpu };
+        let spot = spots.entry((event, thread, cpu)).or_default();
+        spot.enabled_ns = spot.enabled_ns.max(times.enabled_ns);
+        spot.running_ns = spot.running_ns.saturating_add(times.running_ns);
+    }
+    let mut sums: BTreeMap<usize, Times> = BTreeMap::new();
+    for ((event, ..), times) in spots {
+        let sum = sums.entry(event).or_default();
+        sum.enabled_ns = sum.enabled_ns.saturating_add(times.enabled_ns);
+        sum.running_ns = sum.running_ns.saturating_add(times.running_ns);
+    }
+    sums
+}
+
+/// Value or number of values, then the times: so begins what is read of an event and of a
+/// group.
+fn read_times(fd: &OwnedFd) -> Option<Times> {
+    let mut bytes = [0; 8 * 1_024];
+    let mut file = File::from(fd.try_clone().ok()?);
+    file.read(&mut bytes).ok().filter(|size| *size >= 24)?;
+    let mut words = bytes.chunks_exact(8).skip(1);
+    let mut word = || words.next()?.try_into().ok().map(u64::from_ne_bytes);
+    Some(Times {
+        enabled_ns: word()?,
+        running_ns: word()?,
+    })
+}
+
+/// What the members of groups have counted from one sample of their leader to the next.
+#[derive(Debug, Default)]
+pub struct Readings {
+    /// By the member's id and the thread that it counts: the last value.
+    last: HashMap<(u64, u32), u64>,
+}
+
+impl Readings {
+    /// What has been counted since the last time, by id.
+    pub fn since_last(&mut self, thread: u32, values: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let since = values.iter().map(|(id, value)| {
+            let last = self.last.insert((*id, thread), *value).unwrap_or(0);
+            // A thread that has the number of one that is gone starts from nothing.
+            (*id, value.checked_sub(last).unwrap_or(*value))
+        });
+        since.collect()
+    }
+
+    /// A thread is gone.
+    pub fn forget(&mut self, thread: u32) {
+        if !self.last.is_empty() {
+            self.last.retain(|(_, of), _| *of != thread);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(enabled_ns: u64, running_ns: u64) -> Times {
+        Times {
+            enabled_ns,
+            running_ns,
+        }
+    }
+
+    #[test]
+    fn times_of_cpus_add_up_those_of_a_thread_do_not() {
+        let per_cpu = [(0, None, 0, times(10, 10)), (0, None, 1, times(10, 5))];
+        assert_eq!(sum_times(per_cpu.into_iter())[&0], times(20, 15));
+        let per_thread = [
+            (0, Some(7), 0, times(10, 4)),
+            (0, Some(7), 1, times(10, 6)),
+            (0, Some(8), 0, times(3, 0)),
+            (0, Some(8), 1, times(3, 3)),
+        ];
+        assert_eq!(sum_times(per_thread.into_iter())[&0], times(13, 13));
+    }
+
+    #[test]
+    fn a_reading_is_what_came_since_the_last_one_of_the_same_thread() {
+        let mut readings = Readings::default();
+        assert_eq!(
+            readings.since_last(1, &[(5, 100), (6, 7)]),
+            [(5, 100), (6, 7)]
+        );
+        assert_eq!(readings.since_last(2, &[(5, 30)]), [(5, 30)]);
+        assert_eq!(
+            readings.since_last(1, &[(5, 150), (6, 7)]),
+            [(5, 50), (6, 0)]
+        );
+        readings.forget(2);
+        assert_eq!(readings.since_last(2, &[(5, 40)]), [(5, 40)]);
+        assert_eq!(readings.since_last(1, &[(5, 20)]), [(5, 20)]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Does a PMU's overflow interrupt arrive? Found out by trying; and what is sampled if not.
+//!
+//! There are boards whose counters count and whose interrupt is not wired, or wired elsewhere
+//! than the device tree says: every event opens, and no sample ever comes.
+
+use super::event::pmu::Pmu;
+use super::event::{Event, Group, Rate};
+use super::online_cpus;
+use super::open::open;
+use super::ring::Ring;
+use crate::perf_abi as perf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+
+/// Cycles from one overflow to the next.
+const PERIOD: u64 = 100_000;
+/// So many of them are counted before it is said that none was heard of.
+const OVERFLOWS: u64 = 20;
+/// Turns of the workload after which a counter that has not got there does not count.
+const TURNS: u32 = 2_000;
+/// The timer's rate where the event's own was a period of its own counts.
+const TIMER: Rate = Rate::Frequency(997);
+
+/// What became of the try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// A sample came.
+    Arrives,
+    /// Its cycles were counted far beyond the period, and no sample came.
+    Missing,
+    /// Its cycles cannot be sampled, or not by this user.
+    Unknown,
+}
+
+/// Tries a CPU: its PMU samples cycles of a loop of ours.
+pub fn try_cpu(cpu: u32) -> Interrupt {
+    // Another thread, so that the caller stays on the CPUs that it was on.
+    let tried = std::thread::Builder::new()
+        .name("varid-pmu".to_owned())
+        .spawn(move || {
+            let mut only = nix::sched::CpuSet::new();
+            only.set(cpu as usize)?;
+            nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &only)?;
+            try_here(cpu)
+        });
+    let tried = tried.map(std::thread::JoinHandle::join);
+    match tried {
+        Ok(Ok(Ok(tried))) => tried,
+        other => {
+            tracing::debug!(cpu, ?other, "the PMU's interrupt was not tried");
+            Interrupt::Unknown
+        }
+    }
+}
+
+fn try_here(cpu: u32) -> io::Result<Interrupt> {
+    let cycles = Event::cycles(Rate::Period(PERIOD));
+    let Some(mut attr) = cycles.attr_on(cpu) else {
+        return Ok(Interrupt::Unknown);
+    };
+    attr.set_exclude_kernel(true);
+    attr.set_disabled(false);
+    let event = open(&mut attr, 0, cpu as i32, None)?;
+    let mut ring = Ring::map(event.as_fd(), 1)?;
+    let mut counter = File::from(event);
+    let mut samples = 0u32;
+    for _ in 0..TURNS {
+        work();
+        ring.drain(|record| {
+            let is_sample = record.starts_with(&perf::PERF_RECORD_SAMPLE.to_ne_bytes());
+            samples = samples.saturating_add(u32::from(is_sample));
+        });
+        if samples > 0 {
+            return Ok(Interrupt::Arrives);
+        }
+        if count(&mut counter)? >= PERIOD.saturating_mul(OVERFLOWS) {
+            return Ok(Interrupt::Missing);
+        }
+    }
+    Ok(Interrupt::Unknown)
+}
+
+/// Some ten thousand cycles.
+fn work() {
+    let mut sum = 0u64;
+    for turn in 0..10_000u64 {
+        sum = std::hint::black_box(sum.wrapping_add(turn));
+    }
+    std::hint::black_box(sum);
+}
+
+fn count(counter: &mut File) -> io::Result<u64> {
+    let mut words = [0; 24];
+    counter.read_exact(&mut words)?;
+    let [a, b, c, d, e, f, g, h, ..] = words;
+    Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// The CPUs whose PMU counts without interrupting; one of each kind of PMU is tried.
+pub fn dead_cpus(pmus: &[Pmu]) -> Vec<u32> {
+    let online = online_cpus().unwrap_or_default();
+    let core: Vec<_> = pmus.iter().filter(|pmu| pmu.core).collect();
+    dead_among(&online, &core, try_cpu)
+}
+
+fn dead_among(online: &[u32], core: &[&Pmu], try_cpu: impl Fn(u32) -> Interrupt) -> Vec<u32> {
+    let mut dead = Vec::new();
+    for pmu in core {
+        let mut its = online.iter().copied().filter(|cpu| pmu.serves(*cpu));
+        if its
+            .next()
+            .is_some_and(|first| try_cpu(first) == Interrupt::Missing)
+        {
+            dead.extend(online.iter().copied().filter(|cpu| pmu.serves(*cpu)));
+        }
+    }
+    dead
+}
+
+/// What is sampled if nothing is asked for: `cycles` where a PMU counts and interrupts, else
+/// `cpu-clock`, and why.
+pub fn default_event(rate: Rate, pmus: &[Pmu]) -> (Event, Option<String>) {
+    let cycles = Event::cycles(rate);
+    let why = if !cycles.opens() {
+        "no PMU counts cycles here"
+    } else if !dead_cpus(pmus).is_empty() {
+        "the PMU counts cycles, but its overflow interrupt does not arrive"
+    } else {
+        return (cycles, None);
+    };
+    let note = format!("{why}: sampling cpu-clock");
+    (Event::cpu_clock(rate), Some(note))
+}
+
+/// Groups whose hardware events cannot interrupt on these CPUs are led by the timer: they are
+/// counted all the same, and read with its samples. The sentences say so.
+pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String>) {
+    let mut notes = Vec::new();
+    if dead.is_empty() {
+        return (groups, notes);
+    }
+    let groups = groups.into_iter().map(|group| {
+        let never_interrupts = |event: &&Event| {
+            let here = dead.iter().any(|cpu| event.attr_on(*cpu).is_some());
+            event.rate != Rate::COUNTED && event.is_hardware() && here
+        };
+        let Some(silent) = group.events.iter().find(never_interrupts) else {
+            return group;
+        };
+        let rate = match silent.rate {
+            Rate::Frequency(hz) => Rate::Frequency(hz),
+            Rate::Period(_) => TIMER,
+        };
+        let mut timer = Event::cpu_clock(rate);
+        timer.modifiers.exclude_user = silent.modifiers.exclude_user;
+        timer.modifiers.exclude_kernel = silent.modifiers.exclude_kernel;
+        notes.push(format!(
+            "the PMU counts '{}', but its overflow interrupt does not arrive: cpu-clock is sampled instead, and the event is read with each of its samples",
+            silent.name
+        ));
+        let counted = group.events.into_iter().map(|event| Event {
+            rate: Rate::COUNTED,
+            ..event
+        });
+        Group {
+            events: std::iter::once(timer).chain(counted).collect(),
+            reads: true,
+        }
+    });
+    (groups.collect(), notes)
+}
+
+/// Whether the event is one whose counts come with an address, and how exact that is.
+pub fn skid(pmu: &Pmu) -> String {
+    match (pmu.max_precise, std::env::consts::ARCH) {
+        (0, "aarch64" | "arm") => {
+            "no precise sampling (':p'): the address is where the interrupt was taken, some instructions behind the overflow, and behind the end of a stretch with interrupts off".to_owned()
+        }
+        (0, _) => {
+            "no precise sampling (':p'): the address is where the interrupt was taken, some instructions behind the overflow".to_owned()
+        }
+        (most, _) => format!("precise sampling up to ':{}' if asked for; else some instructions of skid", "p".repeat(usize::from(most.min(3)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::pmu::testing::big_little;
+    use super::super::event::resolve;
+    use super::*;
+
+    fn groups(text: &str, rate: Rate) -> Vec<Group> {
+        let board = big_little();
+        resolve([text], rate, board.pmus()).unwrap().groups
+    }
+
+    #[test]
+    fn one_cpu_of_each_pmu_is_tried_and_speaks_for_all() {
+        let board = big_little();
+        let core: Vec<_> = board.pmus().iter().filter(|pmu| pmu.core).collect();
+        let big_is_dead = |cpu| match cpu {
+            0 => Interrupt::Arrives,
+            4 => Interrupt::Missing,
+            cpu => panic!("CPU {cpu} was tried"),
+        };
+        assert_eq!(dead_among(&[0, 1, 2, 3, 4, 5], &core, big_is_dead), [4, 5]);
+        let unknown = |_| Interrupt::Unknown;
+        assert_eq!(dead_among(&[0, 4], &core, unknown), [0u32; 0]);
+    }
+
+    #[test]
+    fn a_silent_event_is_read_with_the_timers_samples() {
+        let (led, notes) = led_by_timer(groups("cycles:u", Rate::Period(50_000)), &[0]);
+        let [
+            Group {
+                events,
+                reads: true,
+            },
+        ] = &led[..]
+        else {
+            panic!("a group that is read")
+        };
+        let shown: Vec<_> = events.iter().map(|e| (e.name.as_str(), e.rate)).collect();
+        assert_eq!(shown, [("cpu-clock", TIMER), ("cycles:u", Rate::COUNTED)]);
+        assert!(events[0].modifiers.exclude_kernel);
+        assert!(notes[0].contains("'cycles:u'") && notes[0].contains("does not arrive"));
+    }
+
+    #[test]
+    fn a_group_keeps_its_members_and_its_rate() {
+        let (led, _) = led_by_timer(
+            groups("{cycles,instructions,page-faults}:S", Rate::Frequency(99)),
+            &[0],
+        );
+        let names: Vec<_> = led[0].events.iter().map(|e| e.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["cpu-clock", "cycles", "instructions", "page-faults"]
+        );
+        assert_eq!(led[0].events[0].rate, Rate::Frequency(99));
+    }
+
+    #[test]
+    fn software_events_and_other_cpus_events_stay_as_they_are() {
+        for text in [
+            "cpu-clock,page-faults",
+            "armv8_cortex_a53/l2d_cache/",
+            "{cpu-clock,cycles}:S",
+        ] {
+            let asked = groups(text, Rate::Period(7));
+            let (led, notes) = led_by_timer(asked.clone(), &[4, 5]);
+            assert_eq!((led, notes.len()), (asked, 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn where_no_pmu_counts_cpu_clock_is_sampled_and_said() {
+        let rate = Rate::Frequency(997);
+        let (event, note) = default_event(rate, &[]);
+        if Event::cycles(rate).opens() {
+            assert_eq!((event.name.as_str(), note), ("cycles", None));
+        } else {
+            assert_eq!(event.name, "cpu-clock");
+            assert!(note.unwrap().contains("cpu-clock"));
+        }
+    }
+}

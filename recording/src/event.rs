@@ -1,0 +1,191 @@
+//! What was counted, how often was it sampled, and was it counted all the time?
+
+use serde::{Deserialize, Serialize};
+
+/// An event, as perf_event_open(2) takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventDesc {
+    /// As the user wrote it or perf names it (`cycles:u`, `cpu-clock`).
+    pub name: String,
+    /// How often it is sampled: the key `frequency` or `period`.
+    #[serde(flatten)]
+    pub rate: Rate,
+    /// `perf_event_attr.type`; of an event of several PMUs, that of the first.
+    #[serde(rename = "type")]
+    pub kind: u32,
+    /// `perf_event_attr.config`.
+    pub config: u64,
+    /// The event that leads its group, by its place in [`Events`]; none: it leads, or stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<usize>,
+    /// Nanoseconds in which it was to be counted, summed over CPUs; 0: not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub enabled_ns: u64,
+    /// Those of them in which it had a counter: fewer where events took turns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub running_ns: u64,
+}
+
+impl EventDesc {
+    /// An event on its own.
+    #[must_use]
+    pub fn new(name: impl Into<String>, rate: Rate, kind: u32, config: u64) -> Self {
+        Self {
+            name: name.into(),
+            rate,
+            kind,
+            config,
+            leader: None,
+            enabled_ns: 0,
+            running_ns: 0,
+        }
+    }
+
+    /// The share of the time in which it had a counter, if it had to share one with others.
+    #[must_use]
+    pub fn multiplexed(&self) -> Option<f64> {
+        // Reading two clocks takes a moment: that is no turn of another event.
+        let shared = self.running_ns < self.enabled_ns.saturating_sub(self.enabled_ns / 1_000);
+        shared.then(|| self.running_ns as f64 / self.enabled_ns as f64)
+    }
+
+    /// What would have been counted in all of the time, if so much was counted in the event's
+    /// share of it; none if it never had a counter.
+    #[must_use]
+    pub fn estimate(&self, counted: u64) -> Option<u64> {
+        if self.multiplexed().is_none() {
+            return Some(counted);
+        }
+        let scaled = u128::from(counted).saturating_mul(u128::from(self.enabled_ns));
+        let scaled = scaled.checked_div(u128::from(self.running_ns))?;
+        Some(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// How often an event is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rate {
+    /// Samples per second that the kernel steers for.
+    Frequency(u64),
+    /// Event counts between two samples; 0: the event is not sampled, its count is read with
+    /// every sample of its leader.
+    Period(u64),
+}
+
+impl Rate {
+    /// Of an event that is read with its leader's samples.
+    pub const READ: Self = Self::Period(0);
+}
+
+/// The events of a session: at least one. A sample names its event by its place here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Events {
+    /// The first.
+    #[serde(rename = "event")]
+    pub first: EventDesc,
+    /// The others, members of a group straight behind its leader.
+    #[serde(
+        default,
+        rename = "further_events",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub further: Vec<EventDesc>,
+}
+
+impl Events {
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &EventDesc> + Clone {
+        std::iter::once(&self.first).chain(&self.further)
+    }
+
+    /// How many: one or more.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.further.len().saturating_add(1)
+    }
+
+    /// The event in this place.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<&EventDesc> {
+        self.iter().nth(place)
+    }
+
+    /// The event in this place, to be changed.
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut EventDesc> {
+        match place.checked_sub(1) {
+            None => Some(&mut self.first),
+            Some(further) => self.further.get_mut(further),
+        }
+    }
+
+    /// The groups of more than one event: the leader's place and how many they are.
+    #[must_use]
+    pub fn groups(&self) -> Vec<(usize, usize)> {
+        let mut groups: Vec<(usize, usize)> = Vec::new();
+        for leader in self.iter().filter_map(|event| event.leader) {
+            match groups.last_mut() {
+                Some((last, members)) if *last == leader => *members = members.saturating_add(1),
+                _ => groups.push((leader, 2)),
+            }
+        }
+        groups
+    }
+}
+
+impl From<EventDesc> for Events {
+    fn from(first: EventDesc) -> Self {
+        Self {
+            first,
+            further: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(enabled_ns: u64, running_ns: u64) -> EventDesc {
+        EventDesc {
+            enabled_ns,
+            running_ns,
+            ..EventDesc::new("cycles", Rate::Frequency(997), 0, 0)
+        }
+    }
+
+    #[test]
+    fn a_count_is_scaled_by_the_time_in_which_it_had_no_counter() {
+        assert_eq!(event(4_000, 1_000).estimate(10), Some(40));
+        assert_eq!(event(4_000, 4_000).estimate(10), Some(10));
+        assert_eq!(event(0, 0).estimate(10), Some(10));
+        assert_eq!(event(4_000, 0).estimate(10), None);
+        assert_eq!(event(u64::MAX, 1).estimate(u64::MAX), Some(u64::MAX));
+        assert_eq!(event(1 << 62, 1 << 61).estimate(3), Some(6));
+    }
+
+    #[test]
+    fn the_moment_between_two_clocks_is_no_multiplexing() {
+        assert_eq!(event(1_000_000, 999_500).multiplexed(), None);
+        assert_eq!(event(1_000_000, 500_000).multiplexed(), Some(0.5));
+        assert_eq!(event(1_000_000, 0).multiplexed(), Some(0.0));
+    }
+
+    #[test]
+    fn groups_are_runs_of_the_same_leader() {
+        let member = |leader| EventDesc {
+            leader,
+            ..event(0, 0)
+        };
+        let events = Events {
+            first: member(None),
+            further: [Some(0), Some(0), None, None, Some(4)].map(member).to_vec(),
+        };
+        assert_eq!(events.groups(), [(0, 3), (4, 2)]);
+    }
+}
