@@ -14,7 +14,7 @@ const HEADER: u64 = 104;
 /// Bytes of the attribute.
 const ATTR: usize = size_of::<perf_event_attr>();
 
-/// Bytes of an event's entry: its attribute, then where its ids are (nowhere).
+/// Bytes of an event's entry: its attribute, then where its ids are.
 const ENTRY: u64 = ATTR as u64 + 16;
 
 /// The file.
