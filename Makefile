@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test board lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test board cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -50,6 +50,16 @@ test: test-deps build ## all tests; ends with how many passed
 
 board: test-deps build ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
 	scripts/board.sh $(TARGET)
+
+# amd64, arm64 or armhf.
+ARCH ?= arm64
+
+cross: test-deps ## varid for a device, static, and its agent: ARCH=arm64, armhf or amd64
+	scripts/cross.sh $(ARCH) $(TARGET)/cross/$(ARCH)
+
+dist: test-deps ## archives for amd64, arm64 and armhf, with checksums, unpacked and tried
+	scripts/dist.sh $(TARGET)/dist
+	tests/dist.sh $(TARGET)/dist
 
 lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh

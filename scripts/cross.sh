@@ -2,7 +2,8 @@
 # How is what goes onto a device built? varid, static, and the agent for its ART, for a processor that need not be this one.
 # usage: cross.sh [--board] ARCH OUTDIR      ARCH: amd64 | arm64 | armhf (Debian's names; armhf is ARMv7 with hard floating point)
 # Writes OUTDIR/varid (stripped) and OUTDIR/libvarid_art.so, and says their sizes. --board: varid without what a host does,
-# report and symbols; fails if that is larger than a board should have to store.
+# as report and symbols; fails if that is larger than a board should have to store. Exit status 3: rustup's standard library
+# for ARCH is not installed.
 set -euo pipefail
 
 BOARD_LIMIT=4000000 # bytes
@@ -23,18 +24,27 @@ arm64) target=aarch64-unknown-linux-musl gcc=aarch64-linux-gnu-gcc link=("${musl
 armhf) target=armv7-unknown-linux-gnueabihf gcc=arm-linux-gnueabihf-gcc link=("${glibc[@]}") ;;
 *) echo "$usage" >&2; exit 2 ;;
 esac
+if [ ! -d "$(rustc --print target-libdir --target "$target")" ]; then
+    echo "cross: rust has no $target here: rustup target add $target" >&2
+    exit 3
+fi
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
 cd "$(dirname "$0")/.."
 built=${CARGO_TARGET_DIR:-target}/$target/release
 
-# rustc, not build: so that what varid is linked from can be shared with programs that are not static.
-cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}"
+# rustc, not build: these flags are for varid itself, so that what it is linked from can be shared with programs that are not
+# static. Compiled as one unit it is 6 % smaller.
+cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}" -C codegen-units=1
 "${gcc%gcc}strip" -o "$out/.varid.new" "$built/varid"
 # By rename, so that what runs keeps its file.
 mv "$out/.varid.new" "$out/varid"
 CC=$gcc dvm-patch/build.sh "$out"
 stat -c "cross: $1: %n %s bytes" "$out/varid" "$out/libvarid_art.so"
+if readelf -lW "$out/varid" | grep INTERP; then
+    echo "cross: varid is not static" >&2
+    exit 1
+fi
 size=$(stat -c %s "$out/varid")
 if [ "${#features[@]}" -gt 0 ] && [ "$size" -gt "$BOARD_LIMIT" ]; then
     echo "cross: varid for a board has $size bytes, more than $BOARD_LIMIT" >&2

@@ -1,7 +1,8 @@
 #!/bin/bash
 # What of the project runs on a board? Builds it for the board's processor: products.sh ARCH [OUTDIR]
-# ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid, static, libvarid_art.so, artvm with the
-# libraries that stand beside it, the workloads' libraries, and shadowvm/. Dex files are the same for every processor: make testbed.
+# ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid as boards have it (cross.sh --board), libvarid_art.so,
+# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/. Dex files are the same for every
+# processor: make testbed. Exit status 3: rustup's standard library for ARCH is not installed.
 set -euo pipefail
 
 usage="usage: products.sh arm64|armhf [OUTDIR]"
@@ -19,7 +20,11 @@ mkdir -p "$out"
 exec 9>"$out/.lock"
 flock 9
 
-"$root/scripts/cross.sh" "$1" "$out"
+if [ ! -d "$(rustc --print target-libdir --target "$target")" ]; then
+    echo "products: rust has no $target here: rustup target add $target" >&2
+    exit 3
+fi
+"$root/scripts/cross.sh" --board "$1" "$out"
 cd "$root"
 cargo build --quiet --locked --release --target "$target" -p artvm
 "$tools-strip" --strip-debug -o "$out/artvm" "$CARGO_TARGET_DIR/$target/release/artvm"

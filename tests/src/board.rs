@@ -68,6 +68,10 @@ impl Board {
         succeeded(&making, made)?;
         let mut building = script("products.sh", target);
         let built = building.arg("arm64").output()?;
+        if built.status.code() == Some(NO_PACKAGES) {
+            eprint!("{}", String::from_utf8_lossy(&built.stderr));
+            return Ok(None);
+        }
         succeeded(&building, built)?;
 
         let server = AdbServer::start(&target.join("board/adb"))?;

@@ -1,0 +1,42 @@
+#!/bin/bash
+# What is given to users? Makes an archive for each processor, and their checksums: dist.sh OUTDIR
+# OUTDIR/varid-VERSION-linux-ARCH.tar.gz for amd64, arm64 and armhf, OUTDIR/SHA256SUMS. In each: varid, static, the agent for
+# ART, the module's sources, documentation and licences; for a host (amd64) also device/ARCH/varid, which varid --adb pushes.
+# The same sources and compilers give the same archives.
+set -euo pipefail
+
+[ $# -eq 1 ] || { echo "usage: dist.sh OUTDIR" >&2; exit 2; }
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+when=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
+stage=$out/stage
+rm -rf "$stage" "$out"/*.tar.gz "$out/SHA256SUMS"
+mkdir -p "$stage/board"
+
+scripts/notices.py x86_64-unknown-linux-musl aarch64-unknown-linux-musl armv7-unknown-linux-gnueabihf >"$stage/NOTICES"
+for arch in arm64 armhf; do
+    scripts/cross.sh --board "$arch" "$stage/board/$arch"
+done
+for arch in amd64 arm64 armhf; do
+    name=varid-$version-linux-$arch
+    to=$stage/$name
+    scripts/cross.sh "$arch" "$to"
+    cp LICENSE-* README.md CHANGELOG.md "$stage/NOTICES" "$to/"
+    cp -R docs "$to/"
+    kmod-shim/module/sources.sh "$to/module"
+    [ ! -d android ] || cp -R android "$to/"
+    if [ "$arch" = amd64 ]; then
+        for device in arm64 armhf; do
+            install -D "$stage/board/$device/varid" "$to/device/$device/varid"
+        done
+        mkdir "$to/device/x86_64"
+        ln -s ../../varid "$to/device/x86_64/varid"
+    fi
+    tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+w --mtime="@$when" -cf - "$name" |
+        gzip -9n >"$out/$name.tar.gz"
+done
+(cd "$out" && sha256sum ./*.tar.gz >SHA256SUMS)
+rm -rf "$stage"
+stat -c "dist: %n %s bytes" "$out"/*.tar.gz

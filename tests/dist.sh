@@ -1,0 +1,75 @@
+#!/bin/bash
+# Can a user do with the archives what they are for? Unpacks each, checks what is in it, and runs what runs here.
+# usage: dist.sh OUTDIR      OUTDIR is that of scripts/dist.sh. Ends with how many checks were made; exit status 0 if all hold.
+set -euo pipefail
+
+[ $# -eq 1 ] || { echo "usage: dist.sh OUTDIR" >&2; exit 2; }
+out=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+checked=0
+wrong=0
+
+holds() { # WHAT COMMAND...: the command succeeds
+    local what=$1
+    shift
+    checked=$((checked + 1))
+    "$@" || { echo "dist: wrong: $what" >&2; wrong=$((wrong + 1)); }
+}
+
+says() { # PATTERN COMMAND...: the command succeeds and prints a line like the pattern
+    local pattern=$1
+    shift
+    "$@" >"$work/said" 2>&1 && grep -Eq "$pattern" "$work/said"
+}
+
+silent_on() { # PATTERN COMMAND...: the command succeeds and prints no such line
+    local pattern=$1
+    shift
+    "$@" >"$work/said" 2>&1 && ! grep -Eq "$pattern" "$work/said"
+}
+
+static() { # FILE: needs no dynamic linker and no library
+    holds "$1 names no interpreter" silent_on INTERP readelf -lW "$1"
+    holds "$1 needs no library" silent_on NEEDED readelf -dW "$1"
+}
+
+cd "$out"
+holds checksums sha256sum --quiet -c SHA256SUMS
+while read -r arch machine device; do
+    archives=(varid-*-linux-"$arch".tar.gz)
+    name=${archives[0]%.tar.gz}
+    holds "$name: all is root's" silent_on '^[^ ]+ (0/[1-9]|[1-9])' tar --numeric-owner -tvzf "$name.tar.gz"
+    tar -C "$work" -xzf "$name.tar.gz"
+    at=$work/$name
+    for file in README.md CHANGELOG.md NOTICES LICENSE-MIT LICENSE-APACHE LICENSE-GPL-2.0 docs/README.md module/Kbuild module/dkms.conf \
+        module/include/walker.h; do
+        holds "$name has $file" test -s "$at/$file"
+    done
+    holds "$name: varid is for $machine" says "Machine: +$machine" readelf -hW "$at/varid"
+    static "$at/varid"
+    holds "$name: the agent is for $machine" says "Machine: +$machine" readelf -hW "$at/libvarid_art.so"
+    holds "$name: the agent is a library" says 'SONAME.*libvarid_art\.so' readelf -dW "$at/libvarid_art.so"
+    holds "$name: notices name a crate" grep -q '^aya [0-9]' "$at/NOTICES"
+    if [ "$arch" = "$(dpkg --print-architecture)" ]; then
+        version=${name#varid-}
+        holds "$name: --version" says "^varid ${version%%-linux-*}\$" "$at/varid" --version
+        # Its exit status is about this machine.
+        holds "$name: doctor" says 'What varid will use' sh -c "'$at/varid' doctor || true"
+    fi
+    if [ "$device" = host ]; then
+        for each in arm64:AArch64 armhf:ARM x86_64:'Advanced Micro Devices X86-64'; do
+            holds "$name: device/${each%%:*}" says "Machine: +${each#*:}\$" readelf -hW "$at/device/${each%%:*}/varid"
+            static "$at/device/${each%%:*}/varid"
+        done
+        for each in arm64 armhf; do
+            holds "$name: device/$each is small" test "$(stat -c %s "$at/device/$each/varid")" -le 4000000
+        done
+    fi
+done <<'END'
+amd64 Advanced.Micro.Devices.X86-64 host
+arm64 AArch64 device
+armhf ARM device
+END
+echo "dist: $checked checks, $wrong wrong"
+[ "$wrong" -eq 0 ]
