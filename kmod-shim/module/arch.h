@@ -5,23 +5,24 @@
 
 #include <linux/elf-em.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
 #include <linux/version.h>
 
 #include "varid_record.h"
 
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
- * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers
+ * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
  * VARID_BIT_ORDER       places of all of them in the order of perf's register bits
- * varid_take_registers  fills a record's registers
- * varid_thread_pointer  of the current thread, as it is now
+ * varid_take_registers  fills a record's registers, and says in its flags whose they are
+ * varid_thread_pointer  of the current thread, as it is now, by a record's flags
  */
 #if defined(CONFIG_X86_64)
 #include <asm/msr.h>
 
 #define VARID_MACHINE EM_X86_64
-#define VARID_SP VARID_X86_RSP
-#define VARID_PC VARID_X86_RIP
+#define VARID_SP(flags) VARID_X86_RSP
+#define VARID_PC(flags) VARID_X86_RIP
 
 #define VARID_BIT_ORDER                                                 \
 	{                                                               \
@@ -29,8 +30,10 @@
 		VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15, \
 	}
 
-static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
+static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
 {
+	u64 *to = record->regs;
+
 	to[VARID_X86_RBX] = from->bx;
 	to[VARID_X86_RBP] = from->bp;
 	to[VARID_X86_R12] = from->r12;
@@ -41,7 +44,7 @@ static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
 	to[VARID_X86_RIP] = from->ip;
 }
 
-static inline u64 varid_thread_pointer(void)
+static inline u64 varid_thread_pointer(u32 flags)
 {
 	unsigned long base;
 
@@ -54,38 +57,55 @@ static inline u64 varid_thread_pointer(void)
 }
 
 #elif defined(CONFIG_ARM64)
-#include <asm/compat.h>
-
 #define VARID_MACHINE EM_AARCH64
-#define VARID_SP VARID_ARM64_SP
-#define VARID_PC VARID_ARM64_PC
+#define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
+#define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 
 #define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 }
 
-static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
+static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
 {
+	u64 *to = record->regs;
+	int i;
+
+	if (compat_user_mode(from)) {
+		record->flags |= VARID_COMPAT;
+		for (i = 0; i < 8; i++)
+			to[VARID_ARM_R4 + i] = from->regs[4 + i];
+		to[VARID_ARM_LR] = from->regs[14];
+		to[VARID_ARM_SP] = from->regs[13];
+		to[VARID_ARM_PC] = from->pc;
+		return;
+	}
 	memcpy(&to[VARID_ARM64_X19], &from->regs[19], 12 * sizeof(*to));
 	to[VARID_ARM64_SP] = from->sp;
 	to[VARID_ARM64_PC] = from->pc;
 }
 
-static inline u64 varid_thread_pointer(void)
+static inline u64 varid_thread_pointer(u32 flags)
 {
 	u64 base;
 
+	if (flags & VARID_COMPAT)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 17, 0)
+		return current->thread.uw.tp_value;
+#else
+		return current->thread.tp_value;
+#endif
 	asm volatile("mrs %0, tpidr_el0" : "=r" (base));
 	return base;
 }
 
 #elif defined(CONFIG_ARM)
 #define VARID_MACHINE EM_ARM
-#define VARID_SP VARID_ARM_SP
-#define VARID_PC VARID_ARM_PC
+#define VARID_SP(flags) VARID_ARM_SP
+#define VARID_PC(flags) VARID_ARM_PC
 
 #define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, VARID_ARM_SP, VARID_ARM_LR, VARID_ARM_PC }
 
-static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
+static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
 {
+	u64 *to = record->regs;
 	int i;
 
 	for (i = 0; i < 8; i++)
@@ -95,7 +115,7 @@ static inline void varid_take_registers(u64 *to, const struct pt_regs *from)
 	to[VARID_ARM_PC] = from->ARM_pc;
 }
 
-static inline u64 varid_thread_pointer(void)
+static inline u64 varid_thread_pointer(u32 flags)
 {
 	u32 base;
 

@@ -135,7 +135,7 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 {
 	const u32 limit = target->flags & VARID_TARGET_NO_STACK ? 1 : VARID_MAX_FRAMES;
 	struct varid_record *record = &s->record;
-	const u64 ip = record->regs[VARID_PC];
+	const u64 ip = record->regs[VARID_PC(record->flags)];
 	u64 base = 0, reg_frame = 0, reg_pc = 0;
 	int result;
 
@@ -149,12 +149,12 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		reg_frame = record->regs[s->layout->reg_frame & (VARID_REGS - 1)] + s->layout->reg_frame_bias;
 		reg_pc = record->regs[s->layout->reg_pc & (VARID_REGS - 1)];
 	}
-	if (varid_read(&s->walk, &base, s->layout->word == 4 ? 4 : 8, varid_thread_pointer() + s->layout->tls_offset) ||
+	if (varid_read(&s->walk, &base, s->layout->word == 4 ? 4 : 8, varid_thread_pointer(record->flags) + s->layout->tls_offset) ||
 	    !base) {
 		record->flags |= VARID_NO_BASE;
 		return;
 	}
-	result = varid_walk_start(&s->walk, s->layout, base, task_pid_vnr(current), record->regs[VARID_SP],
+	result = varid_walk_start(&s->walk, s->layout, base, task_pid_vnr(current), record->regs[VARID_SP(record->flags)],
 				  reg_frame, reg_pc);
 	if (result != VARID_WALK_FRAME) {
 		record->flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
@@ -246,8 +246,8 @@ static void sample(struct varid_ring *ring, const struct varid_target *target, s
 		regs = current->mm && !(current->flags & PF_KTHREAD) ? task_pt_regs(current) : NULL;
 	}
 	if (regs)
-		varid_take_registers(record->regs, regs);
-	record->stack_addr = record->regs[VARID_SP] - VARID_RED_ZONE;
+		varid_take_registers(record, regs);
+	record->stack_addr = record->regs[VARID_SP(record->flags)] - VARID_RED_ZONE;
 	s->pos = sizeof(s->header) + sizeof(*record);
 	s->reach = 0;
 	s->tunnel = varid_tunnel_of(current->mm);
@@ -272,7 +272,7 @@ static void raw_sample(struct varid_ring *ring)
 	const struct varid_record record = s->record;
 	const u32 stack = ring->session->raw_stack;
 	const bool in_kernel = record.flags & VARID_IN_KERNEL;
-	const bool has_user = record.regs[VARID_PC];
+	const bool has_user = record.regs[VARID_PC(record.flags)] && !(record.flags & VARID_COMPAT);
 	u32 i, count_at, size_at, size = 0;
 	bool truncated;
 	u64 count = 1;
@@ -303,7 +303,7 @@ static void raw_sample(struct varid_ring *ring)
 		size_at = s->pos;
 		put_word(s, 0);
 		if (has_user)
-			size = take_stack(s, record.regs[VARID_SP], stack, &truncated) & ~7u;
+			size = take_stack(s, record.regs[VARID_SP(record.flags)], stack, &truncated) & ~7u;
 		s->pos = size_at + 8 + size;
 		{
 			u64 word = size;

@@ -19,6 +19,18 @@ what=$4
 shift 4
 case $arch in
 arm64) board=(qemu-system-aarch64 -M "virt,gic-version=3" -cpu "cortex-a57,pmu=on" -m 1024) ;;
+armhf)
+    board=(qemu-system-arm -M "virt,highmem=off" -cpu cortex-a15 -m 1024)
+    # QEMU's device tree has a PMU without a word: what it is, and that its interrupt is the CPU's own number 7, a level.
+    tree=$(mktemp)
+    "${board[@]}" -M "virt,highmem=off,dumpdtb=$tree" -smp 1 -nodefaults -nographic 2>/dev/null
+    dtc -q -I dtb -O dts "$tree" |
+        sed 's/^\tpmu {$/&\n\t\tcompatible = "arm,cortex-a15-pmu";\n\t\tinterrupts = <1 7 0x104>;/' | dtc -q -o "$tree.mended"
+    # QEMU holds the file, and nobody has to clean up after it.
+    exec 4<"$tree.mended"
+    rm "$tree" "$tree.mended"
+    board+=(-dtb /dev/fd/4)
+    ;;
 *) usage ;;
 esac
 # loglevel 5: warnings and worse are shown.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What does the board boot? Makes its kernel and its root file system from Debian's packages.
-# usage: image.sh ARCH OUT       ARCH: arm64. Makes OUT/kernel, OUT/initramfs and OUT/release (the kernel's version)
+# usage: image.sh ARCH OUT       ARCH: arm64 or armhf. Makes OUT/kernel, OUT/initramfs and OUT/release (the kernel's version)
 # In the image: busybox, adbd, android-libart with what it needs, and linux-perf, where Debian puts them.
 # Does nothing if OUT is up to date. Exit status 3: packages can be had neither from the cache nor by network.
 set -euo pipefail
@@ -14,7 +14,12 @@ arm64)
     triplet=aarch64-linux-gnu
     kernel=+linux-image-cloud-arm64
     ;;
-*) echo "image: no board for $1: arm64 is the one there is" >&2; exit 2 ;;
+armhf)
+    arch=armhf
+    triplet=arm-linux-gnueabihf
+    kernel=+linux-image-armmp
+    ;;
+*) echo "image: no board for $1: arm64 and armhf are those there are" >&2; exit 2 ;;
 esac
 
 art=(android-libart android-libbacktrace android-libbase android-liblog android-libnativebridge android-libnativeloader
@@ -22,6 +27,7 @@ art=(android-libart android-libbacktrace android-libbase android-liblog android-
 libraries=(libc6 libgcc-s1 libstdc++6 zlib1g liblz4-1 liblzma5 libzstd1 libbz2-1.0)
 perf=(linux-perf libbabeltrace1 libcap2 libdw1 libelf1 libnuma1 libopencsd1 libperl5.36 libpython3.11 libslang2 libunwind8
     libglib2.0-0 libpcre2-8-0 libuuid1 libcrypt1 libexpat1)
+[ "$arch" != armhf ] || perf+=(libaudit1 libcap-ng0)
 # Debian 12 has no adbd: it comes with the libraries of its own release.
 adbd=(adbd android-libbase android-libboringssl android-libcutils android-liblog libbrotli1 libbsd0 libc6 libcap2 libgcc-s1
     liblz4-1 libmd0 libprotobuf32t64 libstdc++6 libsystemd0 libxxhash0 libzstd1 zlib1g)
@@ -104,8 +110,9 @@ release=$(basename "$work"/kernel/lib/modules/*)
 modules=$root/usr/lib/modules
 for name in virtio virtio_ring virtio_mmio failover net_failover virtio_net; do
     find "$work/kernel/lib/modules/$release" -name "$name.ko" -exec cp {} "$modules" \;
+    [ -e "$modules/$name.ko" ] || grep -q "/$name.ko$" "$work/kernel/lib/modules/$release/modules.builtin" ||
+        { echo "image: the kernel lacks $name" >&2; exit 1; }
 done
-[ "$(find "$modules" -name '*.ko' | wc -l)" -eq 6 ] || { echo "image: the kernel lacks a module of virtio" >&2; exit 1; }
 
 cp "$work/kernel/boot/vmlinuz-$release" "$out/kernel"
 echo "$release" >"$out/release"

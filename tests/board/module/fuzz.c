@@ -273,10 +273,10 @@ static void step(int i)
 	case 7: request(files[i].fd, VARID_MODULE_FORGET, (void *)(below(2) ? (long)getpid() : (long)any())); break;
 	case 8: case 9: request(files[i].fd, VARID_MODULE_ENABLE, NULL); break;
 	case 10: request(files[i].fd, VARID_MODULE_DISABLE, NULL); break;
-	case 11: request(files[i].fd, VARID_MODULE_VALUE, below(4) ? &value : (void *)any()); break;
-	case 12: request(files[i].fd, VARID_MODULE_COUNTS, below(4) ? &counts : (void *)any()); break;
-	case 13: request(files[i].fd, (unsigned)any(), (void *)any()); break;
-	case 14: request(files[i].fd, _IOC(below(4), 'V', below(12), below(200)), (void *)any()); break;
+	case 11: request(files[i].fd, VARID_MODULE_VALUE, below(4) ? &value : (void *)(unsigned long)any()); break;
+	case 12: request(files[i].fd, VARID_MODULE_COUNTS, below(4) ? &counts : (void *)(unsigned long)any()); break;
+	case 13: request(files[i].fd, (unsigned)any(), (void *)(unsigned long)any()); break;
+	case 14: request(files[i].fd, _IOC(below(4), 'V', below(12), below(200)), (void *)(unsigned long)any()); break;
 	case 15: case 16: map(i); break;
 	case 17:
 		if (files[i].map && files[i].tunnel && !files[i].pieces)

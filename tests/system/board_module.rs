@@ -1,0 +1,191 @@
+//! Does the kernel module do on the board what the BPF program does, and does it leave no trace?
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::MutexGuard;
+use varid_tests::{App, Board, board, judge, methods_by_varid, testbed};
+
+/// What `module.sh` says when there is neither network nor cache.
+const NO_PACKAGES: i32 = 3;
+
+/// Cycles of the soak here; `make board-module-soak` has the 10,000.
+const CYCLES: u32 = 30;
+
+/// A board with the module's file and the programs that try it in [`Board::PROGRAMS`]. None: skipped aloud.
+fn board_with_module() -> Result<Option<MutexGuard<'static, Board>>> {
+    const TEST: &str = "board_module";
+    let Some(board) = board(TEST)? else {
+        return Ok(None);
+    };
+    let target = testbed()?.release.parent().context("no target folder")?;
+    let release = board.check("uname -r")?;
+    let mut build = Command::new(source("module.sh"));
+    build
+        .args(["arm64", release.trim()])
+        .arg(target.join("board/module"));
+    let built = build.env("CARGO_TARGET_DIR", target).output()?;
+    let said = String::from_utf8_lossy(&built.stderr);
+    if built.status.code() == Some(NO_PACKAGES) {
+        println!("{TEST}: skipped: the kernel's headers are not cached and cannot be fetched: {said}");
+        return Ok(None);
+    }
+    ensure!(built.status.success(), "{build:?}: {said}");
+    let mut files = vec![
+        target.join("board/module/varid.ko"),
+        source("module/soak.sh"),
+        testbed()?.shadowvm.join("shadow.dex"),
+    ];
+    for program in ["fuzz", "session", "tunnel"] {
+        files.push(compiled(program, &target.join("board/module"))?);
+    }
+    board.push(files, Board::PROGRAMS)?;
+    // A test that failed may have left it loaded.
+    board.check("rmmod varid 2>/dev/null; dmesg -c >/dev/null")?;
+    Ok(Some(board))
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("board").join(name)
+}
+
+/// A program of `board/module`, for the board.
+fn compiled(name: &str, folder: &Path) -> Result<PathBuf> {
+    let program = folder.join(name);
+    let mut compile = Command::new("aarch64-linux-gnu-gcc");
+    compile.args(["-O1", "-Wall", "-Wextra", "-Werror", "-static"]);
+    for include in ["../kmod-shim/include", "../dvm-patch/include"] {
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join(include);
+        compile.arg("-I").arg(include);
+    }
+    compile
+        .arg("-o")
+        .arg(&program)
+        .arg(source(&format!("module/{name}.c")));
+    ensure!(compile.status()?.success(), "{compile:?}");
+    Ok(program)
+}
+
+/// The kernel has nothing to say of what was done.
+fn kernel_is_content(board: &Board) -> Result<()> {
+    let complaints = board.check(
+        "dmesg | grep -E 'BUG|WARNING|Oops|Call trace|Unable to handle|scheduling while' || true",
+    )?;
+    ensure!(complaints.is_empty(), "{complaints}");
+    Ok(())
+}
+
+/// Both sample the same run: the inner session by the module, the outer one, whose command is the inner varid, by BPF.
+#[test]
+fn the_module_and_bpf_give_the_same_shares_of_the_same_run() -> Result<()> {
+    let Some(board) = board_with_module()? else {
+        return Ok(());
+    };
+    let (programs, session) = (Board::PROGRAMS, Board::SESSION);
+    let app = App::new("math", "run", 2)?;
+    let command = app.arguments_in(Path::new(programs), Path::new(programs));
+    board.check(&format!(
+        "cd {programs}; rm -rf {session}*; insmod varid.ko
+        ./varid record --shim bpf -e cycles -F 997 -o {session}.bpf -- \
+            ./varid record --shim module -e cycles -F 997 -o {session} -- {}; rmmod varid",
+        command.join(" ")
+    ))?;
+    let here = tempfile::tempdir()?;
+    let fetched = |from: String, name: &str| -> Result<_> {
+        let to = here.path().join(name);
+        board.pull(&from, &to)?;
+        let methods = methods_by_varid(&to)?;
+        let managed = methods.into_iter().filter(|(name, _)| name.starts_with("org.example."));
+        Ok(managed.collect::<std::collections::BTreeMap<_, _>>())
+    };
+    let module = fetched(session.to_owned(), "module")?;
+    let bpf = fetched(format!("{session}.bpf"), "bpf")?;
+    let of = |methods: &std::collections::BTreeMap<String, u64>| methods.values().sum::<u64>() as f64;
+    let (n, m) = (of(&module), of(&bpf));
+    println!("board_module: {n} samples of methods by the module, {m} by BPF");
+    ensure!(n > 500.0 && m > 500.0, "{module:?}\n{bpf:?}");
+    for name in module.keys().chain(bpf.keys()) {
+        let (a, b) = (
+            module.get(name).map_or(0.0, |n| *n as f64),
+            bpf.get(name).map_or(0.0, |n| *n as f64),
+        );
+        let p = (a + b) / (n + m);
+        // Four standard deviations: by chance one comparison in 15,000 is beyond.
+        let bound = 4.0 * (p * (1.0 - p) * (1.0 / n + 1.0 / m)).sqrt();
+        ensure!(
+            (a / n - b / m).abs() <= bound,
+            "{name}: {a} of {n} by the module, {b} of {m} by BPF"
+        );
+    }
+    kernel_is_content(&board)
+}
+
+/// In the shadow interpreter every method is a native function: the symbol at the ip is the truth.
+#[test]
+fn every_sample_of_the_module_is_the_method_that_ran() -> Result<()> {
+    let Some(board) = board_with_module()? else {
+        return Ok(());
+    };
+    let (programs, session) = (Board::PROGRAMS, Board::SESSION);
+    board.check(&format!(
+        "cd {programs}; rm -rf {session} maps; insmod varid.ko
+        ./varid record --shim module --keep-raw -F 997 -o {session} -- \
+            shadowvm/shadowvm --dex shadow.dex --name org.example.shadow --rounds 4 --threads 1 &
+        recorder=$!
+        while [ ! -s maps ] && kill -0 $recorder; do
+            for process in /proc/[0-9]*; do
+                case $(readlink $process/exe) in
+                */shadowvm) ! grep -q varid-tunnel $process/maps || cp $process/maps maps ;;
+                esac
+            done
+        done
+        wait $recorder; status=$?; rmmod varid; exit $status"
+    ))?;
+    let here = tempfile::tempdir()?;
+    board.pull(session, &here.path().join("session"))?;
+    board.pull(&format!("{programs}/maps"), &here.path().join("maps"))?;
+    let target = testbed()?.release.parent().context("no target folder")?;
+    let counted = judge(
+        "shadow.py",
+        [
+            here.path().join("session"),
+            here.path().join("maps"),
+            target.join("board/arm64/shadowvm/shadowvm"),
+        ],
+    )?;
+    println!("board_module: {counted}");
+    ensure!(counted["wrong"] == 0 && counted["samples"].as_u64() > Some(1000), "{counted}");
+    kernel_is_content(&board)
+}
+
+#[test]
+fn a_tunnel_is_read_and_not_inherited() -> Result<()> {
+    let Some(board) = board_with_module()? else {
+        return Ok(());
+    };
+    let said = board.check(&format!("cd {}; insmod varid.ko && ./tunnel; status=$?; rmmod varid; exit $status", Board::PROGRAMS))?;
+    println!("board_module: {said}");
+    kernel_is_content(&board)
+}
+
+#[test]
+fn a_killed_daemon_leaves_nothing_and_many_lives_neither() -> Result<()> {
+    let Some(board) = board_with_module()? else {
+        return Ok(());
+    };
+    let programs = Board::PROGRAMS;
+    // Killed once its session lives, which the manifest says.
+    board.check(&format!(
+        "cd {programs}; rm -rf killed; insmod varid.ko
+        ./varid record --shim module -o killed -- sh -c 'while :; do :; done' & varid=$!
+        until [ -s killed/session.json ]; do :; done
+        kill -9 $varid; wait $varid
+        for process in /proc/[0-9]*; do
+            ! grep -q 'while :; do :; done' $process/cmdline || kill -9 ${{process#/proc/}}
+        done
+        until rmmod varid; do :; done; ! grep varid /proc/vmallocinfo"
+    ))?;
+    let soak = board.check(&format!("{programs}/soak.sh {CYCLES} 500"))?;
+    println!("board_module: {}", soak.lines().last().unwrap_or_default());
+    kernel_is_content(&board)
+}
