@@ -95,7 +95,7 @@ struct varid_module_ring {
 /*
  * perf_event_header.type: a struct varid_record follows, misc is the counter's id. Records
  * of type PERF_RECORD_SAMPLE are raw samples (VARID_TARGET_KEEP_RAW) of the same overflow:
- * identifier (zero), ip, tid, time, cpu, period, callchain (kernel), user registers (none of
+ * identifier (zero), ip, tid, time, cpu, period, callchain, user registers (none of
  * a 32-bit process of a 64-bit kernel), and a copy of the stack if raw_stack is not zero.
  */
 #define VARID_MODULE_RECORD 0x56415249u

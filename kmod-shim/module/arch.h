@@ -13,6 +13,7 @@
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
  * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
+ * VARID_FP              place of the register that links frames { caller's frame, return address }; -1: none
  * VARID_BIT_ORDER       places of all of them in the order of perf's register bits
  * varid_take_registers  fills a record's registers, and says in its flags whose they are
  * varid_thread_pointer  of the current thread, as it is now, by a record's flags
@@ -24,6 +25,7 @@
 #define VARID_SP(flags) VARID_X86_RSP
 #define VARID_PC(flags) VARID_X86_RIP
 
+#define VARID_FP VARID_X86_RBP
 #define VARID_BIT_ORDER                                                 \
 	{                                                               \
 		VARID_X86_RBX, VARID_X86_RBP, VARID_X86_RSP, VARID_X86_RIP, \
@@ -61,6 +63,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
 #define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 
+#define VARID_FP (VARID_ARM64_X19 + 10)
 #define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 }
 
 static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
@@ -101,6 +104,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_SP(flags) VARID_ARM_SP
 #define VARID_PC(flags) VARID_ARM_PC
 
+#define VARID_FP -1
 #define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, VARID_ARM_SP, VARID_ARM_LR, VARID_ARM_PC }
 
 static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
@@ -117,10 +121,12 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 
 static inline u64 varid_thread_pointer(u32 flags)
 {
-	u32 base;
-
-	asm volatile("mrc p15, 0, %0, c13, c0, 3" : "=r" (base)); /* TPIDRURO: ARMv6K and later */
-	return base;
+	/* Not TPIDRURO: later kernels keep something of their own in it. User code cannot write it. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 11, 0)
+	return current_thread_info()->tp_value[0];
+#else
+	return current_thread_info()->tp_value;
+#endif
 }
 
 #else

@@ -19,6 +19,7 @@ static int varid_read(struct varid_walk *walk, void *to, u32 size, u64 from);
 #include "walker.h"
 
 #define OUT_MAX 65400 /* of a record's 65,535 bytes */
+#define MAX_USER 127  /* of a raw sample's callchain, as perf's own limit is */
 #define OWN_FRAMES 40 /* of the interrupt, inside the interrupted function's */
 
 struct varid_scratch {
@@ -261,6 +262,23 @@ static void sample(struct varid_ring *ring, const struct varid_target *target, s
 	commit(ring, s, VARID_MODULE_RECORD, id);
 }
 
+/* The user's part of a callchain, by frame pointers, as perf makes it. */
+static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *record)
+{
+	u64 link[2] = { VARID_FP < 0 ? 0 : record->regs[VARID_FP & (VARID_REGS - 1)], 0 }, at = 0;
+	u32 count = 1;
+
+	put_word(s, record->regs[VARID_PC(record->flags)]);
+	/* Callers lie above. */
+	while (count < MAX_USER && link[0] > at && link[0] % sizeof(long) == 0) {
+		at = link[0];
+		if (varid_copy(link, at, sizeof(link)) || !put_word(s, link[1]))
+			break;
+		count++;
+	}
+	return count;
+}
+
 /*
  * The same overflow once more in perf's own form, for programs that trust nobody: what
  * PERF_SAMPLE_IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN | REGS_USER and,
@@ -275,7 +293,7 @@ static void raw_sample(struct varid_ring *ring)
 	const bool has_user = record.regs[VARID_PC(record.flags)] && !(record.flags & VARID_COMPAT);
 	u32 i, count_at, size_at, size = 0;
 	bool truncated;
-	u64 count = 1;
+	u64 count = 0;
 
 	s->pos = sizeof(s->header);
 	put_word(s, 0);
@@ -288,11 +306,11 @@ static void raw_sample(struct varid_ring *ring)
 	put_word(s, 0);
 	if (in_kernel) {
 		put_word(s, PERF_CONTEXT_KERNEL);
-		count += take_kernel_stack(s, record.ip);
-	} else {
+		count += 1 + take_kernel_stack(s, record.ip);
+	}
+	if (has_user && !stack) { /* whoever asks for the stack unwinds it */
 		put_word(s, PERF_CONTEXT_USER);
-		put_word(s, record.ip);
-		count++;
+		count += 1 + put_user_chain(s, &record);
 	}
 	memcpy(s->out + count_at, &count, sizeof(count));
 	put_word(s, !has_user ? PERF_SAMPLE_REGS_ABI_NONE : sizeof(long) == 8 ? PERF_SAMPLE_REGS_ABI_64 :

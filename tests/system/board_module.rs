@@ -27,7 +27,9 @@ fn board_with_module() -> Result<Option<MutexGuard<'static, Board>>> {
     let built = build.env("CARGO_TARGET_DIR", target).output()?;
     let said = String::from_utf8_lossy(&built.stderr);
     if built.status.code() == Some(NO_PACKAGES) {
-        println!("{TEST}: skipped: the kernel's headers are not cached and cannot be fetched: {said}");
+        println!(
+            "{TEST}: skipped: the kernel's headers are not cached and cannot be fetched: {said}"
+        );
         return Ok(None);
     }
     ensure!(built.status.success(), "{build:?}: {said}");
@@ -46,7 +48,9 @@ fn board_with_module() -> Result<Option<MutexGuard<'static, Board>>> {
 }
 
 fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("board").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("board")
+        .join(name)
 }
 
 /// A program of `board/module`, for the board.
@@ -95,12 +99,15 @@ fn the_module_and_bpf_give_the_same_shares_of_the_same_run() -> Result<()> {
         let to = here.path().join(name);
         board.pull(&from, &to)?;
         let methods = methods_by_varid(&to)?;
-        let managed = methods.into_iter().filter(|(name, _)| name.starts_with("org.example."));
+        let managed = methods
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("org.example."));
         Ok(managed.collect::<std::collections::BTreeMap<_, _>>())
     };
     let module = fetched(session.to_owned(), "module")?;
     let bpf = fetched(format!("{session}.bpf"), "bpf")?;
-    let of = |methods: &std::collections::BTreeMap<String, u64>| methods.values().sum::<u64>() as f64;
+    let of =
+        |methods: &std::collections::BTreeMap<String, u64>| methods.values().sum::<u64>() as f64;
     let (n, m) = (of(&module), of(&bpf));
     println!("board_module: {n} samples of methods by the module, {m} by BPF");
     ensure!(n > 500.0 && m > 500.0, "{module:?}\n{bpf:?}");
@@ -154,7 +161,10 @@ fn every_sample_of_the_module_is_the_method_that_ran() -> Result<()> {
         ],
     )?;
     println!("board_module: {counted}");
-    ensure!(counted["wrong"] == 0 && counted["samples"].as_u64() > Some(1000), "{counted}");
+    ensure!(
+        counted["wrong"] == 0 && counted["samples"].as_u64() > Some(1000),
+        "{counted}"
+    );
     kernel_is_content(&board)
 }
 
@@ -163,7 +173,10 @@ fn a_tunnel_is_read_and_not_inherited() -> Result<()> {
     let Some(board) = board_with_module()? else {
         return Ok(());
     };
-    let said = board.check(&format!("cd {}; insmod varid.ko && ./tunnel; status=$?; rmmod varid; exit $status", Board::PROGRAMS))?;
+    let said = board.check(&format!(
+        "cd {}; insmod varid.ko && ./tunnel; status=$?; rmmod varid; exit $status",
+        Board::PROGRAMS
+    ))?;
     println!("board_module: {said}");
     kernel_is_content(&board)
 }

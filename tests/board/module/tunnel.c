@@ -23,13 +23,13 @@ static struct varid_shadow *shadow;
 static __thread struct varid_shadow *base;
 static volatile unsigned sink;
 
-static __attribute__((noinline)) void one(unsigned n)
+static __attribute__((noinline, aligned(64))) void one(unsigned n)
 {
 	while (n--)
 		sink = sink * 3 + 1;
 }
 
-static __attribute__((noinline)) void three(unsigned n)
+static __attribute__((noinline, aligned(64))) void three(unsigned n)
 {
 	while (n--)
 		sink = sink * 5 + 3;
@@ -58,6 +58,14 @@ static void hidden(void (*function)(unsigned))
 	function(20000000);
 	mprotect(shadow, TUNNEL, PROT_READ | PROT_WRITE);
 	shadow->depth = 0;
+}
+
+/* Both functions are shorter than 64 bytes; the lowest bit of an address says Thumb. */
+static int is_in(void (*function)(unsigned), unsigned long ip)
+{
+	unsigned long start = (unsigned long)function & ~1ul;
+
+	return ip >= start && ip < start + 64;
 }
 
 int main(void)
@@ -89,7 +97,7 @@ int main(void)
 		return puts("a forked child has the tunnel"), 1;
 
 	target.target.layout.kind = VARID_LAYOUT_SHADOW;
-	target.target.layout.word = 8;
+	target.target.layout.word = sizeof(void *);
 	target.target.layout.tls_offset = (char *)&base - (char *)__builtin_thread_pointer();
 	if (ioctl(device, VARID_MODULE_SESSION, &session) || ioctl(device, VARID_MODULE_COUNTER, &counter) ||
 	    ioctl(device, VARID_MODULE_TARGET, &target) || ioctl(device, VARID_MODULE_ENABLE))
@@ -108,8 +116,8 @@ int main(void)
 		char *header = (char *)ring + page + at % size;
 		struct varid_record *record = (void *)(header + 8);
 		unsigned long long *frame = (void *)(record + 1);
-		unsigned long function = record->ip >= (unsigned long)one && record->ip < (unsigned long)one + 64 ? (unsigned long)one :
-			record->ip >= (unsigned long)three && record->ip < (unsigned long)three + 64 ? (unsigned long)three : 0;
+		unsigned long function = is_in(one, record->ip) ? (unsigned long)one :
+					 is_in(three, record->ip) ? (unsigned long)three : 0;
 
 		/* Stack slices are long here, and one record lies across the ring's end: it is left out. */
 		if (at % size + *(unsigned short *)(header + 6) <= size && function) {
