@@ -12,10 +12,10 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test board cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test board board-cost cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
 deps: ## install what is missing (apt packages; rustup itself is yours)
 	@scripts/deps.sh
@@ -50,6 +50,9 @@ test: test-deps build ## all tests; ends with how many passed
 
 board: test-deps build ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
 	scripts/board.sh $(TARGET)
+
+board-cost: test-deps build ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
+	scripts/board-cost.sh $(TARGET) docs/board-cost.md
 
 # amd64, arm64 or armhf.
 ARCH ?= arm64

@@ -10,7 +10,7 @@ target=$(realpath "$1")
 export CARGO_TARGET_DIR=$target
 image=$target/board/image/arm64
 out=$target/board/demo
-device=/data/local/tmp/varid
+device=/data/local/tmp/demo
 app="$device/artvm --dex $device/math.dex --name org.example.math org.example.math.Main run 4"
 
 title() {

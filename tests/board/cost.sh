@@ -1,0 +1,62 @@
+#!/bin/sh
+# What does each recorder cost an app? The job that `make board-cost` runs on the board.
+# Prints a line for each: COST RECORDER RATE DEPTH SAMPLES, then the nanoseconds of each call of the app's method.
+# The first call is the warm-up: by then the recorder knows the process. Nothing else runs, and clocks count instructions.
+
+rounds=4
+calls=3
+export VARID_HOME=/tmp/varid
+
+app() { # DEPTH OPTION...: artvm's command line, of words without spaces
+    depth=$1
+    shift
+    echo ./artvm --timed "$calls" "$@" --dex depth.dex --name org.example.depth org.example.depth.Depth "of$depth" "$rounds"
+}
+
+tell() { # RECORDER RATE DEPTH SAMPLES: with the times that the app wrote
+    echo "COST $* $(grep -E '^[0-9]+$' /tmp/times | tr '\n' ' ')"
+}
+
+alone() { # RECORDER DEPTH OPTION...
+    recorder=$1
+    shift
+    # shellcheck disable=SC2046 # a command line
+    env $(app "$@") >/dev/null 2>/tmp/times || echo "cost: $recorder failed"
+    tell "$recorder" 0 "$1" 0
+}
+
+with_varid() { # SHIM RATE DEPTH
+    # shellcheck disable=SC2046 # a command line
+    ./varid record -e cycles -F "$2" --shim "$1" -o /tmp/session -- $(app "$3") >/dev/null 2>/tmp/times ||
+        { echo "cost: varid $1 failed"; cat /tmp/times; }
+    tell "varid-$1" "$2" "$3" "$(sed -n 's/^ *"samples": \([0-9]*\),*$/\1/p' /tmp/session/session.json)"
+    rm -rf /tmp/session
+}
+
+with_perf() { # NAME DEPTH OPTION...
+    name=$1
+    depth=$2
+    shift 2
+    # shellcheck disable=SC2046 # a command line
+    perf record -e cycles -F 997 "$@" -o /tmp/perf.data -- $(app "$depth" --no-dim) >/dev/null 2>/tmp/times ||
+        { echo "cost: perf $* failed"; cat /tmp/times; }
+    tell "$name" 997 "$depth" "$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' /tmp/times)"
+    rm -f /tmp/perf.data
+}
+
+shims='bpf perf'
+if [ -e varid.ko ]; then
+    insmod varid.ko && shims="$shims module"
+fi
+for depth in 4 16 64; do
+    alone nothing "$depth" --no-dim
+    alone dim "$depth"
+    for shim in $shims; do
+        for rate in 100 997 10000; do
+            with_varid "$shim" "$rate" "$depth"
+        done
+    done
+    with_perf perf "$depth"
+    with_perf perf-g "$depth" -g
+    with_perf perf-dwarf "$depth" --call-graph dwarf
+done
