@@ -34,12 +34,13 @@ is in the percentages, because there is one CPU.
 
 
 def cost_lines(console):
-    """{(recorder, rate, depth): (samples, nanoseconds without the warm-up)}, and the lines."""
+    """{(recorder, rate, depth): (samples a second, nanoseconds without the warm-up)}, and the lines."""
     lines = [line for line in pathlib.Path(console).read_text(errors="replace").splitlines() if line.startswith("COST ")]
     found = {}
     for line in lines:
-        _, recorder, rate, depth, samples, _warm_up, *times = line.split()
-        found[recorder, int(rate), int(depth)] = int(samples), sum(map(int, times))
+        _, recorder, rate, depth, samples, warm_up, *times = line.split()
+        times = [int(time) for time in times]
+        found[recorder, int(rate), int(depth)] = int(samples) / (int(warm_up) + sum(times)) * 1e9, sum(times)
     return found, lines
 
 
@@ -55,21 +56,22 @@ def row(found, recorder, rate):
     """A row of the table; None: it was not tried."""
     if (recorder, rate, DEPTHS[0]) not in found:
         return None
-    percentages, per_sample = [], []
+    percentages, per_sample, rates = [], [], []
     for depth in DEPTHS:
         _, alone = found["nothing", 0, depth]
-        _, time = found[recorder, rate, depth]
+        real_rate, time = found[recorder, rate, depth]
         percentages.append(100 * (time - alone) / alone)
         if rate:
+            rates.append(real_rate)
             samples = alone / 1e9 * rate
             per_sample.append((depth, (time - alone) / NANOSECONDS_PER_INSTRUCTION / samples))
     digits = 2 if rate else 4
     cells = [NAMES[recorder], f"{rate:,}" if rate else "", *(f"{percentage:.{digits}f} %" for percentage in percentages)]
     if rate:
         fixed, per_frame = straight_line(per_sample)
-        cells += [f"{fixed:,.0f}", f"{per_frame:,.0f}"]
+        cells += [f"{fixed:,.0f}", f"{per_frame:,.0f}", f"{min(rates):,.0f}"]
     else:
-        cells += ["", ""]
+        cells += ["", "", ""]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -82,14 +84,15 @@ def main():
     _, alone = found["nothing", 0, DEPTHS[0]]
     print(HEAD.format(release=sys.argv[3], lines=len(lines), milliseconds=alone / 1e6), end="")
     print("| recorder | Hz | " + " | ".join(f"{depth} frames" for depth in DEPTHS)
-          + " | instructions a sample, fixed | and a frame |")
-    print("|---" * (len(DEPTHS) + 4) + "|")
+          + " | instructions a sample, fixed | and a frame | samples a second, at least |")
+    print("|---" * (len(DEPTHS) + 5) + "|")
     rows = [row(found, recorder, rate) for recorder in NAMES for rate in (0, 100, 997, 10000)]
     for text in filter(None, rows):
         print(text)
     print("""
 The fixed part and the part of each managed frame are those of the straight line through the three depths. perf walks no managed
-frames: its rows are what the same rate costs there.""")
+frames: its rows are what the same rate costs there. Samples a second are of the app's time with the recorder, its start and end
+included.""")
 
 
 if __name__ == "__main__":

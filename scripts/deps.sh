@@ -59,6 +59,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want libc6-dev-armhf-cross 'the C library of the ARMv7 board'
         want shellcheck 'checks scripts'
         want qemu-system-arm 'the board: an ARM machine whose PMU interrupts'
+        want device-tree-compiler 'tells its kernel where the PMU of the 32-bit one is'
         want adb 'reaches the board'
         want cpio 'makes its root file system'
     fi

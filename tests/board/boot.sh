@@ -19,18 +19,7 @@ what=$4
 shift 4
 case $arch in
 arm64) board=(qemu-system-aarch64 -M "virt,gic-version=3" -cpu "cortex-a57,pmu=on" -m 1024) ;;
-armhf)
-    board=(qemu-system-arm -M "virt,highmem=off" -cpu cortex-a15 -m 1024)
-    # QEMU's device tree has a PMU without a word: what it is, and that its interrupt is the CPU's own number 7, a level.
-    tree=$(mktemp)
-    "${board[@]}" -M "virt,highmem=off,dumpdtb=$tree" -smp 1 -nodefaults -nographic 2>/dev/null
-    dtc -q -I dtb -O dts "$tree" |
-        sed 's/^\tpmu {$/&\n\t\tcompatible = "arm,cortex-a15-pmu";\n\t\tinterrupts = <1 7 0x104>;/' | dtc -q -o "$tree.mended"
-    # QEMU holds the file, and nobody has to clean up after it.
-    exec 4<"$tree.mended"
-    rm "$tree" "$tree.mended"
-    board+=(-dtb /dev/fd/4)
-    ;;
+armhf) board=(qemu-system-arm -M "virt,highmem=off" -cpu cortex-a15 -m 1024) ;;
 *) usage ;;
 esac
 # loglevel 5: warnings and worse are shown.
@@ -50,15 +39,24 @@ run)
 esac
 board+=(-smp 1 -nodefaults -nographic -no-reboot -serial stdio -kernel "$out/kernel" -append "$arguments" "$@")
 
-if [ "$how" = adb ]; then
-    exec "${board[@]}" -initrd "$out/initramfs" </dev/null
-fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# QEMU holds what it boots by descriptors: nobody has to clean up after it.
+if [ "$arch" = armhf ]; then
+    # QEMU's device tree says neither which PMU there is nor how it interrupts.
+    "${board[@]}" -machine "dumpdtb=$work/tree" >"$work/log" 2>&1 || true
+    fdtput -t s "$work/tree" /pmu compatible arm,cortex-a15-pmu
+    fdtput -t x "$work/tree" /pmu interrupts 1 7 104
+    exec 4<"$work/tree"
+    board+=(-dtb /dev/fd/4)
+fi
+if [ "$how" = adb ]; then
+    rm -rf "$work"
+    exec "${board[@]}" -initrd "$out/initramfs" </dev/null
+fi
 ln -s "$(realpath "$what")" "$work/job"
 (cd "$work" && find -L job | LC_ALL=C sort | cpio --quiet --reproducible -o -L -H newc -R 0:0 >job.cpio)
 cat "$out/initramfs" "$work/job.cpio" >"$work/initramfs"
-# QEMU holds the file, and nobody has to clean up after it.
 exec 3<"$work/initramfs"
 rm -rf "$work"
 exec "${board[@]}" -initrd /dev/fd/3 </dev/null

@@ -8,18 +8,11 @@ set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: image.sh ARCH OUT" >&2; exit 2; }
 here=$(realpath "$(dirname "$0")")
 out=$(realpath -m "$2")
-case $1 in
-arm64)
-    arch=arm64
-    triplet=aarch64-linux-gnu
-    kernel=+linux-image-cloud-arm64
-    ;;
-armhf)
-    arch=armhf
-    triplet=arm-linux-gnueabihf
-    kernel=+linux-image-armmp
-    ;;
-*) echo "image: no board for $1: arm64 and armhf are those there are" >&2; exit 2 ;;
+arch=$1
+case $arch in
+arm64) triplet=aarch64-linux-gnu kernel=+linux-image-cloud-arm64 ;;
+armhf) triplet=arm-linux-gnueabihf kernel=+linux-image-armmp ;;
+*) echo "image: no board for $arch: there are arm64 and armhf" >&2; exit 2 ;;
 esac
 
 art=(android-libart android-libbacktrace android-libbase android-liblog android-libnativebridge android-libnativeloader
@@ -99,7 +92,9 @@ debian=$work/bookworm
 # libart does not name all that it needs.
 install_with_libraries bookworm '' "$debian/usr/bin/perf" "$debian/usr/lib/$triplet"/android/*.so.0 \
     "$(library bookworm liblz4.so.1)" "$(library bookworm libz.so.1)"
-ln -s "$(cd "$root/usr/lib" && echo */ld-linux-*)" "$root/usr/lib"
+ln -s "$(cd "$root/usr/lib" && echo */ld-linux*)" "$root/usr/lib"
+# libbacktrace says where it is on some processors only.
+ln -s ../p7zip/7z.so "$root/usr/lib/$triplet/7z.so"
 install_with_libraries trixie usr/lib/adbd "$work/trixie/usr/lib/android-sdk/platform-tools/adbd"
 
 printf 'root:x:0:0:root:/root:/bin/sh\nshell:x:2000:2000:shell:/data/local/tmp:/bin/sh\n' >"$root/etc/passwd"
@@ -107,11 +102,14 @@ printf 'root:x:0:\nshell:x:2000:\n' >"$root/etc/group"
 printf '/usr/lib/%s\n/usr/lib/%s/android\n' "$triplet" "$triplet" >"$root/etc/ld.so.conf"
 
 release=$(basename "$work"/kernel/lib/modules/*)
-modules=$root/usr/lib/modules
+modules=$work/kernel/lib/modules/$release
 for name in virtio virtio_ring virtio_mmio failover net_failover virtio_net; do
-    find "$work/kernel/lib/modules/$release" -name "$name.ko" -exec cp {} "$modules" \;
-    [ -e "$modules/$name.ko" ] || grep -q "/$name.ko$" "$work/kernel/lib/modules/$release/modules.builtin" ||
-        { echo "image: the kernel lacks $name" >&2; exit 1; }
+    file=$(find "$modules" -name "$name.ko")
+    if [ -n "$file" ]; then
+        cp "$file" "$root/usr/lib/modules"
+    else
+        grep -q "/$name.ko$" "$modules/modules.builtin" || { echo "image: the kernel has no $name" >&2; exit 1; }
+    fi
 done
 
 cp "$work/kernel/boot/vmlinuz-$release" "$out/kernel"

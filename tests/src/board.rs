@@ -18,6 +18,24 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// What `image.sh` and `packages.sh` say when there is neither network nor cache.
 const NO_PACKAGES: i32 = 3;
 
+/// What the board's processor understands, as the scripts of `board/` call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processor {
+    /// 64-bit ARM: a Cortex-A57.
+    Arm64,
+    /// 32-bit ARM: a Cortex-A15. Its kernel has no BTF.
+    Armhf,
+}
+
+impl Processor {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Arm64 => "arm64",
+            Self::Armhf => "armhf",
+        }
+    }
+}
+
 /// A board that is up.
 #[derive(Debug)]
 pub struct Board {
@@ -26,11 +44,24 @@ pub struct Board {
     serial: String,
 }
 
-/// The board, for one test at a time; None, and the reason is printed: the test must be left out.
+/// Whether a board came up; None: there are no packages to make it of.
+type Booted = std::result::Result<Option<Mutex<Board>>, String>;
+
+/// The 64-bit board, for one test at a time; None, and the reason is printed: the test must be left out.
 pub fn board(test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
-    static BOARD: OnceLock<std::result::Result<Option<Mutex<Board>>, String>> = OnceLock::new();
-    let board = BOARD.get_or_init(|| {
-        let board = Board::boot().map_err(|error| format!("{error:#}"))?;
+    board_of(Processor::Arm64, test)
+}
+
+/// The board with this processor, likewise.
+pub fn board_of(processor: Processor, test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
+    static ARM64: OnceLock<Booted> = OnceLock::new();
+    static ARMHF: OnceLock<Booted> = OnceLock::new();
+    let board = match processor {
+        Processor::Arm64 => &ARM64,
+        Processor::Armhf => &ARMHF,
+    };
+    let board = board.get_or_init(|| {
+        let board = Board::boot(processor).map_err(|error| format!("{error:#}"))?;
         Ok(board.map(Mutex::new))
     });
     match board {
@@ -52,22 +83,23 @@ impl Board {
     pub const SESSION: &str = "/data/local/tmp/session";
 
     /// None: there are no packages to make it of.
-    fn boot() -> Result<Option<Self>> {
+    fn boot(processor: Processor) -> Result<Option<Self>> {
+        let processor = processor.name();
         let testbed = testbed()?;
         let target = testbed
             .release
             .parent()
             .context("the profile has no target folder above it")?;
-        let image = target.join("board/image/arm64");
+        let image = target.join("board/image").join(processor);
         let mut making = script("image.sh", target);
-        let made = making.arg("arm64").arg(&image).output()?;
+        let made = making.arg(processor).arg(&image).output()?;
         if made.status.code() == Some(NO_PACKAGES) {
             eprint!("{}", String::from_utf8_lossy(&made.stderr));
             return Ok(None);
         }
         succeeded(&making, made)?;
         let mut building = script("products.sh", target);
-        let built = building.arg("arm64").output()?;
+        let built = building.arg(processor).output()?;
         if built.status.code() == Some(NO_PACKAGES) {
             eprint!("{}", String::from_utf8_lossy(&built.stderr));
             return Ok(None);
@@ -77,7 +109,7 @@ impl Board {
         let server = AdbServer::start(&target.join("board/adb"))?;
         let emulator = Emulator::start(|port| {
             let mut boot = script("boot.sh", target);
-            boot.arg("arm64").arg(&image).args(["adb", port]);
+            boot.arg(processor).arg(&image).args(["adb", port]);
             boot
         })?;
         let serial = format!("127.0.0.1:{}", emulator.port());
@@ -94,7 +126,10 @@ impl Board {
         succeeded(&wait, ready)?;
         board.check(&format!("mkdir {}", Self::PROGRAMS))?;
         board.push(
-            [target.join("board/arm64/."), testbed.boot_dex()],
+            [
+                target.join("board").join(processor).join("."),
+                testbed.boot_dex(),
+            ],
             Self::PROGRAMS,
         )?;
         board.push(dex_files(&testbed.workloads)?, Self::PROGRAMS)?;
