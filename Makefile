@@ -12,10 +12,10 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test board board-cost cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test board board-cost board-module-soak module cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
 
 deps: ## install what is missing (apt packages; rustup itself is yours)
 	@scripts/deps.sh
@@ -53,6 +53,12 @@ board: test-deps build ## boot an ARM board in QEMU, profile the app there by CP
 
 board-cost: test-deps build ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
 	scripts/board-cost.sh $(TARGET) docs/board-cost.md
+
+board-module-soak: test-deps ## load and unload the kernel module 10,000 times on the board, under load; fuzz its device
+	tests/board/module-soak.sh
+
+module: test-deps ## build the kernel module for all kernels whose headers Debian has, with sparse
+	tests/board/module-kernels.sh
 
 # amd64, arm64 or armhf.
 ARCH ?= arm64

@@ -62,6 +62,8 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want device-tree-compiler 'tells its kernel where the PMU of the 32-bit one is'
         want adb 'reaches the board'
         want cpio 'makes its root file system'
+        want device-tree-compiler 'mends the device tree of the ARMv7 board'
+        want sparse 'checks the kernel module'
     fi
 else
     echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, shellcheck" >&2

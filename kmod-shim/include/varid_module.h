@@ -30,6 +30,7 @@ struct varid_module_session {
 	varid_u32 ring_pages; /* in: pages of data in each CPU's ring, a power of two */
 	varid_u32 raw_stack;  /* in: bytes of stack with each raw sample, a multiple of 8 */
 	varid_u32 machine;    /* out: ELF e_machine of the kernel, which says what regs are */
+	varid_u64 raw_regs;   /* in: perf's bits of the registers in each raw sample */
 };
 
 /* varid_module_counter.flags */
@@ -95,8 +96,8 @@ struct varid_module_ring {
 /*
  * perf_event_header.type: a struct varid_record follows, misc is the counter's id. Records
  * of type PERF_RECORD_SAMPLE are raw samples (VARID_TARGET_KEEP_RAW) of the same overflow:
- * identifier (zero), ip, tid, time, cpu, period, callchain, user registers (none of
- * a 32-bit process of a 64-bit kernel), and a copy of the stack if raw_stack is not zero.
+ * identifier (zero), ip, tid, time, cpu, period, callchain, user registers, and
+ * a copy of the stack if raw_stack is not zero.
  */
 #define VARID_MODULE_RECORD 0x56415249u
 

@@ -14,7 +14,7 @@
  * VARID_MACHINE         ELF e_machine of this kernel
  * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
  * VARID_FP              place of the register that links frames { caller's frame, return address }; -1: none
- * VARID_BIT_ORDER       places of all of them in the order of perf's register bits
+ * varid_perf_register   one of perf's registers of a user thread, by its bit
  * varid_take_registers  fills a record's registers, and says in its flags whose they are
  * varid_thread_pointer  of the current thread, as it is now, by a record's flags
  */
@@ -26,11 +26,31 @@
 #define VARID_PC(flags) VARID_X86_RIP
 
 #define VARID_FP VARID_X86_RBP
-#define VARID_BIT_ORDER                                                 \
-	{                                                               \
-		VARID_X86_RBX, VARID_X86_RBP, VARID_X86_RSP, VARID_X86_RIP, \
-		VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15, \
+
+static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
+{
+	switch (bit) { /* enum perf_event_x86_regs */
+	case 0: return from->ax;
+	case 1: return from->bx;
+	case 2: return from->cx;
+	case 3: return from->dx;
+	case 4: return from->si;
+	case 5: return from->di;
+	case 6: return from->bp;
+	case 7: return from->sp;
+	case 8: return from->ip;
+	case 9: return from->flags;
+	case 16: return from->r8;
+	case 17: return from->r9;
+	case 18: return from->r10;
+	case 19: return from->r11;
+	case 20: return from->r12;
+	case 21: return from->r13;
+	case 22: return from->r14;
+	case 23: return from->r15;
+	default: return 0;
 	}
+}
 
 static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
 {
@@ -64,7 +84,13 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 
 #define VARID_FP (VARID_ARM64_X19 + 10)
-#define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 }
+
+static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
+{
+	if (bit == 32 || (bit == 15 && compat_user_mode(from)))
+		return from->pc;
+	return bit == 31 ? from->sp : bit < 31 ? from->regs[bit] : 0;
+}
 
 static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
 {
@@ -105,7 +131,11 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_PC(flags) VARID_ARM_PC
 
 #define VARID_FP -1
-#define VARID_BIT_ORDER { 0, 1, 2, 3, 4, 5, 6, 7, VARID_ARM_SP, VARID_ARM_LR, VARID_ARM_PC }
+
+static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
+{
+	return bit < 16 ? from->uregs[bit] : 0;
+}
 
 static inline void varid_take_registers(struct varid_record *record, const struct pt_regs *from)
 {

@@ -127,6 +127,7 @@ static long begin_session(struct varid_file *opened, struct varid_module_session
 	varid_targets_init(&session->targets);
 	session->ring_pages = asked.ring_pages;
 	session->raw_stack = asked.raw_stack;
+	session->raw_regs = asked.raw_regs;
 	session->rings = kcalloc(nr_cpu_ids, sizeof(*session->rings), GFP_KERNEL);
 	session->counters = vzalloc(VARID_MODULE_MAX_COUNTERS * sizeof(*session->counters));
 	if (!session->rings || !session->counters) {

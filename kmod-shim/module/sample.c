@@ -38,8 +38,6 @@ struct varid_scratch {
 	};
 };
 
-static const u8 bit_order[] = VARID_BIT_ORDER;
-
 size_t varid_scratch_size(void)
 {
 	return sizeof(struct varid_scratch);
@@ -226,8 +224,9 @@ static u32 take_stack(struct varid_scratch *s, u64 from, u32 want, bool *truncat
 	return taken;
 }
 
-static void sample(struct varid_ring *ring, const struct varid_target *target, struct pt_regs *regs, u64 period,
-		   u32 id, u32 flags)
+/* Returns the user registers, or NULL: a kernel thread has none. */
+static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_target *target,
+				    const struct pt_regs *regs, u64 period, u32 id, u32 flags)
 {
 	struct varid_scratch *s = ring->scratch;
 	struct varid_record *record = &s->record;
@@ -240,8 +239,8 @@ static void sample(struct varid_ring *ring, const struct varid_target *target, s
 	record->cpu = smp_processor_id();
 	record->flags = flags;
 	record->period = period;
-	record->ip = instruction_pointer(regs);
-	if (!user_mode(regs)) {
+	record->ip = instruction_pointer((struct pt_regs *)regs);
+	if (!user_mode((struct pt_regs *)regs)) {
 		record->flags |= VARID_IN_KERNEL;
 		/* A kernel thread has no user registers, only room for them. */
 		regs = current->mm && !(current->flags & PF_KTHREAD) ? task_pt_regs(current) : NULL;
@@ -260,6 +259,7 @@ static void sample(struct varid_ring *ring, const struct varid_target *target, s
 	if (truncated)
 		record->flags |= VARID_STACK_TRUNCATED;
 	commit(ring, s, VARID_MODULE_RECORD, id);
+	return regs;
 }
 
 /* The user's part of a callchain, by frame pointers, as perf makes it. */
@@ -284,14 +284,14 @@ static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *re
  * PERF_SAMPLE_IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN | REGS_USER and,
  * where asked for, STACK_USER say. The last record's head is still in scratch.
  */
-static void raw_sample(struct varid_ring *ring)
+static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 {
 	struct varid_scratch *s = ring->scratch;
 	const struct varid_record record = s->record;
 	const u32 stack = ring->session->raw_stack;
 	const bool in_kernel = record.flags & VARID_IN_KERNEL;
-	const bool has_user = record.regs[VARID_PC(record.flags)] && !(record.flags & VARID_COMPAT);
-	u32 i, count_at, size_at, size = 0;
+	const u64 registers = ring->session->raw_regs;
+	u32 bit, count_at, size_at, size = 0;
 	bool truncated;
 	u64 count = 0;
 
@@ -308,19 +308,24 @@ static void raw_sample(struct varid_ring *ring)
 		put_word(s, PERF_CONTEXT_KERNEL);
 		count += 1 + take_kernel_stack(s, record.ip);
 	}
-	if (has_user && !stack) { /* whoever asks for the stack unwinds it */
+	if (user && !stack) { /* whoever asks for the stack unwinds it */
 		put_word(s, PERF_CONTEXT_USER);
 		count += 1 + put_user_chain(s, &record);
 	}
 	memcpy(s->out + count_at, &count, sizeof(count));
-	put_word(s, !has_user ? PERF_SAMPLE_REGS_ABI_NONE : sizeof(long) == 8 ? PERF_SAMPLE_REGS_ABI_64 :
-		 PERF_SAMPLE_REGS_ABI_32);
-	for (i = 0; has_user && i < ARRAY_SIZE(bit_order); i++)
-		put_word(s, record.regs[bit_order[i]]);
+	if (!user)
+		put_word(s, PERF_SAMPLE_REGS_ABI_NONE);
+	else if (sizeof(long) == 8 && !(record.flags & VARID_COMPAT))
+		put_word(s, PERF_SAMPLE_REGS_ABI_64);
+	else
+		put_word(s, PERF_SAMPLE_REGS_ABI_32);
+	for (bit = 0; user && bit < 64; bit++)
+		if (registers >> bit & 1)
+			put_word(s, varid_perf_register(user, bit));
 	if (stack) {
 		size_at = s->pos;
 		put_word(s, 0);
-		if (has_user)
+		if (user)
 			size = take_stack(s, record.regs[VARID_SP(record.flags)], stack, &truncated) & ~7u;
 		s->pos = size_at + 8 + size;
 		{
@@ -373,6 +378,7 @@ void varid_overflow(struct perf_event *event, struct perf_sample_data *data, str
 	const u64 period = next_period(counter, event, data->period);
 	struct varid_ring *ring = counter->ring;
 	const struct varid_target *target;
+	const struct pt_regs *user;
 	u32 flags = 0;
 
 	if (!current->tgid || !regs)
@@ -388,9 +394,9 @@ void varid_overflow(struct perf_event *event, struct perf_sample_data *data, str
 		} else {
 			ring->busy = true;
 			barrier();
-			sample(ring, target, regs, period, counter->id, flags);
+			user = sample(ring, target, regs, period, counter->id, flags);
 			if (target->flags & VARID_TARGET_KEEP_RAW)
-				raw_sample(ring);
+				raw_sample(ring, user);
 			barrier();
 			ring->busy = false;
 		}

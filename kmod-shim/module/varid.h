@@ -90,6 +90,7 @@ struct varid_session {
 	struct varid_targets targets;
 	u32 ring_pages;
 	u32 raw_stack;
+	u64 raw_regs;
 	struct varid_ring **rings; /* by CPU; NULL: no counter there */
 	struct varid_event **counters;
 	u32 counter_count;

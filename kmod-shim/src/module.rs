@@ -117,7 +117,7 @@ pub struct Module {
 impl Module {
     /// Opens the device, after one that has shown that this user may have a session.
     pub fn open() -> Result<Self, ModuleError> {
-        Self::device()?.begin(1, 0)?;
+        Self::device()?.begin(1, 0, 0)?;
         Self::device()
     }
 
@@ -138,14 +138,15 @@ impl Module {
     }
 
     /// Makes it a session whose rings have `ring_pages` (a power of two) pages of data; with
-    /// raw samples come `raw_stack` bytes of stack.
-    pub fn begin(&self, ring_pages: u32, raw_stack: u32) -> Result<(), ModuleError> {
+    /// raw samples come `raw_stack` bytes of stack and the registers of a mask of perf's.
+    pub fn begin(&self, ring_pages: u32, raw_stack: u32, raw_regs: u64) -> Result<(), ModuleError> {
         const STEP: &str = "begin a session";
         let mut session = abi::RawSession {
             version: abi::VERSION,
             ring_pages,
             raw_stack,
             machine: 0,
+            raw_regs,
         };
         match self.request(abi::SESSION, &mut session) {
             Ok(_) if session.machine != MACHINE => Err(ModuleError::Machine {

@@ -33,6 +33,7 @@ try armhf bookworm +linux-headers-armmp
 try arm64 bullseye +linux-headers-arm64
 try amd64 bullseye +linux-headers-amd64
 try armhf bullseye +linux-headers-armmp
-try arm64 trixie +linux-headers-arm64
-try armhf trixie +linux-headers-armmp
+try arm64 bookworm-backports +linux-headers-arm64
+try amd64 bookworm-backports +linux-headers-amd64
+try armhf bookworm-backports +linux-headers-armmp
 exit $failed

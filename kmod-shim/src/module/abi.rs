@@ -29,6 +29,7 @@ pub struct RawSession {
     pub ring_pages: u32,
     pub raw_stack: u32,
     pub machine: u32,
+    pub raw_regs: u64,
 }
 
 /// `struct varid_module_counter`.
@@ -129,7 +130,8 @@ mod tests {
             version,
             ring_pages,
             raw_stack,
-            machine
+            machine,
+            raw_regs
         );
         field!(
             "varid_module_counter",

@@ -77,7 +77,7 @@ static void scramble(void *what, size_t size)
 
 static void session(int i)
 {
-	struct varid_module_session session = { VARID_MODULE_VERSION, 1u << below(6), below(2) ? 0 : 4096, 0 };
+	struct varid_module_session session = { VARID_MODULE_VERSION, 1u << below(6), below(2) ? 0 : 4096, 0, any() };
 
 	if (below(6) == 0)
 		scramble(&session, sizeof(session));

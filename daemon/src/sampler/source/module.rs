@@ -46,7 +46,8 @@ impl Module {
         })?;
         let ring_pages = u32::try_from(options.ring_pages).unwrap_or(u32::MAX);
         if self.rings.is_empty() {
-            self.device.begin(ring_pages, options.raw_stack)?;
+            self.device
+                .begin(ring_pages, options.raw_stack, decode::regs_mask())?;
         }
         let (rate, frequency) = match event.rate {
             Rate::Frequency(hz) => (hz, true),
