@@ -72,7 +72,7 @@ int main(void)
 {
 	struct varid_module_session session = { .version = VARID_MODULE_VERSION, .ring_pages = RING_PAGES };
 	struct varid_module_counter counter = { .rate = 500000, .flags = VARID_COUNTER_JITTER | VARID_COUNTER_EXCLUDE_KERNEL };
-	struct varid_module_target target = { .pid = getpid(), .target.flags = VARID_TARGET_READY };
+	struct varid_module_target target = { .pid = getpid(), .target.flags = VARID_TARGET_READY | VARID_TARGET_NO_STACK };
 	size_t page = sysconf(_SC_PAGESIZE), size = RING_PAGES * page;
 	unsigned long right[2] = { 0, 0 }, wrong = 0, without = 0;
 	int tunnel = open(VARID_MODULE_DEVICE, O_RDWR), device = open(VARID_MODULE_DEVICE, O_RDWR), status;
