@@ -27,7 +27,7 @@ mod unwind;
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     match run(cli, &matches) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("varid: {}", verbs::out::reason(&error));
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "varid: {}", verbs::out::reason(&error));
             ExitCode::FAILURE
         }
     }
@@ -68,6 +69,8 @@ fn logging(verbose: u8, daemon: bool) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_max_level(level)
+        // Said to standard error, too: where that is closed it would end the recording.
+        .log_internal_errors(false)
         .with_target(false);
     if daemon {
         log.init();

@@ -3,6 +3,9 @@
 //! perf.data grows in whole records: a batch is appended first, then the header's data size
 //! is set to include it, one aligned 8-byte write. A process killed between the two leaves
 //! bytes that no reader looks at. Features are added at the end, their bits last.
+//!
+//! Room for the end is allocated ahead, behind the file's size: a disk that is full is known
+//! while the session can still be completed.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -13,7 +16,7 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{Flock, FlockArg},
+    fcntl::{FallocateFlags, Flock, FlockArg, fallocate},
 };
 
 use crate::{
@@ -32,6 +35,10 @@ pub const BATCH: usize = 256 << 10;
 /// Bytes of records that are kept when they cannot be written; samples beyond are lost, other
 /// records beyond twice as much.
 pub const MAX_BACKLOG: usize = 16 << 20;
+
+/// Bytes behind the records that are allocated ahead: the batch that finds the disk full, what
+/// follows it at the end, and the features fit; what is left is room for the manifest.
+pub const RESERVE: u64 = 512 << 10;
 
 /// The manifest while it is being replaced.
 const SESSION_JSON_NEW: &str = "session.json.new";
@@ -58,6 +65,8 @@ pub struct SessionWriter {
     data_at: u64,
     /// Bytes of records inside the header's data size.
     on_disk: u64,
+    /// Where what is allocated ends.
+    reserved: u64,
     /// Whole records that are not.
     batch: Vec<u8>,
     /// Size of the batch at which it is written next without being asked for.
@@ -117,6 +126,7 @@ impl SessionWriter {
             facts: Facts::default(),
             data_at,
             on_disk,
+            reserved: 0,
             batch: Vec::new(),
             write_at: BATCH,
             dropped: 0,
@@ -188,8 +198,13 @@ impl SessionWriter {
     /// [`Error::Append`], most often because the disk is full. The file is readable up to
     /// the last flush that succeeded; the records are kept, up to [`MAX_BACKLOG`] bytes, and
     /// the next flush tries again. Samples beyond are counted as lost, in the counts and by a
-    /// record in perf.data.
+    /// record in perf.data. [`RESERVE`] bytes are left for [`finish`](Self::finish).
     pub fn flush(&mut self) -> Result<()> {
+        self.flush_leaving(RESERVE)
+    }
+
+    /// Appends the batch if so many bytes can be had behind it, too.
+    fn flush_leaving(&mut self, room: u64) -> Result<()> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -203,7 +218,7 @@ impl SessionWriter {
         }
         let records = self.batch.len();
         encode::finished_round(&mut self.batch);
-        match self.append() {
+        match self.append(room) {
             Ok(()) => {
                 self.batch.clear();
                 self.batch.shrink_to(BATCH.saturating_mul(2));
@@ -247,7 +262,7 @@ impl SessionWriter {
         fs::rename(&new, &path).map_err(Error::io("replace", path))
     }
 
-    /// Flushes, adds perf's features (event, host, command line, kernel build-id, times) and
+    /// Flushes, with the room that was left for that, adds perf's features (event, host, command line, kernel build-id, times) and
     /// sets the manifest's state to `complete`, unless the caller has set `failed`.
     ///
     /// # Errors
@@ -255,14 +270,17 @@ impl SessionWriter {
     /// Something cannot be written; what was written before stays readable. It may be called
     /// again, after room was made on the disk.
     pub fn finish(&mut self) -> Result<()> {
-        self.flush()?;
+        self.flush_leaving(0)?;
         let path = self.dir.join(PERF_DATA);
         let at = self.bytes_written();
         let (sections, bits) = features::sections(&self.manifest, &self.facts, at);
         self.data
             .write_all_at(&sections, at)
             .and_then(|()| self.data.write_all_at(&bits, FEATURES_AT))
+            // What is allocated behind the end is free again.
+            .and_then(|()| self.data.set_len(at.saturating_add(sections.len() as u64)))
             .map_err(Error::io("write", path))?;
+        self.reserved = 0;
         self.has_features = true;
         if self.manifest.state == State::Recording {
             self.manifest.state = State::Complete;
@@ -326,9 +344,10 @@ impl SessionWriter {
     }
 
     /// Writes the batch behind the records on disk, then makes the header include it.
-    fn append(&mut self) -> io::Result<()> {
+    fn append(&mut self, room: u64) -> io::Result<()> {
         let at = self.data_at.saturating_add(self.on_disk);
         let on_disk = self.on_disk.saturating_add(self.batch.len() as u64);
+        self.reserve(self.data_at.saturating_add(on_disk).saturating_add(room))?;
         if self.has_features {
             self.data.write_all_at(&[0; FEATURE_BYTES], FEATURES_AT)?;
             self.has_features = false;
@@ -338,6 +357,30 @@ impl SessionWriter {
             .write_all_at(&on_disk.to_le_bytes(), DATA_SIZE_AT)?;
         self.on_disk = on_disk;
         Ok(())
+    }
+}
+
+impl SessionWriter {
+    /// Allocates the file up to there, behind its size. Not every file system can.
+    fn reserve(&mut self, end: u64) -> io::Result<()> {
+        let Some(missing) = end
+            .checked_sub(self.reserved)
+            .filter(|missing| *missing > 0)
+        else {
+            return Ok(());
+        };
+        let (Ok(from), Ok(missing)) = (self.reserved.try_into(), missing.try_into()) else {
+            return Ok(());
+        };
+        let keep_size = FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        match fallocate(&self.data, keep_size, from, missing) {
+            Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => Err(full.into()),
+            Err(_) => Ok(()),
+            Ok(()) => {
+                self.reserved = end;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -276,12 +276,12 @@ fn two_hundred_threads_at_once_are_all_recorded() -> Result<()> {
 }
 
 #[test]
-fn a_full_disk_ends_neither_the_recording_nor_the_app() -> Result<()> {
+fn a_full_disk_ends_the_recording_in_order_and_not_the_app() -> Result<()> {
     if skip_without_root("withstands") {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    let disk = Mounted::tmpfs(folder.path(), "512k")?;
+    let disk = Mounted::tmpfs(folder.path(), "1m")?;
     let session = folder.path().join("s");
     let app = App::new("math", "run", 60)?;
     let output = varid_record(&session, &["-F", "4999"])?
@@ -301,6 +301,14 @@ fn a_full_disk_ends_neither_the_recording_nor_the_app() -> Result<()> {
     let kept = samples(&session)?;
     println!("full disk: {kept} samples kept");
     ensure!(kept > 0, "nothing was kept");
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(session.join("session.json"))?)?;
+    ensure!(
+        manifest["state"] == "failed" && manifest["counts"]["samples"] == kept,
+        "{kept} samples were kept, the manifest says {} and {}",
+        manifest["state"],
+        manifest["counts"]
+    );
     drop(disk);
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::error::{DeviceError, Result};
 use super::shell::{Mark, Stream, quote};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -39,7 +40,7 @@ impl Device {
         if let Some(address) = wanted.filter(|wanted| wanted.contains(':'))
             && listed.iter().all(|(serial, _)| serial != address)
         {
-            let output = output(Command::new("adb").args(["connect", address]))?;
+            let output = output(adb().args(["connect", address]))?;
             tracing::info!("adb connect: {}", said(&output));
             listed = list()?;
         }
@@ -52,8 +53,8 @@ impl Device {
 
     /// adb, about this device.
     pub fn adb(&self) -> Command {
-        let mut adb = Command::new("adb");
-        adb.args(["-s", &self.serial]).stdin(Stdio::null());
+        let mut adb = adb();
+        adb.args(["-s", &self.serial]);
         adb
     }
 
@@ -183,6 +184,13 @@ impl Device {
     }
 }
 
+/// In a process group of its own: Ctrl-C is passed on to what runs on a device, and ends no adb.
+fn adb() -> Command {
+    let mut adb = Command::new("adb");
+    adb.stdin(Stdio::null()).process_group(0);
+    adb
+}
+
 fn output(command: &mut Command) -> Result<Output> {
     command.output().map_err(DeviceError::NoAdb)
 }
@@ -200,7 +208,7 @@ fn said(output: &Output) -> String {
 
 /// Serials and states.
 fn list() -> Result<Vec<(String, String)>> {
-    let output = output(Command::new("adb").arg("devices").stdin(Stdio::null()))?;
+    let output = output(adb().arg("devices"))?;
     if !output.status.success() {
         return Err(DeviceError::Adb {
             serial: "adb".to_owned(),

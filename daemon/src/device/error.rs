@@ -49,7 +49,9 @@ pub enum DeviceError {
         said: String,
     },
     /// The connection ended before the command did.
-    #[error("{serial}: the connection was lost{said}")]
+    #[error(
+        "{serial}: the connection was lost{said}; what was recorded is kept there: 'varid --adb status' and 'pull' find it"
+    )]
     Lost {
         /// The device.
         serial: String,

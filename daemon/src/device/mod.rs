@@ -144,8 +144,16 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
                     .iter()
                     .any(|old| old.session == session.session && old.is_recording())
             };
-            for session in ended(remote)?.into_iter().filter(ran) {
-                bring(remote, &session, None)?;
+            let stopped: Vec<_> = ended(remote)?.into_iter().filter(ran).collect();
+            for session in &stopped {
+                bring(remote, session, None)?;
+            }
+            if let (true, Some(last)) = (stopped.is_empty(), before.last()) {
+                tracing::info!(
+                    "the last session there is {}, {}: 'varid --adb pull' copies it",
+                    last.session,
+                    last.state
+                );
             }
             Ok(code(status))
         }

@@ -4,10 +4,10 @@ use super::error::{DeviceError, Result};
 use super::place::Place;
 use super::shell::{Mark, Stream, quote, quoted};
 use crate::paths;
+use crate::verbs::record;
 use serde::Deserialize;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,8 +59,6 @@ impl Remote {
         let mut child = device
             .adb()
             .args(["shell", &script])
-            // What is typed to end varid there must not end adb.
-            .process_group(0)
             .stdout(Stdio::piped())
             .spawn()
             .map_err(DeviceError::NoAdb)?;
@@ -71,10 +69,13 @@ impl Remote {
         };
         self.interrupts.forward(None);
         let ended = child.wait().map_err(DeviceError::NoAdb)?;
-        match (stream.status(), copied) {
-            (Some(status), _) => Ok(status),
-            (None, Err(error)) => Err(device.lost(&error.to_string())),
-            (None, Ok(())) => Err(device.lost(&format!("adb: {ended}"))),
+        match stream.status() {
+            Some(status) => Ok(status),
+            None => {
+                let fault = copied.err().map(|error| error.to_string());
+                tracing::debug!("adb ended with {ended}");
+                Err(device.lost(&fault.unwrap_or_default()))
+            }
         }
     }
 
@@ -117,7 +118,8 @@ impl Remote {
     }
 
     fn setting(&self) -> String {
-        format!("export {}={}", paths::HOME, quote(&self.place.home))
+        let home = quote(&self.place.home);
+        format!("export {}={home} {}=1", paths::HOME, record::TIED)
     }
 
     fn line(&self, words: &[String]) -> String {

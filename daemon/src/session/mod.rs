@@ -85,7 +85,10 @@ pub struct Session {
     looked: Instant,
     /// Processes of the app that may not be sampled.
     refused: HashSet<u32>,
+    /// There is no room for the recording any more.
     full: bool,
+    /// It could not be written for another reason, which has been said.
+    failing: bool,
 }
 
 impl Session {
@@ -151,6 +154,7 @@ impl Session {
             looked: Instant::now(),
             refused: HashSet::new(),
             full: false,
+            failing: false,
         };
         session.sampler.enable()?;
         session.find_those_that_run()?;
@@ -196,13 +200,18 @@ impl Session {
     }
 
     fn end(&mut self, state: State) -> Result<(), SessionError> {
-        self.sampler.disable()?;
-        self.turn(true)?;
-        self.count_the_untold()?;
+        let disabled = self.sampler.disable();
+        let last = self.turn(true).and_then(|()| self.count_the_untold());
         self.update_manifest();
-        self.recorder.writer().manifest_mut().state = state;
-        self.recorder.finish()?;
-        Ok(())
+        self.recorder.writer().manifest_mut().state = match last {
+            Ok(()) => state,
+            Err(_) => State::Failed,
+        };
+        // Whatever went wrong: what is there is completed.
+        let finished = self.recorder.finish();
+        disabled?;
+        last?;
+        Ok(finished?)
     }
 
     /// The kernel says what it had no room for when there is room again; at the end there may
@@ -274,7 +283,7 @@ impl Session {
             kept = kept.and(self.recorder.keep_code(&mut tracked.process, last));
         }
         let flushed = kept.and(self.recorder.flush());
-        if flushed.is_ok() && std::mem::take(&mut self.full) {
+        if flushed.is_ok() && std::mem::take(&mut self.failing) {
             tracing::info!("the recording can be written again");
         }
         self.tolerate(flushed)
@@ -285,12 +294,23 @@ impl Session {
         self.tolerate(recorded)
     }
 
-    /// A disk that is full does not end the session: what was written stays readable, what
-    /// comes is kept up to a bound, counted beyond, and tried again at the next flush.
+    /// A disk that is full ends the session, while there is room to complete it. Other faults do
+    /// not: what was written stays readable, what comes is kept up to a bound, counted beyond,
+    /// and tried again at the next flush.
     fn tolerate(&mut self, recorded: Result<(), RecorderError>) -> Result<(), SessionError> {
-        if let Err(error) = recorded
-            && !std::mem::replace(&mut self.full, true)
-        {
+        let Err(error) = recorded else {
+            return Ok(());
+        };
+        if error.is_full() {
+            // Said once: its end is written as far as that is possible.
+            if std::mem::replace(&mut self.full, true) {
+                return Ok(());
+            }
+            return Err(SessionError::Full {
+                folder: self.options.output.clone(),
+            });
+        }
+        if !std::mem::replace(&mut self.failing, true) {
             tracing::error!(
                 "{error}; recording goes on, and is written when that is possible again"
             );

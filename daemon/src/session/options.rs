@@ -61,6 +61,14 @@ pub enum SessionError {
         "--keep-raw keeps no samples of groups that are read (':S', or a PMU whose interrupt does not arrive): leave it out, or sample the events one by one"
     )]
     NoRawOfGroups,
+    /// There is no room for the recording any more.
+    #[error(
+        "no space is left for {folder}: the session was ended, and holds what was recorded until then"
+    )]
+    Full {
+        /// The session's folder.
+        folder: PathBuf,
+    },
     /// The raw samples' file.
     #[error("cannot write {path}: {source}")]
     Raw {

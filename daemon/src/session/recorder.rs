@@ -6,6 +6,7 @@ use crate::attribution::{FILE_OFFSET, RemapTable, random_build_id};
 use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
@@ -40,6 +41,24 @@ pub enum RecorderError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl RecorderError {
+    /// Whether the storage has no room.
+    pub fn is_full(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref().map(std::io::Error::kind);
+            if matches!(
+                kind,
+                Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            ) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
 }
 
 /// Writes a session.
@@ -406,6 +425,14 @@ impl Recorder {
 
     /// Everything so far is on disk and readable afterwards.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
+        self.write_names()?;
+        self.writer.flush()?;
+        // Its counts are what those see who read a live session.
+        Ok(self.writer.save_manifest()?)
+    }
+
+    /// The names of what was sampled of the kernel and in the remap range.
+    fn write_names(&mut self) -> Result<(), RecorderError> {
         if let Some(text) = self.kernel.as_mut().and_then(Kernel::news) {
             let path = self.writer.symbols().join(KERNEL_SYM);
             replace(&path, &text).map_err(|source| RecorderError::Io { path, source })?;
@@ -415,9 +442,7 @@ impl Recorder {
             .parts()
             .iter_mut()
             .try_for_each(|part| part.write_if_changed(&symbols))?;
-        self.writer.flush()?;
-        // Its counts are what those see who read a live session.
-        Ok(self.writer.save_manifest()?)
+        Ok(())
     }
 
     /// The last flush: the session is complete.
@@ -425,8 +450,10 @@ impl Recorder {
         if let Some(kernel) = &mut self.kernel {
             kernel.look_again();
         }
-        self.flush()?;
-        Ok(self.writer.finish()?)
+        let named = self.write_names();
+        self.writer.finish()?;
+        // Where there was no room for names, there is what was kept for the end.
+        named.or_else(|_| self.write_names())
     }
 }
 

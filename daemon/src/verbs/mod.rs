@@ -5,7 +5,7 @@ mod doctor;
 mod events;
 mod launch;
 pub mod out;
-mod record;
+pub mod record;
 #[cfg(feature = "host")]
 pub mod report;
 mod sessions;

@@ -3,15 +3,22 @@
 use super::launch::Held;
 use crate::cli::{self, RecordArgs};
 use crate::paths;
-use crate::session::{Session, SessionControl, TargetSpec};
+use crate::session::{Session, SessionControl, SessionError, TargetSpec};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Set where standard output is a connection: its end is the recording's.
+pub const TIED: &str = "VARID_TIED";
 
 /// Records until the command ends, the time is over, or a signal comes.
 pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
@@ -37,6 +44,13 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     };
     let result = record(args, target, held.as_mut());
     if let Some(held) = &mut held {
+        let full =
+            |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
+        if result.as_ref().is_err_and(full) {
+            // The recording has ended in order; the command has done nothing wrong.
+            tracing::info!("the command runs on");
+            let _ = held.child.wait();
+        }
         end(held, result.is_err());
     }
     result.map(|()| ExitCode::SUCCESS)
@@ -59,6 +73,9 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
         signal_hook::flag::register(signal, control.stop.clone())
             .context("cannot watch for signals")?;
     }
+    if std::env::var_os(TIED).is_some() {
+        end_with_the_reader(control.stop.clone());
+    }
     let begun = args
         .sampling
         .options(target, output.clone())
@@ -75,16 +92,31 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
     over.store(true, Ordering::Relaxed);
     // It only draws; that it could not be joined loses nothing.
     let _ = progress.join();
-    let output = result?;
-    if let Err(error) = paths::set_last(&output) {
-        tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
+    // A session that found no room is a whole one, too.
+    if matches!(result, Ok(_) | Err(SessionError::Full { .. })) {
+        if let Err(error) = paths::set_last(&output) {
+            tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
+        }
+        // Whoever reads this may have gone; the session is complete.
+        let _ = writeln!(
+            std::io::stderr(),
+            "varid: {} samples in {}",
+            control.samples.load(Ordering::Relaxed),
+            output.display()
+        );
     }
-    eprintln!(
-        "varid: {} samples in {}",
-        control.samples.load(Ordering::Relaxed),
-        output.display()
-    );
-    Ok(())
+    Ok(result.map(drop)?)
+}
+
+/// A terminal that is closed sends a signal; a connection, by which the output leaves this machine, does not.
+fn end_with_the_reader(stop: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        let stdout = std::io::stdout();
+        let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+        // Only that there is no reader any more is ever told; a signal may come in between.
+        while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 /// A line that counts, where a terminal is.

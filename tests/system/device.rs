@@ -1,0 +1,498 @@
+//! Does `varid --adb` do on a device what varid does here? With an `adb` that takes a folder of this machine for a device: what
+//! Android's own programs (su, run-as, getprop) answer is played by scripts, as their documentation says.
+
+use anyhow::{Context, Result, ensure};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use varid_tests::{is_alive, skip_without_root, testbed};
+
+/// A device that is a folder, and a host that is another one; both go with it.
+struct Device {
+    folder: tempfile::TempDir,
+}
+
+impl Device {
+    fn new() -> Result<Self> {
+        let device = Self {
+            folder: tempfile::Builder::new().prefix("dev").tempdir()?,
+        };
+        for folder in ["path", "bin", "tmp", "bins/x86_64", "host"] {
+            std::fs::create_dir_all(device.at(folder))?;
+        }
+        let adb = Path::new(env!("CARGO_MANIFEST_DIR")).join("device/adb");
+        std::os::unix::fs::symlink(adb, device.at("path/adb"))?;
+        std::os::unix::fs::symlink(
+            testbed()?.release.join("varid"),
+            device.at("bins/x86_64/varid"),
+        )?;
+        device.list("S1\tdevice\n")?;
+        Ok(device)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What `adb devices` says.
+    fn list(&self, devices: &str) -> Result<()> {
+        Ok(std::fs::write(self.at("list"), devices)?)
+    }
+
+    /// A program that this device has, and others have not, or not so.
+    fn program(&self, name: &str, script: &str) -> Result<()> {
+        let path = self.at("bin").join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+        Ok(std::fs::set_permissions(
+            path,
+            PermissionsExt::from_mode(0o755),
+        )?)
+    }
+
+    /// varid here, with words; the device is the one that adb sees.
+    fn varid(&self, words: &[&str]) -> Result<Command> {
+        let mut varid = Command::new(testbed()?.release.join("varid"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        varid
+            .args(words)
+            .env("PATH", format!("{}:{path}", self.at("path").display()))
+            .env("FAKE_DEVICE", self.folder.path())
+            .env("VARID_HOME", self.at("host"))
+            .env("VARID_DEVICE_BINARIES", self.at("bins"))
+            .env("VARID_DEVICE_HOME", self.at("tmp/varid"))
+            .env_remove("ANDROID_SERIAL")
+            .stdin(Stdio::null());
+        Ok(varid)
+    }
+
+    fn run(&self, words: &[&str]) -> Result<Output> {
+        Ok(self.varid(words)?.output()?)
+    }
+
+    /// Standard output of what succeeds.
+    fn ok(&self, words: &[&str]) -> Result<String> {
+        let output = self.run(words)?;
+        ensure!(output.status.success(), "{words:?}: {output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// The line that something fails with.
+    fn fails(&self, words: &[&str]) -> Result<String> {
+        let output = self.run(words)?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.code() == Some(1), "{words:?}: {said}");
+        let mut reasons = said.lines().filter(|line| line.starts_with("varid: "));
+        let reason = reasons.next().context("no reason was given")?;
+        ensure!(reasons.next().is_none(), "more than one: {said}");
+        Ok(reason.to_owned())
+    }
+
+    /// How often adb was called with a command of this kind.
+    fn calls(&self, kind: &str) -> usize {
+        let log = std::fs::read_to_string(self.at("log")).unwrap_or_default();
+        let kind = format!("-s S1 {kind} ");
+        log.lines().filter(|line| line.starts_with(&kind)).count()
+    }
+
+    /// The sessions of the host.
+    fn sessions(&self) -> Result<Vec<serde_json::Value>> {
+        let said = self.ok(&["sessions", "--json"])?;
+        let document: serde_json::Value = serde_json::from_str(&said)?;
+        Ok(document["sessions"].as_array().context("no list")?.clone())
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // A daemon that was left there goes with its folder; an idle one would go by itself.
+        if let Ok(said) = self.run(&["--adb", "status", "--json"])
+            && let Ok(status) = serde_json::from_slice::<serde_json::Value>(&said.stdout)
+            && let Some(pid) = status["daemon"]["pid"].as_i64()
+            && let Ok(pid) = i32::try_from(pid)
+        {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+        }
+    }
+}
+
+#[test]
+fn what_keeps_a_device_from_use_is_said() -> Result<()> {
+    let device = Device::new()?;
+    for (list, serial, expected) in [
+        ("", "--adb", "adb sees no device: attach"),
+        (
+            "A\tdevice\nB\tunauthorized\n",
+            "--adb",
+            "choose one with --adb=SERIAL: A, B (unauthorized)",
+        ),
+        (
+            "A\tdevice\nB\tunauthorized\n",
+            "--adb=B",
+            "B is unauthorized: accept",
+        ),
+        ("A\toffline\n", "--adb", "A is offline: "),
+        (
+            "A\tdevice\n",
+            "--adb=C",
+            "adb sees no device C; there are A",
+        ),
+    ] {
+        device.list(list)?;
+        let said = device.fails(&[serial, "status"])?;
+        ensure!(said.contains(expected), "{list:?}, {serial}: {said}");
+    }
+    let none = device
+        .varid(&["--adb", "status"])?
+        .env("PATH", device.at("nowhere"))
+        .output()?;
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    ensure!(said.contains("cannot run adb: "), "{said}");
+    ensure!(said.contains("platform-tools"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_device_without_a_varid_for_it_is_told_from_one_without_room() -> Result<()> {
+    let device = Device::new()?;
+    device.program("getprop", "echo mips64,mips")?;
+    device.program("uname", "echo mips64")?;
+    let said = device.fails(&["--adb", "status"])?;
+    ensure!(said.contains("its ABI is 'mips64,mips"), "{said}");
+    device.program("getprop", "echo arm64-v8a,armeabi-v7a")?;
+    let said = device.fails(&["--adb", "status"])?;
+    ensure!(said.contains("no varid for arm64 at hand"), "{said}");
+    let arm = device.at("bins/arm64");
+    std::fs::create_dir(&arm)?;
+    std::os::unix::fs::symlink(testbed()?.release.join("varid"), arm.join("varid"))?;
+    let said = device.fails(&["--adb", "status"])?;
+    ensure!(
+        said.contains("is no varid for arm64: it is Elf64 for X86_64"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_folder_that_somebody_else_could_have_made_is_not_used() -> Result<()> {
+    let device = Device::new()?;
+    let home = device.at("tmp/varid");
+    let closed = |mode| std::fs::set_permissions(&home, PermissionsExt::from_mode(mode));
+    let refused = || -> Result<()> {
+        let said = device.fails(&["--adb", "status"])?;
+        ensure!(said.contains("no other user can replace"), "{said}");
+        ensure!(device.calls("push") == 0, "something was pushed");
+        Ok(())
+    };
+    std::fs::create_dir(&home)?;
+    closed(0o777)?;
+    refused()?;
+    std::fs::remove_dir(&home)?;
+    std::fs::create_dir(device.at("elsewhere"))?;
+    std::os::unix::fs::symlink(device.at("elsewhere"), &home)?;
+    refused()?;
+    std::fs::remove_file(&home)?;
+    std::fs::set_permissions(device.at("tmp"), PermissionsExt::from_mode(0o777))?;
+    refused()?;
+    // Where everybody may write, but nobody rename what is another's.
+    std::fs::set_permissions(device.at("tmp"), PermissionsExt::from_mode(0o1777))?;
+    device.ok(&["--adb", "status"])?;
+    Ok(())
+}
+
+#[test]
+fn varid_is_pushed_when_it_is_another_one() -> Result<()> {
+    let device = Device::new()?;
+    device.ok(&["--adb", "status"])?;
+    device.ok(&["--adb=S1", "sessions"])?;
+    ensure!(
+        device.calls("push") == 1,
+        "pushed {} times",
+        device.calls("push")
+    );
+    let old: Vec<_> = std::fs::read_dir(device.at("tmp/varid/bin"))?
+        .flatten()
+        .collect();
+    ensure!(old.len() == 1, "{old:?}");
+    std::fs::rename(old[0].path(), device.at("tmp/varid/bin/varid-0"))?;
+    device.ok(&["--adb", "status"])?;
+    let new: Vec<_> = std::fs::read_dir(device.at("tmp/varid/bin"))?
+        .flatten()
+        .collect();
+    ensure!(
+        new.len() == 1 && new[0].file_name() == old[0].file_name(),
+        "{new:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_verb_has_its_output_and_exit_status_on_any_device() -> Result<()> {
+    let device = Device::new()?;
+    for old in [false, true] {
+        if old {
+            std::fs::write(device.at("old"), "")?;
+        }
+        let events = device.ok(&["--adb", "events"])?;
+        ensure!(events == device.ok(&["events"])?, "{events}");
+        let bad = device.run(&["--adb", "start", "--pid", "0"])?;
+        ensure!(bad.status.code() == Some(1), "{bad:?}");
+        // The host sees a fault of usage before a device is asked.
+        ensure!(
+            device.run(&["--adb", "start"])?.status.code() == Some(2),
+            "usage"
+        );
+        ensure!(
+            device.run(&["--adb", "report"])?.status.code() == Some(2),
+            "usage"
+        );
+        ensure!(device.run(&["pull"])?.status.code() == Some(2), "usage");
+    }
+    Ok(())
+}
+
+/// Work for a shell, words that a shell could take for something else, and an exit status.
+const WORK: [&str; 6] = [
+    "sh",
+    "-c",
+    "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo \"$0|$1\"",
+    "a  'b' \"c\"",
+    "$HOME `id` \\ * ;",
+    "ä",
+];
+
+#[test]
+fn a_recording_comes_to_the_host_and_can_be_reported() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    let mut words = vec!["--adb", "record", "-F", "4999", "--"];
+    words.extend(WORK);
+    let said = device.ok(&words)?;
+    ensure!(said == format!("{}|{}\n", WORK[3], WORK[4]), "{said}");
+    let report = device.ok(&["report", "--by", "image", "--format", "json"])?;
+    let report: serde_json::Value = serde_json::from_str(&report)?;
+    ensure!(
+        report["samples"].as_u64().context("no count")? > 0,
+        "{report}"
+    );
+    ensure!(
+        device.ok(&["report", "--by", "image"])?.contains("dash"),
+        "{report}"
+    );
+    let sessions = device.sessions()?;
+    ensure!(
+        sessions.len() == 1 && sessions[0]["state"] == "complete",
+        "{sessions:?}"
+    );
+    // The libraries that it names were pulled once, and are the recorded ones.
+    let pulled = device.calls("pull");
+    let kept = device.at("host/cache/device-symbols/.build-id");
+    ensure!(std::fs::read_dir(&kept)?.count() > 0, "no library was kept");
+    device.ok(&["--adb", "pull"])?;
+    ensure!(
+        device.sessions()?.len() == 1,
+        "the same session is there twice"
+    );
+    let files = std::fs::read_dir(
+        PathBuf::from(sessions[0]["folder"].as_str().context("folder")?).join("symbols"),
+    )?;
+    ensure!(
+        device.calls("pull") == pulled + 2 + files.count(),
+        "libraries were pulled again"
+    );
+    let named = device.at("named");
+    device.ok(&["--adb", "pull", "-o", &named.display().to_string()])?;
+    ensure!(named.join("perf.data").is_file(), "-o");
+    Ok(())
+}
+
+#[test]
+fn a_daemon_there_records_on_when_the_cable_is_pulled() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    let mut app = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()?;
+    let outcome = pull_the_cable(&device, &app.id().to_string());
+    app.kill()?;
+    app.wait()?;
+    outcome
+}
+
+fn pull_the_cable(device: &Device, pid: &str) -> Result<()> {
+    device.ok(&["--adb", "start", "--pid", pid])?;
+    std::fs::write(device.at("offline"), "")?;
+    let said = device.fails(&["--adb", "status"])?;
+    ensure!(
+        said.contains("connection was lost: adb: device offline"),
+        "{said}"
+    );
+    std::fs::remove_file(device.at("offline"))?;
+    device.ok(&["--adb", "stop"])?;
+    let sessions = device.sessions()?;
+    ensure!(
+        sessions.len() == 1 && sessions[0]["state"] == "complete",
+        "{sessions:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn ctrl_c_is_passed_on_and_the_recording_comes() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    let mut app = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()?;
+    let outcome = interrupt(&device, &app.id().to_string());
+    app.kill()?;
+    app.wait()?;
+    outcome
+}
+
+fn interrupt(device: &Device, pid: &str) -> Result<()> {
+    let mut varid = device
+        .varid(&["--adb", "record", "--pid", pid])?
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let there = device.at("tmp/varid/sessions");
+    let records = || {
+        let folders = std::fs::read_dir(&there).into_iter().flatten().flatten();
+        let size = |folder: std::fs::DirEntry| folder.path().join("perf.data").metadata();
+        folders
+            .filter_map(|folder| size(folder).ok())
+            .any(|file| file.len() > 10_000)
+    };
+    while !records() {
+        ensure!(varid.try_wait()?.is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let to = nix::unistd::Pid::from_raw(i32::try_from(varid.id())?);
+    nix::sys::signal::kill(to, nix::sys::signal::Signal::SIGINT)?;
+    let mut said = String::new();
+    varid
+        .stderr
+        .take()
+        .context("piped")?
+        .read_to_string(&mut said)?;
+    let status = varid.wait()?;
+    ensure!(
+        status.success() && said.contains("pulled into"),
+        "{status}: {said}"
+    );
+    ensure!(is_alive(pid), "the process was ended");
+    Ok(())
+}
+
+/// Properties in a file, as Android's programs read and write them.
+const GETPROP: &str = r#"cat "$FAKE_DEVICE/prop.$1" 2>/dev/null || echo"#;
+const SETPROP: &str = r#"echo "$2" >"$FAKE_DEVICE/prop.$1"; echo "$1=$2" >>"$FAKE_DEVICE/set""#;
+
+#[test]
+fn without_root_an_app_is_profiled_as_itself_and_what_was_changed_is_restored() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    device.program(
+        "id",
+        r#"[ "$AS" = app ] && echo 'uid=10123(u0_a123)' || echo 'uid=2000(shell)'"#,
+    )?;
+    device.program("su", "echo 'su: not found' >&2; exit 127")?;
+    device.program("getprop", GETPROP)?;
+    device.program("setprop", SETPROP)?;
+    std::fs::write(device.at("prop.security.perf_harden"), "1\n")?;
+    device.program(
+        "run-as",
+        r#"[ "$1" = org.example ] || { echo "run-as: package not debuggable: $1" >&2; exit 1; }
+cd "$FAKE_DEVICE/app" && shift && AS=app exec "$@""#,
+    )?;
+    std::fs::create_dir(device.at("app"))?;
+    let said = device.fails(&["--adb", "start", "--app", "org.closed"])?;
+    ensure!(
+        said.contains("org.closed cannot be profiled")
+            && said.contains("not debuggable: org.closed"),
+        "{said}"
+    );
+    ensure!(
+        !device.at("set").exists(),
+        "something was changed for nothing"
+    );
+
+    device.ok(&[
+        "--adb",
+        "start",
+        "--app",
+        "org.example:remote",
+        "--shim",
+        "perf",
+    ])?;
+    ensure!(
+        device.at("app/varid/run/control.sock").exists(),
+        "it does not run as the app"
+    );
+    let changes = || std::fs::read_to_string(device.at("set")).unwrap_or_default();
+    ensure!(changes() == "security.perf_harden=0\n", "{}", changes());
+    // The next commands find it there, and change nothing while it records.
+    let status = device.ok(&["--adb", "status"])?;
+    ensure!(status.contains("org.example:remote"), "{status}");
+    ensure!(changes() == "security.perf_harden=0\n", "{}", changes());
+    device.ok(&["--adb", "stop"])?;
+    ensure!(
+        changes() == "security.perf_harden=0\nsecurity.perf_harden=1\n",
+        "{}",
+        changes()
+    );
+    ensure!(
+        device.sessions()?.len() == 1,
+        "the app's files were not pulled"
+    );
+    ensure!(
+        device.calls("exec-out") > 0 && device.calls("pull") == 0,
+        "adb's user cannot read them"
+    );
+    Ok(())
+}
+
+#[test]
+fn root_by_su_writes_and_reads_its_own_files() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    for form in [
+        // AOSP: su USER COMMAND ARGUMENT...
+        r#"[ "$1" = 0 ] || { echo "su: invalid uid/gid '$1'" >&2; exit 1; }; shift; AS=root exec "$@""#,
+        // Rooted devices: su -c SCRIPT.
+        r#"[ "$1" = -c ] || exit 1; AS=root exec sh -c "$2""#,
+    ] {
+        let device = Device::new()?;
+        device.program(
+            "id",
+            r#"[ "$AS" = root ] && echo 'uid=0(root)' || echo 'uid=2000(shell)'"#,
+        )?;
+        device.program("su", form)?;
+        let mut words = vec!["--adb", "record", "--"];
+        words.extend(WORK);
+        let said = device.ok(&words)?;
+        ensure!(said == format!("{}|{}\n", WORK[3], WORK[4]), "{said}");
+        ensure!(
+            device.calls("push") + device.calls("pull") == 0,
+            "adb's user wrote root's files"
+        );
+        device.ok(&["report"])?;
+        let pushed = testbed()?.release.join("varid").metadata()?.len();
+        let bin = std::fs::read_dir(device.at("tmp/varid/bin"))?
+            .flatten()
+            .next();
+        let there = bin.context("no varid there")?.metadata()?;
+        ensure!(there.len() == pushed, "{} of {pushed} bytes", there.len());
+    }
+    Ok(())
+}
