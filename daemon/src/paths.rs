@@ -147,8 +147,8 @@ pub fn make_private(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// A folder for a new session, named by the moment and the target, and free.
-pub fn new_session(target: &TargetSpec) -> io::Result<PathBuf> {
+/// The name of a new session: the moment and the target.
+pub fn session_name(target: &TargetSpec) -> String {
     let what = match target {
         TargetSpec::App(package) => package.clone(),
         TargetSpec::Pid(pid) => format!("pid{pid}"),
@@ -170,10 +170,13 @@ pub fn new_session(target: &TargetSpec) -> io::Result<PathBuf> {
         .filter(char::is_ascii_digit)
         .take(14)
         .collect();
-    let stem = format!(
-        "{moment}-{}",
-        what.chars().map(safe).take(64).collect::<String>()
-    );
+    let what: String = what.chars().map(safe).take(64).collect();
+    format!("{moment}-{what}")
+}
+
+/// A folder for a new session, named by the moment and the target, and free.
+pub fn new_session(target: &TargetSpec) -> io::Result<PathBuf> {
+    let stem = session_name(target);
     let sessions = sessions();
     make_private(&sessions)?;
     for number in 0.. {

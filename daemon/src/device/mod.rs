@@ -18,8 +18,9 @@ mod symbols;
 mod transfer;
 mod words;
 
-use crate::cli::{self, Cli, TargetArgs, Verb};
+use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb};
 use crate::paths;
+use crate::session::TargetSpec;
 use adb::Device;
 use anyhow::Context;
 use clap::{ArgMatches, CommandFactory};
@@ -74,14 +75,14 @@ fn refuse_the_hosts(verb: &Verb) {
 /// As whom varid runs: root if that can be had; else the user of the app that is profiled, or
 /// was profiled last; else adb's own.
 fn runner(verb: &Verb, keeper: &Place, root: bool) -> Result<Place> {
-    let device = keeper.device.clone();
     if root {
-        return Place::find(device);
+        return Ok(keeper.clone());
     }
+    let device = &keeper.device;
     let note = keeper.path(APP);
     let app = match verb {
-        Verb::Start(args) => app_of(&args.target, &device)?,
-        Verb::Record(args) => app_of(&args.target, &device)?,
+        Verb::Start(args) => app_of(&args.target, device)?,
+        Verb::Record(args) => app_of(&args.target, device)?,
         _ => {
             let noted = device.ask(&format!("cat {} 2>/dev/null", quote(&note)))?;
             Some(noted.out.trim().to_owned()).filter(|app| !app.is_empty())
@@ -91,9 +92,9 @@ fn runner(verb: &Verb, keeper: &Place, root: bool) -> Result<Place> {
         if matches!(verb, Verb::Start(_) | Verb::Record(_)) {
             device.shell("remove a note", &format!("rm -f {}", quote(&note)))?;
         }
-        return Place::find(device);
+        return Ok(keeper.clone());
     };
-    let place = Place::find(access::as_app(&device, &app)?)?;
+    let place = Place::find(access::as_app(device, &app)?)?;
     tracing::info!(
         "{}: no root there: as the user of {app}, which is debuggable",
         device.serial
@@ -118,7 +119,8 @@ fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
 }
 
 fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result<ExitCode> {
-    let mut words = vec!["-v".to_owned(); usize::from(cli.verbose)];
+    let verb_at = usize::from(cli.verbose);
+    let mut words = vec!["-v".to_owned(); verb_at];
     words.extend(words::of(&Cli::command(), matches));
     match &cli.verb {
         Verb::Pull { session, output } => {
@@ -127,12 +129,13 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
             Ok(ExitCode::SUCCESS)
         }
         Verb::Record(args) => {
-            let before = remote.sessions()?;
+            let folder = new_folder(remote, args)?;
+            words.insert(verb_at.saturating_add(1), format!("--output={folder}"));
             let status = remote.run(&words)?;
-            let new =
-                |session: &RemoteSession| !before.iter().any(|old| old.session == session.session);
-            for session in ended(remote)?.into_iter().filter(new) {
-                bring(remote, &session, args.sampling.output.clone())?;
+            for session in ended(remote)? {
+                if session.folder == folder {
+                    bring(remote, &session, args.sampling.output.clone())?;
+                }
             }
             Ok(code(status))
         }
@@ -159,6 +162,26 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
         }
         _ => Ok(code(remote.run(&words)?)),
     }
+}
+
+/// A folder there that no session has, so that the one that is recorded is known from others.
+fn new_folder(remote: &Remote, args: &RecordArgs) -> Result<String> {
+    let command = || args.command.first().cloned().unwrap_or_default();
+    let target = args
+        .target
+        .spec()
+        .unwrap_or_else(|| TargetSpec::Command(0, command().to_string_lossy().into_owned()));
+    let name = paths::session_name(&target);
+    let sessions = remote.sessions()?;
+    let taken = |name: &str| sessions.iter().any(|session| session.session == name);
+    let mut free = name.clone();
+    for number in 1u32.. {
+        if !taken(&free) {
+            break;
+        }
+        free = format!("{name}.{number}");
+    }
+    Ok(remote.place.path(&format!("sessions/{free}")))
 }
 
 /// The sessions that nobody writes any more, newest last.

@@ -15,7 +15,7 @@ pub const HOME: &str = "VARID_DEVICE_HOME";
 const HOMES: [&str; 2] = ["/data/local/tmp/varid", "/data/local/varid"];
 
 /// A folder on a device, as one of its users.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Place {
     /// The device, as that user.
     pub device: Device,

@@ -89,6 +89,8 @@ impl Remote {
             // Whoever speaks before varid does has something to say: su, run-as, the shell.
             None => show(&stream.take(&first)),
         }
+        // An old device's terminal ends all lines so.
+        let by_terminal = first.ends_with(b"\r\n");
         loop {
             let bytes = match from.fill_buf() {
                 Ok([]) => return Ok(()),
@@ -97,7 +99,8 @@ impl Remote {
                 Err(error) => return Err(error),
             };
             let count = bytes.len();
-            show(&stream.take(bytes));
+            let output = stream.take(bytes);
+            show(&if by_terminal { lines(output) } else { output });
             from.consume(count);
         }
     }
@@ -125,6 +128,16 @@ impl Remote {
     fn line(&self, words: &[String]) -> String {
         quoted(std::iter::once(self.program.as_str()).chain(words.iter().map(String::as_str)))
     }
+}
+
+/// Ends lines by LF that end by CR LF; a [`Stream`] parts no such end.
+fn lines(mut output: Vec<u8>) -> Vec<u8> {
+    let mut behind = output.clone().into_iter().skip(1);
+    output.retain(|byte| {
+        let next = behind.next();
+        !(*byte == b'\r' && next == Some(b'\n'))
+    });
+    output
 }
 
 /// A reader that has gone has seen enough.

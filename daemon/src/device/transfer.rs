@@ -14,7 +14,8 @@ pub fn pull(place: &Place, there: &str, output: Option<&Path>) -> Result<PathBuf
     let name = there.rsplit('/').next().unwrap_or(there);
     let target = match output {
         Some(output) => output.to_owned(),
-        None => paths::sessions().join(name),
+        None if is_plain(name) => paths::sessions().join(name),
+        None => return Err(place.device.failed("copy a session of that name", name)),
     };
     let above = match target.parent() {
         Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
@@ -51,14 +52,16 @@ fn copy(place: &Place, there: &str, new: &Path) -> Result<()> {
         .map_err(|error| place.device.failed("copy the session", &error.to_string()))
 }
 
-/// Whether the device's word is the name of a file that a session has: it is a path here, too.
+/// Whether the device's word for a file or folder is one that names nothing else here.
+fn is_plain(name: &str) -> bool {
+    let known = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
+}
+
+/// Whether it is a file that a session has.
 fn is_of_a_session(file: &str) -> bool {
-    let plain = |name: &str| {
-        let known = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
-        !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
-    };
     match file.split_once('/') {
-        Some((folder, name)) => folder == SYMBOLS && plain(name),
+        Some((folder, name)) => folder == SYMBOLS && is_plain(name),
         None => [PERF_DATA, RAW_DATA, SESSION_JSON].contains(&file),
     }
 }
