@@ -4,19 +4,20 @@
 //! adb, over a server of its own. Emulator and server end with the test program, whatever it dies of.
 
 mod emulator;
+mod made;
 
 use crate::app::App;
 use crate::session::Recording;
-use crate::testbed::testbed;
 use anyhow::{Context, Result, bail, ensure};
 use emulator::{AdbServer, Emulator};
+use made::{Made, succeeded};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// What `image.sh` and `packages.sh` say when there is neither network nor cache.
-const NO_PACKAGES: i32 = 3;
 
 /// What the board's processor understands, as the scripts of `board/` call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub fn board_of(processor: Processor, test: &str) -> Result<Option<MutexGuard<'s
     match board {
         Err(error) => bail!("{error}"),
         Ok(None) => {
-            println!("{test}: skipped: the board's packages are not cached and cannot be fetched");
+            skipped(test);
             Ok(None)
         }
         // A test that failed leaves a board on which others may still pass.
@@ -84,32 +85,13 @@ impl Board {
 
     /// None: there are no packages to make it of.
     fn boot(processor: Processor) -> Result<Option<Self>> {
-        let processor = processor.name();
-        let testbed = testbed()?;
-        let target = testbed
-            .release
-            .parent()
-            .context("the profile has no target folder above it")?;
-        let image = target.join("board/image").join(processor);
-        let mut making = script("image.sh", target);
-        let made = making.arg(processor).arg(&image).output()?;
-        if made.status.code() == Some(NO_PACKAGES) {
-            eprint!("{}", String::from_utf8_lossy(&made.stderr));
+        let Some(made) = Made::for_board(processor)? else {
             return Ok(None);
-        }
-        succeeded(&making, made)?;
-        let mut building = script("products.sh", target);
-        let built = building.arg(processor).output()?;
-        if built.status.code() == Some(NO_PACKAGES) {
-            eprint!("{}", String::from_utf8_lossy(&built.stderr));
-            return Ok(None);
-        }
-        succeeded(&building, built)?;
-
-        let server = AdbServer::start(&target.join("board/adb"))?;
+        };
+        let server = AdbServer::start(&made.target.join("board/adb"))?;
         let emulator = Emulator::start(|port| {
-            let mut boot = script("boot.sh", target);
-            boot.arg(processor).arg(&image).args(["adb", port]);
+            let mut boot = made.boot();
+            boot.args(["adb", port]);
             boot
         })?;
         let serial = format!("127.0.0.1:{}", emulator.port());
@@ -125,14 +107,7 @@ impl Board {
         let ready = wait.arg("wait-for-device").output()?;
         succeeded(&wait, ready)?;
         board.check(&format!("mkdir {}", Self::PROGRAMS))?;
-        board.push(
-            [
-                target.join("board").join(processor).join("."),
-                testbed.boot_dex(),
-            ],
-            Self::PROGRAMS,
-        )?;
-        board.push(dex_files(&testbed.workloads)?, Self::PROGRAMS)?;
+        board.push(made.programs()?, Self::PROGRAMS)?;
         Ok(Some(board))
     }
 
@@ -209,35 +184,30 @@ impl Board {
     }
 }
 
-/// The workloads' dex files.
-fn dex_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
-    let paths: Vec<PathBuf> = entries.collect::<Result<_>>()?;
-    let dex = Some(OsStr::new("dex"));
-    Ok(paths
-        .into_iter()
-        .filter(|path| path.extension() == dex)
-        .collect())
+/// What the console shows of a run on a board of its own, where two runs are alike to the nanosecond: a script, in a folder
+/// with the programs under test. None, and the reason is printed: the test must be left out.
+pub fn run_on_board(processor: Processor, test: &str, script: &str) -> Result<Option<String>> {
+    let Some(made) = Made::for_board(processor)? else {
+        skipped(test);
+        return Ok(None);
+    };
+    let job = tempfile::tempdir()?;
+    for program in made.programs()? {
+        let name = program.file_name().context("a program without name")?;
+        symlink(&program, job.path().join(name))?;
+    }
+    let run = job.path().join("run");
+    std::fs::write(&run, script)?;
+    std::fs::set_permissions(&run, Permissions::from_mode(0o755))?;
+    let mut boot = made.boot();
+    boot.arg("run").arg(job.path());
+    let mut console = Vec::new();
+    emulator::spawn_bound(boot)?.read_to_end(&mut console)?;
+    let console = String::from_utf8_lossy(&console).into_owned();
+    ensure!(console.contains("job: exit status 0"), "{console}");
+    Ok(Some(console))
 }
 
-/// A script of `board/`, building below `target`.
-fn script(name: &str, target: &Path) -> Command {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("board")
-        .join(name);
-    let mut script = Command::new(path);
-    script.env("CARGO_TARGET_DIR", target).stdin(Stdio::null());
-    script
-}
-
-/// Whether a command did what it was asked; else what it said.
-fn succeeded(command: &Command, output: Output) -> Result<()> {
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
+fn skipped(test: &str) {
+    println!("{test}: skipped: the board's packages are not cached and cannot be fetched");
 }

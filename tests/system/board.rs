@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use varid_tests::{
-    App, Board, Methods, PERF_REPORT, board, methods_by_perf, methods_by_varid, printed_by_perf,
-    testbed,
+    App, Board, Methods, PERF_REPORT, Processor, board, methods_by_perf, methods_by_varid,
+    printed_by_perf, run_on_board, testbed,
 };
 
 /// Where the work is done: SciMark's kernels and Linpack's.
@@ -41,6 +41,30 @@ fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both
     let there = board.check(&format!("perf {arguments} {}/perf.data", Board::SESSION))?;
     let there = printed_by_perf(&there)?;
     ensure!(there == methods, "perf there {there:?}\nvarid {methods:?}");
+    Ok(())
+}
+
+#[test]
+fn two_runs_on_the_board_are_alike_to_the_nanosecond_while_varid_records() -> Result<()> {
+    // What the kernel says of the time, of random numbers and of addresses, and the recording itself, which has all three.
+    let script = "#!/bin/sh
+set -e
+./varid record -e cycles -o /tmp/session -- ./artvm --timed 2 --dex math.dex --name org.example.math \
+    org.example.math.Main run 1 2>&1
+sha1sum /tmp/session/perf.data
+cat /proc/sys/kernel/random/uuid
+grep '^now at' /proc/timer_list
+";
+    let mut consoles = Vec::new();
+    for _ in 0..2 {
+        let Some(console) = run_on_board(Processor::Arm64, "two runs", script)? else {
+            return Ok(());
+        };
+        consoles.push(console);
+    }
+    println!("{}", consoles[0]);
+    ensure!(consoles[0] == consoles[1], "{consoles:?}");
+    ensure!(consoles[0].contains("samples in /tmp/session"));
     Ok(())
 }
 

@@ -107,7 +107,7 @@ impl AdbServer {
 }
 
 /// Starts a program that is killed when this process ends, and returns what it prints.
-fn spawn_bound(mut command: Command) -> Result<ChildStdout> {
+pub fn spawn_bound(mut command: Command) -> Result<ChildStdout> {
     let parent = Pid::this();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     // SAFETY: between fork and exec only two system calls are made.
