@@ -67,11 +67,12 @@ def row(found, recorder, rate):
             per_sample.append((depth, (time - alone) / NANOSECONDS_PER_INSTRUCTION / samples))
     digits = 2 if rate else 4
     cells = [NAMES[recorder], f"{rate:,}" if rate else "", *(f"{percentage:.{digits}f} %" for percentage in percentages)]
-    if rate:
+    if rate and min(rates) > 0.9 * rate:
         fixed, per_frame = straight_line(per_sample)
-        cells += [f"{fixed:,.0f}", f"{per_frame:,.0f}", f"{min(rates):,.0f}"]
+        cells += [f"{fixed:,.0f}", f"{abs(per_frame):,.0f}" if abs(per_frame) < 0.5 else f"{per_frame:,.0f}"]
     else:
-        cells += ["", "", ""]
+        cells += ["", ""]
+    cells.append(f"{min(rates):,.0f}" if rate else "")
     return "| " + " | ".join(cells) + " |"
 
 
@@ -90,9 +91,9 @@ def main():
     for text in filter(None, rows):
         print(text)
     print("""
-The fixed part and the part of each managed frame are those of the straight line through the three depths. perf walks no managed
-frames: its rows are what the same rate costs there. Samples a second are of the app's time with the recorder, its start and end
-included.""")
+The fixed part and the part of each managed frame are those of the straight line through the three depths, where the recorder kept
+its rate. perf walks no managed frames: its rows are what the same rate costs there. Samples a second are of the app's time with
+the recorder: where it is much less than the rate, the recorder took the CPU, or samples were lost.""")
 
 
 if __name__ == "__main__":
