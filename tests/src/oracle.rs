@@ -11,11 +11,24 @@ pub fn oracle<S: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = S>,
 ) -> Result<(bool, Value, String)> {
+    oracle_in([], name, arguments)
+}
+
+/// The same with some variables in its environment.
+fn oracle_in<const N: usize, S: AsRef<OsStr>>(
+    environment: [(&str, String); N],
+    name: &str,
+    arguments: impl IntoIterator<Item = S>,
+) -> Result<(bool, Value, String)> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("oracle")
         .join(name);
     let mut command = Command::new("python3");
-    command.arg("-B").arg(&script).args(arguments);
+    command
+        .arg("-B")
+        .arg(&script)
+        .args(arguments)
+        .envs(environment);
     let output = command.output().with_context(|| format!("{command:?}"))?;
     let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -27,7 +40,16 @@ pub fn oracle<S: AsRef<OsStr>>(
 
 /// Runs an oracle that must have nothing to complain of.
 pub fn judge<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>) -> Result<Value> {
-    let (content, value, complaints) = oracle(name, arguments)?;
+    judge_in([], name, arguments)
+}
+
+/// The same with some variables in its environment.
+pub fn judge_in<const N: usize, S: AsRef<OsStr>>(
+    environment: [(&str, String); N],
+    name: &str,
+    arguments: impl IntoIterator<Item = S>,
+) -> Result<Value> {
+    let (content, value, complaints) = oracle_in(environment, name, arguments)?;
     if !content {
         bail!("{name}: {value}\n{complaints}");
     }

@@ -140,7 +140,7 @@ impl<'a> Chain<'a> {
         native: &NativeStack,
         managed: &[ManagedFrame],
         in_interpreter: bool,
-        incomplete: bool,
+        incomplete: Option<Reason>,
     ) {
         if in_interpreter && managed.is_empty() {
             let reason = match &self.process.vm_problem {
@@ -152,8 +152,8 @@ impl<'a> Chain<'a> {
             self.marker(Marker::Reason(reason));
         } else if record.has(flags::TORN) {
             self.marker(Marker::Reason(Reason::TornFrames));
-        } else if incomplete {
-            self.marker(Marker::Reason(Reason::Truncated));
+        } else if let Some(reason) = incomplete {
+            self.marker(Marker::Reason(reason));
         }
     }
 

@@ -85,7 +85,8 @@ pub fn attribute(
     };
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     chain.native_stretch = nothing_between && entered_natively && stack == Stack::Vertical;
-    let mut incomplete = record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None;
+    let mut incomplete =
+        (record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None).then_some(Reason::Truncated);
     if let Some(vm) = vm {
         // Not walked at the sample: the copy of the stack holds the inner frames.
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {

@@ -3,17 +3,18 @@
 use super::executed::executed;
 use crate::process::{AddressSpace, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError};
+use varid_recording::Reason;
 use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Step, Walk, frame_flags};
 use varid_tunnel::abi::RANGE_BODY;
 
-/// The frames that the copy of the stack holds, from each interpreter frame's own registers;
-/// and whether the copy ends before they do.
+/// The frames that the copy of the stack holds, from each interpreter frame's own registers; and
+/// why some may be missing.
 pub(super) fn walk_copy(
     record: &Record,
     vm: &Vm,
     native: &NativeStack,
     space: &AddressSpace,
-) -> (Vec<ManagedFrame>, bool) {
+) -> (Vec<ManagedFrame>, Option<Reason>) {
     let read = |address: u64, to: &mut [u8]| -> bool {
         record
             .stack_at(address, to.len())
@@ -21,8 +22,14 @@ pub(super) fn walk_copy(
             .is_some()
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
+    let mut lost = None;
     for frame in &native.frames {
+        if vm.range(frame.lookup()) != Some(RANGE_BODY) {
+            continue;
+        }
         let Some((address, pc)) = registers(vm, frame, space) else {
+            // What it called has no unwind information: a frame pointer leads past it without its registers.
+            lost = Some(Reason::NoUnwindInfo);
             continue;
         };
         if managed.last().is_some_and(|last| last.addr >= address) {
@@ -33,12 +40,12 @@ pub(super) fn walk_copy(
             match walk.step() {
                 Step::Frame(found) => managed.push(found),
                 Step::End => break,
-                Step::Torn => return (managed, true),
+                Step::Torn => return (managed, Some(Reason::Truncated)),
             }
         }
     }
     let cut = native.stopped == Some(UnwindError::NoStack) && !managed.is_empty();
-    (managed, cut)
+    (managed, lost.or(cut.then_some(Reason::Truncated)))
 }
 
 /// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
