@@ -1,5 +1,6 @@
 //! Does unwinding find the callers and registers that were there?
 
+mod aarch64;
 mod hostile;
 
 use super::*;
