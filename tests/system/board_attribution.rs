@@ -77,7 +77,7 @@ fn all_apps(options: &str) -> Result<()> {
             "{counts}"
         );
         // In a third of a handler's instructions its register is ahead: those are told apart, too.
-        ensure!(of("in a handler, at the next instruction") > 10, "{counts}");
+        ensure!(of("in a handler, at the next instruction") > 2, "{counts}");
         ensure!(of("unresolved") * 100 < of("samples"), "{counts}");
     }
     Ok(())
