@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is given to users? Makes an archive for each processor, and their checksums: dist.sh OUTDIR
 # OUTDIR/varid-VERSION-linux-ARCH.tar.gz for amd64, arm64 and armhf, OUTDIR/SHA256SUMS. In each: varid, static, the agent for
-# ART, the module's sources, documentation and licences; for a host (amd64) also device/ARCH/varid, which varid --adb pushes.
+# ART, the module's sources, android/, documentation and licences; for a host (amd64) also device/ARCH/varid, which varid --adb pushes.
 # The same sources and compilers give the same archives.
 set -euo pipefail
 
@@ -26,7 +26,7 @@ for arch in amd64 arm64 armhf; do
     cp LICENSE-* README.md CHANGELOG.md "$stage/NOTICES" "$to/"
     cp -R docs "$to/"
     kmod-shim/module/sources.sh "$to/module"
-    [ ! -d android ] || cp -R android "$to/"
+    cp -R android "$to/"
     if [ "$arch" = amd64 ]; then
         for device in arm64 armhf; do
             install -D "$stage/board/$device/varid" "$to/device/$device/varid"

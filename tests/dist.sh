@@ -43,7 +43,7 @@ while read -r arch machine device; do
     tar -C "$work" -xzf "$name.tar.gz"
     at=$work/$name
     for file in README.md CHANGELOG.md NOTICES LICENSE-MIT LICENSE-APACHE LICENSE-GPL-2.0 docs/README.md module/Kbuild module/dkms.conf \
-        module/include/walker.h; do
+        module/include/walker.h android/varid.rc; do
         holds "$name has $file" test -s "$at/$file"
     done
     holds "$name: varid is for $machine" says "Machine: +$machine" readelf -hW "$at/varid"
