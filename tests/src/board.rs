@@ -184,9 +184,14 @@ impl Board {
     }
 }
 
-/// What the console shows of a run on a board of its own, where two runs are alike to the nanosecond: a script, in a folder
-/// with the programs under test. None, and the reason is printed: the test must be left out.
-pub fn run_on_board(processor: Processor, test: &str, script: &str) -> Result<Option<String>> {
+/// What the console shows of each of so many runs on a board of their own, where two are alike to the nanosecond: of a script,
+/// in a folder with the programs under test. None, and the reason is printed: the test must be left out.
+pub fn run_on_board(
+    processor: Processor,
+    test: &str,
+    script: &str,
+    times: usize,
+) -> Result<Option<Vec<String>>> {
     let Some(made) = Made::for_board(processor)? else {
         skipped(test);
         return Ok(None);
@@ -199,13 +204,17 @@ pub fn run_on_board(processor: Processor, test: &str, script: &str) -> Result<Op
     let run = job.path().join("run");
     std::fs::write(&run, script)?;
     std::fs::set_permissions(&run, Permissions::from_mode(0o755))?;
-    let mut boot = made.boot();
-    boot.arg("run").arg(job.path());
-    let mut console = Vec::new();
-    emulator::spawn_bound(boot)?.read_to_end(&mut console)?;
-    let console = String::from_utf8_lossy(&console).into_owned();
-    ensure!(console.contains("job: exit status 0"), "{console}");
-    Ok(Some(console))
+    let mut consoles = Vec::new();
+    for _ in 0..times {
+        let mut boot = made.boot();
+        boot.arg("run").arg(job.path());
+        let mut console = Vec::new();
+        emulator::spawn_bound(boot)?.read_to_end(&mut console)?;
+        let console = String::from_utf8_lossy(&console).into_owned();
+        ensure!(console.contains("job: exit status 0"), "{console}");
+        consoles.push(console);
+    }
+    Ok(Some(consoles))
 }
 
 fn skipped(test: &str) {

@@ -55,13 +55,9 @@ sha1sum /tmp/session/perf.data
 cat /proc/sys/kernel/random/uuid
 grep '^now at' /proc/timer_list
 ";
-    let mut consoles = Vec::new();
-    for _ in 0..2 {
-        let Some(console) = run_on_board(Processor::Arm64, "two runs", script)? else {
-            return Ok(());
-        };
-        consoles.push(console);
-    }
+    let Some(consoles) = run_on_board(Processor::Arm64, "two runs", script, 2)? else {
+        return Ok(());
+    };
     println!("{}", consoles[0]);
     ensure!(consoles[0] == consoles[1], "{consoles:?}");
     ensure!(consoles[0].contains("samples in /tmp/session"));
