@@ -62,7 +62,6 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want device-tree-compiler 'tells its kernel where the PMU of the 32-bit one is'
         want adb 'reaches the board'
         want cpio 'makes its root file system'
-        want device-tree-compiler 'mends the device tree of the ARMv7 board'
         want sparse 'checks the kernel module'
     fi
 else

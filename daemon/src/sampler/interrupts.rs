@@ -155,6 +155,11 @@ pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String
         let mut timer = Event::cpu_clock(rate);
         timer.modifiers.exclude_user = silent.modifiers.exclude_user;
         timer.modifiers.exclude_kernel = silent.modifiers.exclude_kernel;
+        match (silent.modifiers.exclude_kernel, silent.modifiers.exclude_user) {
+            (true, false) => timer.name.push_str(":u"),
+            (false, true) => timer.name.push_str(":k"),
+            _ => {}
+        }
         notes.push(format!(
             "the PMU counts '{}', but its overflow interrupt does not arrive: cpu-clock is sampled instead, and the event is read with each of its samples",
             silent.name
@@ -222,7 +227,7 @@ mod tests {
             panic!("a group that is read")
         };
         let shown: Vec<_> = events.iter().map(|e| (e.name.as_str(), e.rate)).collect();
-        assert_eq!(shown, [("cpu-clock", TIMER), ("cycles:u", Rate::COUNTED)]);
+        assert_eq!(shown, [("cpu-clock:u", TIMER), ("cycles:u", Rate::COUNTED)]);
         assert!(events[0].modifiers.exclude_kernel);
         assert!(notes[0].contains("'cycles:u'") && notes[0].contains("does not arrive"));
     }
