@@ -25,7 +25,9 @@ for boot in 1 2; do
     tests/board/boot.sh arm64 "$image" run "$out/job" >"$out/console.$boot" 2>&1 &
     boots+=($!)
 done
-wait "${boots[@]}"
+for boot in "${boots[@]}"; do
+    wait "$boot"
+done
 grep -a '^cost: ' "$out/console.1" >&2 && exit 1
 scripts/board_cost.py "$out/console.1" "$out/console.2" "$(cat "$image/release")" >"$out/table.md"
 cp "$out/table.md" "$2"

@@ -30,15 +30,25 @@ trap 'kill $emulator $server 2>/dev/null || true' EXIT
 export ADB_SERVER_SOCKET=localabstract:varid-board-demo-$$
 ADB_LOCAL_TRANSPORT_MAX_PORT=0 adb -L "$ADB_SERVER_SOCKET" server nodaemon >"$out/adb.log" 2>&1 &
 server=$!
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-mkfifo "$out/console.$$"
-tests/board/boot.sh arm64 "$image" adb "$port" >"$out/console.$$" 2>&1 &
-emulator=$!
-exec 3<"$out/console.$$"
-rm "$out/console.$$"
-until [[ ${line:-} == *"adbd started"* ]]; do
-    read -r line <&3 || { echo "board: it did not come up: ${line:-no output}" >&2; exit 1; }
-    echo "$line"
+boot() { # starts it until adb is answered; fails if another program took the port before QEMU did
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    mkfifo "$out/console.$$"
+    tests/board/boot.sh arm64 "$image" adb "$port" >"$out/console.$$" 2>&1 &
+    emulator=$!
+    exec 3<"$out/console.$$"
+    rm "$out/console.$$"
+    local line=
+    until [[ $line == *"adbd started"* ]]; do
+        [[ $line != *"Could not set up host forwarding rule"* ]] || return 1
+        # A kernel that boots is not silent for so long.
+        read -r -t 120 line <&3 || { echo "board: it did not come up: ${line:-no output}" >&2; exit 1; }
+        echo "$line"
+    done
+}
+attempts=8
+until boot; do
+    attempts=$((attempts - 1))
+    [ $attempts -gt 0 ] || { echo "board: found no port" >&2; exit 1; }
 done
 cat <&3 >"$out/console" &
 adb connect "127.0.0.1:$port"

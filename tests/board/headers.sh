@@ -11,6 +11,10 @@ release=$3
 cd "$(dirname "$0")/../.."
 prefix=$(realpath -m "${CARGO_TARGET_DIR:-target}")/board/headers/$arch-$release
 folder=$prefix/usr/src/linux-headers-$release
+mkdir -p "$(dirname "$prefix")"
+# Two tests may want them at the same time.
+exec 7>"$prefix.lock"
+flock 7
 if [ ! -e "$prefix/complete" ]; then
     version=${release%%-[a-z]*}
     tools=$version # 6.12.107+deb13; older ones are shared by all of 6.1

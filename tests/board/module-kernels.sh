@@ -13,13 +13,23 @@ else
 fi
 failed=0
 try() { # ARCH SUITE METAPACKAGE
-    local arch=$1 suite=$2 release deb log
-    deb=$(tests/board/packages.sh "$arch" "$suite" "$3") || { echo "skipped: $arch, $suite"; return; }
+    local arch=$1 suite=$2 release deb log status
+    # Exit status 3: it can be had neither from the cache nor by network.
+    status=0
+    deb=$(tests/board/packages.sh "$arch" "$suite" "$3") || status=$?
+    case $status in
+    0) ;;
+    3) echo "skipped: $arch, $suite"; return ;;
+    *) echo "failed: $arch, $suite"; failed=1; return ;;
+    esac
     release=$(basename "$deb" | sed 's/^linux-headers-//; s/_.*//')
     rm -rf "${out:?}/$arch-$release"
     mkdir -p "$out/$arch-$release"
     log=$out/$arch-$release/log
-    if tests/board/module.sh "$arch" "$release" "$out/$arch-$release" "$suite" W=1 "${checker[@]}" 2>"$log" && [ ! -s "$log" ]; then
+    tests/board/module.sh "$arch" "$release" "$out/$arch-$release" "$suite" W=1 "${checker[@]}" 2>"$log" || status=$?
+    if [ $status -eq 3 ]; then
+        echo "skipped: $arch, $release: $(cat "$log")"
+    elif [ $status -eq 0 ] && [ ! -s "$log" ]; then
         echo "ok: $arch, $release"
     else
         echo "failed: $arch, $release"
