@@ -21,6 +21,7 @@ tests/workloads/check.sh "$release/artvm" "$workloads" 2>&1 | tee -a "$log" || f
 
 # libtest: "test result: ok. 3 passed; 0 failed; 1 ignored; ..."; check.sh: "12 results, 10 traces, 0 wrong", each a test.
 awk -v failed="$failed" '
+    /(^|: )skipped: / { skipped++ }
     /^test result:/ { passed += $4; wrong += $6; ignored += $8 }
     /^[0-9]+ results, [0-9]+ traces, [0-9]+ wrong$/ { checked += $1 + $3; mistaken += $5; ran = 1 }
     END {
@@ -28,6 +29,7 @@ awk -v failed="$failed" '
         wrong += mistaken
         if (!ran) print "tests: the workloads could not be checked"
         if (failed && !wrong) print "tests: something failed that is no test: see above"
+        if (skipped) printf "tests: %d of those that passed were skipped: see \"skipped:\" above\n", skipped
         printf "tests: %d passed, %d failed, %d ignored\n", passed, wrong, ignored
         exit failed || wrong || !ran || !passed
     }' "$log"

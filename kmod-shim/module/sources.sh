@@ -7,5 +7,6 @@ set -euo pipefail
 out=$1
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out/include"
-cp "$here"/{*.c,*.h,Kbuild,Makefile,dkms.conf,README.md} "$out/"
-cp "$here"/../include/{varid_module.h,varid_record.h,walker.h} "$here"/../../dvm-patch/include/varid_tunnel.h "$out/include/"
+# With their times, so that what is built of them stays.
+cp -p "$here"/{*.c,*.h,Kbuild,Makefile,dkms.conf,README.md} "$out/"
+cp -p "$here"/../include/{varid_module.h,varid_record.h,walker.h} "$here"/../../dvm-patch/include/varid_tunnel.h "$out/include/"

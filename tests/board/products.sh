@@ -16,6 +16,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 out=${2:-$CARGO_TARGET_DIR/board/$1}
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
 # Test programs that run side by side may share OUTDIR.
 exec 9>"$out/.lock"
 flock 9
@@ -24,12 +25,18 @@ if [ ! -d "$(rustc --print target-libdir --target "$target")" ]; then
     echo "products: rust has no $target here: rustup target add $target" >&2
     exit 3
 fi
-"$root/scripts/cross.sh" --board "$1" "$out"
+new=$out/.new
+mkdir -p "$new"
+"$root/scripts/cross.sh" --board "$1" "$new"
 cd "$root"
 cargo build --quiet --locked --release --target "$target" -p artvm
-"$tools-strip" --strip-debug -o "$out/artvm" "$CARGO_TARGET_DIR/$target/release/artvm"
+"$tools-strip" --strip-debug -o "$new/artvm" "$CARGO_TARGET_DIR/$target/release/artvm"
 for library in libicu_jni.so libjavacore.so libopenjdk.so; do
-    cp "$CARGO_TARGET_DIR/$target/release/$library" "$out/"
+    cp "$CARGO_TARGET_DIR/$target/release/$library" "$new/"
 done
-CC=$tools-gcc tests/workloads/libraries.sh "$out"
-CC=$tools-gcc tests/shadowvm/build.sh "$out/shadowvm"
+CC=$tools-gcc tests/workloads/libraries.sh "$new"
+CC=$tools-gcc tests/shadowvm/build.sh "$new/shadowvm"
+# By rename: another test program may be reading what was there.
+cd "$new"
+find . -type d -exec mkdir -p "$out/{}" \;
+find . -type f -exec mv {} "$out/{}" \;

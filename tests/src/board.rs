@@ -11,9 +11,9 @@ use crate::session::Recording;
 use anyhow::{Context, Result, bail, ensure};
 use emulator::{AdbServer, Emulator};
 use made::{Made, succeeded};
+pub use made::{Making, made_by, made_once};
 use std::ffi::OsStr;
 use std::fs::Permissions;
-use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -45,8 +45,8 @@ pub struct Board {
     serial: String,
 }
 
-/// Whether a board came up; None: there are no packages to make it of.
-type Booted = std::result::Result<Option<Mutex<Board>>, String>;
+/// A board that came up, or why it did not.
+type Booted = std::result::Result<Mutex<Board>, String>;
 
 /// The 64-bit board, for one test at a time; None, and the reason is printed: the test must be left out.
 pub fn board(test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
@@ -57,22 +57,18 @@ pub fn board(test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
 pub fn board_of(processor: Processor, test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
     static ARM64: OnceLock<Booted> = OnceLock::new();
     static ARMHF: OnceLock<Booted> = OnceLock::new();
+    let Some(made) = Made::for_board(processor, test)? else {
+        return Ok(None);
+    };
     let board = match processor {
         Processor::Arm64 => &ARM64,
         Processor::Armhf => &ARMHF,
     };
-    let board = board.get_or_init(|| {
-        let board = Board::boot(processor).map_err(|error| format!("{error:#}"))?;
-        Ok(board.map(Mutex::new))
-    });
-    match board {
+    let boot = || Board::boot(made).map_err(|error| format!("{error:#}"));
+    match board.get_or_init(|| boot().map(Mutex::new)) {
         Err(error) => bail!("{error}"),
-        Ok(None) => {
-            skipped(test);
-            Ok(None)
-        }
         // A test that failed leaves a board on which others may still pass.
-        Ok(Some(board)) => Ok(Some(board.lock().unwrap_or_else(PoisonError::into_inner))),
+        Ok(board) => Ok(Some(board.lock().unwrap_or_else(PoisonError::into_inner))),
     }
 }
 
@@ -83,11 +79,7 @@ impl Board {
     /// The folder on the board with the last session of [`Board::record`].
     pub const SESSION: &str = "/data/local/tmp/session";
 
-    /// None: there are no packages to make it of.
-    fn boot(processor: Processor) -> Result<Option<Self>> {
-        let Some(made) = Made::for_board(processor)? else {
-            return Ok(None);
-        };
+    fn boot(made: &Made) -> Result<Self> {
         let server = AdbServer::start(&made.target.join("board/adb"))?;
         let emulator = Emulator::start(|port| {
             let mut boot = made.boot();
@@ -95,20 +87,31 @@ impl Board {
             boot
         })?;
         let serial = format!("127.0.0.1:{}", emulator.port());
-        let mut connect = server.adb();
-        let connected = connect.args(["connect", &serial]).output()?;
-        succeeded(&connect, connected)?;
         let board = Self {
             emulator,
             server,
             serial,
         };
-        let mut wait = board.adb();
-        let ready = wait.arg("wait-for-device").output()?;
-        succeeded(&wait, ready)?;
+        board.await_adb().with_context(|| board.console())?;
         board.check(&format!("mkdir {}", Self::PROGRAMS))?;
         board.push(made.programs()?, Self::PROGRAMS)?;
-        Ok(Some(board))
+        Ok(board)
+    }
+
+    /// Returns when adb speaks with the board; fails if it never does.
+    fn await_adb(&self) -> Result<()> {
+        let serial = self.serial.as_str();
+        let (name, value) = self.environment();
+        for command in [
+            ["connect", serial].as_slice(),
+            &["-s", serial, "wait-for-device"],
+        ] {
+            let mut adb = Command::new("timeout");
+            adb.arg(emulator::LIMIT.as_secs().to_string()).arg("adb");
+            let output = adb.args(command).env(name, value).output()?;
+            succeeded(&adb, output)?;
+        }
+        Ok(())
     }
 
     /// adb, speaking with this board, ready for its command.
@@ -192,8 +195,7 @@ pub fn run_on_board(
     script: &str,
     times: usize,
 ) -> Result<Option<Vec<String>>> {
-    let Some(made) = Made::for_board(processor)? else {
-        skipped(test);
+    let Some(made) = Made::for_board(processor, test)? else {
         return Ok(None);
     };
     let job = tempfile::tempdir()?;
@@ -208,15 +210,9 @@ pub fn run_on_board(
     for _ in 0..times {
         let mut boot = made.boot();
         boot.arg("run").arg(job.path());
-        let mut console = Vec::new();
-        emulator::spawn_bound(boot)?.read_to_end(&mut console)?;
-        let console = String::from_utf8_lossy(&console).into_owned();
+        let console = emulator::run(boot)?;
         ensure!(console.contains("job: exit status 0"), "{console}");
         consoles.push(console);
     }
     Ok(Some(consoles))
-}
-
-fn skipped(test: &str) {
-    println!("{test}: skipped: the board's packages are not cached and cannot be fetched");
 }

@@ -1,5 +1,6 @@
 //! Which dex files do tests read beside those of the testbed?
 
+use crate::testbed::skipped;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,7 +19,7 @@ pub fn assembled_dex_files() -> Result<Vec<PathBuf>> {
 pub fn fetched_dex_files() -> Result<Option<Vec<PathBuf>>> {
     let (output, folder) = corpus("fetch.sh", "apps")?;
     if output.status.code() == Some(UNREACHABLE) {
-        println!("skipped: {}", said(&output));
+        skipped("fetched dex files", &said(&output));
         return Ok(None);
     }
     ensure!(output.status.success(), "fetch.sh: {}", said(&output));

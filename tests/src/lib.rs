@@ -12,10 +12,10 @@ mod session;
 mod testbed;
 
 pub use app::App;
-pub use board::{Board, Processor, board, board_of, run_on_board};
+pub use board::{Board, Making, Processor, board, board_of, made_by, made_once, run_on_board};
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use libart::{Libart, Says};
 pub use methods::{Methods, PERF_REPORT, methods_by_perf, methods_by_varid, printed_by_perf};
 pub use oracle::{judge, judge_in, oracle};
 pub use session::{Recording, attach, attach_to, is_alive, record};
-pub use testbed::{Testbed, skip_without_root, testbed};
+pub use testbed::{Testbed, skip_without_root, skipped, testbed};

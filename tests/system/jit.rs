@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use varid_tests::{skip_without_root, testbed};
+use varid_tests::{skip_without_root, skipped, testbed};
 
 /// Where the programs are that make code.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/jit");
@@ -13,7 +13,7 @@ fn has(program: &str, flag: &str) -> bool {
     let found = Command::new(program).arg(flag).output();
     let has = found.is_ok_and(|output| output.status.success());
     if !has {
-        println!("jit: skipped: there is no {program} here");
+        skipped("jit", &format!("there is no {program} here"));
     }
     has
 }

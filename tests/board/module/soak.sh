@@ -20,7 +20,14 @@ once() { # WAY: one life of the module
     insmod varid.ko
     ./session 3 "$1" || [ "$1" = die ]
     # What a killed program had open is given back a moment after it is gone.
-    until rmmod varid 2>/dev/null; do :; done
+    unload
+}
+unload() { # as soon as nobody has it open
+    tries=0
+    until rmmod varid 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 10000 ] || { echo "soak: the module stays"; rmmod varid; exit 1; }
+    done
 }
 load() {
     while :; do
@@ -62,7 +69,7 @@ pid=$!
 ./session 20 close
 kill -9 $pid
 wait $pid || true
-until rmmod varid; do :; done
+unload
 settle
 after=$(memory)
 if grep -q varid /proc/vmallocinfo; then

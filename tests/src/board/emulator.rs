@@ -9,7 +9,9 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A line of the board's console when adb is answered.
 const UP: &str = "adbd started";
@@ -18,11 +20,16 @@ const PORT_TAKEN: &str = "Could not set up host forwarding rule";
 /// How often a free port is looked for.
 const ATTEMPTS: usize = 8;
 
+/// After so long without an answer a board hangs; one takes 6 s to come up on a machine that does nothing else.
+pub const LIMIT: Duration = Duration::from_secs(120);
+/// After so long a job hangs.
+const JOB_LIMIT: Duration = Duration::from_secs(600);
+
 /// A board that runs.
 #[derive(Debug)]
 pub struct Emulator {
     port: u16,
-    console: Arc<Mutex<String>>,
+    console: Console,
 }
 
 impl Emulator {
@@ -30,19 +37,11 @@ impl Emulator {
     pub fn start(boot: impl Fn(&str) -> Command) -> Result<Self> {
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-            let mut console = BufReader::new(spawn_bound(boot(&port.to_string()))?);
-            let printed = Arc::new(Mutex::new(String::new()));
-            if read_until_up(&mut console, &printed)? {
-                let sink = Arc::clone(&printed);
-                std::thread::spawn(move || {
-                    while next_line(&mut console, &sink).is_ok_and(|line| line.is_some()) {}
-                });
-                return Ok(Self {
-                    port,
-                    console: printed,
-                });
+            let console = Console::of(boot(&port.to_string()), Some(UP))?;
+            if console.is_there_within(LIMIT)? {
+                return Ok(Self { port, console });
             }
-            let printed = text(&printed);
+            let printed = console.text();
             if !printed.contains(PORT_TAKEN) {
                 bail!("the board did not come up:\n{printed}");
             }
@@ -57,14 +56,74 @@ impl Emulator {
 
     /// What the console has shown so far.
     pub fn console(&self) -> String {
-        text(&self.console)
+        self.console.text()
     }
+}
+
+/// Boots a board that powers off by itself; what its console shows.
+pub fn run(boot: Command) -> Result<String> {
+    let console = Console::of(boot, None)?;
+    console.is_there_within(JOB_LIMIT)?;
+    Ok(console.text())
+}
+
+/// What a board prints; it ends when this is dropped.
+#[derive(Debug)]
+struct Console {
+    printed: Arc<Mutex<String>>,
+    there: Receiver<()>,
+    _life: Life,
+}
+
+impl Console {
+    /// Boots a board whose console is read to its end, and looked through for a line that has `awaited` in it.
+    fn of(boot: Command, awaited: Option<&'static str>) -> Result<Self> {
+        let (output, life) = spawn_bound(boot)?;
+        let printed = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&printed);
+        let (tell, there) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            let mut line = Vec::new();
+            while output.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                line.clear();
+                lock(&sink).push_str(&text);
+                if awaited.is_some_and(|awaited| text.contains(awaited)) {
+                    let _ = tell.send(());
+                }
+            }
+        });
+        Ok(Self {
+            printed,
+            there,
+            _life: life,
+        })
+    }
+
+    /// Whether the awaited line came; false: the board ended before. Neither within the limit is an error.
+    fn is_there_within(&self, limit: Duration) -> Result<bool> {
+        match self.there.recv_timeout(limit) {
+            Ok(()) => Ok(true),
+            Err(RecvTimeoutError::Disconnected) => Ok(false),
+            Err(RecvTimeoutError::Timeout) => bail!("the board hangs:\n{}", self.text()),
+        }
+    }
+
+    fn text(&self) -> String {
+        lock(&self.printed).clone()
+    }
+}
+
+fn lock(printed: &Mutex<String>) -> MutexGuard<'_, String> {
+    printed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An adb server that nobody else uses.
 #[derive(Debug)]
 pub struct AdbServer {
     socket: String,
+    _life: Life,
 }
 
 impl AdbServer {
@@ -85,11 +144,15 @@ impl AdbServer {
             .env("TMPDIR", folder)
             .env("ADB_LOCAL_TRANSPORT_MAX_PORT", "0");
         let mut answer = [0; 3];
-        spawn_bound(command)?
+        let (mut output, life) = spawn_bound(command)?;
+        output
             .read_exact(&mut answer)
             .context("the adb server does not listen")?;
         ensure!(&answer == b"OK\n", "the adb server answers {answer:?}");
-        Ok(Self { socket })
+        Ok(Self {
+            socket,
+            _life: life,
+        })
     }
 
     /// The variable by which adb finds it.
@@ -106,8 +169,14 @@ impl AdbServer {
     }
 }
 
-/// Starts a program that is killed when this process ends, and returns what it prints.
-pub fn spawn_bound(mut command: Command) -> Result<ChildStdout> {
+/// A program is killed when this is dropped.
+#[derive(Debug)]
+struct Life {
+    _ended: Sender<()>,
+}
+
+/// Starts a program that is killed when this process ends, or its life is dropped; and what it prints.
+fn spawn_bound(mut command: Command) -> Result<(ChildStdout, Life)> {
     let parent = Pid::this();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     // SAFETY: between fork and exec only two system calls are made.
@@ -123,6 +192,7 @@ pub fn spawn_bound(mut command: Command) -> Result<ChildStdout> {
     }
     // The signal comes when the *thread* ends that started the program; the one of a test ends with the test.
     let (tell, told) = mpsc::channel();
+    let (ended, dropped) = mpsc::channel();
     std::thread::spawn(move || {
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -132,44 +202,15 @@ pub fn spawn_bound(mut command: Command) -> Result<ChildStdout> {
         };
         let printed = child.stdout.take().context("its output is a pipe");
         drop(tell.send(printed));
+        // Nothing is sent: it returns when the life is dropped.
+        let _ = dropped.recv();
+        drop(child.kill());
         drop(child.wait());
     });
-    told.recv()
-        .context("the thread that starts programs ended")?
-}
-
-/// Reads what the board prints; false: it ended before it was up.
-fn read_until_up(console: &mut BufReader<ChildStdout>, printed: &Mutex<String>) -> Result<bool> {
-    while let Some(line) = next_line(console, printed)? {
-        if line.contains(UP) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// A further line, also appended to what was printed; None: that was all.
-fn next_line(
-    console: &mut BufReader<ChildStdout>,
-    printed: &Mutex<String>,
-) -> Result<Option<String>> {
-    let mut line = Vec::new();
-    if console.read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    let line = String::from_utf8_lossy(&line).into_owned();
-    printed
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push_str(&line);
-    Ok(Some(line))
-}
-
-fn text(printed: &Mutex<String>) -> String {
-    printed
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
+    let printed = told
+        .recv()
+        .context("the thread that starts programs ended")??;
+    Ok((printed, Life { _ended: ended }))
 }
 
 #[cfg(test)]
@@ -183,7 +224,8 @@ mod tests {
         if std::env::var_os(VICTIM).is_some() {
             let mut endless = Command::new("sh");
             endless.args(["-c", "echo started: $$; exec tail -f /dev/null"]);
-            let mut printed = BufReader::new(spawn_bound(endless)?);
+            let (printed, _life) = spawn_bound(endless)?;
+            let mut printed = BufReader::new(printed);
             let mut line = String::new();
             printed.read_line(&mut line)?;
             print!("{line}");

@@ -1,14 +1,15 @@
 //! What is a board made of? Its image, and the programs under test for its processor, brought up to date by the scripts of `board/`.
 
 use super::Processor;
-use crate::testbed::testbed;
-use anyhow::{Context, Result, ensure};
+use crate::testbed::{skipped, testbed};
+use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
-/// What `image.sh` and `packages.sh` say when there is neither network nor cache.
-const NO_PACKAGES: i32 = 3;
+/// What scripts say that lack packages (there is neither network nor cache) or rustup's standard library for the processor.
+const LACKING: i32 = 3;
 
 /// All that a board is made of.
 #[derive(Debug)]
@@ -19,10 +20,22 @@ pub struct Made {
     image: PathBuf,
 }
 
+/// What could be made, or what is lacking here, or what went wrong.
+pub type Making<T> = std::result::Result<std::result::Result<T, String>, String>;
+
 impl Made {
-    /// Makes it; None: there are no packages to make the image of.
-    pub fn for_board(processor: Processor) -> Result<Option<Self>> {
-        let processor = processor.name();
+    /// Makes it, once in a test program; None, and the reason is printed: the test must be left out.
+    pub fn for_board(processor: Processor, test: &str) -> Result<Option<&'static Self>> {
+        static ARM64: OnceLock<Making<Made>> = OnceLock::new();
+        static ARMHF: OnceLock<Making<Made>> = OnceLock::new();
+        let making = match processor {
+            Processor::Arm64 => &ARM64,
+            Processor::Armhf => &ARMHF,
+        };
+        made_once(making, test, || Self::make(processor.name()))
+    }
+
+    fn make(processor: &'static str) -> Result<std::result::Result<Self, String>> {
         let target = testbed()?
             .release
             .parent()
@@ -30,16 +43,14 @@ impl Made {
             .to_owned();
         let image = target.join("board/image").join(processor);
         let mut making = script("image.sh", &target);
-        let made = making.arg(processor).arg(&image).output()?;
-        if made.status.code() == Some(NO_PACKAGES) {
-            eprint!("{}", String::from_utf8_lossy(&made.stderr));
-            return Ok(None);
+        if let Err(lacking) = made_by(making.arg(processor).arg(&image))? {
+            return Ok(Err(lacking));
         }
-        succeeded(&making, made)?;
         let mut building = script("products.sh", &target);
-        let built = building.arg(processor).output()?;
-        succeeded(&building, built)?;
-        Ok(Some(Self {
+        if let Err(lacking) = made_by(building.arg(processor))? {
+            return Ok(Err(lacking));
+        }
+        Ok(Ok(Self {
             processor,
             target,
             image,
@@ -63,6 +74,32 @@ impl Made {
         programs.extend(workloads.filter(|path| path.extension() == dex));
         Ok(programs)
     }
+}
+
+/// What is made at the first call; None, and the reason is printed: the test must be left out.
+pub fn made_once<T>(
+    making: &'static OnceLock<Making<T>>,
+    test: &str,
+    make: impl FnOnce() -> Result<std::result::Result<T, String>>,
+) -> Result<Option<&'static T>> {
+    match making.get_or_init(|| make().map_err(|error| format!("{error:#}"))) {
+        Err(error) => bail!("{error}"),
+        Ok(Err(lacking)) => {
+            skipped(test, lacking);
+            Ok(None)
+        }
+        Ok(Ok(made)) => Ok(Some(made)),
+    }
+}
+
+/// Runs a script that makes something; or what it lacks.
+pub fn made_by(script: &mut Command) -> Result<std::result::Result<(), String>> {
+    let output = script.output()?;
+    if output.status.code() == Some(LACKING) {
+        let lacking = String::from_utf8_lossy(&output.stderr);
+        return Ok(Err(lacking.trim_end().to_owned()));
+    }
+    succeeded(script, output).map(Ok)
 }
 
 /// What is in a folder, without what is hidden.
