@@ -3,6 +3,7 @@
 #ifndef VARID_ARCH_H
 #define VARID_ARCH_H
 
+#include <linux/bitops.h>
 #include <linux/elf-em.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
@@ -13,7 +14,8 @@
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
  * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
- * VARID_FP              place of the register that links frames { caller's frame, return address }; -1: none
+ * VARID_FP              place of the register that links frames { caller's frame, return address }, by the flags; -1: none
+ * varid_return_address  of such a frame, without what authenticates it
  * varid_perf_register   one of perf's registers of a user thread, by its bit
  * varid_take_registers  fills a record's registers, and says in its flags whose they are
  * varid_thread_pointer  of the current thread, as it is now, by a record's flags
@@ -25,7 +27,8 @@
 #define VARID_SP(flags) VARID_X86_RSP
 #define VARID_PC(flags) VARID_X86_RIP
 
-#define VARID_FP VARID_X86_RBP
+#define VARID_FP(flags) VARID_X86_RBP
+#define varid_return_address(word) (word)
 
 static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
 {
@@ -83,11 +86,28 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
 #define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 
-#define VARID_FP (VARID_ARM64_X19 + 10)
+#define VARID_FP(flags) ((flags) & VARID_COMPAT ? -1 : VARID_ARM64_X19 + 10)
 
+/* The code fills the bits from the address space's width up to the one that says whose half it is. */
+static inline u64 varid_return_address(u64 word)
+{
+	u64 tcr;
+
+	asm("mrs %0, tcr_el1" : "=r" (tcr));
+	return word & BIT_ULL(55) ? word : word & ~GENMASK_ULL(54, 64 - (tcr & 63));
+}
+
+/* Of a 32-bit process, perf shows sp, lr and pc twice: in their own places and in a 64-bit one's. */
 static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
 {
-	if (bit == 32 || (bit == 15 && compat_user_mode(from)))
+	if (compat_user_mode(from)) {
+		switch (bit) {
+		case 15: return from->pc;
+		case 30: return from->regs[14];
+		case 31: return from->regs[13];
+		}
+	}
+	if (bit == 32)
 		return from->pc;
 	return bit == 31 ? from->sp : bit < 31 ? from->regs[bit] : 0;
 }
@@ -130,7 +150,8 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_SP(flags) VARID_ARM_SP
 #define VARID_PC(flags) VARID_ARM_PC
 
-#define VARID_FP -1
+#define VARID_FP(flags) -1
+#define varid_return_address(word) (word)
 
 static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
 {

@@ -14,7 +14,12 @@
 #include <linux/stacktrace.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
+#ifdef CONFIG_X86
+#include <asm/page.h>
+#include <asm/processor.h>
+#endif
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 11, 0)
+#include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task_stack.h>
 #endif
@@ -69,17 +74,33 @@ static inline u64 varid_clock(void)
 #endif
 
 /*
+ * Whether the memory that user addresses lead to is the current process's. An NMI amid a
+ * switch of tasks may find the next one's there. copy_from_user_nmi asks this itself from
+ * 4.19 on; copy_from_user_nofault only from 6.4 on.
+ */
+static inline bool varid_memory_is_ours(void)
+{
+#if !defined(CONFIG_X86) || LINUX_VERSION_CODE >= KERNEL_VERSION(4, 19, 0)
+	return true;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(4, 13, 0)
+	return current->mm && read_cr3_pa() == __pa(current->mm->pgd);
+#else
+	return current->mm && (read_cr3() & PAGE_MASK) == __pa(current->mm->pgd);
+#endif
+}
+
+/*
  * Copies from the interrupted process; 0 if all bytes came. Never sleeps, never takes a
  * page in. The range is checked here, whatever address limit the interrupted code has set.
  */
 static inline int varid_copy(void *to, u64 from, u32 size)
 {
-	if (from > TASK_SIZE - size)
+	if (from > TASK_SIZE - size || !varid_memory_is_ours())
 		return -EFAULT;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 8, 0)
-	return copy_from_user_nofault(to, (const void __user *)(unsigned long)from, size) ? -EFAULT : 0;
-#elif defined(CONFIG_X86) && LINUX_VERSION_CODE >= KERNEL_VERSION(3, 13, 0)
+#if defined(CONFIG_X86) && LINUX_VERSION_CODE >= KERNEL_VERSION(3, 13, 0)
 	return copy_from_user_nmi(to, (const void __user *)(unsigned long)from, size) ? -EFAULT : 0;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 8, 0)
+	return copy_from_user_nofault(to, (const void __user *)(unsigned long)from, size) ? -EFAULT : 0;
 #else
 	{
 		unsigned long left;
@@ -89,6 +110,16 @@ static inline int varid_copy(void *to, u64 from, u32 size)
 		pagefault_enable();
 		return left ? -EFAULT : 0;
 	}
+#endif
+}
+
+/* Whether a process's memory is its user's to read: not after a set-user-id exec or a prctl that says so. */
+static inline bool varid_is_dumpable(struct mm_struct *mm)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 13, 0)
+	return get_dumpable(mm) == SUID_DUMP_USER;
+#else
+	return (mm->flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
 #endif
 }
 

@@ -146,6 +146,17 @@ static long begin_session(struct varid_file *opened, struct varid_module_session
 	return result;
 }
 
+/*
+ * Whether an event is a software one or of a core's own counters. Tracepoints, breakpoints
+ * and probes count at addresses and text that the caller names; nobody samples by them.
+ * What an uncore PMU counts is no matter of whom it interrupts. Probes have no type that is
+ * known beforehand: one exists by now, and goes before it is enabled.
+ */
+static bool is_sampled_by(const struct perf_event *event)
+{
+	return event->attr.type == PERF_TYPE_SOFTWARE || event->pmu->task_ctx_nr == perf_hw_context;
+}
+
 static long add_counter(struct varid_session *session, const struct varid_module_counter *asked)
 {
 	struct perf_event_attr attr = {
@@ -190,6 +201,11 @@ static long add_counter(struct varid_session *session, const struct varid_module
 		kfree(counter);
 		return PTR_ERR(event);
 	}
+	if (!is_sampled_by(event)) {
+		perf_event_release_kernel(event);
+		kfree(counter);
+		return -EOPNOTSUPP;
+	}
 	counter->event = event;
 	counter->armed = event->hw.sample_period;
 	session->counters[session->counter_count++] = counter;
@@ -208,7 +224,6 @@ static long begin_counter(struct varid_session *session, struct varid_module_cou
 	if (asked.flags & ~known || asked.cpu >= nr_cpu_ids || !cpu_possible(asked.cpu) || !asked.rate ||
 	    asked.rate > (asked.flags & VARID_COUNTER_FREQUENCY ? 1000000 : S64_MAX))
 		return -EINVAL;
-	/* These count at addresses and text that the caller names; nobody samples by them. */
 	if (asked.type == PERF_TYPE_TRACEPOINT || asked.type == PERF_TYPE_BREAKPOINT)
 		return -EOPNOTSUPP;
 	if (VARID_NO_NMI && asked.type != PERF_TYPE_SOFTWARE)

@@ -135,7 +135,7 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 	const u32 limit = target->flags & VARID_TARGET_NO_STACK ? 1 : VARID_MAX_FRAMES;
 	struct varid_record *record = &s->record;
 	const u64 ip = record->regs[VARID_PC(record->flags)];
-	u64 base = 0, reg_frame = 0, reg_pc = 0;
+	u64 slot, base = 0, reg_frame = 0, reg_pc = 0;
 	int result;
 
 	if (!(target->flags & VARID_TARGET_READY)) {
@@ -148,8 +148,8 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		reg_frame = record->regs[s->layout->reg_frame & (VARID_REGS - 1)] + s->layout->reg_frame_bias;
 		reg_pc = record->regs[s->layout->reg_pc & (VARID_REGS - 1)];
 	}
-	if (varid_read(&s->walk, &base, s->layout->word == 4 ? 4 : 8, varid_thread_pointer(record->flags) + s->layout->tls_offset) ||
-	    !base) {
+	slot = VARID_ADDRESS(varid_thread_pointer(record->flags) + s->layout->tls_offset);
+	if (varid_read(&s->walk, &base, s->layout->word == 4 ? 4 : 8, slot) || !base) {
 		record->flags |= VARID_NO_BASE;
 		return;
 	}
@@ -247,7 +247,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	}
 	if (regs)
 		varid_take_registers(record, regs);
-	record->stack_addr = record->regs[VARID_SP(record->flags)] - VARID_RED_ZONE;
+	record->stack_addr = VARID_ADDRESS(record->regs[VARID_SP(record->flags)]) - VARID_RED_ZONE;
 	s->pos = sizeof(s->header) + sizeof(*record);
 	s->reach = 0;
 	s->tunnel = varid_tunnel_of(current->mm);
@@ -265,14 +265,15 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 /* The user's part of a callchain, by frame pointers, as perf makes it. */
 static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *record)
 {
-	u64 link[2] = { VARID_FP < 0 ? 0 : record->regs[VARID_FP & (VARID_REGS - 1)], 0 }, at = 0;
+	const int fp = VARID_FP(record->flags);
+	u64 link[2] = { fp < 0 ? 0 : record->regs[fp & (VARID_REGS - 1)], 0 }, at = 0;
 	u32 count = 1;
 
 	put_word(s, record->regs[VARID_PC(record->flags)]);
 	/* Callers lie above. */
-	while (count < MAX_USER && link[0] > at && link[0] % sizeof(long) == 0) {
-		at = link[0];
-		if (varid_copy(link, at, sizeof(link)) || !put_word(s, link[1]))
+	while (count < MAX_USER && VARID_ADDRESS(link[0]) > at && link[0] % sizeof(long) == 0) {
+		at = VARID_ADDRESS(link[0]);
+		if (varid_copy(link, at, sizeof(link)) || !put_word(s, varid_return_address(link[1])))
 			break;
 		count++;
 	}
@@ -326,7 +327,7 @@ static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 		size_at = s->pos;
 		put_word(s, 0);
 		if (user)
-			size = take_stack(s, record.regs[VARID_SP(record.flags)], stack, &truncated) & ~7u;
+			size = take_stack(s, record.stack_addr + VARID_RED_ZONE, stack, &truncated) & ~7u;
 		s->pos = size_at + 8 + size;
 		{
 			u64 word = size;
@@ -381,14 +382,14 @@ void varid_overflow(struct perf_event *event, struct perf_sample_data *data, str
 	const struct pt_regs *user;
 	u32 flags = 0;
 
+	if (event->hw.interrupts == (u64)-1) /* MAX_INTERRUPTS: stopped until the next tick, whoever was interrupted */
+		ring->throttled++;
 	if (!current->tgid || !regs)
 		return;
 	rcu_read_lock();
 	target = varid_target_of_current(&ring->session->targets, &flags);
 	if (target) {
 		ring->samples++;
-		if (event->hw.interrupts == (u64)-1) /* MAX_INTERRUPTS: stopped until the next tick */
-			ring->throttled++;
 		if (ring->busy) {
 			ring->no_space++; /* an NMI in the middle of a timer's sample */
 		} else {

@@ -10,12 +10,9 @@
 
 void varid_targets_init(struct varid_targets *targets)
 {
-	const struct cred *cred = current_cred();
-
 	hash_init(targets->nodes);
 	targets->rights.all = capable(CAP_SYS_PTRACE) || capable(CAP_SYS_ADMIN);
-	targets->rights.uid = cred->euid;
-	targets->rights.permitted = cred->cap_permitted;
+	targets->rights.opener = get_current_cred();
 }
 
 /* No overflow looks any more. */
@@ -28,6 +25,7 @@ void varid_targets_free(struct varid_targets *targets)
 	hash_for_each_safe(targets->nodes, bucket, next, node, link)
 		kfree(node);
 	kfree(rcu_dereference_protected(targets->everyone, true));
+	put_cred(targets->rights.opener);
 }
 
 static struct varid_node *find(struct varid_targets *targets, u32 pid)
@@ -91,16 +89,21 @@ int varid_targets_forget(struct varid_targets *targets, u32 pid)
 }
 
 /*
- * What ptrace asks, at the moment of the overflow: the user and the capabilities that a
- * process had when it was named are not those it has after the next exec.
+ * What ptrace asks, but for security modules, at the moment of the overflow: the user and
+ * the capabilities that a process had when it was named are not those it has after the next
+ * exec. Under RCU.
  */
 static bool may_look(const struct varid_rights *rights)
 {
-	const struct cred *cred = current_cred();
+	const struct cred *opener = rights->opener;
+	const struct cred *its = __task_cred(current); /* not those that it has put on for a while */
 
-	return rights->all ||
-	       (uid_eq(cred->euid, rights->uid) && uid_eq(cred->uid, rights->uid) &&
-		uid_eq(cred->suid, rights->uid) && cap_issubset(cred->cap_permitted, rights->permitted));
+	if (rights->all)
+		return true;
+	return uid_eq(its->euid, opener->uid) && uid_eq(its->uid, opener->uid) && uid_eq(its->suid, opener->uid) &&
+	       gid_eq(its->egid, opener->gid) && gid_eq(its->gid, opener->gid) && gid_eq(its->sgid, opener->gid) &&
+	       its->user_ns == opener->user_ns && cap_issubset(its->cap_permitted, opener->cap_permitted) &&
+	       (!current->mm || varid_is_dumpable(current->mm));
 }
 
 static const struct varid_target *target_of(struct varid_targets *targets, u32 *flags)

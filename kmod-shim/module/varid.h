@@ -25,8 +25,7 @@ struct varid_node {
 /* Whose processes a session may look at. */
 struct varid_rights {
 	bool all;
-	kuid_t uid;
-	kernel_cap_t permitted;
+	const struct cred *opener;
 };
 
 struct varid_targets {
