@@ -29,7 +29,7 @@ awk -v failed="$failed" '
         wrong += mistaken
         if (!ran) print "tests: the workloads could not be checked"
         if (failed && !wrong) print "tests: something failed that is no test: see above"
-        if (skipped) printf "tests: %d of those that passed were skipped: see \"skipped:\" above\n", skipped
+        if (skipped) printf "tests: %d skips among those that passed: see \"skipped:\" above\n", skipped
         printf "tests: %d passed, %d failed, %d ignored\n", passed, wrong, ignored
         exit failed || wrong || !ran || !passed
     }' "$log"
