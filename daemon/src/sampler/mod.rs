@@ -13,6 +13,7 @@ pub mod interrupts;
 pub mod open;
 mod ring;
 mod source;
+mod stream;
 
 pub use cpu::online_cpus;
 pub use error::SamplerError;
@@ -21,12 +22,13 @@ pub use source::{ShimKind, Source, choose};
 
 use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
-use decode::{RingEvent, Stamped};
+use decode::Stamped;
 use event::{Event, Group};
-use groups::{Readings, check_presence, times};
+use groups::{check_presence, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use stream::Stream;
 use varid_shim::Target;
 
 /// What to sample, and how.
@@ -50,10 +52,7 @@ pub struct Sampler {
     options: SamplerOptions,
     source: Source,
     cpus: Vec<Cpu>,
-    /// Drained and not yet safe to release: an earlier record may still come.
-    pending: Vec<Stamped>,
-    barrier: u64,
-    readings: Readings,
+    stream: Stream,
 }
 
 impl Sampler {
@@ -68,13 +67,13 @@ impl Sampler {
         let present: Vec<_> = counters.map(|counter| counter.event).collect();
         let absent = cpus.iter_mut().flat_map(|cpu| cpu.absent.drain(..));
         check_presence(&present, absent.collect())?;
+        let reads = options.groups.iter().any(|group| group.reads);
+        let pairs = matches!(source, Source::Bpf(_)) && (options.keep_raw || reads);
         Ok(Self {
+            stream: Stream::new(pairs, options.keep_raw),
             options,
             source,
             cpus,
-            pending: Vec::new(),
-            barrier: 0,
-            readings: Readings::default(),
         })
     }
 
@@ -152,81 +151,19 @@ impl Sampler {
 
     /// Drains the rings and hands over, in order of time, what no earlier record can
     /// precede any more. `last`: nothing more will come, hand over everything.
-    pub fn drain(&mut self, last: bool, mut each: impl FnMut(Stamped)) {
+    pub fn drain(&mut self, last: bool, each: impl FnMut(Stamped)) {
         let started = monotonic_ns();
-        let (source, pending) = (&self.source, &mut self.pending);
-        let (readings, keep_raw) = (&mut self.readings, self.options.keep_raw);
+        let (source, stream) = (&self.source, &mut self.stream);
+        let origin = |id| source.origin(id);
         for cpu in &mut self.cpus {
-            let first = pending.len();
             cpu.ring.drain(|bytes| {
-                let Some((mut stamped, values)) = decode::decode(bytes, |id| source.origin(id))
-                else {
-                    return;
-                };
-                let mut read = |thread| {
-                    let counted = readings.since_last(thread, &values).into_iter();
-                    let members =
-                        counted.filter_map(|(id, count)| Some((source.origin(id)?, count)));
-                    members
-                        .map(|(origin, count)| (origin.event, count))
-                        .collect()
-                };
-                match &mut stamped.event {
-                    RingEvent::Raw { tid, ip, event, .. } => {
-                        // The event counts whatever runs on its CPU.
-                        let read = read(0);
-                        let before = pending.get_mut(first..).unwrap_or_default();
-                        pair(before, stamped.time, (*event, *tid, *ip), read);
-                        if !keep_raw {
-                            return;
-                        }
-                    }
-                    RingEvent::Sample(sampled) if !values.is_empty() => {
-                        sampled.read = read(sampled.record.tid);
-                        sampled.read.retain(|(event, _)| *event != sampled.event);
-                    }
-                    RingEvent::Exit { tid, .. } => readings.forget(*tid),
-                    _ => {}
+                if let Some((stamped, values)) = decode::decode(bytes, origin) {
+                    stream.push(cpu.cpu, stamped, &values, origin);
                 }
-                pending.push(stamped);
             });
         }
-        self.source.drain(pending);
-        pending.sort_by_key(|stamped| stamped.time);
-        let barrier = if last { u64::MAX } else { self.barrier };
-        self.barrier = started.saturating_sub(1_000_000);
-        let ready = pending.partition_point(|stamped| stamped.time < barrier);
-        pending.drain(..ready).for_each(&mut each);
-    }
-}
-
-/// What the kernel calls a thread that it has forgotten already: one on its way out.
-const FORGOTTEN: u32 = u32::MAX;
-
-/// The kernel's sample of an overflow follows the shim's record of it in the same ring: both get
-/// the kernel's time, by which another program can pair them, and the record what was read.
-fn pair(
-    before: &mut [Stamped],
-    time: u64,
-    (event, tid, ip): (usize, u32, u64),
-    mut read: Vec<(usize, u64)>,
-) {
-    /// Events that interrupt each other's handlers.
-    const BETWEEN: usize = 4;
-    for stamped in before.iter_mut().rev().take(BETWEEN) {
-        let RingEvent::Sample(sampled) = &mut stamped.event else {
-            continue;
-        };
-        let record = &mut sampled.record;
-        // The shim's record may have found no room where the kernel's smaller one did.
-        let same_thread = record.tid == tid || tid == FORGOTTEN;
-        if sampled.event == event && same_thread && record.ip == ip {
-            stamped.time = time;
-            record.time = time;
-            read.retain(|(member, _)| *member != event);
-            sampled.read = read;
-            return;
-        }
+        self.source.drain(&mut stream.pending);
+        stream.hand_over(started, last, each);
     }
 }
 
