@@ -134,6 +134,16 @@ pub enum DeviceError {
         /// What run-as said.
         said: String,
     },
+    /// Another user there records, whom later commands would not find.
+    #[error(
+        "{serial}: {whose} still has a session that records there, which no command would find once this one runs as another user: end it by 'varid --adb stop' first"
+    )]
+    Busy {
+        /// The device.
+        serial: String,
+        /// An app, or adb's shell.
+        whose: String,
+    },
     /// The device has no such session.
     #[error("{serial}: there is no {which} there: 'varid --adb sessions' lists what there is")]
     NoSession {

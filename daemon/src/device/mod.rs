@@ -27,6 +27,7 @@ use clap::{ArgMatches, CommandFactory};
 use error::{DeviceError, Result};
 use place::Place;
 use remote::{Interrupts, Remote, RemoteSession};
+use settings::Note;
 use shell::quote;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,7 +42,8 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let (device, root) = access::find(Device::choose(cli.adb.as_deref())?)?;
     // Notes are kept by whoever is the same at the next call.
     let keeper = Place::find(device)?;
-    let remote = Remote::install(runner(&cli.verb, &keeper, root)?, interrupts.clone())?;
+    let runner = runner(&cli.verb, &keeper, root, &interrupts)?;
+    let remote = Remote::install(runner, interrupts.clone())?;
     let samples = matches!(cli.verb, Verb::Start(_) | Verb::Record(_));
     if samples {
         settings::change(&keeper, root, cli.permissive)?;
@@ -52,7 +54,15 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         carry_out(cli, matches, &remote)
     };
     // However it ended: what was changed is restored when nothing is recorded there any more.
-    let restored = restore(&keeper, &remote);
+    let ends = match cli.verb {
+        Verb::Record(_) | Verb::Stop { .. } => true,
+        Verb::Start(_) => !matches!(done, Ok(code) if code == ExitCode::SUCCESS),
+        _ => false,
+    };
+    let restored = restore(&keeper, &remote, ends);
+    if root {
+        restore_the_shells(&keeper)?;
+    }
     let code = done?;
     restored?;
     Ok(code)
@@ -74,33 +84,49 @@ fn refuse_the_hosts(verb: &Verb) {
 
 /// As whom varid runs: root if that can be had; else the user of the app that is profiled, or
 /// was profiled last; else adb's own.
-fn runner(verb: &Verb, keeper: &Place, root: bool) -> Result<Place> {
+fn runner(verb: &Verb, keeper: &Place, root: bool, interrupts: &Interrupts) -> Result<Place> {
     if root {
         return Ok(keeper.clone());
     }
     let device = &keeper.device;
-    let note = keeper.path(APP);
+    let note = quote(&keeper.path(APP));
+    let noted = device.ask(&format!("cat {note} 2>/dev/null"))?;
+    let noted = Some(noted.out.trim().to_owned()).filter(|app| !app.is_empty());
     let app = match verb {
         Verb::Start(args) => app_of(&args.target, device)?,
         Verb::Record(args) => app_of(&args.target, device)?,
-        _ => {
-            let noted = device.ask(&format!("cat {} 2>/dev/null", quote(&note)))?;
-            Some(noted.out.trim().to_owned()).filter(|app| !app.is_empty())
-        }
+        _ => return as_user_of(noted.as_deref(), keeper),
     };
+    let place = as_user_of(app.as_deref(), keeper)?;
+    // An app that cannot be had any more records nothing.
+    if let Ok(last) = as_user_of(noted.as_deref(), keeper)
+        && last.device.access != place.device.access
+        && last.has_varid()
+        && Remote::install(last, interrupts.clone())?.is_recording()?
+    {
+        return Err(DeviceError::Busy {
+            serial: device.serial.clone(),
+            whose: noted.unwrap_or_else(|| "adb's shell".to_owned()),
+        });
+    }
+    let script = match app {
+        Some(app) => format!("echo {} > {note}", quote(&app)),
+        None => format!("rm -f {note}"),
+    };
+    device.shell("note the app", &script)?;
+    Ok(place)
+}
+
+/// varid's place as the user of an app, which is said; without one that of adb's own user.
+fn as_user_of(app: Option<&str>, keeper: &Place) -> Result<Place> {
     let Some(app) = app else {
-        if matches!(verb, Verb::Start(_) | Verb::Record(_)) {
-            device.shell("remove a note", &format!("rm -f {}", quote(&note)))?;
-        }
         return Ok(keeper.clone());
     };
-    let place = Place::find(access::as_app(device, &app)?)?;
+    let place = Place::find(access::as_app(&keeper.device, app)?)?;
     tracing::info!(
         "{}: no root there: as the user of {app}, which is debuggable",
-        device.serial
+        keeper.device.serial
     );
-    let script = format!("echo {} > {}", quote(&app), quote(&note));
-    device.shell("write a note", &script)?;
     Ok(place)
 }
 
@@ -217,10 +243,24 @@ fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> a
     Ok(())
 }
 
-fn restore(keeper: &Place, remote: &Remote) -> Result<()> {
-    let idle = || Ok(!remote.sessions()?.iter().any(RemoteSession::is_recording));
-    if settings::is_changed(keeper)? && idle()? {
-        settings::restore(keeper)?;
+/// `ends`: whether this command ended a recording, or started none. Others leave alone what
+/// somebody may have changed just now for a session that is to start.
+fn restore(keeper: &Place, remote: &Remote, ends: bool) -> Result<()> {
+    let note = Note::read(&keeper.device, &keeper.home)?;
+    if !note.is_empty() && (ends || !note.is_fresh()) && !remote.is_recording()? {
+        settings::restore(keeper, note)?;
+    }
+    Ok(())
+}
+
+/// Before this device's shell was root it may have left something changed. Its note stays, as
+/// root writes nothing where another user could put a link: it is no longer true, and harmless.
+fn restore_the_shells(keeper: &Place) -> Result<()> {
+    if let Some(home) = keeper.shells() {
+        let note = Note::read(&keeper.device, home)?;
+        if !note.is_empty() && !note.is_fresh() {
+            settings::set_back(&keeper.device, &note)?;
+        }
     }
     Ok(())
 }

@@ -27,13 +27,23 @@ pub struct Place {
 
 /// The first of the folders that can be this user's own: it belongs to the user, others cannot
 /// write to it, and nobody else can rename it, because the folder above belongs to the user, too,
-/// or is sticky. A link is no folder here.
+/// or to root, and is sticky or nobody else's to write. A group of the owner's number is the
+/// owner's own: Android's shell's, and every app's. A link is no folder here. The first `ls` of
+/// Android counts no links: the date is where others have the group.
 const SCRIPT: &str = r#"umask 077
 for home in HOMES; do
     above=${home%/*}
-    case $(ls -ld "$above" 2>/dev/null) in
+    set -- $(ls -ldn "$above" 2>/dev/null)
+    case $4 in
+    *-*) owner=$2 group=$3 ;;
+    *) owner=$3 group=$4 ;;
+    esac
+    [ "$owner" = 0 ] || [ -O "$above" ] || continue
+    case $1 in
     d????????[tT]*) ;;
-    d???????-*) [ -O "$above" ] || continue ;;
+    d???????w*) continue ;;
+    d????w*) [ "$group" = "$owner" ] || continue ;;
+    d*) ;;
     *) continue ;;
     esac
     [ -d "$home" ] || mkdir "$home"
@@ -77,6 +87,17 @@ impl Place {
         }
     }
 
+    /// Whether varid has been there.
+    pub fn has_varid(&self) -> bool {
+        !self.programs.is_empty()
+    }
+
+    /// Root's: the folder that varid has while adb's shell is not root, if that is another one.
+    pub fn shells(&self) -> Option<&'static str> {
+        let [shells, own] = HOMES;
+        (self.home == own).then_some(shells)
+    }
+
     /// A file in the folder.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.home)
@@ -103,7 +124,16 @@ impl Place {
             .push(&binary.path, &new)
             .and_then(|()| self.device.shell("install varid", &adopt(&new, &program)));
         match pushed {
-            Ok(_) => Ok(program),
+            Ok(version) => {
+                if version.trim() != VERSION {
+                    tracing::warn!(
+                        "{} is {}, this is {VERSION}: build or install both alike",
+                        binary.path.display(),
+                        version.trim()
+                    );
+                }
+                Ok(program)
+            }
             Err(error) => {
                 // A part of a program is of no use, and where there is no room it is in the way.
                 let _ = self.device.ask(&format!("rm -f {}", quote(&new)));
@@ -124,12 +154,16 @@ impl Place {
     }
 }
 
-/// Gives a program that has arrived whole its name; older ones go.
+/// What the program says that is built with this one.
+const VERSION: &str = concat!("varid ", env!("CARGO_PKG_VERSION"));
+
+/// Gives a program that has arrived whole its name; older ones go. It says its version.
 fn adopt(new: &str, program: &str) -> String {
     let folder = program.rsplit_once("/").map_or("", |(folder, _)| folder);
     let (new, program, folder) = (quote(new), quote(program), quote(folder));
     format!(
         "chmod 700 {new} && mv {new} {program} || exit
-for other in {folder}/varid-*; do [ \"$other\" = {program} ] || rm -f \"$other\"; done",
+for other in {folder}/varid-*; do [ \"$other\" = {program} ] || rm -f \"$other\"; done
+{program} --version",
     )
 }

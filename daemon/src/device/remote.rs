@@ -120,6 +120,11 @@ impl Remote {
         Ok(document.sessions)
     }
 
+    /// Whether any of them is being written.
+    pub fn is_recording(&self) -> Result<bool> {
+        Ok(self.sessions()?.iter().any(RemoteSession::is_recording))
+    }
+
     fn setting(&self) -> String {
         let home = quote(&self.place.home);
         format!("export {}={home} {}=1", paths::HOME, record::TIED)

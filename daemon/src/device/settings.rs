@@ -1,15 +1,19 @@
 //! What has to be changed on the device while varid samples there, and who changes it back?
 //!
-//! What was changed is noted on the device before it is changed. Whoever finds the note when
-//! nothing is recorded there any more restores it: this command at its end, or the next one
-//! after a cable was pulled.
+//! What was changed is noted on the device before it is changed. Whoever ends a recording, and
+//! finds the note when nothing is recorded there any more, restores it; after a cable was pulled
+//! any command does that finds an old note.
 
+use super::adb::Device;
 use super::error::Result;
 use super::place::Place;
 use super::shell::quote;
 
-/// The note in varid's folder: the name of a setting in each line.
+/// The note in varid's folder: the name of a setting in each line, and when they were noted.
 const NOTE: &str = "changed";
+
+/// Seconds in which whoever wrote a note has a session that records, or none.
+const FRESH: u64 = 60;
 
 /// Something that can be read, written and noted.
 struct Setting {
@@ -68,16 +72,83 @@ const SETTINGS: [Setting; 3] = [
 ];
 
 impl Setting {
-    fn set(&self, place: &Place, value: &str) -> Result<()> {
+    fn set(&self, device: &Device, value: &str) -> Result<()> {
         let script = format!("{}{value}{}", self.write, self.after);
         let action = format!("set {} to {value}", self.name);
-        place.device.shell(&action, &script).map(drop)
+        device.shell(&action, &script).map(drop)
+    }
+
+    fn is(&self, device: &Device, value: &str) -> Result<bool> {
+        Ok(device.ask(self.read)?.out.trim() == value)
+    }
+}
+
+/// What a note says.
+#[derive(Debug, Default)]
+pub struct Note {
+    /// Known names only: their values were those that are changed, no others ever are.
+    names: Vec<&'static str>,
+    /// Whether whoever wrote it may be about to record.
+    fresh: bool,
+}
+
+impl Note {
+    /// The note in varid's folder there.
+    pub fn read(device: &Device, home: &str) -> Result<Self> {
+        let note = quote(&format!("{home}/{NOTE}"));
+        let answer = device.ask(&format!("cat {note} 2>/dev/null; date +%s"))?;
+        let mut times = answer
+            .out
+            .lines()
+            .filter_map(|line| line.parse::<u64>().ok());
+        let (noted, now) = (times.next(), times.next());
+        let age = noted.zip(now).map(|(noted, now)| now.abs_diff(noted));
+        let is_noted = |setting: &&Setting| answer.out.lines().any(|line| line == setting.name);
+        Ok(Self {
+            names: SETTINGS
+                .iter()
+                .filter(is_noted)
+                .map(|setting| setting.name)
+                .collect(),
+            fresh: age.is_some_and(|age| age < FRESH),
+        })
+    }
+
+    /// Whether there is nothing to restore.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Whether a command may have changed something just now, for a session that is to start.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Writes it anew, with the time there.
+    fn write(&self, place: &Place) -> Result<()> {
+        let note = place.path(NOTE);
+        let (new, note) = (quote(&format!("{note}.new")), quote(&note));
+        let script = if self.is_empty() {
+            format!("rm -f {note}")
+        } else {
+            let lines = quote(&self.names.join("\n"));
+            format!("umask 077; (echo {lines}; date +%s) > {new} && sync && mv {new} {note}")
+        };
+        place
+            .device
+            .shell("note what is changed", &script)
+            .map(drop)
     }
 }
 
 /// Changes what keeps varid from sampling, and says so. `permissive`: SELinux, too.
 pub fn change(place: &Place, root: bool, permissive: bool) -> Result<()> {
-    let mut note = read(place)?;
+    let device = &place.device;
+    let mut note = Note::read(device, &place.home)?;
+    if !note.is_empty() {
+        // What another command has changed is needed on.
+        note.write(place)?;
+    }
     for setting in &SETTINGS {
         let meant = match setting.who {
             Who::User => !root,
@@ -85,68 +156,55 @@ pub fn change(place: &Place, root: bool, permissive: bool) -> Result<()> {
             Who::Asked => root && permissive,
         };
         let (from, to) = setting.change;
-        if !meant || place.device.ask(setting.read)?.out.trim() != from {
+        if !meant || !setting.is(device, from)? {
             continue;
         }
-        // Whatever another command has noted was there before.
-        if !note.contains(&setting.name) {
-            note.push(setting.name);
-            write(place, &note)?;
+        if !note.names.contains(&setting.name) {
+            note.names.push(setting.name);
+            note.write(place)?;
         }
-        match setting.set(place, to) {
+        match setting.set(device, to) {
             Ok(()) => tracing::info!(
                 "{}: {} {from} -> {to} while something is recorded there: {}",
-                place.device.serial,
+                device.serial,
                 setting.name,
                 setting.why
             ),
-            Err(error) => tracing::warn!("{error}; {}", setting.why),
+            Err(error) => {
+                tracing::warn!("{error}; {}", setting.why);
+                if setting.is(device, from)? {
+                    note.names.retain(|name| *name != setting.name);
+                    note.write(place)?;
+                }
+            }
         }
     }
     Ok(())
 }
 
-/// Whether something has been changed and not restored.
-pub fn is_changed(place: &Place) -> Result<bool> {
-    Ok(!read(place)?.is_empty())
+/// Restores what the note says; nothing must be recorded there any more. What cannot be restored
+/// stays noted.
+pub fn restore(place: &Place, mut note: Note) -> Result<()> {
+    note.names = set_back(&place.device, &note)?;
+    note.write(place)
 }
 
-/// Restores what the note says; nothing must be recorded there any more.
-pub fn restore(place: &Place) -> Result<()> {
-    for name in read(place)? {
-        let known = SETTINGS.iter().find(|setting| setting.name == name);
-        if let Some(setting) = known {
-            let (value, _) = setting.change;
-            setting.set(place, value)?;
-            tracing::info!("{}: {name} is {value} again", place.device.serial);
+/// Sets back what is still as it was changed to; the names of what could not be.
+pub fn set_back(device: &Device, note: &Note) -> Result<Vec<&'static str>> {
+    let mut left = Vec::new();
+    let is_noted = |setting: &&Setting| note.names.contains(&setting.name);
+    for setting in SETTINGS.iter().filter(is_noted) {
+        let (from, to) = setting.change;
+        if !setting.is(device, to)? {
+            continue;
+        }
+        match setting.set(device, from) {
+            Ok(()) => tracing::info!("{}: {} is {from} again", device.serial, setting.name),
+            Err(error) => {
+                tracing::warn!("{error}; the next command tries again");
+                left.push(setting.name);
+            }
         }
     }
-    let note = quote(&place.path(NOTE));
-    place
-        .device
-        .shell("remove a note", &format!("rm -f {note}"))
-        .map(drop)
-}
-
-/// The names that are noted: their values were those that are changed, no others ever are.
-fn read(place: &Place) -> Result<Vec<&'static str>> {
-    let note = quote(&place.path(NOTE));
-    let answer = place.device.ask(&format!("cat {note} 2>/dev/null"))?;
-    let noted = |setting: &&Setting| answer.out.lines().any(|line| line == setting.name);
-    Ok(SETTINGS
-        .iter()
-        .filter(noted)
-        .map(|setting| setting.name)
-        .collect())
-}
-
-fn write(place: &Place, names: &[&str]) -> Result<()> {
-    let note = place.path(NOTE);
-    let (new, note) = (quote(&format!("{note}.new")), quote(&note));
-    let lines = quote(&names.join("\n"));
-    let script = format!("umask 077; echo {lines} > {new} && sync && mv {new} {note}");
-    place
-        .device
-        .shell("note what is changed", &script)
-        .map(drop)
+    Ok(left)
 }
