@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Names a folder with `ARCH/varid`.
 pub const BINARIES: &str = "VARID_DEVICE_BINARIES";
 
+/// Where a build tree has them, from the folder of the host's program.
+const BUILT: &str = "../board";
+
 /// A kind of processor that varid is built for, and the name of its folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arch(&'static str, object::Architecture);
@@ -40,7 +43,24 @@ pub fn binary_for(device: &Device) -> Result<Binary> {
             abi: answer.out.trim().replace('\n', ", "),
         });
     };
-    find(arch, &places())
+    let binary = find(arch, &places())?;
+    let program = std::env::current_exe().unwrap_or_default();
+    if is_stale(&binary.path, &program) {
+        tracing::warn!(
+            "{} is older than {}: 'make board' builds it anew",
+            binary.path.display(),
+            program.display()
+        );
+    }
+    Ok(binary)
+}
+
+/// Whether it is of the same build tree and was built before. Times elsewhere say when files
+/// were unpacked or installed.
+fn is_stale(binary: &Path, program: &Path) -> bool {
+    let built = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let tree = program.parent().map(|folder| folder.join(BUILT));
+    tree.is_some_and(|tree| binary.starts_with(tree)) && built(binary) < built(program)
 }
 
 /// The first word of the answer that varid knows; the list begins with the best.
@@ -60,7 +80,7 @@ fn places() -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let beside = program.parent().map(Path::to_owned).unwrap_or_default();
     told.into_iter()
-        .chain(["device", "../lib/varid", "../board"].map(|below| beside.join(below)))
+        .chain(["device", "../lib/varid", BUILT].map(|below| beside.join(below)))
         .collect()
 }
 
@@ -121,6 +141,32 @@ mod tests {
         ] {
             assert_eq!(arch(answer), expected, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_program_that_was_built_before_is_stale_in_its_build_tree_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let release = folder.path().join("release");
+        let program = release.join("varid");
+        let built = release.join(BUILT).join("arm64/varid");
+        let installed = release.join("device/arm64/varid");
+        let early = std::time::SystemTime::UNIX_EPOCH;
+        for (file, time) in [(&program, 2), (&built, 1), (&installed, 1)] {
+            std::fs::create_dir_all(&release).unwrap();
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let time = early + std::time::Duration::from_secs(time);
+            let file = std::fs::File::create(file).unwrap();
+            file.set_modified(time).unwrap();
+        }
+        assert!(is_stale(&built, &program));
+        assert!(!is_stale(&installed, &program));
+        std::fs::File::options()
+            .write(true)
+            .open(&built)
+            .unwrap()
+            .set_modified(early + std::time::Duration::from_secs(3))
+            .unwrap();
+        assert!(!is_stale(&built, &program));
     }
 
     #[test]

@@ -8,6 +8,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// How often a file that is written is looked at before it is given up: so often it did not grow.
+const PATIENCE: u32 = 50;
+
+/// The time between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// One device, and as whom commands run on it.
 #[derive(Debug, Clone)]
@@ -100,12 +107,25 @@ impl Device {
         let script = self.wrap(&format!("cat > {}", quote(remote)));
         let sent = output(self.adb().args(["exec-in", &script]).stdin(from))?;
         self.check("exec-in", &sent)?;
-        let there = self.shell("write", &format!("wc -c < {}", quote(remote)))?;
-        if there.trim() == size.len().to_string() {
-            Ok(())
-        } else {
-            let said = format!("{} of {} bytes arrived", there.trim(), size.len());
-            Err(self.failed(&format!("write {remote}"), &said))
+        self.await_size(remote, size.len())
+    }
+
+    /// `exec-in` ends when its input is sent, which is not yet written then.
+    fn await_size(&self, remote: &str, size: u64) -> Result<()> {
+        let (mut last, mut still) = (String::new(), 0);
+        loop {
+            let answer = self.ask(&format!("wc -c < {}", quote(remote)))?;
+            let there = answer.out.trim();
+            if there == size.to_string() {
+                return Ok(());
+            }
+            still = if there == last { u32::saturating_add(still, 1) } else { 0 };
+            if still == PATIENCE {
+                let said = format!("{there} of {size} bytes arrived");
+                return Err(self.failed(&format!("write {remote}"), &said));
+            }
+            there.clone_into(&mut last);
+            std::thread::sleep(PAUSE);
         }
     }
 
