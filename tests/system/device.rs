@@ -9,6 +9,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use support::Device;
 use varid_tests::{is_alive, skip_without_root, testbed};
 
@@ -56,8 +57,6 @@ fn a_device_without_a_varid_for_it_is_told_from_one_without_room() -> Result<()>
     let said = device.fails(&["--adb", "status"])?;
     ensure!(said.contains("its ABI is 'mips64,mips"), "{said}");
     device.program("getprop", "echo arm64-v8a,armeabi-v7a")?;
-    let said = device.fails(&["--adb", "status"])?;
-    ensure!(said.contains("no varid for arm64 at hand"), "{said}");
     let arm = device.at("bins/arm64");
     std::fs::create_dir(&arm)?;
     std::os::unix::fs::symlink(testbed()?.release.join("varid"), arm.join("varid"))?;
@@ -93,6 +92,35 @@ fn a_folder_that_somebody_else_could_have_made_is_not_used() -> Result<()> {
     // Where everybody may write, but nobody rename what is another's.
     std::fs::set_permissions(device.at("tmp"), PermissionsExt::from_mode(0o1777))?;
     device.ok(&["--adb", "status"])?;
+    Ok(())
+}
+
+#[test]
+fn a_folder_below_somebody_elses_is_not_used() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    let above = device.at("tmp");
+    for (owner, group, mode, is_safe) in [
+        (4321, 4321, 0o1777, false),
+        (0, 4321, 0o1777, true),
+        (0, 4321, 0o775, false),
+        (0, 4321, 0o755, true),
+        // A group that is the owner's own.
+        (0, 0, 0o771, true),
+        (4321, 4321, 0o755, false),
+    ] {
+        std::os::unix::fs::chown(&above, Some(owner), Some(group))?;
+        std::fs::set_permissions(&above, PermissionsExt::from_mode(mode))?;
+        let output = device.run(&["--adb", "status"])?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let refused = said.contains("no other user can replace");
+        ensure!(
+            output.status.success() == is_safe && refused != is_safe,
+            "{owner}:{group} {mode:o}: {said}"
+        );
+    }
     Ok(())
 }
 
@@ -238,6 +266,9 @@ fn pull_the_cable(device: &Device, pid: &str) -> Result<()> {
     Ok(())
 }
 
+/// How long a test waits for what never takes so long: it fails then.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A process that computes until it is killed.
 fn busy() -> Result<Child> {
     let mut shell = Command::new("sh");
@@ -261,9 +292,19 @@ fn interrupt(device: &Device, pid: &str) -> Result<()> {
     let mut varid = recording(device, pid)?;
     let to = nix::unistd::Pid::from_raw(i32::try_from(varid.id())?);
     nix::sys::signal::kill(to, nix::sys::signal::Signal::SIGINT)?;
-    let mut said = String::new();
-    let stderr = varid.stderr.as_mut().context("piped")?;
-    stderr.read_to_string(&mut said)?;
+    let mut stderr = varid.stderr.take().context("piped")?;
+    let (send, receive) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut said = String::new();
+        send.send(stderr.read_to_string(&mut said).map(|_| said))
+    });
+    let Ok(said) = receive.recv_timeout(PATIENCE) else {
+        varid.kill()?;
+        varid.wait()?;
+        anyhow::bail!("varid does not end by Ctrl-C");
+    };
+    reader.join().ok().context("the reader")??;
+    let said = said?;
     let status = varid.wait()?;
     ensure!(
         status.success() && said.contains("pulled into"),
@@ -288,8 +329,14 @@ fn recording(device: &Device, pid: &str) -> Result<Child> {
             .filter_map(|folder| size(folder).ok())
             .any(|file| file.len() > 10_000)
     };
+    let begun = Instant::now();
     while !records() {
         ensure!(varid.try_wait()?.is_none(), "it ended by itself");
+        if begun.elapsed() > PATIENCE {
+            varid.kill()?;
+            varid.wait()?;
+            anyhow::bail!("nothing is recorded");
+        }
         std::thread::yield_now();
     }
     Ok(varid)
@@ -314,7 +361,9 @@ fn vanish(device: &Device, pid: &str) -> Result<()> {
     varid.kill()?;
     varid.wait()?;
     drop(varid);
+    let begun = Instant::now();
     loop {
+        ensure!(begun.elapsed() < PATIENCE, "it records on without a reader");
         let said = device.ok(&["--adb", "sessions", "--json"])?;
         let document: serde_json::Value = serde_json::from_str(&said)?;
         match document["sessions"][0]["state"].as_str() {
@@ -330,13 +379,11 @@ fn vanish(device: &Device, pid: &str) -> Result<()> {
 
 /// Properties in a file, as Android's programs read and write them.
 const GETPROP: &str = r#"cat "$FAKE_DEVICE/prop.$1" 2>/dev/null || echo"#;
-const SETPROP: &str = r#"echo "$2" >"$FAKE_DEVICE/prop.$1"; echo "$1=$2" >>"$FAKE_DEVICE/set""#;
+const SETPROP: &str = r#"[ ! -e "$FAKE_DEVICE/refuses" ] || { echo "setprop: failed" >&2; exit 1; }
+echo "$2" >"$FAKE_DEVICE/prop.$1"; echo "$1=$2" >>"$FAKE_DEVICE/set""#;
 
-#[test]
-fn without_root_an_app_is_profiled_as_itself_and_what_was_changed_is_restored() -> Result<()> {
-    if skip_without_root("device") {
-        return Ok(());
-    }
+/// An Android whose adb is the shell: two apps are debuggable. `AS`: whose process it is.
+fn without_root() -> Result<Device> {
     let device = Device::new()?;
     device.program(
         "id",
@@ -348,10 +395,136 @@ fn without_root_an_app_is_profiled_as_itself_and_what_was_changed_is_restored() 
     std::fs::write(device.at("prop.security.perf_harden"), "1\n")?;
     device.program(
         "run-as",
-        r#"[ "$1" = org.example ] || { echo "run-as: package not debuggable: $1" >&2; exit 1; }
-cd "$FAKE_DEVICE/app" && shift && AS=app exec "$@""#,
+        r#"case $1 in
+org.example) folder=app ;;
+org.other) folder=other ;;
+*) echo "run-as: package not debuggable: $1" >&2; exit 1 ;;
+esac
+cd "$FAKE_DEVICE/$folder" && shift && AS=app exec "$@""#,
     )?;
     std::fs::create_dir(device.at("app"))?;
+    std::fs::create_dir(device.at("other"))?;
+    Ok(device)
+}
+
+#[test]
+fn what_cannot_be_changed_or_restored_keeps_nobody_from_recording() -> Result<()> {
+    let device = without_root()?;
+    let (note, refuses) = (device.at("tmp/varid/changed"), device.at("refuses"));
+    std::fs::write(&refuses, "")?;
+    let said = device.run(&["--adb", "record", "--", "true"])?;
+    ensure!(
+        String::from_utf8_lossy(&said.stderr).contains("cannot set security.perf_harden to 0"),
+        "{said:?}"
+    );
+    ensure!(!note.exists(), "noted, though it was not changed");
+
+    // An old note of something that cannot be set back.
+    std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
+    std::fs::write(&note, "security.perf_harden\nnever.heard.of\n1\n")?;
+    let output = device.run(&["--adb", "status"])?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(
+        output.status.success() && said.contains("cannot set security.perf_harden to 1"),
+        "{said}"
+    );
+    let kept = std::fs::read_to_string(&note)?;
+    ensure!(kept.starts_with("security.perf_harden\n"), "{kept}");
+
+    // The note is new now: a session may be about to start.
+    std::fs::remove_file(&refuses)?;
+    device.ok(&["--adb", "status"])?;
+    ensure!(!device.at("set").exists(), "restored before a start");
+    std::fs::write(&note, "security.perf_harden\n1\n")?;
+    device.ok(&["--adb", "status"])?;
+    let set = std::fs::read_to_string(device.at("set"))?;
+    ensure!(set == "security.perf_harden=1\n" && !note.exists(), "{set}");
+    // What is as it was is left alone.
+    std::fs::write(&note, "security.perf_harden\n1\n")?;
+    device.ok(&["--adb", "status"])?;
+    let again = std::fs::read_to_string(device.at("set"))?;
+    ensure!(again == set && !note.exists(), "{again}");
+    Ok(())
+}
+
+#[test]
+fn root_sees_the_kernels_functions_while_it_records_and_restores_what_the_shell_left() -> Result<()>
+{
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    let pointers = device.at("proc/sys/kernel/kptr_restrict");
+    std::fs::create_dir_all(pointers.parent().context("no folder")?)?;
+    std::fs::write(&pointers, "2\n")?;
+    device.program("getprop", GETPROP)?;
+    device.program("setprop", SETPROP)?;
+    std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
+    // As on Android: the shell's folder is not root's.
+    let shells = device.at("data/local/tmp/varid");
+    std::fs::create_dir_all(&shells)?;
+    std::os::unix::fs::chown(device.at("data/local/tmp"), Some(2000), Some(2000))?;
+    std::fs::write(
+        shells.join("changed"),
+        "security.perf_harden\nnever.heard.of\n1\n",
+    )?;
+    let words = [
+        "--adb",
+        "record",
+        "--",
+        "cat",
+        "/proc/sys/kernel/kptr_restrict",
+    ];
+    let output = device
+        .varid(&words)?
+        .env_remove("VARID_DEVICE_HOME")
+        .output()?;
+    ensure!(
+        output.status.success() && output.stdout == b"1\n",
+        "{output:?}"
+    );
+    let now = std::fs::read_to_string(&pointers)?;
+    ensure!(now == "2\n", "kptr_restrict is left at {now}");
+    let set = std::fs::read_to_string(device.at("set"))?;
+    ensure!(set == "security.perf_harden=1\n", "{set}");
+    ensure!(
+        device.at("data/local/varid/sessions").is_dir() && !shells.join("sessions").exists(),
+        "root's folder"
+    );
+    Ok(())
+}
+
+#[test]
+fn another_app_is_refused_while_one_is_recorded() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = without_root()?;
+    let start = |app| ["--adb", "start", "--app", app, "--shim", "perf"];
+    device.ok(&start("org.example"))?;
+    for other in [&start("org.other")[..], &["--adb", "record", "--", "true"]] {
+        let said = device.fails(other)?;
+        ensure!(
+            said.contains("org.example still has a session that records")
+                && said.contains("varid --adb stop"),
+            "{said}"
+        );
+    }
+    let status = device.ok(&["--adb", "status"])?;
+    ensure!(status.contains("org.example"), "{status}");
+    device.ok(&["--adb", "stop"])?;
+    device.ok(&start("org.other"))?;
+    device.ok(&["--adb", "stop"])?;
+    ensure!(device.sessions()?.len() == 2, "both were not pulled");
+    Ok(())
+}
+
+#[test]
+fn without_root_an_app_is_profiled_as_itself_and_what_was_changed_is_restored() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = without_root()?;
     let said = device.fails(&["--adb", "start", "--app", "org.closed"])?;
     ensure!(
         said.contains("org.closed cannot be profiled")
