@@ -119,7 +119,11 @@ impl Device {
             if there == size.to_string() {
                 return Ok(());
             }
-            still = if there == last { u32::saturating_add(still, 1) } else { 0 };
+            still = if there == last {
+                u32::saturating_add(still, 1)
+            } else {
+                0
+            };
             if still == PATIENCE {
                 let said = format!("{there} of {size} bytes arrived");
                 return Err(self.failed(&format!("write {remote}"), &said));
