@@ -33,7 +33,11 @@ impl Options {
     /// Whether samples of the event of this name count.
     #[must_use]
     pub fn selects_event(&self, name: &str) -> bool {
-        let plain = name.split(':').next();
+        // Modifiers stand behind the last '/' of a PMU's terms, or behind ':'.
+        let plain = match name.rfind('/') {
+            Some(end) => name.get(..=end),
+            None => name.split(':').next(),
+        };
         let wanted = self.event.as_deref();
         wanted.is_none_or(|wanted| wanted == name || Some(wanted) == plain)
     }
@@ -108,7 +112,28 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::{Options, Pattern};
+
+    #[test]
+    fn an_event_is_selected_with_or_without_its_modifiers() {
+        for (wanted, name, expected) in [
+            ("cycles", "cycles:u", true),
+            ("cycles:u", "cycles:u", true),
+            ("cycles:k", "cycles:u", false),
+            ("a72/br_mis_pred/", "a72/br_mis_pred/u", true),
+            ("a72/br_mis_pred/", "a72/br_mis_pred/:u", true),
+            ("a72/br_mis_pred/u", "a72/br_mis_pred/u", true),
+            ("a72/br_mis_pred/", "a72/br_mis_pred/", true),
+            ("a72", "a72/br_mis_pred/u", false),
+            ("a53/br_mis_pred/", "a72/br_mis_pred/u", false),
+        ] {
+            let options = Options {
+                event: Some(wanted.to_owned()),
+                ..Options::default()
+            };
+            assert_eq!(options.selects_event(name), expected, "{wanted} {name}");
+        }
+    }
 
     #[test]
     fn patterns_with_wildcards_mean_the_whole_name_others_a_part() {

@@ -97,6 +97,16 @@ pub enum SamplerError {
         "the kernel module samples one event at a time, and no groups (a PMU whose interrupt does not arrive would need one): name one, such as '-e cpu-clock', or take another source with --shim"
     )]
     OneEvent,
+    /// The kernel module cannot do what the modifiers say.
+    #[error(
+        "the kernel module does not know the modifiers '{modifiers}' of event '{event}', only u and k: leave them out, or take another source with --shim"
+    )]
+    ModuleModifiers {
+        /// Its name.
+        event: String,
+        /// Their letters.
+        modifiers: String,
+    },
     /// The kernel module failed.
     #[error(transparent)]
     Module(#[from] varid_shim::ModuleError),

@@ -6,8 +6,6 @@ use super::event::{Event, Group};
 use super::open::open;
 use crate::perf_abi as perf;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// An open event.
@@ -23,6 +21,8 @@ pub struct Counter {
     pub samples: bool,
     /// The values of its group come with them.
     pub reads: bool,
+    /// How many events it leads, itself among them; 0: it is another one's member.
+    pub leads: usize,
     /// The event.
     pub fd: OwnedFd,
 }
@@ -110,6 +110,9 @@ fn open_group(
         shape(&mut attr);
         if !opened.is_empty() {
             attr.set_disabled(false); // as long as its leader is
+            // These, too, are the leader's, which has its members with it.
+            attr.set_pinned(false);
+            attr.set_exclusive(false);
         }
         let leader = opened.first().map(|leader| leader.fd.as_fd());
         let thread = spot.thread.map_or(-1, |tid| tid as i32);
@@ -121,6 +124,11 @@ fn open_group(
             id: identifier(spot.cpu, &fd).map_err(|error| (place, error))?,
             samples,
             reads,
+            leads: if leader.is_none() {
+                group.events.len()
+            } else {
+                0
+            },
             fd,
         });
     }
@@ -151,12 +159,15 @@ pub struct Times {
     pub running_ns: u64,
 }
 
-/// The times of every event, by its place.
+/// The times of every event, by its place: those of its leader, with which it takes turns.
 pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap<usize, Times> {
-    let read = counters.filter_map(|(cpu, counter)| {
-        Some((counter.event, counter.thread, cpu, read_times(&counter.fd)?))
+    let leaders = counters.filter(|(_, counter)| counter.leads > 0);
+    let read = leaders.filter_map(|(cpu, counter)| {
+        let times = read_times(&counter.fd, counter.leads)?;
+        let led = counter.event..counter.event.saturating_add(counter.leads);
+        Some(led.map(move |event| (event, counter.thread, cpu, times)))
     });
-    sum_times(read)
+    sum_times(read.flatten())
 }
 
 /// The events of a thread are enabled on all CPUs while it runs on one.
@@ -180,11 +191,11 @@ fn sum_times(
 }
 
 /// Value or number of values, then the times: so begins what is read of an event and of a
-/// group.
-fn read_times(fd: &OwnedFd) -> Option<Times> {
-    let mut bytes = [0; 8 * 1_024];
-    let mut file = File::from(fd.try_clone().ok()?);
-    file.read(&mut bytes).ok().filter(|size| *size >= 24)?;
+/// group; value and id of each of its events follow in that of a group.
+fn read_times(fd: &OwnedFd, events: usize) -> Option<Times> {
+    let mut bytes = vec![0; events.saturating_mul(16).saturating_add(24)];
+    let size = nix::unistd::read(fd, &mut bytes).ok()?;
+    let bytes = bytes.get(..size)?;
     let mut words = bytes.chunks_exact(8).skip(1);
     let mut word = || words.next()?.try_into().ok().map(u64::from_ne_bytes);
     Some(Times {

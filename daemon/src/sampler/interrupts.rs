@@ -155,6 +155,10 @@ pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String
         let mut timer = Event::cpu_clock(rate);
         timer.modifiers.exclude_user = silent.modifiers.exclude_user;
         timer.modifiers.exclude_kernel = silent.modifiers.exclude_kernel;
+        // A group is scheduled as its leader asks.
+        let leader = group.events.first().unwrap_or(silent);
+        timer.modifiers.pinned = leader.modifiers.pinned;
+        timer.modifiers.exclusive = leader.modifiers.exclusive;
         match (silent.modifiers.exclude_kernel, silent.modifiers.exclude_user) {
             (true, false) => timer.name.push_str(":u"),
             (false, true) => timer.name.push_str(":k"),

@@ -103,7 +103,7 @@ impl Session {
         {
             return Err(SessionError::NoProcess(*pid));
         }
-        let source = choose(options.shim)?;
+        let source = choose(options.shim, &options.groups)?;
         if !source.sees_everyone() {
             match &options.target {
                 TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
@@ -203,7 +203,13 @@ impl Session {
         let disabled = self.sampler.disable();
         let last = self.turn(true).and_then(|()| self.count_the_untold());
         self.update_manifest();
-        self.recorder.writer().manifest_mut().state = match last {
+        let manifest = self.recorder.writer().manifest_mut();
+        for (place, times) in self.sampler.times() {
+            if let Some(event) = manifest.events.get_mut(place) {
+                (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
+            }
+        }
+        manifest.state = match last {
             Ok(()) => state,
             Err(_) => State::Failed,
         };
@@ -327,11 +333,6 @@ impl Session {
         manifest.duration_ns = elapsed;
         manifest.counts.throttled = self.throttled;
         manifest.counts.transitions = self.transitions;
-        for (place, times) in self.sampler.times() {
-            if let Some(event) = manifest.events.get_mut(place) {
-                (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
-            }
-        }
         self.control
             .samples
             .store(counts.samples, Ordering::Relaxed);

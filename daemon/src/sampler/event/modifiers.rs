@@ -73,6 +73,21 @@ impl Modifiers {
         Ok(asked)
     }
 
+    /// The letters of what is asked for beyond whose code counts, the user's or the kernel's.
+    pub fn beyond_user_and_kernel(&self) -> String {
+        let letters = [
+            (self.with_hypervisor, 'h'),
+            (self.exclude_idle, 'I'),
+            (self.exclude_host, 'G'),
+            (self.exclude_guest, 'H'),
+            (self.precise > 0, 'p'),
+            (self.pinned, 'D'),
+            (self.exclusive, 'e'),
+        ];
+        let asked = letters.into_iter().filter(|(asked, _)| *asked);
+        asked.map(|(_, letter)| letter).collect()
+    }
+
     /// Sets what it asks of the kernel; precision is the PMU's matter.
     pub fn apply(&self, attr: &mut perf_event_attr) {
         attr.set_exclude_user(self.exclude_user);

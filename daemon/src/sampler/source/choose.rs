@@ -1,9 +1,10 @@
 //! Which source is used: the one that was asked for, else the best that works here.
 
 use super::bpf::Bpf;
-use super::module::Module;
+use super::module::{Module, only_event};
 use super::stack_copy::StackCopy;
 use super::{SamplerError, Source};
+use crate::sampler::event::Group;
 use std::fmt::Display;
 use varid_shim::{Module as Device, Shim};
 
@@ -21,8 +22,8 @@ pub enum ShimKind {
     Perf,
 }
 
-/// Loads the source that was asked for, or the best that can be had.
-pub fn choose(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
+/// Loads the source that was asked for, or the best that can be had and can sample these events.
+pub fn choose(wanted: Option<ShimKind>, groups: &[Group]) -> Result<Source, SamplerError> {
     const NAMESPACE: &str = "the shim in the kernel knows processes by the ids of the initial pid namespace, and varid runs in another";
     let fall_back = |why: &dyn Display, would_help: &str| {
         tracing::warn!("{why}. Falling back to perf's stack copies: {would_help}");
@@ -37,9 +38,17 @@ pub fn choose(wanted: Option<ShimKind>) -> Result<Source, SamplerError> {
             fall_back(&NAMESPACE, "run varid outside of the container for more")
         }
         None => bpf().or_else(|refused| {
-            module()
-                .inspect(|_| tracing::info!("{refused}. The kernel module takes its place"))
-                .or_else(|_| fall_back(&refused, "frames that a copy does not hold are counted"))
+            const COUNTED: &str = "frames that a copy does not hold are counted";
+            match (module(), only_event(groups)) {
+                (Ok(module), Ok(_)) => {
+                    tracing::info!("{refused}. The kernel module takes its place");
+                    Ok(module)
+                }
+                (Ok(_), Err(unable)) => {
+                    fall_back(&format!("{refused}. Instead, {unable}"), COUNTED)
+                }
+                (Err(_), _) => fall_back(&refused, COUNTED),
+            }
         }),
     }
 }

@@ -4,7 +4,7 @@
 use super::{side_band, watermark};
 use crate::perf_abi as perf;
 use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Sampled, Stamped};
-use crate::sampler::event::{Event, Rate};
+use crate::sampler::event::{Event, Group, Rate};
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::ring::Ring;
 use crate::sampler::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
@@ -32,7 +32,7 @@ impl Module {
 
     /// The counter in the kernel, its ring, and the event that tells of processes.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-        let event = only_event(options)?;
+        let event = only_event(&options.groups)?;
         let failed = |source| SamplerError::Open {
             event: event.name.clone(),
             cpu,
@@ -142,12 +142,21 @@ impl Module {
     }
 }
 
-/// A record of the module's does not say which counter it comes of: there is one.
-fn only_event(options: &SamplerOptions) -> Result<&Event, SamplerError> {
-    let mut events = options.groups.iter().flat_map(|group| &group.events);
-    match (events.next(), events.next()) {
-        (Some(event), None) => Ok(event),
-        _ => Err(SamplerError::OneEvent),
+/// The event, if the module can sample what is asked for. A record of the module's does not say
+/// which counter it comes of: there is one.
+pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
+    let mut events = groups.iter().flat_map(|group| &group.events);
+    let (Some(event), None) = (events.next(), events.next()) else {
+        return Err(SamplerError::OneEvent);
+    };
+    let modifiers = event.modifiers.beyond_user_and_kernel();
+    if modifiers.is_empty() {
+        Ok(event)
+    } else {
+        Err(SamplerError::ModuleModifiers {
+            event: event.name.clone(),
+            modifiers,
+        })
     }
 }
 
@@ -175,4 +184,34 @@ fn decoded(bytes: &[u8]) -> Option<Stamped> {
             read: Vec::new(),
         })),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::event::resolve;
+
+    #[test]
+    fn what_the_module_cannot_sample_is_refused_by_its_letters() {
+        let asked = |text| {
+            let groups = resolve([text], Rate::Period(7), &[]).unwrap().groups;
+            only_event(&groups)
+                .map(|event| event.name.clone())
+                .map_err(|error| error.to_string())
+        };
+        for text in ["cpu-clock", "cpu-clock:u", "cpu-clock:uk"] {
+            assert_eq!(asked(text).unwrap(), text);
+        }
+        for (text, letters) in [
+            ("r11:pp", "'p'"),
+            ("cpu-clock:uID", "'ID'"),
+            ("r11:h", "'h'"),
+        ] {
+            let said = asked(text).unwrap_err();
+            assert!(said.contains(&format!("modifiers {letters}")), "{said}");
+        }
+        for text in ["cpu-clock,page-faults", "{cpu-clock,page-faults}:S"] {
+            assert!(asked(text).unwrap_err().contains("one event at a time"));
+        }
+    }
 }
