@@ -97,6 +97,9 @@ impl Sampler {
 
     /// How long every event was counted until now, by its place.
     pub fn times(&self) -> BTreeMap<usize, Times> {
+        if let Source::Module(module) = &self.source {
+            return BTreeMap::from([(0, module.times())]);
+        }
         times(self.cpus.iter().flat_map(|cpu| {
             let counters = cpu.counters.iter();
             counters.map(|counter| (cpu.cpu, counter))

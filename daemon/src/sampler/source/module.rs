@@ -5,6 +5,7 @@ use super::{side_band, watermark};
 use crate::perf_abi as perf;
 use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Sampled, Stamped};
 use crate::sampler::event::{Event, Group, Rate};
+use crate::sampler::groups::Times;
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::ring::Ring;
 use crate::sampler::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
@@ -17,6 +18,8 @@ pub struct Module {
     device: Device,
     /// By CPU, in the order that they were opened in.
     rings: Vec<Ring>,
+    /// What the module calls each CPU's counter.
+    counters: Vec<u32>,
     told: ModuleCounts,
 }
 
@@ -26,6 +29,7 @@ impl Module {
         Self {
             device,
             rings: Vec::new(),
+            counters: Vec::new(),
             told: ModuleCounts::default(),
         }
     }
@@ -65,7 +69,8 @@ impl Module {
             exclude_kernel: event.modifiers.exclude_kernel,
             jitter: true,
         };
-        self.device.add_counter(&counter).map_err(failed)?;
+        let id = self.device.add_counter(&counter).map_err(failed)?;
+        self.counters.push(id);
         let ring = Ring::map_nth(self.device.as_fd(), options.ring_pages, cpu as usize);
         self.rings.push(ring.map_err(|source| SamplerError::Map {
             cpu,
@@ -112,6 +117,21 @@ impl Module {
     /// Admits all others.
     pub fn admit_everyone(&self, target: &Target) -> Result<(), SamplerError> {
         Ok(self.device.admit_everyone(target)?)
+    }
+
+    /// How long the event was counted, on all CPUs.
+    pub fn times(&self) -> Times {
+        let mut sum = Times::default();
+        for counter in &self.counters {
+            match self.device.value(*counter) {
+                Ok(value) => {
+                    sum.enabled_ns = sum.enabled_ns.saturating_add(value.enabled);
+                    sum.running_ns = sum.running_ns.saturating_add(value.running);
+                }
+                Err(error) => tracing::error!(%error),
+            }
+        }
+        sum
     }
 
     /// Records that found no room.
