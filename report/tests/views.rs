@@ -396,24 +396,3 @@ fn valid(
     }
     Ok(())
 }
-
-#[test]
-fn an_event_that_took_turns_says_its_share_of_the_time_and_what_all_of_it_would_have_had() {
-    let mut fixture = Fixture::new();
-    fixture.samples(40, (100, 100), &[common::DRAW]);
-    let event = &mut fixture.writer.manifest_mut().events[0];
-    (event.enabled_ns, event.running_ns) = (4_000_000_000, 1_000_000_000);
-    fixture.writer.finish().unwrap();
-
-    let (options, view) = (Options::default(), View::default());
-    let report = json(&fixture, &options, &view);
-    let sum = report["period_sum"].as_u64().unwrap();
-    assert_eq!(report["samples"], 40);
-    assert_eq!(report["running_percent"], 25.0);
-    assert_eq!(report["period_estimate"], sum * 4);
-    let text = fixture.render(&options, &view, Format::Text);
-    let line = text.lines().find(|line| line.contains("(multiplexed)"));
-    let line = line.expect("a line that says so");
-    assert!(line.contains("25.00 % of the time"), "{line}");
-    assert!(line.contains(&format!("about {} ", sum * 4)), "{line}");
-}
