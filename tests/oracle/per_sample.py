@@ -179,8 +179,8 @@ def compare(session, oracle):
         elif raw.ip >= KERNEL and not raw.registers:
             # The process's last work, after its memory is gone and the kernel has said that it ended.
             oracle.counts["after the end"] += 1
-        elif key[1] < start:
-            # Of the process that was to become the app.
+        elif key[1] < start or (raw.ip >= KERNEL and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None):
+            # Of the process that was to become the app, whose program was another one up to the end of its exec.
             oracle.counts["before the start"] += 1
         else:
             yield key, f"not attributed: {raw}", None
