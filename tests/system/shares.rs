@@ -11,6 +11,14 @@ fn shares_of_known_work_are_right_in_self_and_total() -> Result<()> {
     if skip_without_root("shares") {
         return Ok(());
     }
+    // What a neighbour does to a shared machine for a second passes; what varid does wrong comes again.
+    let found = once().or_else(|_| once()).or_else(|_| once())?;
+    println!("shares: {found}");
+    Ok(())
+}
+
+/// Five runs, judged together.
+fn once() -> Result<serde_json::Value> {
     // A prime rate, at which each run has about 5,000 samples.
     let app = App::new("truth", "shares", ROUNDS)?;
     let runs = (0..5)
@@ -20,11 +28,11 @@ fn shares_of_known_work_are_right_in_self_and_total() -> Result<()> {
     let found = judge(
         "shares.py",
         std::iter::once(truth).chain(runs.iter().map(|run| run.session())),
-    )?;
-    println!("shares: {found}");
+    )
+    .inspect_err(|error| println!("{error}"))?;
     ensure!(
         found["samples"].as_u64() >= Some(20_000),
         "too few samples for a percentage point: {found}"
     );
-    Ok(())
+    Ok(found)
 }
