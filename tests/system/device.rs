@@ -237,15 +237,7 @@ fn a_recording_comes_to_the_host_and_can_be_reported() -> Result<()> {
 
 #[test]
 fn a_daemon_there_records_on_when_the_cable_is_pulled() -> Result<()> {
-    if skip_without_root("device") {
-        return Ok(());
-    }
-    let device = Device::new()?;
-    let mut app = busy()?;
-    let outcome = pull_the_cable(&device, &app.id().to_string());
-    app.kill()?;
-    app.wait()?;
-    outcome
+    beside_a_busy_process(pull_the_cable)
 }
 
 fn pull_the_cable(device: &Device, pid: &str) -> Result<()> {
@@ -269,23 +261,23 @@ fn pull_the_cable(device: &Device, pid: &str) -> Result<()> {
 /// How long a test waits for what never takes so long: it fails then.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A process that computes until it is killed.
-fn busy() -> Result<Child> {
-    let mut shell = Command::new("sh");
-    Ok(shell.args(["-c", "while :; do :; done"]).spawn()?)
-}
-
-#[test]
-fn ctrl_c_is_passed_on_and_the_recording_comes() -> Result<()> {
+/// Tries something on a device while a process computes, of which it gets the pid.
+fn beside_a_busy_process(attempt: fn(&Device, &str) -> Result<()>) -> Result<()> {
     if skip_without_root("device") {
         return Ok(());
     }
     let device = Device::new()?;
-    let mut app = busy()?;
-    let outcome = interrupt(&device, &app.id().to_string());
+    let mut shell = Command::new("sh");
+    let mut app = shell.args(["-c", "while :; do :; done"]).spawn()?;
+    let outcome = attempt(&device, &app.id().to_string());
     app.kill()?;
     app.wait()?;
     outcome
+}
+
+#[test]
+fn ctrl_c_is_passed_on_and_the_recording_comes() -> Result<()> {
+    beside_a_busy_process(interrupt)
 }
 
 fn interrupt(device: &Device, pid: &str) -> Result<()> {
@@ -344,15 +336,7 @@ fn recording(device: &Device, pid: &str) -> Result<Child> {
 
 #[test]
 fn a_recording_whose_connection_ends_is_complete_and_can_be_pulled() -> Result<()> {
-    if skip_without_root("device") {
-        return Ok(());
-    }
-    let device = Device::new()?;
-    let mut app = busy()?;
-    let outcome = vanish(&device, &app.id().to_string());
-    app.kill()?;
-    app.wait()?;
-    outcome
+    beside_a_busy_process(vanish)
 }
 
 fn vanish(device: &Device, pid: &str) -> Result<()> {
