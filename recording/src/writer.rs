@@ -1,33 +1,26 @@
-//! How is a session written, and what survives a kill or a full disk?
+//! How is a session written: what is batched, counted, and kept when it cannot be written?
 //!
-//! perf.data grows in whole records: a batch is appended first, then the header's data size
-//! is set to include it, one aligned 8-byte write. A process killed between the two leaves
-//! bytes that no reader looks at. Features are added at the end, their bits last.
-//!
-//! Room for the end is allocated ahead, behind the file's size: a disk that is full is known
-//! while the session can still be completed.
+//! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it.
+
+mod data;
+mod folder;
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs,
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use nix::{
-    errno::Errno,
-    fcntl::{FallocateFlags, Flock, FlockArg, fallocate},
-};
-
 use crate::{
-    PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, encode,
+    PERF_DATA, SESSION_JSON, SYMBOLS, encode,
     error::{Error, Result},
     features::{self, Facts},
-    format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, head},
     manifest::{Counts, Manifest, State},
     record::{Mapping, Record, Sample},
     remap,
 };
+use data::DataFile;
+use folder::{Folder, SESSION_JSON_NEW};
 
 /// Bytes of records after which a batch is written without being asked for.
 pub const BATCH: usize = 256 << 10;
@@ -40,9 +33,6 @@ pub const MAX_BACKLOG: usize = 16 << 20;
 /// follows it at the end, and the features fit; what is left is room for the manifest.
 pub const RESERVE: u64 = 512 << 10;
 
-/// The manifest while it is being replaced.
-const SESSION_JSON_NEW: &str = "session.json.new";
-
 /// The one writer of a session. Holds an exclusive flock(2) on the folder.
 ///
 /// What perf makes of it depends on what is written: a [`Comm`](Record::Comm) and the mappings
@@ -54,20 +44,13 @@ const SESSION_JSON_NEW: &str = "session.json.new";
 /// state `recording`, as a kill does.
 #[derive(Debug)]
 pub struct SessionWriter {
-    dir: PathBuf,
-    data: File,
-    _lock: Flock<File>,
+    folder: Folder,
+    data: DataFile,
     manifest: Manifest,
     /// Kept here, not in the manifest, so that nobody counts twice.
     counts: Counts,
     facts: Facts,
-    /// Where the records start.
-    data_at: u64,
-    /// Bytes of records inside the header's data size.
-    on_disk: u64,
-    /// Where what is allocated ends.
-    reserved: u64,
-    /// Whole records that are not.
+    /// Whole records that are not in perf.data yet.
     batch: Vec<u8>,
     /// Size of the batch at which it is written next without being asked for.
     write_at: usize,
@@ -75,8 +58,6 @@ pub struct SessionWriter {
     dropped: u64,
     /// The latest time that was written.
     latest: u64,
-    /// perf's features lie behind the records: the next batch overwrites them.
-    has_features: bool,
 }
 
 impl SessionWriter {
@@ -91,47 +72,19 @@ impl SessionWriter {
     ///
     /// The folder holds something else than a session, is being recorded, or cannot be written.
     pub fn create(dir: impl Into<PathBuf>, mut manifest: Manifest) -> Result<Self> {
-        let dir = dir.into();
-        let mut folders = DirBuilder::new();
-        folders.recursive(true).mode(0o700);
-        folders
-            .create(&dir)
-            .map_err(Error::io("create", dir.clone()))?;
-        own(&dir)?;
-        let lock = lock(&dir)?;
-        clear(&dir)?;
-
+        let folder = Folder::take(dir.into())?;
         manifest.state = State::Recording;
-        let symbols = dir.join(SYMBOLS);
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&symbols)
-            .map_err(Error::io("create", symbols))?;
-        let path = dir.join(PERF_DATA);
-        let data = create_new(&path)?;
-        let mut bytes = head(&manifest.events);
-        // perf refuses a file whose data size is zero, so it never is: an empty round.
-        encode::finished_round(&mut bytes);
-        let data_at = data_at(manifest.events.len());
-        let on_disk = (bytes.len() as u64).saturating_sub(data_at);
-        data.write_all_at(&bytes, 0)
-            .and_then(|()| data.write_all_at(&on_disk.to_le_bytes(), DATA_SIZE_AT))
-            .map_err(Error::io("write", path))?;
+        let data = DataFile::create(&folder.path.join(PERF_DATA), &manifest.events)?;
         let mut writer = Self {
-            dir,
+            folder,
             data,
-            _lock: lock,
             manifest,
             counts: Counts::default(),
             facts: Facts::default(),
-            data_at,
-            on_disk,
-            reserved: 0,
             batch: Vec::new(),
             write_at: BATCH,
             dropped: 0,
             latest: 0,
-            has_features: false,
         };
         writer.save_manifest()?;
         Ok(writer)
@@ -140,13 +93,13 @@ impl SessionWriter {
     /// The session folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.folder.path
     }
 
     /// The folder for substitute ELF files.
     #[must_use]
     pub fn symbols(&self) -> PathBuf {
-        self.dir.join(SYMBOLS)
+        self.folder.path.join(SYMBOLS)
     }
 
     /// What has been recorded so far: `samples`, `attributed`, `unattributed` and `lost`.
@@ -170,7 +123,7 @@ impl SessionWriter {
     /// Bytes of perf.data that are valid on disk.
     #[must_use]
     pub const fn bytes_written(&self) -> u64 {
-        self.data_at.saturating_add(self.on_disk)
+        self.data.end()
     }
 
     /// Adds a record to the batch; writes the batch when it has grown to [`BATCH`].
@@ -218,7 +171,7 @@ impl SessionWriter {
         }
         let records = self.batch.len();
         encode::finished_round(&mut self.batch);
-        match self.append(room) {
+        match self.data.append(&self.batch, room) {
             Ok(()) => {
                 self.batch.clear();
                 self.batch.shrink_to(BATCH.saturating_mul(2));
@@ -230,7 +183,7 @@ impl SessionWriter {
                 self.batch.truncate(records);
                 self.write_at = records.saturating_add(BATCH);
                 Err(Error::Append {
-                    path: self.dir.join(PERF_DATA),
+                    path: self.folder.path.join(PERF_DATA),
                     pending: records,
                     source,
                 })
@@ -249,21 +202,21 @@ impl SessionWriter {
             transitions: self.manifest.counts.transitions,
             ..self.counts.clone()
         };
-        let new = self.dir.join(SESSION_JSON_NEW);
+        let new = self.folder.path.join(SESSION_JSON_NEW);
         let mut json = serde_json::to_vec_pretty(&self.manifest)
             .map_err(io::Error::from)
             .map_err(Error::io("encode", new.clone()))?;
         json.push(b'\n');
-        remove(&new)?;
-        create_new(&new)?
+        folder::remove(&new)?;
+        folder::create_new(&new)?
             .write_all(&json)
             .map_err(Error::io("write", new.clone()))?;
-        let path = self.dir.join(SESSION_JSON);
+        let path = self.folder.path.join(SESSION_JSON);
         fs::rename(&new, &path).map_err(Error::io("replace", path))
     }
 
-    /// Flushes, with the room that was left for that, adds perf's features (event, host, command line, kernel build-id, times) and
-    /// sets the manifest's state to `complete`, unless the caller has set `failed`.
+    /// Flushes, with the room that was left for that, adds perf's features (event, host, command
+    /// line, kernel build-id, times) and sets the manifest's state to `complete`, unless the caller has set `failed`.
     ///
     /// # Errors
     ///
@@ -271,17 +224,11 @@ impl SessionWriter {
     /// again, after room was made on the disk.
     pub fn finish(&mut self) -> Result<()> {
         self.flush_leaving(0)?;
-        let path = self.dir.join(PERF_DATA);
-        let at = self.bytes_written();
-        let (sections, bits) = features::sections(&self.manifest, &self.facts, at);
+        let path = self.folder.path.join(PERF_DATA);
+        let (sections, bits) = features::sections(&self.manifest, &self.facts, self.data.end());
         self.data
-            .write_all_at(&sections, at)
-            .and_then(|()| self.data.write_all_at(&bits, FEATURES_AT))
-            // What is allocated behind the end is free again.
-            .and_then(|()| self.data.set_len(at.saturating_add(sections.len() as u64)))
+            .complete(&sections, &bits)
             .map_err(Error::io("write", path))?;
-        self.reserved = 0;
-        self.has_features = true;
         if self.manifest.state == State::Recording {
             self.manifest.state = State::Complete;
         }
@@ -342,46 +289,6 @@ impl SessionWriter {
             .unwrap_or((sample.time, sample.time));
         self.facts.sample_times = Some((first.min(sample.time), last.max(sample.time)));
     }
-
-    /// Writes the batch behind the records on disk, then makes the header include it.
-    fn append(&mut self, room: u64) -> io::Result<()> {
-        let at = self.data_at.saturating_add(self.on_disk);
-        let on_disk = self.on_disk.saturating_add(self.batch.len() as u64);
-        self.reserve(self.data_at.saturating_add(on_disk).saturating_add(room))?;
-        if self.has_features {
-            self.data.write_all_at(&[0; FEATURE_BYTES], FEATURES_AT)?;
-            self.has_features = false;
-        }
-        self.data.write_all_at(&self.batch, at)?;
-        self.data
-            .write_all_at(&on_disk.to_le_bytes(), DATA_SIZE_AT)?;
-        self.on_disk = on_disk;
-        Ok(())
-    }
-}
-
-impl SessionWriter {
-    /// Allocates the file up to there, behind its size. Not every file system can.
-    fn reserve(&mut self, end: u64) -> io::Result<()> {
-        let Some(missing) = end
-            .checked_sub(self.reserved)
-            .filter(|missing| *missing > 0)
-        else {
-            return Ok(());
-        };
-        let (Ok(from), Ok(missing)) = (self.reserved.try_into(), missing.try_into()) else {
-            return Ok(());
-        };
-        let keep_size = FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        match fallocate(&self.data, keep_size, from, missing) {
-            Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => Err(full.into()),
-            Err(_) => Ok(()),
-            Ok(()) => {
-                self.reserved = end;
-                Ok(())
-            }
-        }
-    }
 }
 
 fn add(count: &mut u64, more: u64) {
@@ -399,83 +306,11 @@ fn time(record: &Record) -> u64 {
     }
 }
 
-fn lock(dir: &Path) -> Result<Flock<File>> {
-    let open = File::open(dir).map_err(Error::io("open", dir))?;
-    Flock::lock(open, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-        Errno::EWOULDBLOCK => Error::Busy {
-            path: dir.to_owned(),
-        },
-        other => Error::io("lock", dir)(other.into()),
-    })
-}
-
-/// Makes sure that nobody else can change what is in the folder while it is written.
-fn own(dir: &Path) -> Result<()> {
-    let uid = |path: &Path| fs::metadata(path).map(|meta| (meta.uid(), meta.mode()));
-    let (owner, mode) = uid(dir).map_err(Error::io("look at", dir))?;
-    let (me, _) = uid(Path::new("/proc/self")).map_err(Error::io("look at", "/proc/self"))?;
-    if owner != me || mode & 0o022 != 0 {
-        return Err(Error::NotOurs {
-            path: dir.to_owned(),
-        });
-    }
-    Ok(())
-}
-
-/// Removes a session's files from a folder that holds nothing else.
-fn clear(dir: &Path) -> Result<()> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
-        found.push(entry.map_err(Error::io("list", dir))?.file_name());
-    }
-    let foreign = found.iter().find(|name| {
-        ![PERF_DATA, RAW_DATA, SESSION_JSON, SESSION_JSON_NEW, SYMBOLS]
-            .iter()
-            .any(|ours| name.as_os_str() == *ours)
-    });
-    let is_session = found.iter().any(|name| name == SESSION_JSON);
-    // A folder with symbols alone may be anybody's; a session has its manifest first.
-    if let Some(name) = foreign.or_else(|| found.first().filter(|_| !is_session)) {
-        return Err(Error::NotASession {
-            path: dir.to_owned(),
-            found: name.to_string_lossy().into_owned(),
-        });
-    }
-    remove(&dir.join(PERF_DATA))?;
-    remove(&dir.join(RAW_DATA))?;
-    let symbols = dir.join(SYMBOLS);
-    match fs::remove_dir_all(&symbols) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::io("remove", symbols)(error));
-        }
-        _ => {}
-    }
-    remove(&dir.join(SESSION_JSON_NEW))?;
-    remove(&dir.join(SESSION_JSON))
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("remove", path)(error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Creates a file that was not there, for this user only, following no link.
-fn create_new(path: &Path) -> Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(Error::io("create", path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{File, OpenOptions};
+
     use crate::{CpuMode, EventDesc, Rate, SessionReader, Source, Target, TargetKind};
 
     fn writer(dir: &Path) -> SessionWriter {
@@ -510,7 +345,7 @@ mod tests {
     /// Makes every write fail with ENOSPC; returns the real file.
     fn fill_disk(writer: &mut SessionWriter) -> File {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        std::mem::replace(&mut writer.data, full)
+        std::mem::replace(&mut writer.data.file, full)
     }
 
     #[test]
@@ -529,7 +364,7 @@ mod tests {
         );
         assert!(writer.finish().is_err());
         assert_eq!(read(dir.path()), [sample(1)]);
-        writer.data = real;
+        writer.data.file = real;
         writer.write(&sample(3)).unwrap();
         writer.finish().unwrap();
         assert_eq!(read(dir.path()), [sample(1), sample(2), sample(3)]);
@@ -552,7 +387,7 @@ mod tests {
         );
         let lost = writer.counts().lost;
         assert!(lost > 0 && writer.counts().samples == written - lost);
-        writer.data = real;
+        writer.data.file = real;
         writer.finish().unwrap();
         let records = read(dir.path());
         let samples = records
