@@ -1,7 +1,8 @@
 //! A process's addresses: which image is where, by time of the last change.
 
 use super::image::Image;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -23,31 +24,56 @@ pub struct Mapped {
 /// All mappings of a process that samples can land in.
 #[derive(Debug, Clone, Default)]
 pub struct AddressSpace {
-    by_start: BTreeMap<u64, Mapped>,
+    /// By address, disjoint.
+    mappings: Vec<Mapped>,
+    /// Which one the last address was in, as the next one often is. Only a guess: what stands
+    /// there now says whether it is right.
+    last: Cell<usize>,
 }
 
 impl AddressSpace {
     /// The mapping of an address.
     pub fn at(&self, address: u64) -> Option<&Mapped> {
-        self.by_start
-            .range(..=address)
-            .next_back()
-            .map(|(_, mapped)| mapped)
-            .filter(|mapped| address < mapped.end)
+        self.mappings.get(self.index(address)?)
     }
 
     /// The same, to note that it has been recorded.
     pub fn at_mut(&mut self, address: u64) -> Option<&mut Mapped> {
-        self.by_start
-            .range_mut(..=address)
-            .next_back()
-            .map(|(_, mapped)| mapped)
-            .filter(|mapped| address < mapped.end)
+        let index = self.index(address)?;
+        self.mappings.get_mut(index)
+    }
+
+    fn index(&self, address: u64) -> Option<usize> {
+        let holds = |index: usize| {
+            let mapped = self.mappings.get(index);
+            mapped.is_some_and(|mapped| mapped.start <= address && address < mapped.end)
+        };
+        let last = self.last.get();
+        if holds(last) {
+            return Some(last);
+        }
+        let after = self
+            .mappings
+            .partition_point(|mapped| mapped.start <= address);
+        let index = after.checked_sub(1).filter(|index| holds(*index))?;
+        self.last.set(index);
+        Some(index)
+    }
+
+    /// Which mappings show any of these addresses.
+    fn overlapping(&self, range: &Range<u64>) -> Range<usize> {
+        let from = self
+            .mappings
+            .partition_point(|mapped| mapped.end <= range.start);
+        let to = self
+            .mappings
+            .partition_point(|mapped| mapped.start < range.end);
+        from..to.max(from)
     }
 
     /// All of them, by address.
     pub fn iter(&self) -> impl Iterator<Item = &Mapped> {
-        self.by_start.values()
+        self.mappings.iter()
     }
 
     /// How many bytes are kept of the dex files.
@@ -66,61 +92,47 @@ impl AddressSpace {
     pub fn insert(&mut self, mapped: Mapped) {
         self.remove(mapped.start, mapped.end);
         if mapped.start < mapped.end {
-            self.by_start.insert(mapped.start, mapped);
+            let before = self
+                .mappings
+                .partition_point(|other| other.start < mapped.start);
+            self.mappings.insert(before, mapped);
         }
     }
 
     /// Nothing is known of these addresses any more.
     pub fn remove(&mut self, start: u64, end: u64) {
-        let overlapping: Vec<u64> = self
-            .by_start
-            .range(..end)
-            .rev()
-            .take_while(|(_, old)| old.end > start)
-            .map(|(key, _)| *key)
-            .collect();
-        for key in overlapping {
-            let Some(old) = self.by_start.remove(&key) else {
-                continue;
-            };
-            if old.start < start {
-                self.by_start.insert(
-                    old.start,
-                    Mapped {
-                        end: start,
-                        recorded: false,
-                        ..old.clone()
-                    },
-                );
-            }
-            if old.end > end {
-                let pgoff = old.pgoff.wrapping_add(end.wrapping_sub(old.start));
-                self.by_start.insert(
-                    end,
-                    Mapped {
-                        start: end,
-                        pgoff,
-                        recorded: false,
-                        ..old
-                    },
-                );
-            }
-        }
+        let overlapping = self.overlapping(&(start..end));
+        let removed = self.mappings.get(overlapping.clone()).unwrap_or_default();
+        let left = removed.first().filter(|old| old.start < start);
+        let left = left.map(|old| Mapped {
+            end: start,
+            recorded: false,
+            ..old.clone()
+        });
+        let right = removed.last().filter(|old| old.end > end);
+        let right = right.map(|old| Mapped {
+            start: end,
+            pgoff: old.pgoff.wrapping_add(end.wrapping_sub(old.start)),
+            recorded: false,
+            ..old.clone()
+        });
+        self.mappings
+            .splice(overlapping, left.into_iter().chain(right));
     }
 
     /// What is at these addresses is to be recorded again.
     pub fn forget_recorded_in(&mut self, range: &Range<u64>) {
-        self.by_start
-            .range_mut(..range.end)
-            .rev()
-            .take_while(|(_, mapped)| mapped.end > range.start)
-            .for_each(|(_, mapped)| mapped.recorded = false);
+        let overlapping = self.overlapping(range);
+        let mappings = self.mappings.get_mut(overlapping).unwrap_or_default();
+        mappings
+            .iter_mut()
+            .for_each(|mapped| mapped.recorded = false);
     }
 
     /// Nothing has been recorded yet: another process has taken these mappings over.
     pub fn forget_recorded(&mut self) {
-        self.by_start
-            .values_mut()
+        self.mappings
+            .iter_mut()
             .for_each(|mapped| mapped.recorded = false);
     }
 }

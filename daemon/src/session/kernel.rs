@@ -9,8 +9,11 @@ use varid_symbolizer::kernel::{KernelSymbols, KernelText};
 pub struct Kernel {
     symbols: KernelSymbols,
     addresses: HashSet<u64>,
-    /// How many of the addresses have been written down.
-    written: usize,
+    /// Where the functions start that hold them.
+    functions: HashSet<u64>,
+    /// Of what was sampled something has not been written down: a function, or an address that
+    /// had no name.
+    news: bool,
     /// How many had no name when the symbols were read last.
     nameless: usize,
 }
@@ -32,7 +35,8 @@ impl Kernel {
         Self {
             symbols,
             addresses: HashSet::new(),
-            written: 0,
+            functions: HashSet::new(),
+            news: false,
             nameless: 0,
         }
     }
@@ -46,13 +50,25 @@ impl Kernel {
     pub fn sampled(&mut self, addresses: &[u64]) {
         if let Some((leaf, callers)) = addresses.split_first() {
             let calls = callers.iter().map(|address| address.saturating_sub(1));
-            self.addresses.extend(calls.chain([*leaf]));
+            for address in calls.chain([*leaf]) {
+                if self.addresses.insert(address) {
+                    self.news |= match self.symbols.lookup(address) {
+                        Some(function) => self.functions.insert(function.start),
+                        None => true,
+                    };
+                }
+            }
         }
     }
 
     /// The symbols of all that was sampled, as a session keeps them, if there is anything new.
     pub fn news(&mut self) -> Option<Vec<u8>> {
         self.news_from(|| KernelSymbols::running().ok())
+    }
+
+    /// The news could not be written: they are still news.
+    pub fn not_written(&mut self) {
+        self.news = true;
     }
 
     /// Looks once more, at the end: who is in the memory of a module or BPF program by then?
@@ -69,12 +85,12 @@ impl Kernel {
             && let Some(newer) = again()
         {
             self.symbols.add_new(&newer);
-            self.written = 0;
+            self.news = true;
         }
     }
 
     fn news_from(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) -> Option<Vec<u8>> {
-        if self.addresses.len() <= self.written {
+        if !std::mem::take(&mut self.news) {
             return None;
         }
         if self.count_nameless() > self.nameless {
@@ -88,7 +104,6 @@ impl Kernel {
         let mut text = Vec::new();
         // Writing to memory does not fail.
         let _ = self.symbols.write(Some(&addresses), &mut text);
-        self.written = addresses.len();
         Some(text)
     }
 
@@ -146,10 +161,8 @@ mod tests {
         kernel.sampled(&[0xffff_ffff_d000_0000]);
         assert!(text(kernel.news_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
         kernel.sampled(&[0xffff_ffff_8100_0020]);
-        assert!(
-            kernel
-                .news_from(|| panic!("nothing is newly nameless"))
-                .is_some()
-        );
+        assert_eq!(kernel.news_from(|| panic!("its function is known")), None);
+        kernel.sampled(&[0xffff_ffff_8100_1000]);
+        assert!(text(kernel.news_from(|| panic!("nothing is newly nameless"))).contains("_etext"));
     }
 }

@@ -144,7 +144,9 @@ impl Recorder {
             } else {
                 address.saturating_sub(1)
             };
-            named = named.and(self.mapping_of(address, &sample, process));
+            if !is_recorded(address, process) {
+                named = named.and(self.mapping_of(address, &sample, process));
+            }
         }
         if let Some(kernel) = &mut self.kernel {
             kernel.sampled(&sample.kernel);
@@ -433,9 +435,14 @@ impl Recorder {
 
     /// The names of what was sampled of the kernel and in the remap range.
     fn write_names(&mut self) -> Result<(), RecorderError> {
-        if let Some(text) = self.kernel.as_mut().and_then(Kernel::news) {
+        if let Some(kernel) = &mut self.kernel
+            && let Some(text) = kernel.news()
+        {
             let path = self.writer.symbols().join(KERNEL_SYM);
-            replace(&path, &text).map_err(|source| RecorderError::Io { path, source })?;
+            replace(&path, &text).map_err(|source| {
+                kernel.not_written();
+                RecorderError::Io { path, source }
+            })?;
         }
         let symbols = self.writer.symbols();
         self.remap
@@ -455,6 +462,12 @@ impl Recorder {
         // Where there was no room for names, there is what was kept for the end.
         named.or_else(|_| self.write_names())
     }
+}
+
+/// The recording has the mapping of an address. Of a process's own code it keeps every sample's.
+fn is_recorded(address: u64, process: &Process) -> bool {
+    let known = |mapped: &Mapped| mapped.recorded && !matches!(mapped.image, Image::Other(_));
+    !varid_recording::remap::contains(address) && process.space.at(address).is_some_and(known)
 }
 
 /// The user's own substitutes.

@@ -4,6 +4,7 @@
 //! that a session keeps of it (`symbols/kernel.sym`), because addresses change at
 //! every boot.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -166,22 +167,15 @@ impl KernelSymbols {
     /// Those of `out`.
     pub fn write(&self, keep: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{HEADER}")?;
-        let mut wanted: Option<Vec<u64>> = keep.map(|addresses| {
-            addresses
-                .iter()
-                .filter_map(|&at| Some(self.entry(at)?.start))
-                .collect()
+        let wanted = keep.map(|addresses| {
+            let indexes = addresses.iter().filter_map(|&at| self.index(at));
+            indexes.collect::<BTreeSet<_>>()
         });
-        if let Some(wanted) = &mut wanted {
-            wanted.sort_unstable();
-        }
-        for entry in &self.symbols {
-            if wanted
-                .as_ref()
-                .is_some_and(|wanted| wanted.binary_search(&entry.start).is_err())
-            {
-                continue;
-            }
+        let entries: &mut dyn Iterator<Item = &Entry> = match &wanted {
+            Some(wanted) => &mut wanted.iter().filter_map(|&index| self.symbols.get(index)),
+            None => &mut self.symbols.iter(),
+        };
+        for entry in entries {
             let symbol = self.symbol(entry);
             writeln!(
                 out,
@@ -272,12 +266,17 @@ impl KernelSymbols {
     }
 
     fn entry(&self, address: u64) -> Option<&Entry> {
+        self.symbols.get(self.index(address)?)
+    }
+
+    /// Which entry is the function at `address`.
+    fn index(&self, address: u64) -> Option<usize> {
         let after = self
             .symbols
             .partition_point(|symbol| symbol.start <= address);
-        self.symbols
-            .get(after.checked_sub(1)?)
-            .filter(|symbol| address < symbol.end && symbol.name.0 < symbol.name.1)
+        let index = after.checked_sub(1)?;
+        let symbol = self.symbols.get(index)?;
+        (address < symbol.end && symbol.name.0 < symbol.name.1).then_some(index)
     }
 
     fn symbol(&self, entry: &Entry) -> KernelSymbol<'_> {
