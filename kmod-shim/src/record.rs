@@ -2,7 +2,6 @@
 
 use crate::abi::{MAX_FRAMES, RawRecord, flags, frame_flags};
 use crate::regs::{ADDRESS_MASK, Machine, Regs};
-use std::ops::Range;
 use thiserror::Error;
 
 /// `PERF_CONTEXT_MAX`: from here on an entry of a callchain is a mark, not an address.
@@ -23,21 +22,24 @@ pub struct ManagedFrame {
 
 impl ManagedFrame {
     /// A compiled or native method.
+    #[inline]
     pub fn is_quick(&self) -> bool {
         self.flags & frame_flags::QUICK != 0
     }
     /// The last of its fragment: native code called it.
+    #[inline]
     pub fn is_outermost(&self) -> bool {
         self.flags & frame_flags::OUTERMOST != 0
     }
     /// The pc counts from the method's first instruction.
+    #[inline]
     pub fn is_relative(&self) -> bool {
         self.flags & frame_flags::RELATIVE != 0
     }
 }
 
 /// A sample: what the shim saw at the interrupt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
     /// CLOCK_MONOTONIC, nanoseconds.
     pub time: u64,
@@ -76,6 +78,14 @@ pub struct DecodeError {
 impl Record {
     /// Decodes the bytes that the shim wrote; trailing bytes are the ring's padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut record = Self::default();
+        record.decode_into(bytes)?;
+        Ok(record)
+    }
+
+    /// The same in the place of a record that is done with, whose memory is used again. After an
+    /// error it holds nothing that means anything.
+    pub fn decode_into(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         let mut reader = Reader {
             rest: bytes,
             len: bytes.len(),
@@ -85,12 +95,37 @@ impl Record {
             0 => Machine::NATIVE,
             _ => Machine::Arm,
         };
-        let mut frames = Vec::with_capacity(usize::from(head.frames).min(MAX_FRAMES));
-        let mut entries = 0..head.frames;
-        while entries.next().is_some() {
-            frames.push(reader.frame(&mut entries)?);
+        let (mut frames, mut kernel, mut stack) = (
+            std::mem::take(&mut self.frames),
+            std::mem::take(&mut self.kernel),
+            std::mem::take(&mut self.stack),
+        );
+        frames.clear();
+        frames.reserve(usize::from(head.frames).min(MAX_FRAMES));
+        let entries = usize::from(head.frames).saturating_mul(size_of::<[u64; 2]>());
+        let (words, _) = reader.take(entries, "its frames")?.as_chunks();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        while let Some((word, what)) = words.next().zip(words.next()) {
+            let mut frame = ManagedFrame {
+                addr: word & ADDRESS_MASK,
+                method: 0,
+                pc: what,
+                flags: word >> frame_flags::SHIFT,
+            };
+            if frame.is_quick() {
+                (frame.method, frame.pc) = (what, 0);
+            } else if frame.is_relative() {
+                // One of two entries.
+                let (_, pc) = words.next().zip(words.next()).ok_or(DecodeError {
+                    len: bytes.len(),
+                    what: "the pc of its last frame",
+                })?;
+                (frame.method, frame.pc) = (what, pc);
+            }
+            frames.push(frame);
         }
-        let mut kernel = Vec::with_capacity(usize::from(head.kernel).min(bytes.len() / 8));
+        kernel.clear();
+        kernel.reserve(usize::from(head.kernel).min(bytes.len() / 8));
         for _ in 0..head.kernel {
             let address = reader.u64("its kernel callchain")?;
             // Where the event records callchains itself, the kernel puts its marks among them.
@@ -98,8 +133,9 @@ impl Record {
                 kernel.push(address);
             }
         }
-        let stack = reader.take(head.stack_len as usize, "its stack")?.to_vec();
-        Ok(Self {
+        stack.clear();
+        stack.extend_from_slice(reader.take(head.stack_len as usize, "its stack")?);
+        *self = Self {
             time: head.time,
             pid: head.pid,
             tid: head.tid,
@@ -112,7 +148,8 @@ impl Record {
             kernel,
             stack_addr: head.stack_addr,
             stack,
-        })
+        };
+        Ok(())
     }
 
     /// Bytes of the stack, if the slice holds them all.
@@ -122,6 +159,7 @@ impl Record {
     }
 
     /// Whether all of `flags` are set.
+    #[inline]
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
@@ -158,30 +196,6 @@ impl<'a> Reader<'a> {
 
     fn u16(&mut self) -> Result<u16, DecodeError> {
         self.array("its head").map(u16::from_le_bytes)
-    }
-
-    /// A frame of one entry or, if it is relative, two of those that remain.
-    fn frame(&mut self, entries: &mut Range<u16>) -> Result<ManagedFrame, DecodeError> {
-        let (word, what) = (self.u64("its frames")?, self.u64("its frames")?);
-        let mut frame = ManagedFrame {
-            addr: word & ADDRESS_MASK,
-            method: 0,
-            pc: what,
-            flags: word >> frame_flags::SHIFT,
-        };
-        if frame.is_quick() {
-            (frame.method, frame.pc) = (what, 0);
-        } else if frame.is_relative() {
-            if entries.next().is_none() {
-                return Err(DecodeError {
-                    len: self.len,
-                    what: "the pc of its last frame",
-                });
-            }
-            self.u64("its frames")?;
-            (frame.method, frame.pc) = (what, self.u64("its frames")?);
-        }
-        Ok(frame)
     }
 
     fn raw_record(&mut self) -> Result<RawRecord, DecodeError> {

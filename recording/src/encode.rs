@@ -188,7 +188,7 @@ fn sample_id(out: &mut Vec<u8>, id: &Id) {
 }
 
 fn word(out: &mut Vec<u8>, value: u64) {
-    out.extend(value.to_le_bytes());
+    out.extend_from_slice(&value.to_le_bytes());
 }
 
 fn pair(out: &mut Vec<u8>, first: u32, second: u32) {

@@ -129,6 +129,7 @@ impl Marker {
     /// The marker at this address: any byte of its slot, so that a caller's address minus one
     /// is not needed (markers are written without the + 1 of return addresses).
     #[must_use]
+    #[inline]
     pub fn at(address: u64) -> Option<Self> {
         let slot = address.checked_sub(REMAP_BASE)?.checked_div(SLOT_SIZE)?;
         match slot.checked_sub(1) {
@@ -152,6 +153,7 @@ impl Marker {
 
 /// Whether an address lies in the remap range.
 #[must_use]
+#[inline]
 pub fn contains(address: u64) -> bool {
     address
         .checked_sub(REMAP_BASE)

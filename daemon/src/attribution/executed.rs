@@ -26,14 +26,7 @@ fn before(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) -> Option<u64
     if moved == Moved::Unknown && here == opcode {
         return None;
     }
-    let method = dex.methods.lookup(offset)?;
-    let mut found = dex
-        .dex
-        .disassemble(method)
-        .filter_map(Result::ok)
-        .filter(|instruction| instruction.code() == opcode && instruction.may_lead_to(offset))
-        .map(|instruction| instruction.offset);
-    let only = found.next().filter(|_| found.next().is_none())?;
+    let only = dex.only_before(offset, opcode)?;
     Some(
         pc.wrapping_sub(u64::from(offset))
             .wrapping_add(u64::from(only)),

@@ -16,6 +16,7 @@ use crate::process::{Image, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack, unwind};
 use chain::Chain;
 use registers::{exact_pcs, walk_copy};
+use std::borrow::Cow;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
@@ -58,7 +59,7 @@ pub fn attribute(
     };
     let mut chain = Chain::new(record, ip, process, remap);
 
-    let mut managed = record.frames.clone();
+    let mut managed = Cow::Borrowed(record.frames.as_slice());
     if vm.is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
         drop_unwound(&mut managed, record);
     }
@@ -90,7 +91,8 @@ pub fn attribute(
     if let Some(vm) = vm {
         // Not walked at the sample: the copy of the stack holds the inner frames.
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
-            (managed, incomplete) = walk_copy(record, vm, &native, &chain.process.space);
+            let (walked, cut) = walk_copy(record, vm, &native, &chain.process.space);
+            (managed, incomplete) = (Cow::Owned(walked), cut);
         }
         if on_native_stack(vm) {
             drop_repeated(&mut managed);
@@ -119,18 +121,25 @@ fn on_native_stack(vm: &Vm) -> bool {
 /// Records below sp are of methods that an exception has left, and that the one which caught
 /// it has not taken back yet. Where all are, sp is on another stack (a signal's, a
 /// coroutine's), and says nothing about them.
-fn drop_unwound(managed: &mut Vec<ManagedFrame>, record: &Record) {
+fn drop_unwound(managed: &mut Cow<'_, [ManagedFrame]>, record: &Record) {
     let sp = record.regs.sp().unwrap_or(0);
-    if let Some(live) = managed.iter().position(|frame| frame.addr >= sp) {
-        managed.drain(..live);
+    if let Some(live @ 1..) = managed.iter().position(|frame| frame.addr >= sp) {
+        managed.to_mut().drain(..live);
     }
 }
 
 /// While the VM begins a new fragment, the frames of the last one are in both: a caller's
 /// frame lies above, so what does not is a frame again.
-fn drop_repeated(managed: &mut Vec<ManagedFrame>) {
+fn drop_repeated(managed: &mut Cow<'_, [ManagedFrame]>) {
     let mut last = 0;
-    managed.retain(|frame| {
+    if managed
+        .iter()
+        .all(|frame| std::mem::replace(&mut last, frame.addr) < frame.addr)
+    {
+        return;
+    }
+    last = 0;
+    managed.to_mut().retain(|frame| {
         let above = frame.addr > last;
         last = last.max(frame.addr);
         above

@@ -3,6 +3,7 @@
 use super::executed::executed;
 use crate::process::{AddressSpace, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError};
+use std::borrow::Cow;
 use varid_recording::Reason;
 use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Step, Walk, frame_flags};
 use varid_tunnel::abi::RANGE_BODY;
@@ -66,7 +67,7 @@ fn registers(vm: &Vm, frame: &NativeFrame, space: &AddressSpace) -> Option<(u64,
 /// A loop that called a helper need not have stored its pc; its register, restored by
 /// unwinding, is the exact one.
 pub(super) fn exact_pcs(
-    managed: &mut [ManagedFrame],
+    managed: &mut Cow<'_, [ManagedFrame]>,
     vm: &Vm,
     native: &NativeStack,
     space: &AddressSpace,
@@ -75,10 +76,14 @@ pub(super) fn exact_pcs(
         let Some((address, pc)) = registers(vm, frame, space) else {
             continue;
         };
-        if let Some(found) = managed
-            .iter_mut()
-            .find(|managed| managed.addr == address && !managed.is_quick())
-        {
+        let found = managed
+            .iter()
+            .position(|managed| managed.addr == address && !managed.is_quick())
+            .filter(|found| {
+                let frame = managed.get(*found);
+                frame.is_some_and(|frame| frame.pc != pc || frame.is_relative())
+            });
+        if let Some(found) = found.and_then(|found| managed.to_mut().get_mut(found)) {
             found.pc = pc;
             found.flags &= !frame_flags::RELATIVE;
         }

@@ -159,6 +159,8 @@ pub struct DexImage {
     pub methods: MethodIndex,
     /// SHA-1 of its content.
     pub build_id: [u8; 20],
+    /// Answers of [`DexImage::only_before`] by what was asked: true as long as the bytes are.
+    before: RefCell<HashMap<(u32, u8), Option<u32>>>,
     _memory: Claim,
 }
 
@@ -177,8 +179,32 @@ impl DexImage {
             layer: Cell::new(layer_of_path(path)),
             methods: MethodIndex::new(&dex)?,
             build_id: dex.content_sha1(),
+            before: RefCell::default(),
             dex,
             _memory: memory,
+        })
+    }
+
+    /// Where the only instruction of an opcode is that may lead to the one at `offset`; None:
+    /// there is none, or more than one.
+    pub fn only_before(&self, offset: u32, opcode: u8) -> Option<u32> {
+        /// So many answers are kept: looking takes a walk through the method.
+        const MAX_KEPT: usize = 1 << 14;
+        let mut known = self.before.borrow_mut();
+        if known.len() >= MAX_KEPT {
+            known.clear();
+        }
+        *known.entry((offset, opcode)).or_insert_with(|| {
+            let method = self.methods.lookup(offset)?;
+            let mut found = self
+                .dex
+                .disassemble(method)
+                .filter_map(Result::ok)
+                .filter(|instruction| {
+                    instruction.code() == opcode && instruction.may_lead_to(offset)
+                })
+                .map(|instruction| instruction.offset);
+            found.next().filter(|_| found.next().is_none())
         })
     }
 }

@@ -51,7 +51,7 @@ pub enum RingEvent {
 }
 
 /// A sample of an event.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sampled {
     /// The place of the event among all events.
     pub event: usize,
@@ -60,6 +60,41 @@ pub struct Sampled {
     /// The members of the event's group that are read with its samples, by their places: what
     /// they have counted since its last one.
     pub read: Vec<(usize, u64)>,
+}
+
+/// Samples that are kept in the place in memory where they were decoded.
+pub type Samples = Vec<Box<Sampled>>;
+
+/// Samples that are done with: those that come take their memory, so that none has to be asked
+/// for and given back at each turn.
+#[derive(Debug, Default)]
+pub struct Spare(Samples);
+
+impl Spare {
+    /// So many are kept: what a turn brings at a high rate.
+    const MAX: usize = 512;
+    /// Those with a larger copy of the stack are not: together they might have a lot.
+    const MAX_STACK: usize = 4096;
+
+    /// The sample is done with.
+    pub fn put(&mut self, sampled: Box<Sampled>) {
+        if self.0.len() < Self::MAX && sampled.record.stack.capacity() <= Self::MAX_STACK {
+            self.0.push(sampled);
+        }
+    }
+
+    /// A sample of the shim's record in `bytes`.
+    pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Option<Stamped> {
+        let mut sampled = self.0.pop().unwrap_or_default();
+        sampled.event = event;
+        sampled.read.clear();
+        let decoded = sampled.record.decode_into(bytes);
+        decoded.inspect_err(|error| tracing::error!(%error)).ok()?;
+        Some(Stamped {
+            time: sampled.record.time,
+            event: RingEvent::Sample(sampled),
+        })
+    }
 }
 
 /// A mapping as the kernel reports it.
@@ -134,13 +169,17 @@ pub fn regs_mask() -> u64 {
 
 /// Decodes one record and the values of a group that came with it; None: of no interest, or not
 /// what the kernel's ABI says.
-pub fn decode(bytes: &[u8], origin: impl Fn(u64) -> Option<Origin>) -> Option<(Stamped, Values)> {
+pub fn decode(
+    bytes: &[u8],
+    origin: impl Fn(u64) -> Option<Origin>,
+    spare: &mut Spare,
+) -> Option<(Stamped, Values)> {
     let mut reader = Reader(bytes);
     let kind = reader.u32()?;
     let misc = reader.u16()?;
     reader.u16()?;
     if kind == perf::PERF_RECORD_SAMPLE {
-        return decode_sample(bytes, reader, origin);
+        return decode_sample(bytes, reader, origin, spare);
     }
     let event = match kind {
         perf::PERF_RECORD_MMAP2 => {
@@ -210,15 +249,9 @@ fn decode_sample(
     bytes: &[u8],
     mut reader: Reader<'_>,
     origin: impl Fn(u64) -> Option<Origin>,
+    spare: &mut Spare,
 ) -> Option<(Stamped, Values)> {
     let Origin { event, kind, reads } = origin(reader.u64()?)?;
-    let sampled = |record, event| {
-        RingEvent::Sample(Box::new(Sampled {
-            event,
-            record,
-            read: Vec::new(),
-        }))
-    };
     let mut values = Values::new();
     let ip = if kind == SampleKind::Shim {
         0
@@ -231,13 +264,7 @@ fn decode_sample(
     let what = match kind {
         SampleKind::Shim => {
             let len = reader.u32()? as usize;
-            let record = Record::decode(reader.take(len)?)
-                .inspect_err(|error| tracing::error!(%error))
-                .ok()?;
-            let stamped = Stamped {
-                time: record.time,
-                event: sampled(record, event),
-            };
+            let stamped = spare.sample(event, reader.take(len)?)?;
             return Some((stamped, values));
         }
         SampleKind::Raw => {
@@ -276,7 +303,11 @@ fn decode_sample(
                 stack_addr: regs.sp().unwrap_or(0),
                 stack: stack.get(..used)?.to_vec(),
             };
-            sampled(record, event)
+            RingEvent::Sample(Box::new(Sampled {
+                event,
+                record,
+                read: Vec::new(),
+            }))
         }
     };
     Some((Stamped { time, event: what }, values))

@@ -22,7 +22,7 @@ pub use source::{ShimKind, Source, choose};
 
 use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
-use decode::Stamped;
+use decode::{Sampled, Spare, Stamped};
 use event::{Event, Group};
 use groups::{check_presence, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -53,6 +53,7 @@ pub struct Sampler {
     source: Source,
     cpus: Vec<Cpu>,
     stream: Stream,
+    spare: Spare,
 }
 
 impl Sampler {
@@ -74,6 +75,7 @@ impl Sampler {
             options,
             source,
             cpus,
+            spare: Spare::default(),
         })
     }
 
@@ -152,20 +154,25 @@ impl Sampler {
         let _ = nix::poll::poll(&mut fds, PollTimeout::from(milliseconds));
     }
 
+    /// A sample that was handed over is done with.
+    pub fn take_back(&mut self, sampled: Box<Sampled>) {
+        self.spare.put(sampled);
+    }
+
     /// Drains the rings and hands over, in order of time, what no earlier record can
     /// precede any more. `last`: nothing more will come, hand over everything.
     pub fn drain(&mut self, last: bool, each: impl FnMut(Stamped)) {
         let started = monotonic_ns();
-        let (source, stream) = (&self.source, &mut self.stream);
+        let (source, stream, spare) = (&self.source, &mut self.stream, &mut self.spare);
         let origin = |id| source.origin(id);
         for cpu in &mut self.cpus {
             cpu.ring.drain(|bytes| {
-                if let Some((stamped, values)) = decode::decode(bytes, origin) {
+                if let Some((stamped, values)) = decode::decode(bytes, origin, spare) {
                     stream.push(cpu.cpu, stamped, &values, origin);
                 }
             });
         }
-        self.source.drain(&mut stream.pending);
+        self.source.drain(&mut stream.pending, spare);
         stream.hand_over(started, last, each);
     }
 }

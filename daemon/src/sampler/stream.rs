@@ -147,7 +147,9 @@ impl Stream {
             self.pending.extend(halves.drain(..over).map(Half::alone));
         }
         self.round = self.round.saturating_add(1);
-        self.pending.sort_by_key(|stamped| stamped.time);
+        if !self.pending.is_sorted_by_key(|stamped| stamped.time) {
+            self.pending.sort_by_key(|stamped| stamped.time);
+        }
         let barrier = if last { u64::MAX } else { self.barrier };
         self.barrier = started.saturating_sub(ON_ITS_WAY_NS);
         let ready = self

@@ -3,7 +3,7 @@
 use super::tracker::{self, Role, TargetSpec};
 use super::{Session, SessionError, Tracked};
 use crate::process::{MappedFile, Process};
-use crate::sampler::decode::{Mmap, Sampled};
+use crate::sampler::decode::{Mmap, Samples};
 use crate::sampler::monotonic_ns;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ impl Session {
     pub(super) fn admit(
         &mut self,
         process: Process,
-        held: Option<Vec<Sampled>>,
+        held: Option<Samples>,
         awaits_exec: bool,
         born: bool,
     ) -> Result<(), SessionError> {

@@ -12,7 +12,7 @@ pub use tracker::TargetSpec;
 
 use crate::attribution::{Attributed, attribute};
 use crate::process::{Images, Process};
-use crate::sampler::decode::{RingEvent, Sampled, Stamped};
+use crate::sampler::decode::{RingEvent, Sampled, Samples, Stamped};
 use crate::sampler::{Sampler, SamplerOptions, choose, monotonic_ns};
 use options::manifest;
 use recorder::{Recorder, RecorderError};
@@ -49,7 +49,7 @@ const LAYOUT_TRIALS: u32 = 50;
 struct Tracked {
     process: Process,
     /// Its samples wait for its name.
-    held: Option<Vec<Sampled>>,
+    held: Option<Samples>,
     /// It is varid's own child, and has not become the command yet.
     awaits_exec: bool,
     /// When it was forked or became another program: a VM may come up in it.
@@ -67,6 +67,8 @@ struct Tracked {
 pub struct Session {
     options: SessionOptions,
     sampler: Sampler,
+    /// What the sampler has handed over, in a turn.
+    drained: Vec<Stamped>,
     recorder: Recorder,
     raw: Option<crate::raw::RawFile>,
     tracker: Tracker,
@@ -139,6 +141,7 @@ impl Session {
             tracker: Tracker::new(options.target.clone()),
             options,
             sampler,
+            drained: Vec::new(),
             recorder,
             raw,
             images: Images::default(),
@@ -236,12 +239,13 @@ impl Session {
 
     /// One turn of the loop: drain, handle, look for newcomers, flush when it is time.
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
-        let mut drained = Vec::new();
+        let mut drained = std::mem::take(&mut self.drained);
         self.sampler.drain(last, |stamped| drained.push(stamped));
         self.read_own_code(last);
-        for stamped in drained {
+        for stamped in drained.drain(..) {
             self.handle(stamped)?;
         }
+        self.drained = drained;
         self.look_for_names()?;
         self.look_for_newcomers()?;
         self.look_for_vms()?;
@@ -371,7 +375,7 @@ impl Session {
     fn handle(&mut self, stamped: Stamped) -> Result<(), SessionError> {
         let time = stamped.time;
         match stamped.event {
-            RingEvent::Sample(sampled) => self.sample(*sampled),
+            RingEvent::Sample(sampled) => self.sample(sampled),
             RingEvent::Raw { bytes, .. } => self.raw_record(&bytes),
             RingEvent::Mmap(mmap) => self.mmap(&mmap),
             RingEvent::Comm {
@@ -429,7 +433,7 @@ impl Session {
         Ok(())
     }
 
-    fn sample(&mut self, sampled: Sampled) -> Result<(), SessionError> {
+    fn sample(&mut self, mut sampled: Box<Sampled>) -> Result<(), SessionError> {
         let record = &sampled.record;
         if !self.tracked.contains_key(&record.pid) {
             if !matches!(self.options.target, TargetSpec::All) || record.pid == std::process::id() {
@@ -438,8 +442,8 @@ impl Session {
             if !tracker::is_alive(record.pid) {
                 // On its way out: nothing of it can be read any more.
                 let mut gone = Process::new(record.pid);
-                let recorded =
-                    write_sample(sampled, &mut gone, &mut self.recorder, self.options.stack);
+                let stack = self.options.stack;
+                let recorded = write_sample(&mut sampled, &mut gone, &mut self.recorder, stack);
                 return self.tolerate(recorded.map(drop));
             }
             self.track(record.pid)?;
@@ -474,11 +478,12 @@ impl Session {
             }
         }
         let recorded = write_sample(
-            sampled,
+            &mut sampled,
             &mut tracked.process,
             &mut self.recorder,
             self.options.stack,
         );
+        self.sampler.take_back(sampled);
         self.transitions = self
             .transitions
             .saturating_add(u64::from(*recorded.as_ref().unwrap_or(&false)));
@@ -488,7 +493,7 @@ impl Session {
 
 /// Attributes a record and writes it down; whether its leaf was in a transition.
 fn write_sample(
-    sampled: Sampled,
+    sampled: &mut Sampled,
     process: &mut Process,
     recorder: &mut Recorder,
     stack: Stack,
@@ -498,10 +503,10 @@ fn write_sample(
         record,
         read,
     } = sampled;
-    let Attributed { user, transition } = attribute(&record, process, &mut recorder.remap, stack);
+    let Attributed { user, transition } = attribute(record, process, &mut recorder.remap, stack);
     let in_kernel = record.has(flags::IN_KERNEL);
     let sample = Sample {
-        event,
+        event: *event,
         time: record.time,
         pid: record.pid,
         tid: record.tid,
@@ -516,11 +521,11 @@ fn write_sample(
         kernel: if in_kernel && record.kernel.is_empty() {
             vec![record.ip]
         } else {
-            record.kernel
+            std::mem::take(&mut record.kernel)
         },
         user,
     };
-    for (event, period) in read {
+    for (event, period) in read.drain(..) {
         if period > 0 {
             let member = Sample {
                 event,

@@ -61,7 +61,7 @@ impl Bytes {
     }
 
     fn decode(&self) -> Option<Stamped> {
-        decode(&self.0, origin).map(|(stamped, _)| stamped)
+        decode(&self.0, origin, &mut Spare::default()).map(|(stamped, _)| stamped)
     }
 }
 
@@ -219,7 +219,7 @@ fn a_raw_sample_is_kept_as_it_was() {
 #[test]
 fn the_values_of_a_group_come_with_its_leaders_sample() {
     let bytes = sample(RAW_OF_GROUP).u64(&[1000, 2, 50, 40, 7_000, 21, 9_000, 22]);
-    let (_, values) = decode(&bytes.0, origin).unwrap();
+    let (_, values) = decode(&bytes.0, origin, &mut Spare::default()).unwrap();
     assert_eq!(values, [(21, 7_000), (22, 9_000)]);
     let of_more = sample(RAW_OF_GROUP).u64(&[1000, u64::MAX, 50, 40, 7_000, 21]);
     assert_eq!(of_more.decode(), None);

@@ -7,7 +7,7 @@ mod stack_copy;
 
 pub use choose::{ShimKind, choose};
 
-use super::decode::{Origin, STACK_COPY_SAMPLE, Stamped, regs_mask};
+use super::decode::{Origin, STACK_COPY_SAMPLE, Spare, Stamped, regs_mask};
 use super::{Cpu, SamplerError, SamplerOptions};
 use crate::perf_abi as perf;
 use bpf::Bpf;
@@ -119,9 +119,9 @@ impl Source {
     }
 
     /// What is in rings of the source's own.
-    pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>) {
+    pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
         match self {
-            Source::Module(module) => module.drain(pending),
+            Source::Module(module) => module.drain(pending, spare),
             Source::Bpf(_) | Source::StackCopy(_) => {}
         }
     }

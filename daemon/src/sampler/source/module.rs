@@ -3,14 +3,14 @@
 
 use super::{side_band, watermark};
 use crate::perf_abi as perf;
-use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Sampled, Stamped};
+use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Spare, Stamped};
 use crate::sampler::event::{Event, Group, Rate};
 use crate::sampler::groups::Times;
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::ring::Ring;
 use crate::sampler::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
 use std::os::fd::{AsFd, BorrowedFd};
-use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Record, Target};
+use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target};
 
 /// A session with the module.
 #[derive(Debug)]
@@ -140,9 +140,9 @@ impl Module {
     }
 
     /// What is in the rings, and what the module has counted since it was last asked.
-    pub fn drain(&mut self, pending: &mut Vec<Stamped>) {
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
         for ring in &mut self.rings {
-            ring.drain(|bytes| pending.extend(decoded(bytes)));
+            ring.drain(|bytes| pending.extend(decoded(bytes, spare)));
         }
         let counts = match self.device.counts() {
             Ok(counts) => counts,
@@ -181,7 +181,7 @@ pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
 }
 
 /// A record of a ring of the module's: its own kind, or a raw sample in perf's form.
-fn decoded(bytes: &[u8]) -> Option<Stamped> {
+fn decoded(bytes: &[u8], spare: &mut Spare) -> Option<Stamped> {
     let (kind, rest) = bytes
         .split_first_chunk()
         .map(|(kind, rest)| (u32::from_le_bytes(*kind), rest))?;
@@ -191,19 +191,9 @@ fn decoded(bytes: &[u8]) -> Option<Stamped> {
             kind: SampleKind::Raw,
             reads: false,
         };
-        return decode::decode(bytes, |_| Some(raw)).map(|(stamped, _)| stamped);
+        return decode::decode(bytes, |_| Some(raw), spare).map(|(stamped, _)| stamped);
     }
-    let record = Record::decode(rest.get(4..)?)
-        .inspect_err(|error| tracing::error!(%error))
-        .ok()?;
-    Some(Stamped {
-        time: record.time,
-        event: RingEvent::Sample(Box::new(Sampled {
-            event: 0,
-            record,
-            read: Vec::new(),
-        })),
-    })
+    spare.sample(0, rest.get(4..)?)
 }
 
 #[cfg(test)]
