@@ -2,8 +2,9 @@
 
 use crate::sampler::ShimKind;
 use crate::sampler::event::pmu::Pmu;
-use crate::sampler::event::{Event, Rate, Resolved, resolve};
+use crate::sampler::event::{Event, Group, Rate, Resolved, resolve};
 use crate::sampler::interrupts::{dead_cpus, default_event, led_by_timer};
+use crate::sampler::open::max_frequency;
 use crate::session::{SessionOptions, TargetSpec};
 #[cfg(feature = "host")]
 use crate::verbs::{report::ReportArgs, symbols::SymbolsArgs};
@@ -234,7 +235,11 @@ impl SamplingArgs {
             (_, Some(period)) => Rate::Period(period),
             (frequency, None) => Rate::Frequency(frequency.unwrap_or(DEFAULT_FREQUENCY)),
         };
-        let Resolved { groups, notes } = self.resolve_events(rate)?;
+        let Resolved {
+            mut groups,
+            mut notes,
+        } = self.resolve_events(rate)?;
+        notes.extend(lower(&mut groups, max_frequency()));
         for note in &notes {
             tracing::warn!("{note}");
         }
@@ -284,6 +289,23 @@ impl SamplingArgs {
     }
 }
 
+/// Lowers rates to what the kernel allows; what is said if that was necessary.
+fn lower(groups: &mut [Group], most: Option<u64>) -> Option<String> {
+    let most = most?;
+    let mut asked = 0;
+    for event in groups.iter_mut().flat_map(|group| &mut group.events) {
+        if let Rate::Frequency(hz) = &mut event.rate {
+            asked = asked.max(*hz);
+            *hz = most.min(*hz);
+        }
+    }
+    (asked > most).then(|| {
+        format!(
+            "the kernel allows {most} samples a second and CPU, not {asked}: {most} are taken. It lowers its limit when samples are dear; raise /proc/sys/kernel/perf_event_max_sample_rate, and set perf_cpu_time_max_percent beside it to 0 to keep it"
+        )
+    })
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -321,6 +343,27 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_frequency_beyond_the_kernels_limit_is_lowered_aloud() {
+        let rates = [
+            Rate::Frequency(10_000),
+            Rate::Frequency(99),
+            Rate::Period(10_000),
+        ];
+        let mut groups = rates.map(|rate| Group::from(Event::cycles(rate)));
+        assert_eq!(lower(&mut groups, None), None);
+        assert_eq!(lower(&mut groups, Some(10_000)), None);
+        let note = lower(&mut groups, Some(4_000)).unwrap();
+        assert!(note.contains("/proc/sys/kernel/perf_event_max_sample_rate"));
+        let lowered: Vec<_> = groups.iter().map(|group| group.events[0].rate).collect();
+        let expected = [
+            Rate::Frequency(4_000),
+            Rate::Frequency(99),
+            Rate::Period(10_000),
+        ];
+        assert_eq!(lowered, expected);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use varid_tests::{skip_without_root, testbed};
 
+const PERIOD: u64 = 100;
 /// Pages that the program touches for the first time.
 const PAGES: u64 = 40_000;
 
@@ -114,11 +115,20 @@ fn sources() -> &'static [&'static str] {
 
 #[test]
 fn a_period_is_exact_for_every_event_of_a_session() -> Result<()> {
-    const PERIOD: u64 = 100;
-    if skip_without_root("the period of page faults") {
-        return Ok(());
+    // Where the kernel's own samples are taken it must not make one of each fault.
+    let raw = ["--shim", "bpf", "--keep-raw"];
+    for source in [&["--shim", "perf"], &["--shim", "bpf"], &raw[..]] {
+        if source[1] == "bpf" && skip_without_root("the period of page faults") {
+            continue;
+        }
+        let events = ["-e", "page-faults", "-e", "minor-faults", "-c", "100"];
+        let recorded = Recorded::new(&[source, &events].concat())?;
+        exact(&recorded)?;
     }
-    let recorded = Recorded::new(&["-e", "page-faults", "-e", "minor-faults", "-c", "100"])?;
+    Ok(())
+}
+
+fn exact(recorded: &Recorded) -> Result<()> {
     for event in ["page-faults", "minor-faults"] {
         let report = recorded.json(event)?;
         let number = |key: &str| report[key].as_u64().context(key.to_owned());
@@ -132,6 +142,27 @@ fn a_period_is_exact_for_every_event_of_a_session() -> Result<()> {
         );
         let events = serde_json::json!(["page-faults", "minor-faults"]);
         assert_eq!(report["events"], events);
+    }
+    Ok(())
+}
+
+#[test]
+fn more_samples_than_the_kernel_allows_are_not_asked_for() -> Result<()> {
+    const LIMIT: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
+    let most: u64 = std::fs::read_to_string(LIMIT)?.trim().parse()?;
+    for source in sources() {
+        let folder = tempfile::tempdir()?;
+        // Of an event that is rare enough not to come so often.
+        let output = testbed()?
+            .varid()
+            .args(["record", "--shim", source, "-e", "context-switches", "-F"])
+            .arg((most + 1).to_string())
+            .arg("-o")
+            .arg(folder.path().join("session"))
+            .args(["--", "true"])
+            .output()?;
+        ensure!(output.status.success(), "{source}: {}", said(&output));
+        assert!(said(&output).contains(LIMIT), "{source}: {}", said(&output));
     }
     Ok(())
 }

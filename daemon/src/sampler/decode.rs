@@ -136,6 +136,8 @@ pub struct Origin {
     pub event: usize,
     /// What the sample is.
     pub kind: SampleKind,
+    /// The event's period, where it is fixed: the sample does not say it.
+    pub period: Option<u64>,
     /// It has the values of a group.
     pub reads: bool,
 }
@@ -251,7 +253,12 @@ fn decode_sample(
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
 ) -> Option<(Stamped, Values)> {
-    let Origin { event, kind, reads } = origin(reader.u64()?)?;
+    let Origin {
+        event,
+        kind,
+        period: fixed,
+        reads,
+    } = origin(reader.u64()?)?;
     let mut values = Values::new();
     let ip = if kind == SampleKind::Shim {
         0
@@ -269,7 +276,7 @@ fn decode_sample(
         }
         SampleKind::Raw => {
             if reads {
-                reader.u64()?; // the period
+                fixed.or_else(|| reader.u64())?;
                 values = group_values(&mut reader)?;
             }
             RingEvent::Raw {
@@ -280,7 +287,7 @@ fn decode_sample(
             }
         }
         SampleKind::StackCopy => {
-            let period = reader.u64()?;
+            let period = fixed.or_else(|| reader.u64())?;
             if reads {
                 values = group_values(&mut reader)?;
             }

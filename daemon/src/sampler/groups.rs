@@ -2,8 +2,8 @@
 
 use super::SamplerError;
 use super::cpu::identifier;
-use super::event::{Event, Group};
-use super::open::open;
+use super::event::{Event, Group, Rate};
+use super::open::{max_frequency, open};
 use crate::perf_abi as perf;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,6 +19,8 @@ pub struct Counter {
     pub id: u64,
     /// It has samples of its own.
     pub samples: bool,
+    /// Events from one sample to the next, where that is fixed: samples do not say it.
+    pub period: Option<u64>,
     /// The values of its group come with them.
     pub reads: bool,
     /// How many events it leads, itself among them; 0: it is another one's member.
@@ -108,6 +110,12 @@ fn open_group(
             attr.read_format |= u64::from(perf::PERF_FORMAT_GROUP | perf::PERF_FORMAT_ID);
         }
         shape(&mut attr);
+        let period = fixed_period(event.rate, &mut attr);
+        if period.is_none() {
+            // It may have been lowered since the session was asked for.
+            let most = max_frequency().unwrap_or(u64::MAX);
+            attr.sample_period = attr.sample_period.min(most);
+        }
         if !opened.is_empty() {
             attr.set_disabled(false); // as long as its leader is
             // These, too, are the leader's, which has its members with it.
@@ -123,6 +131,7 @@ fn open_group(
             thread: spot.thread,
             id: identifier(spot.cpu, &fd).map_err(|error| (place, error))?,
             samples,
+            period,
             reads,
             leads: if leader.is_none() {
                 group.events.len()
@@ -133,6 +142,16 @@ fn open_group(
         });
     }
     Ok(opened)
+}
+
+/// The period of an event that has a fixed one: its samples need not say it. The kernel would make a sample of each event
+/// it counts itself, a page fault for example, to say its period (perf_swevent_event in kernel/events/core.c).
+pub fn fixed_period(rate: Rate, attr: &mut perf::perf_event_attr) -> Option<u64> {
+    let Rate::Period(period) = rate else {
+        return None;
+    };
+    attr.sample_type &= !u64::from(perf::PERF_SAMPLE_PERIOD);
+    Some(period)
 }
 
 /// An event that was opened nowhere is an error; one that only some CPUs count is said.

@@ -24,7 +24,7 @@ use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
 use decode::{Sampled, Spare, Stamped};
 use event::{Event, Group};
-use groups::{check_presence, times};
+use groups::{check_presence, fixed_period, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -90,6 +90,7 @@ impl Sampler {
         let attr = |(place, _, event, _): (usize, _, &Event, _)| {
             let mut attr = event.attr(event.encodings.first()?);
             source::raw_shape(&mut attr, &self.options);
+            fixed_period(event.rate, &mut attr);
             let counters = self.cpus.iter().flat_map(|cpu| &cpu.counters);
             let of_the_event = counters.filter(|counter| counter.event == place);
             Some((attr, of_the_event.map(|counter| counter.id).collect()))

@@ -180,6 +180,7 @@ mod tests {
         Some(Origin {
             event,
             kind: SampleKind::Raw,
+            period: None,
             reads: event == 0,
         })
     }

@@ -7,18 +7,20 @@ const SHIM: u64 = 1;
 const RAW: u64 = 2;
 const COPY: u64 = 3;
 const RAW_OF_GROUP: u64 = 4;
+const COPY_AT_PERIOD: u64 = 5;
 const TIME: u64 = 0x1122_3344_5566;
 
 fn origin(id: u64) -> Option<Origin> {
     let kind = match id {
         SHIM => SampleKind::Shim,
         RAW | RAW_OF_GROUP => SampleKind::Raw,
-        COPY => SampleKind::StackCopy,
+        COPY | COPY_AT_PERIOD => SampleKind::StackCopy,
         _ => return None,
     };
     Some(Origin {
         event: id as usize,
         kind,
+        period: (id == COPY_AT_PERIOD).then_some(100),
         reads: id == RAW_OF_GROUP,
     })
 }
@@ -250,6 +252,16 @@ fn copied(bytes: &Bytes) -> Record {
     };
     assert_eq!(sampled.event, COPY as usize);
     sampled.record
+}
+
+#[test]
+fn a_sample_does_not_say_a_fixed_period() {
+    let bytes = sample(COPY_AT_PERIOD).u64(&[1, 0x40, 0, 0]);
+    let Some(RingEvent::Sample(sampled)) = bytes.decode().map(|stamped| stamped.event) else {
+        panic!("a sample")
+    };
+    assert_eq!(sampled.record.period, 100);
+    assert_eq!(sampled.event, COPY_AT_PERIOD as usize);
 }
 
 #[test]

@@ -250,6 +250,33 @@ mod tests {
     }
 
     #[test]
+    fn every_event_of_the_boards_that_android_has_files_for_can_be_asked_for() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../android/boards");
+        let mut files = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            for line in lines {
+                let fields: Vec<_> = line.split('\t').collect();
+                let [name, code, meaning] = fields[..] else {
+                    panic!("{}: {line:?}", path.display())
+                };
+                assert!(!name.is_empty() && !meaning.is_empty(), "{line:?}");
+                let [event] = &events(code, &[])[..] else {
+                    panic!("{line:?}: one event")
+                };
+                assert_eq!(event.name, code, "{line:?}");
+                // A code says what the board counts; a name without one is the kernel's.
+                let raw = event.encodings[0].kind == perf::PERF_TYPE_RAW;
+                assert_eq!(raw, raw_code(code).is_some(), "{line:?}");
+            }
+            files += 1;
+        }
+        assert!(files > 0, "{folder}");
+    }
+
+    #[test]
     fn a_name_of_two_pmus_is_an_event_of_both_on_their_own_cpus() {
         let board = big_little();
         let [event] = &events("l2d_cache", board.pmus())[..] else {

@@ -68,10 +68,11 @@ impl Bpf {
         })?;
         (opened.counters, opened.absent) = (events.counters, events.absent);
         for counter in &opened.counters {
-            let reads = counter.reads;
+            let (reads, period) = (counter.reads, counter.period);
             let origin = |kind| Origin {
                 event: counter.event,
                 kind,
+                period,
                 reads,
             };
             self.origins.insert(counter.id, origin(SampleKind::Raw));

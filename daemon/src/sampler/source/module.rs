@@ -189,6 +189,7 @@ fn decoded(bytes: &[u8], spare: &mut Spare) -> Option<Stamped> {
         let raw = Origin {
             event: 0,
             kind: SampleKind::Raw,
+            period: None,
             reads: false,
         };
         return decode::decode(bytes, |_| Some(raw), spare).map(|(stamped, _)| stamped);

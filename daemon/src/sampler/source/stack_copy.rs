@@ -68,6 +68,7 @@ impl StackCopy {
                 let origin = Origin {
                     event: counter.event,
                     kind: SampleKind::StackCopy,
+                    period: counter.period,
                     reads: counter.reads,
                 };
                 self.origins.insert(counter.id, origin);

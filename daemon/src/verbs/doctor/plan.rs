@@ -155,7 +155,7 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
             ),
             machine.max_sample_rate.map_or_else(
                 || "not told".to_owned(),
-                |rate| format!("{rate} Hz; -F beyond is refused"),
+                |rate| format!("{rate} Hz; a higher -F is lowered to it"),
             ),
         ),
         check(
