@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::HashMap;
 
-use common::Fixture;
+use common::{Fixture, RUN};
 use varid_recording::Layer;
 use varid_report::{By, Format, Options, Pattern, PercentOf, Table, View};
 
@@ -395,4 +395,36 @@ fn valid(
         }
     }
     Ok(())
+}
+
+#[test]
+fn an_event_that_took_turns_says_so_and_what_all_of_it_would_have_been() {
+    let mut fixture = Fixture::new();
+    fixture.samples(30, (100, 100), &[RUN]);
+    let event = &mut fixture.writer.manifest_mut().events.first;
+    (event.enabled_ns, event.running_ns) = (2_000_000, 1_200_000);
+    fixture.writer.finish().unwrap();
+    let report = json(&fixture, &Options::default(), &View::default());
+    assert_eq!(report["period_sum"], 30_000_000);
+    assert_eq!(report["running_percent"], 60.0);
+    assert_eq!(report["period_estimate"], 50_000_000);
+    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    let said = "It had a counter for 60.00 % of the time (multiplexed): about 50000000 ";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn an_event_that_never_had_a_counter_is_not_estimated() {
+    let mut fixture = Fixture::new();
+    let event = &mut fixture.writer.manifest_mut().events.first;
+    (event.enabled_ns, event.running_ns) = (2_000_000, 0);
+    fixture.writer.finish().unwrap();
+    let report = json(&fixture, &Options::default(), &View::default());
+    assert_eq!(report["running_percent"], 0.0);
+    assert_eq!(report.get("period_estimate"), None);
+    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    assert!(
+        text.contains("It had a counter for 0.00 % of the time (multiplexed)\n"),
+        "{text}"
+    );
 }
