@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Is every sample of an ART process attributed to the method and bytecode that ran?
 
-usage: per_sample.py SESSION MAPS DEX...       in the environment: LIBART, PERF
+usage: per_sample.py SESSION MAPS DEX...       in the environment: ADB, if the session and MAPS are on a board
 
 SESSION has raw.data: the kernel's record of each overflow, with the registers. MAPS is a copy of the process's /proc/PID/maps.
-A session of another processor is read by the PERF of a machine of that kind; LIBART is this machine's copy of the library, and
-dex files are known by their names. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
+DEX files are here, and known by their names. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
 """
 
 import json
-import os
 import sys
 from collections import Counter
 
+import board
 import perf_script
 from art import Libart
 from dexdump import Dex
@@ -33,7 +32,7 @@ class Oracle:
         if libart is None:
             raise SystemExit("the process has not mapped libart")
         self.libart_path = libart
-        self.libart = Libart(os.environ.get("LIBART", libart))
+        self.libart = Libart(board.fetched(libart))
         self.pc, self.ip = self.libart.build.pc, self.libart.build.ip
         self.code = Code([Dex(path) for path in dexes])
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
@@ -209,7 +208,7 @@ def main():
     """Compares, prints."""
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    oracle = Oracle(Maps(sys.argv[2]), sys.argv[3:])
+    oracle = Oracle(Maps(board.fetched(sys.argv[2])), sys.argv[3:])
     wrong = complain(compare(sys.argv[1], oracle))
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)

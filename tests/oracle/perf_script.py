@@ -1,18 +1,16 @@
-"""What is in a recording? As an unmodified perf reads it."""
+"""What is in a recording? As an unmodified perf reads it, of the machine that it was made on."""
 
-import os
 import re
-import shlex
 import subprocess
 from dataclasses import dataclass, field
+
+import board
 
 HEAD = re.compile(r"^ *(-?\d+) +(\d+\.\d+): +(\S.*)?$")
 FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
 # What a session keeps of the vdso, which the process has mapped under its own name.
 VDSO = re.compile(r"^.*/symbols/vdso-[^/]*\.so$")
 REGISTER = re.compile(r"(\w+):0x([0-9a-f]+)")
-# The perf that reads: where the recording is of another processor, one that runs there.
-PERF = shlex.split(os.environ.get("PERF", "perf"))
 
 
 @dataclass
@@ -43,7 +41,7 @@ class Raw:
 
 def lines(path, fields, *options):
     """perf script's output, line by line."""
-    command = [*PERF, "script", "-i", path, "--ns", "--no-inline", "-F", fields, *options]
+    command = board.command("perf", "script", "-i", path, "--ns", "--no-inline", "-F", fields, *options)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as perf:
         yield from perf.stdout
         errors = perf.stderr.read()

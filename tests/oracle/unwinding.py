@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does varid unwind every stack as perf does, from the same registers and the same copy of it? And where not, who is right and why?
 
-usage: unwinding.py SESSION MAPS
+usage: unwinding.py SESSION MAPS       in the environment: ADB, if both are on a board
 
 SESSION was recorded with --keep-raw and --stack full, of a process whose VM is not known at all: its callchains are the native
 frames that varid found. raw.data has the kernel's copies of the same stacks, which perf unwinds here.
@@ -12,12 +12,12 @@ where the two part; exit status 1 if perf is right anywhere and varid is not, or
 """
 
 import json
-import re
-import subprocess
 import sys
+import tempfile
 from collections import Counter
-from pathlib import Path
 
+import board
+import machine_code
 import perf_script
 import stack_copies
 
@@ -25,46 +25,6 @@ KERNEL = 1 << 63
 DEEP = ("--max-stack", "4096")
 # Where the main thread begins, and all others.
 MAIN, OTHERS = ("_start", "_dl_start_user"), ("clone3", "__clone3", "__clone")
-# Bytes of an indirect call, `ff /2` and its operand, behind a prefix or none.
-INDIRECT = (2, 3, 4, 6, 7)
-# Pops of registers and the return.
-EPILOGUE = re.compile(rb"(?:\x41?[\x58-\x5f])*\xc3")
-FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
-SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
-
-
-class File:
-    """A file that frames are in."""
-
-    def __init__(self, path):
-        self.path = path
-        self.content = Path(path).read_bytes() if Path(path).is_file() else None
-        self.functions = self.segments = None
-
-    def output(self, option):
-        """What readelf says; that it cannot follow a debug link makes it fail, and does not matter."""
-        return subprocess.run(["readelf", option, self.path], capture_output=True, text=True, check=False).stdout
-
-    def has_unwind_information(self, offset):
-        """Whether an FDE has the byte at an offset."""
-        if self.functions is None:
-            self.functions = [(int(start, 16), int(end, 16)) for start, end in FDE.findall(self.output("-wF"))]
-            found = map(SEGMENT.match, self.output("-lW").splitlines())
-            self.segments = [tuple(int(each[i], 16) for i in (1, 2, 3)) for each in found if each]
-        address = next((at + offset - start for start, at, size in self.segments if start <= offset < start + size), None)
-        return any(start <= address < end for start, end in self.functions)
-
-    def is_call(self, offset):
-        """Whether a call's last byte is at an offset."""
-        before = self.content[: offset + 1][-7:]
-        return before[-5] == 0xE8 or any(is_indirect_call(before[-length:]) for length in INDIRECT)
-
-
-def is_indirect_call(instruction):
-    """Whether these bytes are one."""
-    if instruction[0] & 0xF0 == 0x40:  # REX
-        instruction = instruction[1:]
-    return len(instruction) > 1 and instruction[0] == 0xFF and instruction[1] >> 3 & 7 == 2
 
 
 def own(sample):
@@ -102,14 +62,18 @@ class Comparison:
     def file(self, frame):
         """The file that a frame is in."""
         if frame.file not in self.files:
-            self.files[frame.file] = File(frame.file)
+            self.files[frame.file] = machine_code.File(frame.file)
         return self.files[frame.file]
 
     def is_right(self, thread, frames):
         """Whether a chain can be this thread's: by what its code does."""
         beginning = MAIN if thread == self.pid else OTHERS
         known = [self.file(frame) for frame in frames]
-        if not frames or frames[-1].symbol not in beginning or any(file.content is None for file in known[1:]):
+        if not frames or any(file.content is None for file in known[1:]):
+            return False
+        last = frames[-1]
+        # On arm64 glibc has no symbol for its second half of clone.
+        if last.symbol not in beginning and (thread == self.pid or not known[-1].exits_behind(last.offset)):
             return False
         return all(file.is_call(frame.offset) for file, frame in list(zip(known, frames))[1:])
 
@@ -131,7 +95,7 @@ class Comparison:
             return "unexplained"
         if not file.has_unwind_information(leaf.offset):
             return "the leaf has no unwind information"
-        if EPILOGUE.match(file.content, leaf.offset):
+        if file.is_in_epilogue(leaf.offset):
             # Of what lies below it varid copies 128 bytes, and perf none.
             return "registers are below the stack pointer"
         if said & {"[stack-unreadable]", "[no-unwind-info]"}:
@@ -175,7 +139,9 @@ def main():
     session, maps = sys.argv[1:]
     pid = int(next(perf_script.lines(f"{session}/perf.data", "pid", "-G")))
     readable = f"{session}/stacks.data"
-    stack_copies.with_mappings(f"{session}/raw.data", maps, pid, readable)
+    with tempfile.NamedTemporaryFile() as written:
+        stack_copies.with_mappings(board.fetched(f"{session}/raw.data"), board.fetched(maps), pid, written.name)
+        board.sent(written.name, readable)
     samples = dict(perf_script.attributed(f"{session}/perf.data", *DEEP))
     comparison = Comparison(pid)
     for key, perf in stack_copies.unwound(readable, *DEEP):

@@ -4,6 +4,7 @@
 //! adb, over a server of its own. Emulator and server end with the test program, whatever it dies of.
 
 mod emulator;
+mod judged;
 mod made;
 
 use crate::app::App;
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use emulator::{AdbServer, Emulator};
 use made::{Made, succeeded};
 pub use made::{Making, made_by, made_once};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -198,6 +199,26 @@ pub fn run_on_board(
     let Some(made) = Made::for_board(processor, test)? else {
         return Ok(None);
     };
+    let job = job(made, script)?;
+    let consoles = (0..times).map(|_| run_job(made, job.path(), Vec::new()));
+    consoles.collect::<Result<_>>().map(Some)
+}
+
+/// The same for one run on a board that differs by options of QEMU.
+pub fn run_on_other_board(
+    processor: Processor,
+    test: &str,
+    script: &str,
+    options: impl FnOnce() -> Result<Vec<OsString>>,
+) -> Result<Option<String>> {
+    let Some(made) = Made::for_board(processor, test)? else {
+        return Ok(None);
+    };
+    run_job(made, job(made, script)?.path(), options()?).map(Some)
+}
+
+/// A folder with the programs under test and a script as `run`.
+fn job(made: &Made, script: &str) -> Result<tempfile::TempDir> {
     let job = tempfile::tempdir()?;
     for program in made.programs()? {
         let name = program.file_name().context("a program without name")?;
@@ -206,13 +227,14 @@ pub fn run_on_board(
     let run = job.path().join("run");
     std::fs::write(&run, script)?;
     std::fs::set_permissions(&run, Permissions::from_mode(0o755))?;
-    let mut consoles = Vec::new();
-    for _ in 0..times {
-        let mut boot = made.boot();
-        boot.arg("run").arg(job.path());
-        let console = emulator::run(boot)?;
-        ensure!(console.contains("job: exit status 0"), "{console}");
-        consoles.push(console);
-    }
-    Ok(Some(consoles))
+    Ok(job)
+}
+
+/// What the console shows of a job that must succeed.
+fn run_job(made: &Made, job: &Path, options: Vec<OsString>) -> Result<String> {
+    let mut boot = made.boot();
+    boot.arg("run").arg(job).args(options);
+    let console = emulator::run(boot)?;
+    ensure!(console.contains("job: exit status 0"), "{console}");
+    Ok(console)
 }

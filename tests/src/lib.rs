@@ -12,7 +12,9 @@ mod session;
 mod testbed;
 
 pub use app::App;
-pub use board::{Board, Making, Processor, board, board_of, made_by, made_once, run_on_board};
+pub use board::{
+    Board, Making, Processor, board, board_of, made_by, made_once, run_on_board, run_on_other_board,
+};
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use libart::{Libart, Says};
 pub use methods::{Methods, PERF_REPORT, methods_by_perf, methods_by_varid, printed_by_perf};

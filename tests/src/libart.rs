@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// Debian's library.
 const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/android/libart.so.0";
-/// Its build-id's first bytes.
-const BUILD_ID: [u8; 8] = [0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78];
+/// The first bytes of its build-id, and of the build-id of the one for arm64.
+const BUILD_IDS: [[u8; 8]; 2] = [
+    [0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78],
+    [0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44],
+];
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`.
 const MARKER: &[u8] = b"\x0cDEX1\x13";
 
@@ -28,27 +31,37 @@ pub struct Libart {
 }
 
 impl Libart {
-    /// Makes a copy that no table knows. Debian's build-id starts with d3, this one's with d4.
+    /// Makes a copy that no table knows.
     pub fn unknown(says: Says) -> Result<Self> {
+        Self::unknown_of(Path::new(DEBIAN), says)
+    }
+
+    /// The same of a copy of Debian's, for another processor perhaps. Its build-id begins with one more than Debian's.
+    pub fn unknown_of(debian: &Path, says: Says) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let mut library = std::fs::read(DEBIAN).context(DEBIAN)?;
-        let at = library
-            .windows(BUILD_ID.len())
-            .position(|bytes| bytes == BUILD_ID)
-            .context("not the build that is known")?;
-        library[at] = 0xd4;
+        let mut library = std::fs::read(debian).with_context(|| debian.display().to_string())?;
+        let (at, _) = library
+            .windows(BUILD_IDS[0].len())
+            .enumerate()
+            .find(|(_, bytes)| BUILD_IDS.iter().any(|known| bytes == known))
+            .context("not a build that is known")?;
+        library[at] += 1;
         if says == Says::Nothing {
             let markers = library.windows(MARKER.len()).enumerate();
             let markers: Vec<usize> = markers
                 .filter(|(_, bytes)| *bytes == MARKER)
                 .map(|(at, _)| at)
                 .collect();
-            anyhow::ensure!(!markers.is_empty(), "{DEBIAN}: no marked interpreter");
+            anyhow::ensure!(
+                !markers.is_empty(),
+                "{}: no marked interpreter",
+                debian.display()
+            );
             for at in markers {
                 library[at + 1] = b'd';
             }
         }
-        let build_id = library[at..at + BUILD_ID.len()]
+        let build_id = library[at..at + BUILD_IDS[0].len()]
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
@@ -58,7 +71,8 @@ impl Libart {
         Ok(libart)
     }
 
-    fn directory(&self) -> PathBuf {
+    /// The folder that the copy is in, called android.
+    pub fn directory(&self) -> PathBuf {
         self.folder.path().join("android")
     }
 

@@ -2,61 +2,19 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::path::Path;
-use varid_tests::{App, Board, board, judge_in, testbed};
+use std::collections::BTreeMap;
+use varid_tests::{App, Board, Libart, Says, board, testbed};
 
 /// Debian's library there.
 const LIBART: &str = "/usr/lib/aarch64-linux-gnu/android/libart.so.0";
-/// A copy of the app's /proc/PID/maps, on the board.
-const MAPS: &str = "/data/local/tmp/maps";
 
-/// Records an app on the board, while its mappings are read as any other process could. What varid said.
-fn record(board: &Board, app: &App, options: &str) -> Result<()> {
-    let (programs, session) = (Path::new(Board::PROGRAMS), Board::SESSION);
-    let arguments = app.arguments_in(programs, programs).join(" ");
-    // Loaded last: the library, where the app has one, else the dex file.
-    let last = match app.library() {
-        Some(_) => format!("lib{}.so", app.name),
-        None => format!("{}.dex", app.name),
-    };
-    let output = board.check(&format!(
-        "rm -rf {session} {MAPS}
-        {varid}/varid record {options} --keep-raw -o {session} -- {arguments} &
-        while kill -0 $! && ! [ -s {MAPS} ]; do
-            for app in $(cat /proc/$!/task/$!/children); do
-                grep -q /{last} /proc/$app/maps && cat /proc/$app/maps > {MAPS}
-            done
-        done 2> /dev/null
-        wait $!",
-        varid = Board::PROGRAMS,
-    ))?;
-    ensure!(output == app.expected()?, "the app printed {output:?}");
-    Ok(())
-}
-
-/// Judges the session on the board by the registers that the kernel recorded; the board's perf reads both.
+/// Judges the session on the board by the registers that the kernel recorded.
 fn judged(board: &Board, app: &App) -> Result<Value> {
-    let folder = tempfile::tempdir()?;
-    let (maps, libart) = (
-        folder.path().join("maps"),
-        folder.path().join("libart.so.0"),
-    );
-    board.pull(MAPS, &maps)?;
-    board.pull(LIBART, &libart)?;
-    let (name, server) = board.environment();
-    judge_in(
-        [
-            (name, server.to_owned()),
-            ("PERF", format!("adb -s {} shell perf", board.serial())),
-            ("LIBART", libart.display().to_string()),
-        ],
+    let dexes = [app.dex(), testbed()?.boot_dex()];
+    let dexes = dexes.map(|dex| dex.display().to_string());
+    board.judge(
         "per_sample.py",
-        [
-            Board::SESSION.into(),
-            maps,
-            app.dex(),
-            testbed()?.boot_dex(),
-        ],
+        [Board::SESSION, Board::MAPS, &dexes[0], &dexes[1]],
     )
 }
 
@@ -67,7 +25,7 @@ fn all_apps(options: &str) -> Result<()> {
     };
     for (name, rounds, known) in [("math", 3, 60), ("truth", 20, 30), ("cradle", 60, 3)] {
         let app = App::new(name, "run", rounds)?;
-        record(&board, &app, options)?;
+        board.record_there(&app, options)?;
         let counts = judged(&board, &app).with_context(|| format!("{name} with {options}"))?;
         println!("{name} with {options}: {counts}");
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
@@ -86,4 +44,35 @@ fn all_apps(options: &str) -> Result<()> {
 #[test]
 fn every_sample_of_hardware_cycles_is_what_the_registers_say() -> Result<()> {
     all_apps("-e cycles -F 997 --shim bpf")
+}
+
+#[test]
+fn stacks_on_arm64_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
+    let Some(board) = board("board_attribution")? else {
+        return Ok(());
+    };
+    // Nothing is known of this one's frames: what is recorded is the native stack through the interpreter.
+    let folder = tempfile::tempdir()?;
+    let debian = folder.path().join("libart.so.0");
+    board.pull(LIBART, &debian)?;
+    let libart = Libart::unknown_of(&debian, Says::Nothing)?;
+    board.push([libart.directory()], "/data/local/tmp")?;
+    let mut sum = BTreeMap::new();
+    for (name, rounds) in [("truth", 20), ("cradle", 30)] {
+        let app = App::new(name, "run", rounds)?
+            .option("--any-build")
+            .option("--libart")
+            .option("/data/local/tmp/android/libart.so.0");
+        board.record_there(&app, "-e cycles:u -F 199 --shim bpf --stack full")?;
+        let counted = board.judge("unwinding.py", [Board::SESSION, Board::MAPS])?;
+        println!("{name}: {counted}");
+        for (what, count) in counted.as_object().context("no JSON object")? {
+            *sum.entry(what.clone()).or_default() += count.as_u64().context("no count")?;
+        }
+    }
+    println!("unwinding on arm64: {sum:?}");
+    let of = |name: &str| sum.get(name).copied().unwrap_or(0);
+    ensure!(of("samples") > 300 && of("equal and right") * 100 > of("samples") * 90);
+    ensure!(of("unpaired") * 50 < of("samples"), "{sum:?}");
+    Ok(())
 }

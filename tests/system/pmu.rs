@@ -1,0 +1,232 @@
+//! Are a real PMU's events counted, named, grouped and multiplexed as they should be, and is a PMU whose interrupt does not
+//! arrive found out? Truth is what perf counts of the same deterministic program, without sampling.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use varid_tests::{Board, Processor, board, run_on_other_board, testbed};
+
+/// A loop of busybox's shell: some 178 million cycles of user code. With less of it chance moves shares of turns too far.
+const WORK: &str = "/bin/busybox sh -c 'i=0; while [ $i -lt 6000 ]; do i=$((i+1)); done'";
+const PERIOD: u64 = 1_000_000;
+
+/// What perf counts of the work: cycles and instructions in user code.
+fn truth(board: &Board) -> Result<(u64, u64)> {
+    let counted = board.check(&format!(
+        "perf stat -x, -e cycles:u,instructions:u {WORK} 2>&1"
+    ))?;
+    let of = |event: &str| -> Result<u64> {
+        let mut lines = counted.lines();
+        let line = lines
+            .find(|line| line.contains(event))
+            .context("a line of perf stat")?;
+        Ok(line.split(',').next().context("a count")?.parse()?)
+    };
+    Ok((of("cycles:u")?, of("instructions:u")?))
+}
+
+/// Records the work on the board and reports one event after the other.
+fn record(board: &Board, options: &str, events: &[&str]) -> Result<Vec<Value>> {
+    let (varid, session) = (format!("{}/varid", Board::PROGRAMS), Board::SESSION);
+    board.check(&format!(
+        "rm -rf {session}; {varid} record {options} -o {session} -- {WORK}"
+    ))?;
+    let folder = tempfile::tempdir()?;
+    let here = folder.path().join("session");
+    board.pull(session, &here)?;
+    let report = |event: &&str| -> Result<Value> {
+        let mut report = testbed()?.varid();
+        report.args(["report", "--format", "json", "-e", event, "-i"]);
+        Ok(serde_json::from_str(&run(report.arg(&here))?)?)
+    };
+    events.iter().map(report).collect()
+}
+
+fn number(report: &Value, key: &str) -> Result<u64> {
+    report[key]
+        .as_u64()
+        .with_context(|| format!("{key} of {report}"))
+}
+
+/// `found` is as much as `expected`, give or take so many percent.
+fn about(what: &str, found: u64, expected: u64, percent: u64) -> Result<()> {
+    let off = found.abs_diff(expected);
+    ensure!(
+        off * 100 <= expected * percent,
+        "{what}: {found} for {expected}"
+    );
+    println!("pmu: {what}: {found} for {expected}");
+    Ok(())
+}
+
+#[test]
+fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<()> {
+    let Some(board) = board("pmu")? else {
+        return Ok(());
+    };
+    let (cycles, instructions) = truth(&board)?;
+
+    // One event under three names, and another; a period is exact.
+    let names = [
+        "cycles:u",
+        "r11:u",
+        "armv8_pmuv3/cpu_cycles/u",
+        "instructions:u",
+    ];
+    let options = format!("-c {PERIOD} -e '{}'", names.join("' -e '"));
+    for (report, name) in record(&board, &options, &names)?.iter().zip(names) {
+        let expected = if name.starts_with("instructions") {
+            instructions
+        } else {
+            cycles
+        };
+        let sum = number(report, "period_sum")?;
+        ensure!(sum == number(report, "samples")? * PERIOD, "{report}");
+        about(name, sum, expected, 8)?;
+    }
+    let script = format!("perf script -f -F event -G -i {}/perf.data", Board::SESSION);
+    let script = board.check(&script)?;
+    for name in names {
+        ensure!(
+            script
+                .lines()
+                .any(|line| line.trim().trim_end_matches(':') == name),
+            "{name}"
+        );
+    }
+
+    // A member that is read has its counts at the leader's samples.
+    let group = record(
+        &board,
+        &format!("-c {PERIOD} -e '{{cycles,instructions}}:Su'"),
+        &["cycles:u", "instructions:u"],
+    )?;
+    about(
+        "cycles that lead",
+        number(&group[0], "period_sum")?,
+        cycles,
+        8,
+    )?;
+    about(
+        "instructions that are read",
+        number(&group[1], "period_sum")?,
+        instructions,
+        8,
+    )?;
+    ensure!(group[0]["samples"] == group[1]["samples"], "{group:?}");
+
+    // More events than counters: each has its turns, the report says how many, and what it would have counted with all of them.
+    let events = "cycles:u,instructions:u,r08:u,r11:u,r01:u,r03:u,r04:u,r12:u,r10:u,r1b:u";
+    for report in record(
+        &board,
+        &format!("-c {PERIOD} -e {events}"),
+        &["cycles:u", "r11:u"],
+    )? {
+        let percent = report["running_percent"]
+            .as_f64()
+            .context("a share of the time")?;
+        ensure!((20.0..95.0).contains(&percent), "{percent} %");
+        ensure!(
+            number(&report, "period_sum")? * 100 < cycles * 95,
+            "{report}"
+        );
+        about(
+            "the estimate",
+            number(&report, "period_estimate")?,
+            cycles,
+            30,
+        )?;
+    }
+
+    let all_at_once = format!(
+        "{}/varid record -e '{{{events}}}' -o {}/none -- true 2>&1",
+        Board::PROGRAMS,
+        Board::SESSION
+    );
+    let refused = board.shell(&all_at_once)?;
+    let said = String::from_utf8_lossy(&refused.stdout).into_owned();
+    ensure!(
+        refused.status.code() == Some(1) && said.contains("more events than counters"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// What is asked of a board whose PMU's interrupt is wired to nothing.
+const JOB: &str = r#"#!/bin/sh
+exec 2>&1
+export VARID_HOME=/tmp/varid
+perf stat -x, -e cycles:u WORK 2>&1 | sed -n 's/^\([0-9]*\),.*cycles:u.*/counted \1/p'
+for events in "" "-e cycles:u"; do
+    ./varid record $events -o /tmp/session -- WORK
+    perf script -f -F event,period -G -i /tmp/session/perf.data |
+        awk '{n[$2]++; sum[$2] += $1} END {for (e in n) print "sampled", e, n[e], sum[e]}'
+done
+./varid doctor
+perf record -q -e cycles:u -o /tmp/perf.data -- WORK
+echo "perf has $(perf script -i /tmp/perf.data | wc -l) samples"
+"#;
+
+/// The board's own device tree, with the PMU at another line than its interrupt.
+fn deaf_tree(tree: &Path) -> Result<()> {
+    let dump = format!("virt,gic-version=3,dumpdtb={}", tree.display());
+    let board = "-cpu cortex-a57,pmu=on -m 1024 -smp 1 -nodefaults -nographic";
+    run(Command::new("qemu-system-aarch64")
+        .args(["-M", &dump])
+        .args(board.split(' ')))?;
+    let line = ["/pmu", "interrupts", "1", "6", "104"];
+    run(Command::new("fdtput")
+        .args(["-t", "x"])
+        .arg(tree)
+        .args(line))?;
+    Ok(())
+}
+
+#[test]
+fn a_pmu_whose_interrupt_does_not_arrive_gives_its_counts_to_the_timer() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let tree = folder.path().join("board.dtb");
+    let job = JOB.replace("WORK", WORK);
+    let options = || {
+        deaf_tree(&tree)?;
+        Ok(vec!["-dtb".into(), tree.clone().into()])
+    };
+    let Some(console) = run_on_other_board(Processor::Arm64, "pmu", &job, options)? else {
+        return Ok(());
+    };
+    let said = console.replace('\r', "");
+    for needle in [
+        "the PMU counts cycles, but its overflow interrupt does not arrive: sampling cpu-clock",
+        "the PMU counts 'cycles:u', but its overflow interrupt does not arrive",
+        "sampled cpu-clock: ",
+        "sampled cpu-clock:u: ",
+        "its overflow interrupt DOES NOT ARRIVE",
+        "event    cpu-clock: the PMU counts cycles, but",
+        "perf has 0 samples",
+    ] {
+        ensure!(said.contains(needle), "'{needle}' in\n{said}");
+    }
+    let said_of = |what: &str| -> Result<u64> {
+        let mut lines = said.lines();
+        let words = lines.find_map(|line| line.strip_prefix(what));
+        let last = words.and_then(|words| words.split(' ').next_back());
+        Ok(last
+            .with_context(|| format!("{what} in\n{said}"))?
+            .parse()?)
+    };
+    let (counted, sampled) = (said_of("counted ")?, said_of("sampled cycles:u: ")?);
+    about("cycles read by the timer", sampled, counted, 8)
+}
+
+/// What a command prints that must succeed.
+fn run(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output()?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
