@@ -157,7 +157,13 @@ impl Images {
             *state = State::Read(wanted.clone(), source);
         }
         match state {
-            State::Read(wanted, Ok(source)) => functions(source, wanted.kind, offset, detail),
+            State::Read(wanted, Ok(source)) => {
+                let image = usize::try_from(id.0)
+                    .ok()
+                    .and_then(|index| self.images.get(index));
+                let image = image.map_or("", |image| &image.name);
+                functions(source, image, wanted.kind, offset, detail)
+            }
             _ => Vec::new(),
         }
     }
@@ -258,8 +264,15 @@ impl Images {
     }
 }
 
-/// The functions at an offset of a file, innermost first.
-fn functions(source: &ElfSource, kind: ImageKind, offset: u64, detail: Detail) -> Vec<Function> {
+/// The functions at an offset of an image's file, innermost first. One without a name is called
+/// by the image's: the file's own may be that of a cache.
+fn functions(
+    source: &ElfSource,
+    image: &str,
+    kind: ImageKind,
+    offset: u64,
+    detail: Detail,
+) -> Vec<Function> {
     let symbol = source.symbols().lookup_offset(offset);
     // Debug information is slow to read: only what needs it asks for it.
     let frames = if detail.inlined || detail.lines {
@@ -282,6 +295,11 @@ fn functions(source: &ElfSource, kind: ImageKind, offset: u64, detail: Detail) -
         .as_ref()
         .is_none_or(|symbol| symbol.origin != Origin::Unnamed || symbol.raw != name.as_str());
     let start = symbol.map_or(0, |symbol| symbol.start);
+    let name = if named {
+        name
+    } else {
+        format!("{image}+{start:#x}")
+    };
     inlined(&frames, detail, name, start, named)
 }
 

@@ -110,6 +110,22 @@ fn a_stripped_library_has_names_of_an_unstripped_copy() {
     let whole = native.profile(names(&[folder]));
     assert!(has(&whole, "leaf") && has(&whole, "hidden"));
     assert_eq!(missing(&whole, &native.recorded), None);
+    // In a cache, under another name: what has no name is called by the recorded file's.
+    let cache = dir.join("cache");
+    fs::create_dir(&cache).unwrap();
+    fs::rename(&inside, cache.join("0123")).unwrap();
+    let cached = native.profile(Names {
+        symbols: vec![cache],
+        ..Names::default()
+    });
+    let image = native.recorded.file_name().unwrap().to_str().unwrap();
+    let symbols = cached.symbols.iter().map(|symbol| symbol.name.as_str());
+    let unnamed: Vec<&str> = symbols.filter(|name| name.contains("+0x")).collect();
+    assert!(has(&cached, "leaf") && !unnamed.is_empty());
+    assert!(
+        unnamed.iter().all(|name| name.starts_with(image)),
+        "{unnamed:?}"
+    );
 }
 
 #[test]
