@@ -283,11 +283,17 @@ pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
 }
 
 fn better_source(machine: &Machine) -> String {
-    let privileged =
-        machine.has("CAP_SYS_ADMIN") || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
+    const MODULE: &str = "the kernel module (kmod-shim/module: dkms install varid, modprobe varid)";
+    const GIVES: &str = "exact frames, any process";
+    let root = machine.has("CAP_SYS_ADMIN");
+    let privileged = root || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
+    // What the kernel is built for, or this program, whichever has less.
+    let is_32_bit = machine.host.arch.starts_with("arm") || cfg!(target_arch = "arm");
     match (privileged, machine.btf) {
-        (false, _) => "root, or CAP_BPF and CAP_PERFMON (setcap cap_bpf,cap_perfmon+ep on varid), allows the BPF shim: exact frames, any process".to_owned(),
-        (true, false) => "the kernel module (kmod-shim/module: dkms install varid, modprobe varid), or a kernel with BTF (CONFIG_DEBUG_INFO_BTF), 5.15 or newer, for the BPF shim: exact frames, any process".to_owned(),
+        _ if is_32_bit && root => format!("{MODULE}: {GIVES}. There is no BPF shim for 32-bit ARM"),
+        _ if is_32_bit => format!("root, and {MODULE}: {GIVES}. There is no BPF shim for 32-bit ARM"),
+        (false, _) => format!("root, or CAP_BPF and CAP_PERFMON (setcap cap_bpf,cap_perfmon+ep on varid), allows the BPF shim: {GIVES}"),
+        (true, false) => format!("{MODULE}, or a kernel with BTF (CONFIG_DEBUG_INFO_BTF), 5.15 or newer, for the BPF shim: {GIVES}"),
         (true, true) => "the BPF shim is refused although privileges and BTF are there: a kernel of 5.15 or newer without lockdown allows it".to_owned(),
     }
 }
@@ -452,7 +458,33 @@ mod tests {
         );
         let missing = plan(&without_btf(Err("not loaded".into())), &[]);
         assert_eq!(missing.source, Some("perf"));
-        assert!(missing.to_improve.join("\n").contains("modprobe varid"));
+        let advice = missing.to_improve.join("\n");
+        for needle in ["modprobe varid", "CONFIG_DEBUG_INFO_BTF"] {
+            assert!(advice.contains(needle), "{needle}: {advice}");
+        }
+    }
+
+    #[test]
+    fn on_32_bit_arm_the_module_is_advised_and_no_other_kernel() {
+        for (capabilities, begins) in [(best().capabilities, "the kernel module"), (vec![], "root")]
+        {
+            let machine = Machine {
+                host: Host {
+                    arch: "armv7l".into(),
+                    ..best().host
+                },
+                bpf: Err("there is none".into()),
+                btf: false,
+                capabilities,
+                ..best()
+            };
+            let advice = plan(&machine, &[]).to_improve.remove(0);
+            assert!(
+                advice.starts_with(begins) && advice.contains("modprobe varid"),
+                "{advice}"
+            );
+            assert!(!advice.contains("BTF"), "{advice}");
+        }
     }
 
     #[test]
