@@ -27,7 +27,7 @@ use clap::{ArgMatches, CommandFactory};
 use error::{DeviceError, Result};
 use place::Place;
 use remote::{Interrupts, Remote, RemoteSession};
-use settings::Note;
+use settings::{Claim, Note};
 use shell::quote;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,22 +44,17 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let keeper = Place::find(device)?;
     let runner = runner(&cli.verb, &keeper, root, &interrupts)?;
     let remote = Remote::install(runner, interrupts.clone())?;
-    let samples = matches!(cli.verb, Verb::Start(_) | Verb::Record(_));
-    if samples {
-        settings::change(&keeper, root, cli.permissive)?;
-    }
+    let claim = match cli.verb {
+        Verb::Start(_) | Verb::Record(_) => Some(settings::change(&keeper, root, cli.permissive)?),
+        _ => None,
+    };
     let done = if interrupts.taken() {
         Err(anyhow::anyhow!("interrupted"))
     } else {
         carry_out(cli, matches, &remote)
     };
     // However it ended: what was changed is restored when nothing is recorded there any more.
-    let ends = match cli.verb {
-        Verb::Record(_) | Verb::Stop { .. } => true,
-        Verb::Start(_) => !matches!(done, Ok(code) if code == ExitCode::SUCCESS),
-        _ => false,
-    };
-    let restored = restore(&keeper, &remote, ends);
+    let restored = restore(&keeper, &remote, claim.as_ref());
     if root {
         restore_the_shells(&keeper)?;
     }
@@ -158,10 +153,16 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
             let folder = new_folder(remote, args)?;
             words.insert(verb_at.saturating_add(1), format!("--output={folder}"));
             let status = remote.run(&words)?;
-            for session in ended(remote)? {
-                if session.folder == folder {
-                    bring(remote, &session, args.sampling.output.clone())?;
-                }
+            let ended = ended(remote)?;
+            match ended.iter().find(|session| session.folder == folder) {
+                Some(session) => bring(remote, session, args.sampling.output.clone())?,
+                // Without a recording it is empty.
+                None => drop(
+                    remote
+                        .place
+                        .device
+                        .ask(&format!("rmdir {} 2>/dev/null", quote(&folder)))?,
+                ),
             }
             Ok(code(status))
         }
@@ -190,24 +191,29 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
     }
 }
 
-/// A folder there that no session has, so that the one that is recorded is known from others.
+/// A new folder there, so that the session that is recorded is known from others, which another
+/// terminal may be starting.
 fn new_folder(remote: &Remote, args: &RecordArgs) -> Result<String> {
+    const SCRIPT: &str = r#"umask 077
+mkdir -p SESSIONS && cd SESSIONS || exit
+name=NAME number=0
+while ! mkdir "$name" 2>/dev/null; do
+    [ -e "$name" ] || exec mkdir "$name"
+    number=$((number + 1))
+    name=NAME.$number
+done
+echo "$name""#;
     let command = || args.command.first().cloned().unwrap_or_default();
     let target = args
         .target
         .spec()
         .unwrap_or_else(|| TargetSpec::Command(0, command().to_string_lossy().into_owned()));
-    let name = paths::session_name(&target);
-    let sessions = remote.sessions()?;
-    let taken = |name: &str| sessions.iter().any(|session| session.session == name);
-    let mut free = name.clone();
-    for number in 1u32.. {
-        if !taken(&free) {
-            break;
-        }
-        free = format!("{name}.{number}");
-    }
-    Ok(remote.place.path(&format!("sessions/{free}")))
+    let script = SCRIPT
+        .replace("SESSIONS", &quote(&remote.place.path("sessions")))
+        .replace("NAME", &quote(&paths::session_name(&target)));
+    let place = &remote.place;
+    let name = place.device.shell("make the session's folder", &script)?;
+    Ok(place.path(&format!("sessions/{}", name.trim_end())))
 }
 
 /// The sessions that nobody writes any more, newest last.
@@ -243,14 +249,18 @@ fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> a
     Ok(())
 }
 
-/// `ends`: whether this command ended a recording, or started none. Others leave alone what
-/// somebody may have changed just now for a session that is to start.
-fn restore(keeper: &Place, remote: &Remote, ends: bool) -> Result<()> {
-    let note = Note::read(&keeper.device, &keeper.home)?;
-    if !note.is_empty() && (ends || !note.is_fresh()) && !remote.is_recording()? {
-        settings::restore(keeper, note)?;
+/// What was changed is left alone where another command than that of `claim` may have changed it
+/// just now, for a session that is to start.
+fn restore(keeper: &Place, remote: &Remote, claim: Option<&Claim>) -> Result<()> {
+    let mut note = Note::read(&keeper.device, &keeper.home)?;
+    if note.is_empty() || note.is_anothers(claim) {
+        return Ok(());
     }
-    Ok(())
+    if remote.is_recording()? {
+        note.settle(keeper)
+    } else {
+        settings::restore(keeper, &note)
+    }
 }
 
 /// Before this device's shell was root it may have left something changed. Its note stays, as
@@ -258,7 +268,7 @@ fn restore(keeper: &Place, remote: &Remote, ends: bool) -> Result<()> {
 fn restore_the_shells(keeper: &Place) -> Result<()> {
     if let Some(home) = keeper.shells() {
         let note = Note::read(&keeper.device, home)?;
-        if !note.is_empty() && !note.is_fresh() {
+        if !note.is_empty() && !note.is_anothers(None) {
             settings::set_back(&keeper.device, &note)?;
         }
     }

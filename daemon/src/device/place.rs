@@ -6,6 +6,7 @@ use super::adb::Device;
 use super::error::{DeviceError, Result};
 use super::shell::{quote, quoted};
 use crate::verbs::out;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Names varid's folder on the device, instead of [`HOMES`].
 pub const HOME: &str = "VARID_DEVICE_HOME";
@@ -21,7 +22,7 @@ pub struct Place {
     pub device: Device,
     /// Absolute.
     pub home: String,
-    /// The names of programs that are there.
+    /// The names of programs that are there, and of parts of some.
     programs: Vec<String>,
 }
 
@@ -89,7 +90,8 @@ impl Place {
 
     /// Whether varid has been there.
     pub fn has_varid(&self) -> bool {
-        !self.programs.is_empty()
+        let is_whole = |name: &String| name.starts_with("varid-");
+        self.programs.iter().any(is_whole)
     }
 
     /// Root's: the folder that varid has while adb's shell is not root, if that is another one.
@@ -118,7 +120,15 @@ impl Place {
             out::size(binary.size),
             self.home
         );
-        let new = format!("{program}.new");
+        // Another terminal may be pushing it, too.
+        let now = now();
+        let new = self.path(&format!("bin/{PART}{now}-{}", std::process::id()));
+        let left = self.programs.iter().filter(|name| is_left(name, now));
+        let left: Vec<String> = left.map(|name| self.path(&format!("bin/{name}"))).collect();
+        if !left.is_empty() {
+            let left = quoted(left.iter().map(String::as_str));
+            self.device.shell("make room", &format!("rm -f {left}"))?;
+        }
         let pushed = self
             .device
             .push(&binary.path, &new)
@@ -157,6 +167,29 @@ impl Place {
 /// What the program says that is built with this one.
 const VERSION: &str = concat!("varid ", env!("CARGO_PKG_VERSION"));
 
+/// The name of what is being pushed begins so; when that began follows, in seconds by the host's clock.
+const PART: &str = "new-";
+
+/// No push takes so many seconds.
+const LEFT: u64 = 600;
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}
+
+/// Whether a file is a part of a program whose cable was pulled.
+fn is_left(name: &str, now: u64) -> bool {
+    let began = name
+        .strip_prefix(PART)
+        .and_then(|rest| rest.split('-').next());
+    began.is_some_and(|began| {
+        !began
+            .parse()
+            .is_ok_and(|began: u64| now.abs_diff(began) < LEFT)
+    })
+}
+
 /// Gives a program that has arrived whole its name; older ones go. It says its version.
 fn adopt(new: &str, program: &str) -> String {
     let folder = program.rsplit_once("/").map_or("", |(folder, _)| folder);
@@ -166,4 +199,25 @@ fn adopt(new: &str, program: &str) -> String {
 for other in {folder}/varid-*; do [ \"$other\" = {program} ] || rm -f \"$other\"; done
 {program} --version",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_terminal_is_pushing_is_left_alone() {
+        for (name, expected) in [
+            ("new-1000-7", false),
+            ("new-401-7", false),
+            ("new-1599-7", false),
+            ("new-400-7", true),
+            ("new-1600-7", true),
+            ("new-x", true),
+            ("new-", true),
+            ("varid-1", false),
+        ] {
+            assert_eq!(is_left(name, 1000), expected, "{name}");
+        }
+    }
 }

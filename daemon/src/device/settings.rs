@@ -1,18 +1,20 @@
 //! What has to be changed on the device while varid samples there, and who changes it back?
 //!
-//! What was changed is noted on the device before it is changed. Whoever ends a recording, and
-//! finds the note when nothing is recorded there any more, restores it; after a cable was pulled
-//! any command does that finds an old note.
+//! What was changed is noted on the device before it is changed, with a claim of whoever is about
+//! to record. Nobody else restores it while the claim is new: so several terminals may record at
+//! once. When nothing is recorded there any more the first command restores it that finds no new
+//! claim of another's; after a cable was pulled, too.
 
 use super::adb::Device;
 use super::error::Result;
 use super::place::Place;
-use super::shell::quote;
+use super::shell::{quote, unique};
 
-/// The note in varid's folder: the name of a setting in each line, and when they were noted.
+/// The note in varid's folder: the name of a setting in each line; then when it was claimed, and
+/// by whom.
 const NOTE: &str = "changed";
 
-/// Seconds in which whoever wrote a note has a session that records, or none.
+/// Seconds in which whoever claims a note has a session that records, or none.
 const FRESH: u64 = 60;
 
 /// Something that can be read, written and noted.
@@ -83,13 +85,17 @@ impl Setting {
     }
 }
 
+/// Who is about to record: a word that no other command says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim(String);
+
 /// What a note says.
 #[derive(Debug, Default)]
 pub struct Note {
     /// Known names only: their values were those that are changed, no others ever are.
     names: Vec<&'static str>,
-    /// Whether whoever wrote it may be about to record.
-    fresh: bool,
+    /// Who may be about to record.
+    claim: Option<Claim>,
 }
 
 impl Note {
@@ -97,12 +103,13 @@ impl Note {
     pub fn read(device: &Device, home: &str) -> Result<Self> {
         let note = quote(&format!("{home}/{NOTE}"));
         let answer = device.ask(&format!("cat {note} 2>/dev/null; date +%s"))?;
-        let mut times = answer
-            .out
-            .lines()
-            .filter_map(|line| line.parse::<u64>().ok());
-        let (noted, now) = (times.next(), times.next());
-        let age = noted.zip(now).map(|(noted, now)| now.abs_diff(noted));
+        let mut times = answer.out.lines().filter_map(time);
+        let claim = match (times.next(), times.next()) {
+            (Some((claimed, who)), Some((now, _))) if now.abs_diff(claimed) < FRESH => {
+                Some(Claim(who.to_owned()))
+            }
+            _ => None,
+        };
         let is_noted = |setting: &&Setting| answer.out.lines().any(|line| line == setting.name);
         Ok(Self {
             names: SETTINGS
@@ -110,7 +117,7 @@ impl Note {
                 .filter(is_noted)
                 .map(|setting| setting.name)
                 .collect(),
-            fresh: age.is_some_and(|age| age < FRESH),
+            claim,
         })
     }
 
@@ -119,12 +126,21 @@ impl Note {
         self.names.is_empty()
     }
 
-    /// Whether a command may have changed something just now, for a session that is to start.
-    pub fn is_fresh(&self) -> bool {
-        self.fresh
+    /// Whether a command other than `own` may have changed something just now, for a session that
+    /// is to start.
+    pub fn is_anothers(&self, own: Option<&Claim>) -> bool {
+        self.claim.as_ref().is_some_and(|claim| Some(claim) != own)
     }
 
-    /// Writes it anew, with the time there.
+    /// Takes a claim off: what is recorded now keeps what was changed.
+    pub fn settle(&mut self, place: &Place) -> Result<()> {
+        match self.claim.take() {
+            Some(_) => self.write(place),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes it anew, a claim with the time there.
     fn write(&self, place: &Place) -> Result<()> {
         let note = place.path(NOTE);
         let (new, note) = (quote(&format!("{note}.new")), quote(&note));
@@ -132,7 +148,11 @@ impl Note {
             format!("rm -f {note}")
         } else {
             let lines = quote(&self.names.join("\n"));
-            format!("umask 077; (echo {lines}; date +%s) > {new} && sync && mv {new} {note}")
+            let claim = match &self.claim {
+                Some(Claim(who)) => format!("; echo $(date +%s) {}", quote(who)),
+                None => String::new(),
+            };
+            format!("umask 077; (echo {lines}{claim}) > {new} && sync && mv {new} {note}")
         };
         place
             .device
@@ -141,10 +161,19 @@ impl Note {
     }
 }
 
-/// Changes what keeps varid from sampling, and says so. `permissive`: SELinux, too.
-pub fn change(place: &Place, root: bool, permissive: bool) -> Result<()> {
+/// A line that begins with a time: that, and who is named behind it.
+fn time(line: &str) -> Option<(u64, &str)> {
+    let (time, who) = line.split_once(' ').unwrap_or((line, ""));
+    Some((time.parse().ok()?, who))
+}
+
+/// Changes what keeps varid from sampling, and says so. `permissive`: SELinux, too. It is claimed
+/// until it is restored or settled.
+pub fn change(place: &Place, root: bool, permissive: bool) -> Result<Claim> {
     let device = &place.device;
     let mut note = Note::read(device, &place.home)?;
+    let claim = Claim(unique());
+    note.claim = Some(claim.clone());
     if !note.is_empty() {
         // What another command has changed is needed on.
         note.write(place)?;
@@ -179,14 +208,17 @@ pub fn change(place: &Place, root: bool, permissive: bool) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(claim)
 }
 
 /// Restores what the note says; nothing must be recorded there any more. What cannot be restored
 /// stays noted.
-pub fn restore(place: &Place, mut note: Note) -> Result<()> {
-    note.names = set_back(&place.device, &note)?;
-    note.write(place)
+pub fn restore(place: &Place, note: &Note) -> Result<()> {
+    let left = Note {
+        names: set_back(&place.device, note)?,
+        claim: None,
+    };
+    left.write(place)
 }
 
 /// Sets back what is still as it was changed to; the names of what could not be.

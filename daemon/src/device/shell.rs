@@ -22,6 +22,13 @@ pub fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.join(" ")
 }
 
+/// A word that nobody else says, by chance or at the same time.
+pub fn unique() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let moment = now.map_or(0, |since| since.as_nanos());
+    format!("varid-{}-{moment:x}", std::process::id())
+}
+
 /// What stands before a script's exit status in its output.
 #[derive(Debug, Clone)]
 pub struct Mark(String);
@@ -29,9 +36,7 @@ pub struct Mark(String);
 impl Mark {
     /// A mark that no output holds by chance.
     pub fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let moment = now.map_or(0, |since| since.as_nanos());
-        Self(format!("varid-{}-{moment:x}", std::process::id()))
+        Self(unique())
     }
 
     /// The script with its exit status at its output's end.

@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use varid_tests::testbed;
 
+/// Work for a shell, words that a shell could take for something else, and an exit status.
+pub const WORK: [&str; 6] = [
+    "sh",
+    "-c",
+    "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo \"$0|$1\"",
+    "a  'b' \"c\"",
+    "$HOME `id` \\ * ;",
+    "ä",
+];
+
 /// A device that is a folder, and a host that is another one; both go with it.
 pub struct Device {
     folder: tempfile::TempDir,
