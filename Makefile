@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test board board-cost board-module-soak module cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test board-products board board-cost board-module-soak module cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -48,10 +48,15 @@ demo: build ## profile a dex app and print its profile, beside plain perf's
 test: test-deps build ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
-board: test-deps build ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
+# What the board boots, and what runs on it.
+board-products: test-deps build
+	tests/board/image.sh arm64 $(TARGET)/board/image/arm64
+	tests/board/products.sh arm64
+
+board: board-products ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
 	scripts/board.sh $(TARGET)
 
-board-cost: test-deps build ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
+board-cost: board-products ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
 	scripts/board-cost.sh $(TARGET) docs/board-cost.md
 
 board-module-soak: test-deps ## load and unload the kernel module 10,000 times on the board, under load; fuzz its device

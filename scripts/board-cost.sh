@@ -1,6 +1,6 @@
 #!/bin/bash
 # What does each recorder cost an app? Runs tests/board/cost.sh twice on the board, where time is exact, and writes the table.
-# usage: board-cost.sh TARGET-FOLDER DOCUMENT      after make build; everything else that it makes is below TARGET-FOLDER/board
+# usage: board-cost.sh TARGET-FOLDER DOCUMENT      after make board-products; everything else that it makes is below TARGET-FOLDER/board
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: board-cost.sh TARGET-FOLDER DOCUMENT" >&2; exit 2; }
@@ -10,8 +10,6 @@ export CARGO_TARGET_DIR=$target
 image=$target/board/image/arm64
 out=$target/board/cost
 
-tests/board/image.sh arm64 "$image"
-tests/board/products.sh arm64
 rm -rf "$out"
 mkdir -p "$out/job"
 cp tests/board/cost.sh "$out/job/run"

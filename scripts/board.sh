@@ -1,13 +1,12 @@
 #!/bin/bash
 # What does varid show of a dex app on an ARM board? Boots one in QEMU, profiles SciMark and Linpack there by CPU_CYCLES, and
 # prints the profile here.
-# usage: board.sh TARGET-FOLDER      after make build; everything it makes is below TARGET-FOLDER/board
+# usage: board.sh TARGET-FOLDER      after make board-products; everything else that it makes is below TARGET-FOLDER/board
 set -euo pipefail
 
 [ $# -eq 1 ] || { echo "usage: board.sh TARGET-FOLDER" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 target=$(realpath "$1")
-export CARGO_TARGET_DIR=$target
 image=$target/board/image/arm64
 out=$target/board/demo
 device=/data/local/tmp/demo
@@ -17,16 +16,13 @@ title() {
     printf '\n== %s\n\n' "$*"
 }
 
-title "the board: Debian's kernel, ART and perf for arm64; varid for it, static"
-tests/board/image.sh arm64 "$image"
-tests/board/products.sh arm64
-ls -l "$target/board/arm64/varid"
-
-# An adb server of its own, so that nobody's devices are touched; it and QEMU go when this script does.
+title "the board: Linux $(cat "$image/release"), ART and perf, all of Debian, for arm64"
+# An adb server of its own, so that nobody's devices are touched; it and QEMU have gone when this script has.
 mkdir -p "$out"
 rm -rf "$out/session"
 emulator='' server=''
-trap 'kill $emulator $server 2>/dev/null || true' EXIT
+# shellcheck disable=SC2086 # one, both or none
+trap 'kill $emulator $server 2>/dev/null || true; wait' EXIT
 export ADB_SERVER_SOCKET=localabstract:varid-board-demo-$$
 ADB_LOCAL_TRANSPORT_MAX_PORT=0 adb -L "$ADB_SERVER_SOCKET" server nodaemon >"$out/adb.log" 2>&1 &
 server=$!
@@ -57,19 +53,19 @@ board() { # ARGUMENT...: adb, speaking with the board
 }
 board wait-for-device
 
-title "adb push: varid, the VM and the app"
+title "adb push: the VM and the app"
 board shell "mkdir $device"
-board push "$target"/board/arm64/{varid,artvm,*.so} "$target/release/boot.dex" "$target/testbed/workloads/math.dex" "$device"
+board push "$target"/board/arm64/{artvm,*.so} "$target/release/boot.dex" "$target/testbed/workloads/math.dex" "$device"
 
-title "varid on the board"
-echo "\$ varid record -e cycles -o $device/session -- $app"
-board shell "$device/varid record -e cycles -o $device/session -- $app"
-board pull "$device/session" "$out/session"
+title "varid --adb: pushes itself, records there, pulls the session"
+echo "\$ varid --adb record -e cycles -o $out/session -- $app"
+# shellcheck disable=SC2086 # its words
+"$target/release/varid" --adb="127.0.0.1:$port" record -e cycles -o "$out/session" -- $app
 
-title "varid report, here"
+title "varid report: by the PMU's cycles, here"
 echo "\$ varid report -i $out/session"
 "$target/release/varid" report -i "$out/session" >"$out/report.txt"
 head -n 60 "$out/report.txt"
-for kernel in FFT LU Linpack MonteCarlo SOR SparseCompRow; do
-    grep -q "org.example.math.$kernel\\." "$out/report.txt" || { echo "board: no method of $kernel in the report" >&2; exit 1; }
+for expected in org.example.math.{FFT,LU,Linpack,MonteCarlo,SOR,SparseCompRow} '\[kernel\]'; do
+    grep -q "$expected" "$out/report.txt" || { echo "board: the report has no $expected" >&2; exit 1; }
 done

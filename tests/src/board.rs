@@ -132,6 +132,13 @@ impl Board {
         self.server.environment()
     }
 
+    /// Ends all of adb's connections to the board, as a cable does that is pulled.
+    pub fn unplug(&self) -> Result<()> {
+        let mut disconnect = self.server.adb();
+        let done = disconnect.args(["disconnect", &self.serial]).output()?;
+        succeeded(&disconnect, done)
+    }
+
     /// What a script for the board's shell prints, and its exit status.
     pub fn shell(&self, script: &str) -> Result<Output> {
         Ok(self.adb().args(["shell", script]).output()?)
@@ -185,6 +192,11 @@ impl Board {
     /// What the kernel has printed since the power on: warnings and worse.
     pub fn console(&self) -> String {
         self.emulator.console()
+    }
+
+    /// Returns when something has been written to /dev/console: that is heard without adb, too.
+    pub fn await_console(&self, what: &str) -> Result<()> {
+        self.emulator.await_console(what)
     }
 }
 

@@ -9,8 +9,8 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A line of the board's console when adb is answered.
@@ -37,8 +37,8 @@ impl Emulator {
     pub fn start(boot: impl Fn(&str) -> Command) -> Result<Self> {
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-            let console = Console::of(boot(&port.to_string()), Some(UP))?;
-            if console.is_there_within(LIMIT)? {
+            let console = Console::of(boot(&port.to_string()))?;
+            if console.shows(UP, LIMIT)? {
                 return Ok(Self { port, console });
             }
             let printed = console.text();
@@ -58,65 +58,87 @@ impl Emulator {
     pub fn console(&self) -> String {
         self.console.text()
     }
+
+    /// Returns when the console has shown something.
+    pub fn await_console(&self, what: &str) -> Result<()> {
+        let shown = self.console.shows(what, LIMIT)?;
+        ensure!(shown, "the board ended:\n{}", self.console());
+        Ok(())
+    }
 }
 
 /// Boots a board that powers off by itself; what its console shows.
 pub fn run(boot: Command) -> Result<String> {
-    let console = Console::of(boot, None)?;
-    console.is_there_within(JOB_LIMIT)?;
+    let console = Console::of(boot)?;
+    console.ends(JOB_LIMIT)?;
     Ok(console.text())
 }
 
 /// What a board prints; it ends when this is dropped.
 #[derive(Debug)]
 struct Console {
-    printed: Arc<Mutex<String>>,
-    there: Receiver<()>,
+    shown: Arc<(Mutex<Shown>, Condvar)>,
     _life: Life,
 }
 
+/// What has been printed.
+#[derive(Debug, Default)]
+struct Shown {
+    text: String,
+    /// There is no more to come.
+    ended: bool,
+}
+
 impl Console {
-    /// Boots a board whose console is read to its end, and looked through for a line that has `awaited` in it.
-    fn of(boot: Command, awaited: Option<&'static str>) -> Result<Self> {
+    /// Boots a board whose console is read to its end.
+    fn of(boot: Command) -> Result<Self> {
         let (output, life) = spawn_bound(boot)?;
-        let printed = Arc::new(Mutex::new(String::new()));
-        let sink = Arc::clone(&printed);
-        let (tell, there) = mpsc::channel();
+        let shown = Arc::new((Mutex::new(Shown::default()), Condvar::new()));
+        let sink = Arc::clone(&shown);
+        let show = move |line: Option<&[u8]>| {
+            let mut shown = sink.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match line {
+                Some(line) => shown.text.push_str(&String::from_utf8_lossy(line)),
+                None => shown.ended = true,
+            }
+            sink.1.notify_all();
+        };
         std::thread::spawn(move || {
             let mut output = BufReader::new(output);
             let mut line = Vec::new();
             while output.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-                let text = String::from_utf8_lossy(&line).into_owned();
+                show(Some(&line));
                 line.clear();
-                lock(&sink).push_str(&text);
-                if awaited.is_some_and(|awaited| text.contains(awaited)) {
-                    let _ = tell.send(());
-                }
             }
+            show(None);
         });
-        Ok(Self {
-            printed,
-            there,
-            _life: life,
-        })
+        Ok(Self { shown, _life: life })
     }
 
-    /// Whether the awaited line came; false: the board ended before. Neither within the limit is an error.
-    fn is_there_within(&self, limit: Duration) -> Result<bool> {
-        match self.there.recv_timeout(limit) {
-            Ok(()) => Ok(true),
-            Err(RecvTimeoutError::Disconnected) => Ok(false),
-            Err(RecvTimeoutError::Timeout) => bail!("the board hangs:\n{}", self.text()),
-        }
+    /// Whether it shows something; false: the board ended before. Neither within the limit is an error.
+    fn shows(&self, what: &str, limit: Duration) -> Result<bool> {
+        self.when(limit, |shown| shown.text.contains(what) || shown.ended)?;
+        Ok(self.text().contains(what))
+    }
+
+    /// Returns when the board has ended.
+    fn ends(&self, limit: Duration) -> Result<()> {
+        self.when(limit, |shown| shown.ended)
+    }
+
+    fn when(&self, limit: Duration, is_so: impl Fn(&Shown) -> bool) -> Result<()> {
+        let (shown, changed) = &*self.shown;
+        let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(shown, limit, |shown| !is_so(shown));
+        let (shown, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        ensure!(!waited.timed_out(), "the board hangs:\n{}", shown.text);
+        Ok(())
     }
 
     fn text(&self) -> String {
-        lock(&self.printed).clone()
+        let shown = self.shown.0.lock();
+        shown.unwrap_or_else(PoisonError::into_inner).text.clone()
     }
-}
-
-fn lock(printed: &Mutex<String>) -> MutexGuard<'_, String> {
-    printed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An adb server that nobody else uses.
