@@ -1,5 +1,6 @@
 //! `varid doctor`: what this machine offers, what varid will use and why, what would help.
 
+mod checks;
 mod machine;
 mod plan;
 mod vms;
@@ -7,8 +8,9 @@ mod vms;
 use super::out;
 use crate::cli::FormatArgs;
 use crate::process::hex;
+use checks::Check;
 use machine::Machine;
-use plan::{Check, Plan};
+use plan::Plan;
 use serde::Serialize;
 use std::process::ExitCode;
 use varid_tunnel::builds;
@@ -33,7 +35,7 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::look()?;
     let vms = vms::find();
     let document = Document {
-        checks: plan::checks(&machine),
+        checks: checks::checks(&machine),
         plan: plan::plan(&machine, &vms),
         known_builds: builds::all()
             .map(|build| KnownBuild {

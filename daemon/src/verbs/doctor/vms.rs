@@ -1,6 +1,6 @@
 //! Which VMs are on this machine, and are their frames' links known?
 
-use super::plan::State;
+use super::checks::State;
 use crate::process::{hex, open_unmapped, without_layout};
 use crate::unwind::Module;
 use object::Object;
