@@ -175,7 +175,8 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String
     let is_libc = path
         .file_name()
         .is_some_and(|name| LIBC.iter().any(|libc| name == *libc));
-    if lack != Lack::File && is_libc && Path::new("/etc/debian_version").exists() {
+    // Another machine's is not installed here.
+    if lack != Lack::File && is_libc && path.exists() && Path::new("/etc/debian_version").exists() {
         ways.push("apt install libc6-dbg".to_owned());
     }
     if !build_id.is_empty() {

@@ -25,6 +25,9 @@ pub struct Device {
     pub access: Access,
 }
 
+/// What is said of a script that failed and printed nothing.
+pub const SILENCE: &str = "it says nothing";
+
 /// What a script on the device printed.
 #[derive(Debug)]
 pub struct Answer {
@@ -77,7 +80,7 @@ impl Device {
         };
         let errors = text(&output.stderr);
         let said = match (errors.trim(), out.trim()) {
-            ("", "") => "it says nothing",
+            ("", "") => SILENCE,
             ("", out) => out,
             (errors, _) => errors,
         };

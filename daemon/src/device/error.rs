@@ -112,7 +112,7 @@ pub enum DeviceError {
     },
     /// No folder of the device is safe to use.
     #[error(
-        "{serial}: neither of {tried} can be a folder there that is varid's own and that no other user can replace{said}: name one by VARID_DEVICE_HOME"
+        "{serial}: varid has no folder there that is its own and that no other user can replace, of {tried}{said}: name one by VARID_DEVICE_HOME, in a folder that is there"
     )]
     NoHome {
         /// The device.

@@ -2,7 +2,7 @@
 
 use super::abi::{self, Binary};
 use super::access::Access;
-use super::adb::Device;
+use super::adb::{Device, SILENCE};
 use super::error::{DeviceError, Result};
 use super::shell::{quote, quoted};
 use crate::verbs::out;
@@ -81,7 +81,7 @@ impl Place {
                 serial: device.serial,
                 tried: homes.replace(' ', ", "),
                 said: match answer.said.as_str() {
-                    "" => String::new(),
+                    SILENCE => String::new(),
                     said => format!(" ({})", said.replace('\n', "; ")),
                 },
             }),
