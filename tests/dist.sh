@@ -5,6 +5,7 @@ set -euo pipefail
 
 [ $# -eq 1 ] || { echo "usage: dist.sh OUTDIR" >&2; exit 2; }
 out=$(cd "$1" && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checked=0
@@ -34,18 +35,34 @@ static() { # FILE: needs no dynamic linker and no library
     holds "$1 needs no library" silent_on NEEDED readelf -dW "$1"
 }
 
+headers() { # ARCH METAPACKAGE: the folder with the headers of Debian's kernel; fails without cache and network
+    local deb release
+    deb=$("$root/tests/board/packages.sh" "$1" bookworm "$2") || return
+    release=$(basename "$deb" | sed 's/^linux-headers-//; s/_.*//')
+    "$root/tests/board/headers.sh" "$1" bookworm "$release"
+}
+
 cd "$out"
 holds checksums sha256sum --quiet -c SHA256SUMS
-while read -r arch machine device; do
+while read -r arch machine device metapackage kernel tools; do
     archives=(varid-*-linux-"$arch".tar.gz)
     name=${archives[0]%.tar.gz}
     holds "$name: all is root's" silent_on '^[^ ]+ (0/[1-9]|[1-9])' tar --numeric-owner -tvzf "$name.tar.gz"
     tar -C "$work" -xzf "$name.tar.gz"
     at=$work/$name
     for file in README.md CHANGELOG.md NOTICES LICENSE-MIT LICENSE-APACHE LICENSE-GPL-2.0 docs/README.md module/Kbuild module/dkms.conf \
-        module/include/walker.h android/varid.rc; do
+        module/include/walker.h android/varid.rc android/Android.bp android/Android.mk android/sepolicy/varid.te \
+        android/boards/generic-armv8.events; do
         holds "$name has $file" test -s "$at/$file"
     done
+    if kdir=$(headers "$arch" "$metapackage"); then
+        # Debian's headers name the compiler of their release; this one will do. A module without BTF will do, too.
+        holds "$name: the module builds" says '' make -C "$at/module" KDIR="$kdir" ARCH="$kernel" CROSS_COMPILE="$tools" \
+            CC="${tools}gcc" CONFIG_DEBUG_INFO_BTF_MODULES=
+        holds "$name: the module is for $machine" says "Machine: +$machine" readelf -hW "$at/module/varid.ko"
+    else
+        echo "dist: skipped: $name: its module is not built without $metapackage"
+    fi
     holds "$name: varid is for $machine" says "Machine: +$machine" readelf -hW "$at/varid"
     static "$at/varid"
     holds "$name: the agent is for $machine" says "Machine: +$machine" readelf -hW "$at/libvarid_art.so"
@@ -67,9 +84,9 @@ while read -r arch machine device; do
         done
     fi
 done <<'END'
-amd64 Advanced.Micro.Devices.X86-64 host
-arm64 AArch64 device
-armhf ARM device
+amd64 Advanced.Micro.Devices.X86-64 host +linux-headers-amd64 x86
+arm64 AArch64 device +linux-headers-cloud-arm64 arm64 aarch64-linux-gnu-
+armhf ARM device +linux-headers-armmp arm arm-linux-gnueabihf-
 END
 echo "dist: $checked checks, $wrong wrong"
 [ "$wrong" -eq 0 ]
