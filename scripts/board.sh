@@ -17,12 +17,13 @@ title() {
 }
 
 title "the board: Linux $(cat "$image/release"), ART and perf, all of Debian, for arm64"
-# An adb server of its own, so that nobody's devices are touched; it and QEMU have gone when this script has.
+# An adb server of its own, so that nobody's devices are touched; it and QEMU have gone when this script has. A varid that is
+# left would start another one.
 mkdir -p "$out"
 rm -rf "$out/session"
 emulator='' server=''
 # shellcheck disable=SC2086 # one, both or none
-trap 'kill $emulator $server 2>/dev/null || true; wait' EXIT
+trap 'pkill -KILL -P $$ -x varid || true; kill $emulator $server 2>/dev/null || true; wait' EXIT
 export ADB_SERVER_SOCKET=localabstract:varid-board-demo-$$
 ADB_LOCAL_TRANSPORT_MAX_PORT=0 adb -L "$ADB_SERVER_SOCKET" server nodaemon >"$out/adb.log" 2>&1 &
 server=$!

@@ -62,6 +62,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want device-tree-compiler 'tells its kernel where the PMU of the 32-bit one is'
         want adb 'reaches the board'
         want cpio 'makes its root file system'
+        want procps 'ends what make board started'
         want sparse 'checks the kernel module'
     fi
 else
