@@ -5,8 +5,8 @@ use crate::process::{AddressSpace, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError};
 use std::borrow::Cow;
 use varid_recording::Reason;
-use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Step, Walk, frame_flags};
-use varid_tunnel::abi::RANGE_BODY;
+use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Step, Walk, flags, frame_flags};
+use varid_tunnel::abi::{RANGE_BODY, RANGE_INTERPRETER};
 
 /// The frames that the copy of the stack holds, from each interpreter frame's own registers; and
 /// why some may be missing.
@@ -22,11 +22,21 @@ pub(super) fn walk_copy(
             .map(|bytes| to.copy_from_slice(bytes))
             .is_some()
     };
+    let unknown = match record.has(flags::NOT_READY) {
+        true => Reason::VmNotReady,
+        false => Reason::TornFrames,
+    };
     let mut managed: Vec<ManagedFrame> = Vec::new();
     let mut lost = None;
     for frame in &native.frames {
-        if vm.range(frame.lookup()) != Some(RANGE_BODY) {
-            continue;
+        match vm.range(frame.lookup()) {
+            Some(RANGE_BODY) => {}
+            // No register leads to its frame; of the callers of one that is known they need not.
+            Some(RANGE_INTERPRETER) if managed.last().is_none_or(|last| last.addr < frame.sp) => {
+                lost = Some(unknown);
+                continue;
+            }
+            _ => continue,
         }
         let Some((address, pc)) = registers(vm, frame, space) else {
             // What it called has no unwind information: a frame pointer leads past it without its registers.
@@ -45,8 +55,13 @@ pub(super) fn walk_copy(
             }
         }
     }
-    let cut = native.stopped == Some(UnwindError::NoStack) && !managed.is_empty();
-    (managed, lost.or(cut.then_some(Reason::Truncated)))
+    let cut = match managed.is_empty() {
+        false => Some(Reason::Truncated),
+        // Behind the cut there may be managed frames, or none.
+        true => Some(unknown).filter(|unknown| *unknown == Reason::VmNotReady),
+    };
+    let cut = cut.filter(|_| native.stopped == Some(UnwindError::NoStack));
+    (managed, lost.or(cut))
 }
 
 /// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.

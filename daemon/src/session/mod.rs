@@ -241,6 +241,8 @@ impl Session {
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
         let mut drained = std::mem::take(&mut self.drained);
         self.sampler.drain(last, |stamped| drained.push(stamped));
+        // A VM that was up when a sample of it was taken is known before that is attributed.
+        self.look_for_vms()?;
         self.read_own_code(last);
         for stamped in drained.drain(..) {
             self.handle(stamped)?;
@@ -248,7 +250,6 @@ impl Session {
         self.drained = drained;
         self.look_for_names()?;
         self.look_for_newcomers()?;
-        self.look_for_vms()?;
         for tracked in self.tracked.values_mut() {
             tracked.process.refresh_codes();
         }

@@ -3,6 +3,7 @@
 use super::world::*;
 use varid_recording::{Reason, Stack};
 use varid_shim::ManagedFrame;
+use varid_shim::flags::NOT_READY;
 
 /// The record that native frame `n` made at its entry.
 fn entered(n: u64, pc: u64) -> ManagedFrame {
@@ -88,4 +89,25 @@ fn a_native_leaf_stands_above_the_record_of_its_caller() {
         world.user(record, 0, &records, Stack::Vertical),
         [native, first + 1, second + 1]
     );
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn records_of_a_vm_that_was_not_known_yet_are_missing_wherever_its_methods_called() {
+    let mut world = World::shadow();
+    let missing = because(Reason::VmNotReady);
+    let called = world.record(&["native", "interpreter", "native", "outermost"]);
+    let user = world.user(called, NOT_READY, &[], Stack::Vertical);
+    assert_eq!(user.last(), Some(&missing), "{user:x?}");
+    // Of a thread that ends without one there is nothing to say; of one whose end is not to be seen, there is.
+    let whole = world.record(&["native", "native", "outermost"]);
+    let user = world.user(whole.clone(), NOT_READY, &[], Stack::Vertical);
+    assert!(!user.contains(&missing), "{user:x?}");
+    let mut cut = whole;
+    cut.stack.truncate(FRAME as usize);
+    let user = world.user(cut, NOT_READY, &[], Stack::Vertical);
+    assert_eq!(user.last(), Some(&missing), "{user:x?}");
 }
