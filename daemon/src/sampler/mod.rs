@@ -65,7 +65,11 @@ impl Sampler {
             .map(|cpu| source.open_cpu(&options, cpu))
             .collect::<Result<Vec<_>, _>>()?;
         let counters = cpus.iter().flat_map(|cpu| &cpu.counters);
-        let present: Vec<_> = counters.map(|counter| counter.event).collect();
+        let mut present: Vec<_> = counters.map(|counter| counter.event).collect();
+        if let Source::Module(module) = &source {
+            // Its counters are its own.
+            present.extend(module.present());
+        }
         let absent = cpus.iter_mut().flat_map(|cpu| cpu.absent.drain(..));
         check_presence(&present, absent.collect())?;
         let reads = options.groups.iter().any(|group| group.reads);
@@ -90,7 +94,10 @@ impl Sampler {
         let attr = |(place, _, event, _): (usize, _, &Event, _)| {
             let mut attr = event.attr(event.encodings.first()?);
             source::raw_shape(&mut attr, &self.options);
-            fixed_period(event.rate, &mut attr);
+            // The module's own say each period, as it draws them.
+            if !matches!(self.source, Source::Module(_)) {
+                fixed_period(event.rate, &mut attr);
+            }
             let counters = self.cpus.iter().flat_map(|cpu| &cpu.counters);
             let of_the_event = counters.filter(|counter| counter.event == place);
             Some((attr, of_the_event.map(|counter| counter.id).collect()))

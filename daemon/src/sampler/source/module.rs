@@ -16,6 +16,8 @@ use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target}
 #[derive(Debug)]
 pub struct Module {
     device: Device,
+    /// It is a session.
+    begun: bool,
     /// By CPU, in the order that they were opened in.
     rings: Vec<Ring>,
     /// What the module calls each CPU's counter.
@@ -28,28 +30,47 @@ impl Module {
     pub fn new(device: Device) -> Self {
         Self {
             device,
+            begun: false,
             rings: Vec::new(),
             counters: Vec::new(),
             told: ModuleCounts::default(),
         }
     }
 
-    /// The counter in the kernel, its ring, and the event that tells of processes.
+    /// The counter in the kernel with its ring, where the CPU counts the event, and the event that tells of processes.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
         let event = only_event(&options.groups)?;
-        let failed = |source| SamplerError::Open {
-            event: event.name.clone(),
-            cpu,
-            thread: None,
-            member: false,
-            source,
-        };
+        let counter = self.open_counter(event, options, cpu);
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
+        side_band(&mut attr);
+        // It carries no samples.
+        let pages = (options.ring_pages / 4).max(1);
+        watermark(&mut attr, pages);
+        let owner =
+            open(&mut attr, -1, cpu as i32, None).map_err(|error| failed(event, cpu, error))?;
+        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        match counter {
+            Err(error) if error.is_absence() => opened.absent.push((0, error)),
+            counter => counter?,
+        }
+        Ok(opened)
+    }
+
+    fn open_counter(
+        &mut self,
+        event: &Event,
+        options: &SamplerOptions,
+        cpu: u32,
+    ) -> Result<(), SamplerError> {
         let attr = event.attr_on(cpu).ok_or_else(|| SamplerError::NotOnCpu {
             event: event.name.clone(),
             cpu,
         })?;
         let ring_pages = u32::try_from(options.ring_pages).unwrap_or(u32::MAX);
-        if self.rings.is_empty() {
+        if !std::mem::replace(&mut self.begun, true) {
             self.device
                 .begin(ring_pages, options.raw_stack, decode::regs_mask())?;
         }
@@ -69,7 +90,10 @@ impl Module {
             exclude_kernel: event.modifiers.exclude_kernel,
             jitter: true,
         };
-        let id = self.device.add_counter(&counter).map_err(failed)?;
+        let id = self
+            .device
+            .add_counter(&counter)
+            .map_err(|error| failed(event, cpu, error))?;
         self.counters.push(id);
         let ring = Ring::map_nth(self.device.as_fd(), options.ring_pages, cpu as usize);
         self.rings.push(ring.map_err(|source| SamplerError::Map {
@@ -77,16 +101,12 @@ impl Module {
             pages: options.ring_pages,
             source,
         })?);
-        let mut attr = base_attr(
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_DUMMY),
-        );
-        side_band(&mut attr);
-        // It carries no samples.
-        let pages = (options.ring_pages / 4).max(1);
-        watermark(&mut attr, pages);
-        let owner = open(&mut attr, -1, cpu as i32, None).map_err(failed)?;
-        Cpu::with_ring(cpu, owner, pages)
+        Ok(())
+    }
+
+    /// The place of the event, if a CPU counts it.
+    pub fn present(&self) -> Option<usize> {
+        (!self.counters.is_empty()).then_some(0)
     }
 
     /// Readable when a ring is a quarter full.
@@ -159,6 +179,16 @@ impl Module {
             pending.push(Stamped { time, event });
         }
         self.told = counts;
+    }
+}
+
+fn failed(event: &Event, cpu: u32, source: std::io::Error) -> SamplerError {
+    SamplerError::Open {
+        event: event.name.clone(),
+        cpu,
+        thread: None,
+        member: false,
+        source,
     }
 }
 
