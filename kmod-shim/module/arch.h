@@ -14,12 +14,22 @@
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
  * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
- * VARID_FP              place of the register that links frames { caller's frame, return address }, by the flags; -1: none
- * varid_return_address  of such a frame, without what authenticates it
+ * VARID_FP              place of the register that links frames, by the flags; -1: none
+ * struct varid_link     what it leads to: the caller's register, and the return address
+ * VARID_LINK            where that is, by the register
+ * varid_return_address  without what authenticates it
  * varid_perf_register   one of perf's registers of a user thread, by its bit
  * varid_take_registers  fills a record's registers, and says in its flags whose they are
  * varid_thread_pointer  of the current thread, as it is now, by a record's flags
  */
+#if !defined(CONFIG_ARM)
+struct varid_link {
+	u64 fp, lr;
+};
+
+#define VARID_LINK(fp) (fp)
+#endif
+
 #if defined(CONFIG_X86_64)
 #include <asm/msr.h>
 
@@ -150,7 +160,14 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_SP(flags) VARID_ARM_SP
 #define VARID_PC(flags) VARID_ARM_PC
 
-#define VARID_FP(flags) -1
+/* Frames as the first procedure call standard has them (gcc -mapcs-frame), which perf follows, too. */
+struct varid_link {
+	u32 fp, sp, lr;
+};
+
+#define VARID_LINK(fp) ((fp) - sizeof(struct varid_link))
+
+#define VARID_FP(flags) (VARID_ARM_R4 + 7)
 #define varid_return_address(word) (word)
 
 static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)

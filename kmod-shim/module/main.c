@@ -21,7 +21,7 @@ MODULE_PARM_DESC(mode, "permissions of /dev/varid: 0666 lets every process have 
 
 /* What an open file is: nothing yet, a session, or a tunnel. */
 struct varid_file {
-	struct mutex lock;
+	struct mutex lock; /* of which of them it is */
 	struct varid_session *session;
 	struct varid_tunnel_memory *tunnel;
 };

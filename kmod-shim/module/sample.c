@@ -266,14 +266,15 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *record)
 {
 	const int fp = VARID_FP(record->flags);
-	u64 link[2] = { fp < 0 ? 0 : record->regs[fp & (VARID_REGS - 1)], 0 }, at = 0;
+	struct varid_link link = { .fp = fp < 0 ? 0 : record->regs[fp & (VARID_REGS - 1)] };
+	u64 at = 0;
 	u32 count = 1;
 
 	put_word(s, record->regs[VARID_PC(record->flags)]);
 	/* Callers lie above. */
-	while (count < MAX_USER && VARID_ADDRESS(link[0]) > at && link[0] % sizeof(long) == 0) {
-		at = VARID_ADDRESS(link[0]);
-		if (varid_copy(link, at, sizeof(link)) || !put_word(s, varid_return_address(link[1])))
+	while (count < MAX_USER && VARID_ADDRESS(link.fp) > at && link.fp % sizeof(long) == 0) {
+		at = VARID_ADDRESS(link.fp);
+		if (varid_copy(&link, VARID_LINK(at), sizeof(link)) || !put_word(s, varid_return_address(link.lr)))
 			break;
 		count++;
 	}

@@ -9,7 +9,8 @@ usage="usage: products.sh arm64|armhf [OUTDIR]"
 [ $# -eq 1 ] || [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
 case $1 in
 arm64) target=aarch64-unknown-linux-gnu tools=aarch64-linux-gnu ;;
-armhf) target=armv7-unknown-linux-gnueabihf tools=arm-linux-gnueabihf ;;
+# Frames that the kernel can follow: Thumb code has none.
+armhf) target=armv7-unknown-linux-gnueabihf tools=arm-linux-gnueabihf frames="-marm -mapcs-frame" ;;
 *) echo "$usage" >&2; exit 2 ;;
 esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -35,7 +36,7 @@ for library in libicu_jni.so libjavacore.so libopenjdk.so; do
     cp "$CARGO_TARGET_DIR/$target/release/$library" "$new/"
 done
 CC=$tools-gcc tests/workloads/libraries.sh "$new"
-CC=$tools-gcc tests/shadowvm/build.sh "$new/shadowvm"
+CC=$tools-gcc CFLAGS=${frames:-} tests/shadowvm/build.sh "$new/shadowvm"
 # By rename: another test program may be reading what was there.
 cd "$new"
 find . -type d -exec mkdir -p "$out/{}" \;

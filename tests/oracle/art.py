@@ -6,6 +6,27 @@ from dataclasses import dataclass
 
 
 @dataclass
+class Instructions:
+    """What a handler is followed by, in the disassembler's words. All have four bytes."""
+
+    branch: re.Pattern  # where to, but for calls
+    leaves: re.Pattern  # what never goes on behind itself
+    advance: re.Pattern  # what moves the pc's register: a load that writes its base back, or any result in it
+
+
+ARM64 = Instructions(
+    branch=re.compile(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\d+,) ([0-9a-f]+)\b"),
+    leaves=re.compile(r"(?:b|br|ret)(?: |$)"),
+    advance=re.compile(r"ldrh w\d+, \[x20, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x20, "),
+)
+ARM = Instructions(
+    branch=re.compile(r"b(?:eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)? ([0-9a-f]+)\b"),
+    leaves=re.compile(r"(?:b|bx|(?:add|mov|ldr) pc,|pop {.*pc})(?: |$)"),
+    advance=re.compile(r"ldrh\w* r\d+, \[r4, [#r]\d+\]!$|(?:add|mov|ldr|sub)\w* r4, "),
+)
+
+
+@dataclass
 class Build:
     """A build's interpreters. Addresses are the library's own; `loop` is ExecuteMterpImpl, as its FDE says."""
 
@@ -17,6 +38,7 @@ class Build:
     left: int  # ... and from here the epilogue has given the frame's back, or is about to
     switch_entry: tuple  # the switch interpreter's way in, which no symbol names
     handlers: tuple = None  # of 256 opcodes, of one size; None: the register is taken at its word
+    code: Instructions = None  # of handlers
     nterp: tuple = None  # ART's other loop, whose frames are native ones: several FDEs that follow each other
     nterp_entered: int = 0  # its prologue sets the pc's register here for the first time
 
@@ -42,18 +64,25 @@ BUILDS = {
         left=0x72F7C8,
         switch_entry=(0x7271D0, 0x7271E4),
         handlers=(0x727480, 0x72F480),
+        code=ARM64,
+    ),
+    "e383dc2a23c443c345f83ebd57c2274d8cdc6324": Build(
+        tools="arm-linux-gnueabihf-",
+        pc="r4",
+        ip="pc",
+        loop=(0x7E6980, 0x7EEDD8),
+        entered=0x7E69A4,
+        left=0x7EEDD8,
+        switch_entry=(0x7E6920, 0x7E694E),
+        handlers=(0x7E6A00, 0x7EEA00),
+        code=ARM,
     ),
 }
 
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(.*)$")
-SWITCH_SYMBOL = re.compile(r"^([0-9a-f]+) . _ZN3art11interpreter20ExecuteSwitchImplCpp")
+SWITCH_SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) . _ZN3art11interpreter20ExecuteSwitchImplCpp")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 BUILD_ID = re.compile(r"Build ID: ([0-9a-f]+)")
-# arm64's branches, but for calls; and what never goes on behind itself.
-BRANCH = re.compile(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\d+,) ([0-9a-f]+)\b")
-LEAVES = re.compile(r"(?:b|br|ret)(?: |$)")
-# What moves arm64's pc register: a load that writes its base back, or any result in it.
-ADVANCE = re.compile(r"ldrh w\d+, \[x20, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x20, ")
 
 
 def output(*command):
@@ -70,8 +99,9 @@ class Libart:
         if not found or found[1] not in BUILDS:
             raise SystemExit(f"{path}: not a build whose loop is known ({', '.join(BUILDS)})")
         self.build = BUILDS[found[1]]
-        symbols = output("nm", "-D", "--defined-only", path)
-        starts = {int(found[1], 16) for found in map(SWITCH_SYMBOL.match, symbols.splitlines()) if found}
+        symbols = output("nm", "-D", "-S", "--defined-only", path)
+        found = filter(None, map(SWITCH_SYMBOL.match, symbols.splitlines()))
+        switch = [(int(each[1], 16), int(each[1], 16) + int(each[2], 16)) for each in found]
         frames = FDE.findall(output("readelf", "--debug-dump=frames", path))
         ranges = [(int(start, 16), int(end, 16)) for start, end in frames]
         if self.build.loop not in ranges:
@@ -79,7 +109,7 @@ class Libart:
         nterp = self.build.nterp
         self.nterp_windows = [(nterp[0], self.build.nterp_entered), *self.frame_changes()] if nterp else []
         # The switch interpreter, which has no register for the pc.
-        self.switch = [self.build.switch_entry, *(each for each in ranges if each[0] in starts)]
+        self.switch = [self.build.switch_entry, *switch]
         self.advanced = set(self.behind_advances()) if self.build.handlers else set()
 
     def disassemble(self, start, end):
@@ -107,7 +137,7 @@ class Libart:
 
     def behind_advances(self):
         """Addresses in handlers that are executed only when the pc's register has been moved on: by following each handler's code."""
-        code = dict(self.disassemble(*self.build.handlers))
+        code, instructions = dict(self.disassemble(*self.build.handlers)), self.build.code
         moved = {}  # address: what may be true of the register there
         for start in range(*self.build.handlers, self.handler_size()):
             todo = [(start, False)]
@@ -117,10 +147,10 @@ class Libart:
                 if not inside or is_moved in moved.setdefault(at, set()):
                     continue
                 moved[at].add(is_moved)
-                is_moved = is_moved or ADVANCE.match(code[at]) is not None
-                if not LEAVES.match(code[at]):
+                is_moved = is_moved or instructions.advance.match(code[at]) is not None
+                if not instructions.leaves.match(code[at]):
                     todo.append((at + 4, is_moved))
-                if branch := BRANCH.match(code[at]):
+                if branch := instructions.branch.match(code[at]):
                     todo.append((int(branch[1], 16), is_moved))
         both = [at for at, may in moved.items() if len(may) == 2]
         if both:

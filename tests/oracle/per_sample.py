@@ -18,7 +18,6 @@ from dexdump import Dex
 from managed import Code
 from maps import Maps
 
-KERNEL = 1 << 63
 MANY = 20  # wrong samples that are printed
 
 
@@ -60,8 +59,8 @@ class Oracle:
             return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
         if not sample.chain:
             return "no frame at all"
-        user = [frame for frame in sample.chain if frame.offset < KERNEL]
-        in_kernel = raw.ip >= KERNEL
+        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        in_kernel = raw.ip >= self.maps.kernel
         if in_kernel and sample.chain[0].offset != raw.ip:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
@@ -175,10 +174,10 @@ def compare(session, oracle):
             oracle.counts["paired by ip"] += 1
             if wrong := oracle.judge(raw, samples.pop(other)):
                 yield key, wrong, None
-        elif raw.ip >= KERNEL and not raw.registers:
+        elif raw.ip >= oracle.maps.kernel and not raw.registers:
             # The process's last work, after its memory is gone and the kernel has said that it ended.
             oracle.counts["after the end"] += 1
-        elif key[1] < start or (raw.ip >= KERNEL and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None):
+        elif key[1] < start or (raw.ip >= oracle.maps.kernel and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None):
             # Of the process that was to become the app, whose program was another one up to the end of its exec.
             oracle.counts["before the start"] += 1
         else:

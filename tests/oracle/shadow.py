@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Is every sample of the shadow interpreter attributed to the method that ran, and its callers to theirs?
 
-usage: shadow.py SESSION MAPS SHADOWVM
+usage: shadow.py SESSION MAPS SHADOWVM       in the environment: ADB, if all of them are on a board
 
 Every method is a native function of its own: m17 is Methods.m17. Its symbol tells which one the ip was in; the kernel's own callchain, by
 frame pointers, tells the callers. That chain lacks one caller where the interrupted function has not set up its frame or is the C library's,
@@ -15,14 +15,15 @@ import subprocess
 import sys
 from collections import Counter
 
+import board
 import perf_script
 from maps import Maps
 
 SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) [tT] (m\d\d)$")
 METHOD = re.compile(r"org\.example\.shadow\.Methods\.(m\d\d)$")
-USER = 1 << 63
 CALLED_BY_LIBRARY = "m63"  # qsort's comparison
 DEEPEST = 100  # addresses: a longer chain may have been cut by the kernel
+NATIVE = ("[native]", "[no-unwind-info]")  # native frames are missing there, and no others
 MANY = 20
 
 
@@ -31,12 +32,13 @@ class Methods:
 
     def __init__(self, program, maps):
         self.program, self.maps = program, maps
-        symbols = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+        file = board.fetched(program)
+        symbols = subprocess.run(["nm", "-S", file], capture_output=True, text=True, check=True).stdout
         found = [SYMBOL.match(line) for line in symbols.splitlines()]
         self.ranges = sorted((int(m[1], 16), int(m[1], 16) + int(m[2], 16), m[3]) for m in found if m)
         if len(self.ranges) != 64:
             raise SystemExit(f"{program}: {len(self.ranges)} methods")
-        headers = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True, check=True).stdout
+        headers = subprocess.run(["readelf", "-lW", file], capture_output=True, text=True, check=True).stdout
         loads = re.findall(r"LOAD +0x([0-9a-f]+) 0x([0-9a-f]+)", headers)
         self.loads = [(int(offset, 16), int(address, 16)) for offset, address in loads]
 
@@ -55,7 +57,7 @@ def judge(raw, sample, methods, counts):
     """What is wrong with a sample, or None."""
     if sample.ip != raw.ip:
         return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
-    user = [address for address in raw.chain if address < USER]
+    user = [address for address in raw.chain if address < methods.maps.kernel]
     if not user:
         return None
     leaf = methods.at(user[0])
@@ -64,7 +66,7 @@ def judge(raw, sample, methods, counts):
     named = [METHOD.match(frame.symbol) for frame in sample.chain]
     found = [match[1] for match in named if match]
     reasons = [frame.symbol for frame in sample.chain if frame.symbol.startswith("[") and frame.file.endswith("/remap.elf")]
-    reasons = [reason for reason in reasons if reason != "[native]"]
+    reasons = [reason for reason in reasons if reason not in NATIVE]
     if reasons:
         # Until varid has seen the process: as long as the machine is busy with others.
         counts["vm not ready" if reasons == ["[vm-not-ready]"] else "unresolved"] += 1
@@ -73,7 +75,7 @@ def judge(raw, sample, methods, counts):
         counts["method known"] += 1
         if not found or found[0] != leaf:
             return f"{leaf} was running, not {found[0] if found else None}"
-        if raw.ip < USER and not named[0]:
+        if raw.ip < methods.maps.kernel and not named[0]:
             return f"{leaf} was running, the leaf is {sample.chain[0].symbol}"
         found = found[1:]
     if len(user) >= DEEPEST:
@@ -96,7 +98,7 @@ def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     session = sys.argv[1]
-    methods = Methods(sys.argv[3], Maps(sys.argv[2]))
+    methods = Methods(sys.argv[3], Maps(board.fetched(sys.argv[2])))
     samples = dict(perf_script.attributed(f"{session}/perf.data"))
     counts = Counter()
     wrong = 0

@@ -6,13 +6,14 @@
 mod emulator;
 mod judged;
 mod made;
+mod module;
 
 use crate::app::App;
 use crate::session::Recording;
 use anyhow::{Context, Result, bail, ensure};
 use emulator::{AdbServer, Emulator};
 use made::{Made, succeeded};
-pub use made::{Making, made_by, made_once};
+pub use module::board_with_module;
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -36,11 +37,20 @@ impl Processor {
             Self::Armhf => "armhf",
         }
     }
+
+    /// As the names of cross compilers have it.
+    fn triplet(self) -> &'static str {
+        match self {
+            Self::Arm64 => "aarch64-linux-gnu",
+            Self::Armhf => "arm-linux-gnueabihf",
+        }
+    }
 }
 
 /// A board that is up.
 #[derive(Debug)]
 pub struct Board {
+    processor: Processor,
     emulator: Emulator,
     server: AdbServer,
     serial: String,
@@ -65,7 +75,7 @@ pub fn board_of(processor: Processor, test: &str) -> Result<Option<MutexGuard<'s
         Processor::Arm64 => &ARM64,
         Processor::Armhf => &ARMHF,
     };
-    let boot = || Board::boot(made).map_err(|error| format!("{error:#}"));
+    let boot = || Board::boot(processor, made).map_err(|error| format!("{error:#}"));
     match board.get_or_init(|| boot().map(Mutex::new)) {
         Err(error) => bail!("{error}"),
         // A test that failed leaves a board on which others may still pass.
@@ -80,7 +90,7 @@ impl Board {
     /// The folder on the board with the last session of [`Board::record`].
     pub const SESSION: &str = "/data/local/tmp/session";
 
-    fn boot(made: &Made) -> Result<Self> {
+    fn boot(processor: Processor, made: &Made) -> Result<Self> {
         let server = AdbServer::start(&made.target.join("board/adb"))?;
         let emulator = Emulator::start(|port| {
             let mut boot = made.boot();
@@ -89,6 +99,7 @@ impl Board {
         })?;
         let serial = format!("127.0.0.1:{}", emulator.port());
         let board = Self {
+            processor,
             emulator,
             server,
             serial,

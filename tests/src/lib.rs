@@ -13,7 +13,7 @@ mod testbed;
 
 pub use app::App;
 pub use board::{
-    Board, Making, Processor, board, board_of, made_by, made_once, run_on_board, run_on_other_board,
+    Board, Processor, board, board_of, board_with_module, run_on_board, run_on_other_board,
 };
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use libart::{Libart, Says};

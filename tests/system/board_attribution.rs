@@ -1,22 +1,11 @@
 //! Is every sample on the ARM board attributed to the method and bytecode that ran?
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use std::collections::BTreeMap;
-use varid_tests::{App, Board, Libart, Says, board, testbed};
+use varid_tests::{App, Board, Libart, Says, board};
 
 /// Debian's library there.
 const LIBART: &str = "/usr/lib/aarch64-linux-gnu/android/libart.so.0";
-
-/// Judges the session on the board by the registers that the kernel recorded.
-fn judged(board: &Board, app: &App) -> Result<Value> {
-    let dexes = [app.dex(), testbed()?.boot_dex()];
-    let dexes = dexes.map(|dex| dex.display().to_string());
-    board.judge(
-        "per_sample.py",
-        [Board::SESSION, Board::MAPS, &dexes[0], &dexes[1]],
-    )
-}
 
 /// Each app once: none wrong, and the share of samples whose bytecode is known beyond doubt is what its work lets expect.
 fn all_apps(options: &str) -> Result<()> {
@@ -26,7 +15,9 @@ fn all_apps(options: &str) -> Result<()> {
     for (name, rounds, known) in [("math", 3, 60), ("truth", 20, 30), ("cradle", 60, 3)] {
         let app = App::new(name, "run", rounds)?;
         board.record_there(&app, options)?;
-        let counts = judged(&board, &app).with_context(|| format!("{name} with {options}"))?;
+        let counts = board
+            .judge_art(Board::SESSION, &app)
+            .with_context(|| format!("{name} with {options}"))?;
         println!("{name} with {options}: {counts}");
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");

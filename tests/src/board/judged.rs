@@ -3,6 +3,7 @@
 use super::Board;
 use crate::app::App;
 use crate::oracle::judge_in;
+use crate::testbed::testbed;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::path::Path;
@@ -14,26 +15,58 @@ impl Board {
     /// Records an app to its end, the kernel's samples too, while its mappings are read as any other process could. The session
     /// stays on the board; the app's result must be the right one.
     pub fn record_there(&self, app: &App, options: &str) -> Result<()> {
-        let (programs, session, maps) = (Path::new(Self::PROGRAMS), Self::SESSION, Self::MAPS);
-        let arguments = app.arguments_in(programs, programs).join(" ");
+        self.record_by(&recorder(options), app)
+    }
+
+    /// The same by a command of the board's shell, which the app's command line follows.
+    pub fn record_by(&self, recorder: &str, app: &App) -> Result<()> {
+        let programs = Path::new(Self::PROGRAMS);
+        let command = app.arguments_in(programs, programs).join(" ");
         // Loaded last: the library, where the app has one, else the dex file.
         let last = match app.library() {
-            Some(_) => format!("lib{}.so", app.name),
-            None => format!("{}.dex", app.name),
+            Some(_) => format!("/lib{}.so", app.name),
+            None => format!("/{}.dex", app.name),
         };
-        let output = self.check(&format!(
+        let printed = self.recorded(&format!("{recorder} {command}"), "artvm", &last)?;
+        ensure!(printed == app.expected()?, "the app printed {printed:?}");
+        Ok(())
+    }
+
+    /// What a recorder's command prints; its app is known by its program and by what it maps last.
+    fn recorded(&self, command: &str, program: &str, last: &str) -> Result<String> {
+        let (session, maps) = (Self::SESSION, Self::MAPS);
+        self.check(&format!(
             "rm -rf {session} {maps}
-            {varid}/varid record {options} --keep-raw -o {session} -- {arguments} &
+            {command} &
             while kill -0 $! && ! [ -s {maps} ]; do
-                for app in $(cat /proc/$!/task/$!/children); do
-                    grep -q /{last} /proc/$app/maps && cat /proc/$app/maps > {maps}
+                for of_app in $(grep -l {last} /proc/[0-9]*/maps); do
+                    case $(readlink ${{of_app%maps}}exe) in
+                    */{program}) cat $of_app > {maps} ;;
+                    esac
                 done
             done 2> /dev/null
             wait $! && ls {session}/perf.data >&2",
-            varid = Self::PROGRAMS,
-        ))?;
-        ensure!(output == app.expected()?, "the app printed {output:?}");
-        Ok(())
+        ))
+    }
+
+    /// Judges a session of an app by the registers that the kernel recorded.
+    pub fn judge_art(&self, session: &str, app: &App) -> Result<Value> {
+        let dexes = [app.dex(), testbed()?.boot_dex()].map(|dex| dex.display().to_string());
+        self.judge("per_sample.py", [session, Self::MAPS, &dexes[0], &dexes[1]])
+    }
+
+    /// Records the shadow interpreter and judges its session: there every method is a native function, whose symbol is the truth.
+    pub fn judge_shadow(&self, options: &str) -> Result<Value> {
+        let (programs, recorder) = (Self::PROGRAMS, recorder(options));
+        let program = format!("{programs}/shadowvm/shadowvm");
+        self.recorded(
+            &format!(
+                "{recorder} {program} --dex {programs}/shadow.dex --name org.example.shadow --rounds 1 --threads 1 --quiet"
+            ),
+            "shadowvm",
+            "varid-tunnel",
+        )?;
+        self.judge("shadow.py", [Self::SESSION, Self::MAPS, &program])
     }
 
     /// Runs an oracle that must have nothing to complain of; what is recorded, it reads on the board.
@@ -42,4 +75,10 @@ impl Board {
         let adb = format!("adb -s {}", self.serial());
         judge_in([(server, socket.to_owned()), ("ADB", adb)], name, arguments)
     }
+}
+
+/// What records a command by varid on the board.
+fn recorder(options: &str) -> String {
+    let (programs, session) = (Board::PROGRAMS, Board::SESSION);
+    format!("{programs}/varid record {options} --keep-raw -o {session} --")
 }

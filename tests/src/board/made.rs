@@ -115,7 +115,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// A script of `board/`, building below `target`.
-fn script(name: &str, target: &Path) -> Command {
+pub fn script(name: &str, target: &Path) -> Command {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("board")
         .join(name);

@@ -1,0 +1,90 @@
+//! How is the kernel module tried on a board? Built for its kernel, together with the programs of `board/module` that use it.
+
+use super::made::{Making, made_by, made_once, script, succeeded};
+use super::{Board, Processor, board_of};
+use crate::testbed::testbed;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{MutexGuard, OnceLock};
+
+/// Programs that use the module without varid.
+const USERS: [&str; 3] = ["fuzz", "session", "tunnel"];
+
+/// A board with the module's file and the programs that try it in [`Board::PROGRAMS`]; it is not loaded. None: skipped aloud.
+pub fn board_with_module(
+    processor: Processor,
+    test: &str,
+) -> Result<Option<MutexGuard<'static, Board>>> {
+    static ARM64: OnceLock<Making<()>> = OnceLock::new();
+    static ARMHF: OnceLock<Making<()>> = OnceLock::new();
+    let Some(board) = board_of(processor, test)? else {
+        return Ok(None);
+    };
+    let pushed = match processor {
+        Processor::Arm64 => &ARM64,
+        Processor::Armhf => &ARMHF,
+    };
+    if made_once(pushed, test, || push(&board))?.is_none() {
+        return Ok(None);
+    }
+    // A test that failed may have left it loaded.
+    board.check("rmmod varid 2>/dev/null; dmesg -c >/dev/null")?;
+    Ok(Some(board))
+}
+
+impl Board {
+    /// The kernel has nothing to complain of since the test began.
+    pub fn kernel_is_content(&self) -> Result<()> {
+        let complaints = self.check(
+            "dmesg | grep -E 'BUG|WARNING|Oops|Call trace|Unable to handle|scheduling while' || true",
+        )?;
+        ensure!(complaints.is_empty(), "{complaints}");
+        Ok(())
+    }
+}
+
+/// Builds all that and pushes it; or says what is lacking here.
+fn push(board: &Board) -> Result<std::result::Result<(), String>> {
+    let testbed = testbed()?;
+    let target = testbed.release.parent().context("no target folder")?;
+    let release = board.check("uname -r")?;
+    let folder = target.join("board/module").join(board.processor.name());
+    let mut build = script("module.sh", target);
+    build.args([board.processor.name(), release.trim()]);
+    if let Err(lacking) = made_by(build.arg(&folder))? {
+        return Ok(Err(lacking));
+    }
+    let mut files = vec![
+        folder.join("varid.ko"),
+        source("soak.sh"),
+        testbed.shadowvm.join("shadow.dex"),
+    ];
+    for program in USERS {
+        files.push(compiled(program, board.processor, &folder)?);
+    }
+    board.push(files, Board::PROGRAMS).map(Ok)
+}
+
+/// A file of `board/module`.
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("board/module")
+        .join(name)
+}
+
+/// A program of `board/module`, for the board.
+fn compiled(name: &str, processor: Processor, folder: &Path) -> Result<PathBuf> {
+    let program = folder.join(name);
+    let mut compile = Command::new(format!("{}-gcc", processor.triplet()));
+    compile.args(["-O1", "-Wall", "-Wextra", "-Werror", "-static"]);
+    for include in ["../kmod-shim/include", "../dvm-patch/include"] {
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join(include);
+        compile.arg("-I").arg(include);
+    }
+    compile.arg("-o").arg(&program);
+    compile.arg(source(&format!("{name}.c")));
+    let output = compile.output()?;
+    succeeded(&compile, output)?;
+    Ok(program)
+}
