@@ -65,9 +65,9 @@ struct varid_target {
 #define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
 
 /* varid_frame.flags */
-#define VARID_FRAME_QUICK 1u    /* compiled or native method: addr is its native frame, no pc */
-#define VARID_FRAME_OUTERMOST 2u /* last of its fragment: native code called it */
-#define VARID_FRAME_RELATIVE 4u  /* pc counts bytes from the method's first instruction */
+#define VARID_FRAME_QUICK 1ull    /* compiled or native method: addr is its native frame, no pc */
+#define VARID_FRAME_OUTERMOST 2ull /* last of its fragment: native code called it */
+#define VARID_FRAME_RELATIVE 4ull  /* pc counts bytes from the method's first instruction */
 
 /* A frame as the walker finds it. */
 struct varid_frame {

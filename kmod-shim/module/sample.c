@@ -13,9 +13,9 @@
 
 /* The walker's reads see the tunnel's memory first. */
 struct varid_walk;
-static int varid_read(struct varid_walk *walk, void *to, u32 size, u64 from);
-#define VARID_READ(dst, size, addr) varid_read(walk, dst, size, addr)
-#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 1))
+static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size);
+#define VARID_WINDOW_AT(walk, addr, size) varid_window(walk, addr, size)
+#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
 
 #define OUT_MAX 65400 /* of a record's 65,535 bytes */
@@ -26,6 +26,7 @@ struct varid_scratch {
 	struct varid_walk walk;
 	const struct varid_layout *layout;
 	const struct varid_tunnel_memory *tunnel;
+	u8 window[VARID_WINDOW + VARID_WORD_MAX] __aligned(8);
 	u64 reach; /* address of the innermost frame that is not a quick one */
 	unsigned long kernel[OWN_FRAMES + VARID_MAX_KERNEL];
 	u32 pos; /* bytes of out in use */
@@ -43,15 +44,22 @@ size_t varid_scratch_size(void)
 	return sizeof(struct varid_scratch);
 }
 
-static int varid_read(struct varid_walk *walk, void *to, u32 size, u64 from)
+static int varid_read(const struct varid_scratch *s, void *to, u32 size, u64 from)
 {
-	const struct varid_tunnel_memory *tunnel = container_of(walk, struct varid_scratch, walk)->tunnel;
+	const struct varid_tunnel_memory *tunnel = s->tunnel;
 
 	if (tunnel && from >= tunnel->start && from - tunnel->start <= tunnel->size - size) {
 		memcpy(to, tunnel->memory + (from - tunnel->start), size);
 		return 0;
 	}
 	return varid_copy(to, from, size);
+}
+
+static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size)
+{
+	struct varid_scratch *s = container_of(walk, struct varid_scratch, walk);
+
+	return varid_read(s, s->window, size, addr) ? NULL : s->window;
 }
 
 /* The reader may have written anything to tail; at worst nothing fits, or its own records suffer. */
@@ -149,7 +157,7 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		reg_pc = record->regs[s->layout->reg_pc & (VARID_REGS - 1)];
 	}
 	slot = VARID_ADDRESS(varid_thread_pointer(record->flags) + s->layout->tls_offset);
-	if (varid_read(&s->walk, &base, s->layout->word == 4 ? 4 : 8, slot) || !base) {
+	if (varid_read(s, &base, s->layout->word == 4 ? 4 : 8, slot) || !base) {
 		record->flags |= VARID_NO_BASE;
 		return;
 	}

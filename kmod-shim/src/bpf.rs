@@ -1,7 +1,7 @@
 //! The shim as a BPF program: loaded, told its targets, attached to perf events.
 
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, Target};
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError};
 use aya::util::nr_cpus;
 use aya::{Ebpf, EbpfError, EbpfLoader};
@@ -82,6 +82,7 @@ pub struct Shim {
     targets: HashMap<MapData, u32, Target>,
     everyone: Array<MapData, Target>,
     counters: PerCpuArray<MapData, u64>,
+    records: RingBuf<MapData>,
 }
 
 impl std::fmt::Debug for Shim {
@@ -97,28 +98,39 @@ impl std::fmt::Debug for Shim {
 unsafe impl aya::Pod for Target {}
 
 impl Shim {
-    /// Loads the program, preferring the variant with bpf_loop.
-    pub fn load() -> Result<Self, Error> {
-        Self::load_first_of(&PROGRAMS, false)
+    /// Loads the program, preferring the variant with bpf_loop. Its records have a ring of
+    /// their own, of so many pages for each CPU; 0: they go to the event's ring, where the kernel's
+    /// own sample of the overflow follows.
+    pub fn load(ring_pages: usize) -> Result<Self, Error> {
+        Self::load_first_of(&PROGRAMS, ring_pages, false)
     }
 
-    /// The same, and the kernel's own sample of every overflow comes, of strangers, too.
+    /// Without such a ring, and the kernel's own sample of every overflow comes, of strangers, too.
     pub fn load_keeping_all() -> Result<Self, Error> {
-        Self::load_first_of(&PROGRAMS, true)
+        Self::load_first_of(&PROGRAMS, 0, true)
     }
 
-    fn load_first_of(programs: &[&'static str], keep_all: bool) -> Result<Self, Error> {
+    fn load_first_of(
+        programs: &[&'static str],
+        ring_pages: usize,
+        keep_all: bool,
+    ) -> Result<Self, Error> {
         let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+        let page = page_size();
+        let wake_bytes = ring_pages.saturating_mul(page) as u64 / 4;
         let object = OBJECT.ok_or(Error::NoProgram)?;
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("scratches", cpus)
+            .map_max_entries("records", shared_ring(ring_pages, cpus, page))
+            .override_global("varid_wake_bytes", &wake_bytes, true)
             .override_global("varid_keep_all", &u32::from(keep_all), true)
             .load(object)?;
         let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
         let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
+        let records = RingBuf::try_from(take("records")?).map_err(map_error("records"))?;
         let mut refused = None;
         for &name in programs {
             let program: &mut PerfEvent = ebpf
@@ -133,6 +145,7 @@ impl Shim {
                         targets,
                         everyone,
                         counters,
+                        records,
                     });
                 }
                 Err(error) => {
@@ -183,6 +196,19 @@ impl Shim {
         Ok(())
     }
 
+    /// Hands over what is in the ring of the records' own, and gives its room back.
+    pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+        while let Some(record) = self.records.next() {
+            each(&record);
+        }
+    }
+
+    /// Becomes readable, which only an edge-triggered epoll should ask for, when a CPU has filled
+    /// a quarter of its part of that ring.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.records.as_fd()
+    }
+
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), Error> {
         self.targets
@@ -227,6 +253,19 @@ impl Shim {
             no_space: sum(COUNTER_NO_SPACE)?,
         })
     }
+}
+
+/// Bytes of the ring that all CPUs share: a power of two, as the kernel demands.
+fn shared_ring(pages: usize, cpus: u32, page: usize) -> u32 {
+    const MOST: usize = 1 << 30;
+    let bytes = pages.saturating_mul(page).saturating_mul(cpus as usize);
+    bytes.clamp(page, MOST).next_power_of_two() as u32
+}
+
+fn page_size() -> usize {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
 }
 
 fn map_error(map: &'static str) -> impl Fn(MapError) -> Error {

@@ -2,11 +2,11 @@
 /* walker.h for user space: reads go through a callback. */
 #include "varid_record.h"
 
-struct varid_user_walk;
-static int varid_user_read(struct varid_user_walk *walk, void *dst, varid_u64 size, varid_u64 addr);
+struct varid_walk;
+static const varid_u8 *varid_user_window(struct varid_walk *walk, varid_u64 addr, varid_u64 size);
 
-#define VARID_READ(dst, size, addr) varid_user_read((struct varid_user_walk *)walk, dst, size, addr)
-#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 1))
+#define VARID_WINDOW_AT(walk, addr, size) varid_user_window(walk, addr, size)
+#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
 
 /* The walk comes first, so that a pointer to one is a pointer to the other. */
@@ -14,11 +14,14 @@ struct varid_user_walk {
 	struct varid_walk walk;
 	int (*read)(void *context, void *dst, varid_u64 size, varid_u64 addr);
 	void *context;
+	varid_u8 window[VARID_WINDOW + VARID_WORD_MAX];
 };
 
-static int varid_user_read(struct varid_user_walk *walk, void *dst, varid_u64 size, varid_u64 addr)
+static const varid_u8 *varid_user_window(struct varid_walk *walk, varid_u64 addr, varid_u64 size)
 {
-	return walk->read(walk->context, dst, size, addr);
+	struct varid_user_walk *user = (struct varid_user_walk *)walk;
+
+	return user->read(user->context, user->window, size, addr) ? 0 : user->window;
 }
 
 int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,

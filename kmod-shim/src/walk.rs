@@ -26,7 +26,6 @@ struct RawWalk {
     quick: u64,
     fragment: u64,
     reg_pc: u64,
-    window: [u8; 72],
 }
 
 /// `struct varid_user_walk`.
@@ -35,6 +34,7 @@ struct UserWalk {
     walk: RawWalk,
     read: unsafe extern "C" fn(*mut c_void, *mut u8, u64, u64) -> c_int,
     context: *mut c_void,
+    window: [u8; 72],
 }
 
 unsafe extern "C" {
@@ -89,7 +89,6 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             quick: 0,
             fragment: 0,
             reg_pc: pc & ADDRESS_MASK,
-            window: [0; 72],
         };
         Self { layout, raw, read }
     }
@@ -133,6 +132,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             walk: self.raw.clone(),
             read: trampoline::<R>,
             context: std::ptr::from_mut(&mut self.read).cast(),
+            window: [0; 72],
         };
         let result = call(&mut user, self.layout);
         self.raw = user.walk;

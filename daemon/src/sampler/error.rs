@@ -110,6 +110,9 @@ pub enum SamplerError {
     /// The kernel module failed.
     #[error(transparent)]
     Module(#[from] varid_shim::ModuleError),
+    /// No epoll for the BPF shim's ring.
+    #[error("cannot watch the BPF shim's ring: {0}")]
+    Watch(io::Error),
     /// The machine does not say which CPUs it has.
     #[error("cannot read /sys/devices/system/cpu/online: {0}")]
     Cpus(io::Error),

@@ -105,7 +105,12 @@ impl Session {
         {
             return Err(SessionError::NoProcess(*pid));
         }
-        let source = choose(options.shim, &options.groups)?;
+        let own_ring = if options.keep_raw {
+            0
+        } else {
+            options.ring_pages
+        };
+        let source = choose(options.shim, &options.groups, own_ring)?;
         if !source.sees_everyone() {
             match &options.target {
                 TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),

@@ -3,6 +3,8 @@
 use super::*;
 use crate::target_flags;
 
+mod frames;
+
 /// Whether this kernel and this user can load BPF programs at all; if not, the reason is printed.
 fn can_load() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
@@ -27,7 +29,7 @@ fn has_bpf_loop() -> bool {
 
 fn loads(name: &'static str) {
     let shim =
-        Shim::load_first_of(&[name], false).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Shim::load_first_of(&[name], 256, false).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(shim.variant(), name);
     assert_eq!(shim.counters().unwrap(), Counters::default());
 }
@@ -53,7 +55,7 @@ fn a_variant_that_is_not_there_is_named() {
     if !can_load() {
         return;
     }
-    let error = Shim::load_first_of(&["no_such_program"], false).unwrap_err();
+    let error = Shim::load_first_of(&["no_such_program"], 0, false).unwrap_err();
     assert!(
         matches!(error, Error::Missing("no_such_program")),
         "{error}"
@@ -65,7 +67,7 @@ fn targets_come_and_go() {
     if !can_load() {
         return;
     }
-    let mut shim = Shim::load().unwrap();
+    let mut shim = Shim::load(0).unwrap();
     let target = Target {
         flags: target_flags::READY | target_flags::FOLLOW,
         body_start: 5,

@@ -1,15 +1,17 @@
-//! The shim as a BPF program: events on each CPU, whose records stand in that CPU's ring in
-//! order with mappings, names, forks and exits.
+//! The shim as a BPF program on the events of each CPU. Its records have a ring of their own;
+//! where the kernel's sample of the same overflow is wanted, too, they stand before it in its
+//! ring, in order with mappings, names, forks and exits.
 
 use super::{raw_shape, side_band, watermark};
 use crate::perf_abi as perf;
 use crate::sampler::cpu::identifier;
-use crate::sampler::decode::{Origin, SampleKind};
+use crate::sampler::decode::{Origin, SampleKind, Spare, Stamped};
 use crate::sampler::groups::{Spot, open_groups, places};
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::HashMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use varid_shim::{Shim, Target};
 
 /// The loaded shim.
@@ -20,15 +22,21 @@ pub struct Bpf {
     shims: Vec<(usize, Shim)>,
     /// What the kernel's identifiers of events mean.
     origins: HashMap<u64, Origin>,
+    /// Pages for each CPU of a shim's own ring.
+    ring_pages: usize,
+    /// Tells of the shims' rings that fill up.
+    filling: Epoll,
 }
 
 impl Bpf {
-    /// The shim works here; nothing is open yet.
-    pub fn new(shim: Shim) -> Self {
-        Self {
+    /// The shim works here, with a ring of so many pages for each CPU; nothing is open yet.
+    pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
+        Ok(Self {
             shims: vec![(0, shim)],
             origins: HashMap::new(),
-        }
+            ring_pages,
+            filling: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(watch_error)?,
+        })
     }
 
     /// Loads what these events need.
@@ -41,8 +49,13 @@ impl Bpf {
                 _ if group.reads && leads => Shim::load_keeping_all()?,
                 _ if group.reads => continue,
                 Some(shim) => shim,
-                None => Shim::load()?,
+                None => Shim::load(self.ring_pages)?,
             };
+            // Its ring is readable as soon as it holds anything: only the edge is of interest.
+            let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
+            self.filling
+                .add(shim.descriptor(), edge)
+                .map_err(watch_error)?;
             self.shims.push((place, shim));
         }
         Ok(())
@@ -55,9 +68,13 @@ impl Bpf {
             u64::from(perf::PERF_COUNT_SW_DUMMY),
         );
         side_band(&mut attr);
-        watermark(&mut attr, options.ring_pages);
+        let pages = match self.ring_pages {
+            0 => options.ring_pages,
+            _ => (options.ring_pages / 4).max(1), // no samples, or few
+        };
+        watermark(&mut attr, pages);
         let owner = open_own(attr, cpu, "dummy")?;
-        let mut opened = Cpu::with_ring(cpu, owner, options.ring_pages)?;
+        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
         let spot = Spot { cpu, thread: None };
         let events = open_groups(&options.groups, spot, |attr| {
             if options.keep_raw {
@@ -97,6 +114,22 @@ impl Bpf {
         Ok(opened)
     }
 
+    /// Readable when a shim's own ring fills up.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.filling.0.as_fd()
+    }
+
+    /// What is in the shims' own rings.
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
+        // What it has told of is about to be drained.
+        let _ = self
+            .filling
+            .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
+        for (place, shim) in &mut self.shims {
+            shim.drain(|bytes| pending.extend(spare.sample(*place, bytes)));
+        }
+    }
+
     /// Whose sample has this identifier.
     pub fn origin(&self, id: u64) -> Option<Origin> {
         self.origins.get(&id).copied()
@@ -126,6 +159,10 @@ impl Bpf {
             Ok(sum.saturating_add(shim.counters()?.no_space))
         })
     }
+}
+
+fn watch_error(source: nix::Error) -> SamplerError {
+    SamplerError::Watch(source.into())
 }
 
 /// An event of varid's own, that nobody asked for.

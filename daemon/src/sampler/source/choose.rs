@@ -23,7 +23,12 @@ pub enum ShimKind {
 }
 
 /// Loads the source that was asked for, or the best that can be had and can sample these events.
-pub fn choose(wanted: Option<ShimKind>, groups: &[Group]) -> Result<Source, SamplerError> {
+/// `ring_pages`: for each CPU, 0 where the kernel's samples are kept beside.
+pub fn choose(
+    wanted: Option<ShimKind>,
+    groups: &[Group],
+    ring_pages: usize,
+) -> Result<Source, SamplerError> {
     const NAMESPACE: &str = "the shim in the kernel knows processes by the ids of the initial pid namespace, and varid runs in another";
     let fall_back = |why: &dyn Display, would_help: &str| {
         tracing::warn!("{why}. Falling back to perf's stack copies: {would_help}");
@@ -32,12 +37,12 @@ pub fn choose(wanted: Option<ShimKind>, groups: &[Group]) -> Result<Source, Samp
     match wanted {
         Some(ShimKind::Perf) => Ok(Source::StackCopy(StackCopy::default())),
         Some(_) if !in_initial_pid_namespace() => Err(SamplerError::PidNamespace(NAMESPACE)),
-        Some(ShimKind::Bpf) => bpf(),
+        Some(ShimKind::Bpf) => bpf(ring_pages),
         Some(ShimKind::Module) => module(),
         None if !in_initial_pid_namespace() => {
             fall_back(&NAMESPACE, "run varid outside of the container for more")
         }
-        None => bpf().or_else(|refused| {
+        None => bpf(ring_pages).or_else(|refused| {
             const COUNTED: &str = "frames that a copy does not hold are counted";
             match (module(), only_event(groups)) {
                 (Ok(module), Ok(_)) => {
@@ -53,8 +58,11 @@ pub fn choose(wanted: Option<ShimKind>, groups: &[Group]) -> Result<Source, Samp
     }
 }
 
-fn bpf() -> Result<Source, SamplerError> {
-    Ok(Source::Bpf(Box::new(Bpf::new(Shim::load()?))))
+fn bpf(ring_pages: usize) -> Result<Source, SamplerError> {
+    Ok(Source::Bpf(Box::new(Bpf::new(
+        Shim::load(ring_pages)?,
+        ring_pages,
+    )?)))
 }
 
 fn module() -> Result<Source, SamplerError> {

@@ -114,7 +114,8 @@ impl Source {
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Source::Module(module) => Some(module.descriptor()),
-            Source::Bpf(_) | Source::StackCopy(_) => None,
+            Source::Bpf(bpf) => Some(bpf.descriptor()),
+            Source::StackCopy(_) => None,
         }
     }
 
@@ -122,7 +123,8 @@ impl Source {
     pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
         match self {
             Source::Module(module) => module.drain(pending, spare),
-            Source::Bpf(_) | Source::StackCopy(_) => {}
+            Source::Bpf(bpf) => bpf.drain(pending, spare),
+            Source::StackCopy(_) => {}
         }
     }
 

@@ -72,7 +72,7 @@ impl Machine {
             cpu_clock: try_event("cpu-clock", &pmus)?,
             default_event: default_event(Rate::Frequency(1), &pmus).0.name,
             pmus: find_pmus(&pmus),
-            bpf: Shim::load()
+            bpf: Shim::load(0)
                 .map(|shim| shim.variant())
                 .map_err(|error| error.to_string()),
             module: Module::open().map(drop).map_err(|error| error.to_string()),

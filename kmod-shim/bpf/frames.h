@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* How does the program get a thread's managed frames? walker.h over copies of the thread's memory. */
+#ifndef VARID_BPF_FRAMES_H
+#define VARID_BPF_FRAMES_H
+
+#include <stdbool.h>
+
+#include "kernel.h"
+
+struct varid_walk;
+static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr, __u32 size);
+#define VARID_WINDOW_AT(walk, addr, size) window_at(walk, addr, size)
+#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
+#include "walker.h"
+
+#define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every turn
+#define OUT_MAX 65400 // of a perf record's 65,535 bytes
+
+// A read by the kernel costs about as much as copying 600 bytes more: what lies together is
+// copied at once, and the walk's windows are parts of the copy.
+#define COPY_MAX 16384     // a power of two
+#define COPY_FIRST 256     // of the VM's thread: its tid and its innermost fragment
+#define COPY_UNKNOWN 1024  // of the stack of a thread that was never walked
+#define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
+#define THREADS 64         // remembered by each CPU, a power of two
+#define PLAIN_AT_ONCE 8    // frames
+
+// What the last walk of a thread found; a wrong guess costs time only.
+struct thread {
+	__u64 id;
+	__u64 base;
+	__u64 frames_end; // 0: they lie far from each other
+};
+
+struct scratch {
+	struct varid_walk walk;
+	struct varid_layout layout;
+	__u64 pos;        // bytes of out in use
+	__u64 reach;      // address of the innermost frame that is not a quick one
+	__u64 copy_start; // address of copy's first byte
+	__u64 copy_len;
+	__u64 copy_end;   // a miss copies up to there
+	__u64 seen_end;   // of the windows that were asked for
+	__u64 unsaid;     // bytes of records since the reader was last woken
+	union {
+		struct varid_record record;
+		__u8 out[65536 + VARID_STACK_FULL]; // the second half only for the verifier
+	};
+	__u8 copy[COPY_MAX + VARID_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
+	__u8 alone[VARID_WINDOW + VARID_WORD_MAX];
+	struct thread threads[THREADS];
+};
+
+// One for each CPU; not a per-CPU map, whose values are at most 32 KiB.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); // the loader says how many CPUs there can be
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+// What a turn of a loop leaves in registers would make each turn a state of its own to the
+// verifier; read again from the map, every turn looks like the first.
+static __always_inline void forget_registers(void)
+{
+	asm volatile("" ::: "memory");
+}
+
+static __always_inline struct scratch *scratch_of_this_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline bool copied(struct scratch *s, __u64 from, __u64 len)
+{
+	// The bound is for the verifier, which must see it on the very register that is passed.
+	asm volatile("" : "+r"(len));
+	if (len > COPY_MAX)
+		len = COPY_MAX;
+	asm volatile("" : "+r"(len));
+	s->copy_start = from;
+	s->copy_len = len;
+	if (len <= COPY_MAX && !bpf_probe_read_user(s->copy, len, (const void *)from))
+		return true;
+	s->copy_len = 0;
+	return false;
+}
+
+// Copies size bytes at addr and as much as can be had of what follows up to copy_end; in a
+// shadow stack, which is walked downwards, of what precedes.
+__noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
+{
+	__u64 from = addr, end = addr + size, page = VARID_PAGE - (addr & (VARID_PAGE - 1));
+
+	if (!s)
+		return -1;
+	if (s->layout.kind == VARID_LAYOUT_SHADOW) {
+		if (addr > s->walk.base)
+			from = addr - s->walk.base < COPY_MAX - size ? s->walk.base : end - COPY_MAX;
+		page = 0;
+	} else if (s->copy_end > end) {
+		end = s->copy_end;
+	}
+	if (copied(s, from, end - from))
+		return 0;
+	if (end - from == size)
+		return -1;
+	// Some of that is absent: the rest of the page, else nothing but what is needed.
+	return (page > size && page < end - from && copied(s, addr, page)) || copied(s, addr, size) ? 0 : -1;
+}
+
+// See walker.h.
+static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr, __u32 size)
+{
+	struct scratch *s = (struct scratch *)walk;
+	__u64 offset = addr - s->copy_start;
+
+	if (s->seen_end < addr + size)
+		s->seen_end = addr + size;
+	if (offset >= s->copy_len || size > s->copy_len - offset) {
+		if (s->copy_end > addr + size || s->layout.kind == VARID_LAYOUT_SHADOW) {
+			if (copy_at(s, addr, size))
+				return NULL;
+			offset = addr - s->copy_start;
+		} else {
+			s->copy_len = size;
+			s->copy_start = addr;
+			if (bpf_probe_read_user(s->copy, size, (const void *)addr)) {
+				s->copy_len = 0;
+				return NULL;
+			}
+			return s->copy;
+		}
+	}
+	return s->copy + (offset & (COPY_MAX - 1));
+}
+
+// One step of the walk: 0 to go on.
+__noinline int walk_step(struct scratch *s, __u32 limit)
+{
+	struct varid_frame frame;
+	__u64 pos;
+	int result, entries;
+
+	if (!s)
+		return 1;
+	pos = s->pos;
+	result = varid_walk_step(&s->walk, &s->layout, &frame);
+	if (result == VARID_WALK_TORN)
+		s->record.flags |= VARID_TORN;
+	if (result != VARID_WALK_FRAME)
+		return 1;
+	if (s->record.frames >= limit || pos > OUT_MAX - 2 * sizeof(struct varid_packed_frame)) {
+		s->record.flags |= VARID_FRAMES_TRUNCATED;
+		return 1;
+	}
+	entries = varid_pack_frame(&frame, (struct varid_packed_frame *)(s->out + pos));
+	s->pos = pos + entries * sizeof(struct varid_packed_frame);
+	s->record.frames += entries;
+	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
+		s->reach = frame.addr;
+	return 0;
+}
+
+// As many steps as there are plain frames, up to PLAIN_AT_ONCE; true if there may be more. alone: each is
+// copied for itself, else they are taken from the copy.
+static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bool alone)
+{
+	__u64 at = s->walk.next, start = s->copy_start, whole = s->copy_len, reg_pc = s->walk.reg_pc;
+	const struct varid_layout layout = s->layout; // what is written to out cannot change it
+	__u64 pos = s->pos, next, taken = 0;
+	struct varid_packed_frame *out;
+
+	if (!at || s->walk.quick || layout.kind != VARID_LAYOUT_LIST ||
+	    s->record.frames + PLAIN_AT_ONCE > limit || pos > OUT_MAX - PLAIN_AT_ONCE * sizeof(*out))
+		return false;
+	whole = whole < VARID_WINDOW ? 0 : whole - (VARID_WINDOW - 1);
+	out = (struct varid_packed_frame *)(s->out + pos);
+#pragma unroll
+	for (int i = 0; i < PLAIN_AT_ONCE; i++) {
+		__u64 offset = at - start;
+
+		if (alone) {
+			if (bpf_probe_read_user(s->alone, VARID_WINDOW, (const void *)at))
+				break;
+		} else if (offset >= whole) {
+			break;
+		}
+		if (!varid_plain_frame(&layout, alone ? s->alone : s->copy + (offset & (COPY_MAX - 1)), at,
+				       i ? 0 : reg_pc, &next, &out[i]))
+			break;
+		if (!i && !s->reach)
+			s->reach = at;
+		at = next;
+		taken++;
+		if (!at)
+			break;
+	}
+	s->walk.next = at;
+	if (taken)
+		s->walk.reg_pc = 0;
+	s->record.frames += taken;
+	s->pos = pos + taken * sizeof(*out);
+	return taken == PLAIN_AT_ONCE;
+}
+
+static long walk_callback(__u32 index, void *unused)
+{
+	long over;
+	struct scratch *s = scratch_of_this_cpu();
+
+	if (!s)
+		return 1;
+	if (s->copy_end ? plain_steps(s, VARID_MAX_FRAMES, false) : plain_steps(s, VARID_MAX_FRAMES, true))
+		return 0;
+	over = walk_step(s, VARID_MAX_FRAMES);
+	asm volatile("" : "+r"(over)); // clang knows that it is 0 or 1, the verifier does not
+	return over ? 1 : 0;
+}
+
+__noinline int start(struct scratch *s, __u64 base, __u32 tid, __u64 reg_frame, __u64 reg_pc)
+{
+	if (!s)
+		return VARID_WALK_TORN;
+	return varid_walk_start(&s->walk, &s->layout, base, tid, s->record.regs[REG_SP(s->record.flags)],
+				reg_frame, reg_pc);
+}
+
+static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame, __u64 reg_pc)
+{
+	if (s->layout.kind != VARID_LAYOUT_LIST)
+		return VARID_WALK_END;
+	return varid_walk_start(&s->walk, &s->layout, base, 0, s->record.regs[REG_SP(s->record.flags)],
+				reg_frame, reg_pc);
+}
+
+// Where what the walk that is over has read ends.
+static __always_inline void remember_end(struct scratch *s, struct thread *thread)
+{
+	if (!s->reach || s->seen_end < s->reach)
+		return;
+	thread->frames_end = s->seen_end - s->reach > s->record.frames * SPARSE ? 0 : s->seen_end;
+}
+
+static __always_inline void walk(struct scratch *s, struct task_struct *task, struct varid_target *target,
+				 const int has_bpf_loop)
+{
+	__u64 base = 0, reg_frame = 0, reg_pc = 0;
+	__u64 ip = s->record.regs[REG_IP(s->record.flags)];
+	struct thread *thread = &s->threads[s->record.tid & (THREADS - 1)];
+	__u64 id = (__u64)s->record.pid << 32 | s->record.tid;
+	void *slot;
+	int result;
+
+	if (!(target->flags & VARID_TARGET_READY)) {
+		s->record.flags |= VARID_NOT_READY;
+		return;
+	}
+	s->layout = target->layout;
+	if (ip >= target->body_start && ip < target->body_end) {
+		s->record.flags |= VARID_IN_BODY;
+		reg_frame = s->record.regs[s->layout.reg_frame & (VARID_REGS - 1)] + s->layout.reg_frame_bias;
+		reg_pc = s->record.regs[s->layout.reg_pc & (VARID_REGS - 1)];
+	}
+	s->copy_len = 0;
+	s->copy_end = 0;
+	// That the thread's innermost frame is the one in the register tells that the base is still right.
+	if (thread->id != id || !reg_frame || resume(s, thread->base, reg_frame, reg_pc) != VARID_WALK_FRAME) {
+		slot = (void *)VARID_ADDRESS(thread_pointer(task) + s->layout.tls_offset);
+		if (bpf_probe_read_user(&base, s->layout.word == 4 ? 4 : sizeof(base), slot) || !base) {
+			s->record.flags |= VARID_NO_BASE;
+			return;
+		}
+		s->copy_end = VARID_ADDRESS(base) + s->layout.thread_tid + COPY_FIRST;
+		result = start(s, base, tid_inside(task, s->record.tid, target->flags), reg_frame, reg_pc);
+		if (result != VARID_WALK_FRAME) {
+			s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
+			return;
+		}
+		if (thread->id != id || thread->base != base)
+			thread->frames_end = s->walk.next + COPY_UNKNOWN;
+		thread->id = id;
+		thread->base = base;
+	}
+	s->copy_end = thread->frames_end;
+	s->seen_end = 0;
+	if (target->flags & VARID_TARGET_NO_STACK) {
+		walk_step(s, 1);
+		return;
+	}
+	if (has_bpf_loop) {
+		bpf_loop(VARID_MAX_FRAMES + 1, walk_callback, NULL, 0);
+	} else {
+		for (int frame = 0; frame <= MAX_FRAMES_UNROLLED; frame++) {
+			forget_registers();
+			if (walk_step(s, MAX_FRAMES_UNROLLED))
+				break;
+		}
+	}
+	remember_end(s, thread);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What does the program read of the kernel's own structures, and of a processor's registers? */
+#ifndef VARID_BPF_KERNEL_H
+#define VARID_BPF_KERNEL_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "varid_record.h"
+
+// The kernel's types, as far as they are read; offsets are relocated at load time.
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+
+struct upid {
+	int nr;
+} KERNEL_TYPE;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} KERNEL_TYPE;
+
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+} KERNEL_TYPE;
+
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+#define CTX_IN_USER(regs) (((regs)->cs & 3) == 3)
+#define CTX_COMPAT(regs) 0
+#elif defined(__TARGET_ARCH_arm64)
+struct cpu_context_uw {
+	unsigned long tp_value;
+} KERNEL_TYPE;
+
+struct thread_struct {
+	struct cpu_context_uw uw;
+} KERNEL_TYPE;
+
+struct pt_regs {
+	unsigned long regs[31], sp, pc, pstate;
+};
+#define CTX_IN_USER(regs) (((regs)->pstate & 0xf) == 0)
+#define CTX_COMPAT(regs) ((regs)->pstate & 0x10) // PSR_MODE32_BIT
+#else
+#error "the shim knows the registers of x86 and arm64"
+#endif
+
+struct task_struct {
+	int tgid;
+	struct pid *thread_pid;
+	struct task_struct *real_parent;
+	struct thread_struct thread;
+	void *mm;
+} KERNEL_TYPE;
+
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+#if defined(__TARGET_ARCH_x86)
+#define COPY_REGS(to, from)                            \
+	do {                                           \
+		(to)[VARID_X86_RBX] = (from)->bx;      \
+		(to)[VARID_X86_RBP] = (from)->bp;      \
+		(to)[VARID_X86_R12] = (from)->r12;     \
+		(to)[VARID_X86_R13] = (from)->r13;     \
+		(to)[VARID_X86_R14] = (from)->r14;     \
+		(to)[VARID_X86_R15] = (from)->r15;     \
+		(to)[VARID_X86_RSP] = (from)->sp;      \
+		(to)[VARID_X86_RIP] = (from)->ip;      \
+	} while (0)
+#define REG_SP(flags) VARID_X86_RSP
+#define REG_IP(flags) VARID_X86_RIP
+#define CTX_IP(regs) ((regs)->ip)
+
+static __always_inline __u64 thread_pointer(struct task_struct *task)
+{
+	return task->thread.fsbase;
+}
+#else
+// A 32-bit process' r0 to r14 are the first ones.
+#define COPY_REGS(to, from)                                                   \
+	do {                                                                  \
+		if (CTX_COMPAT(from)) {                                       \
+			_Pragma("unroll") for (int i = 0; i < 8; i++)         \
+				(to)[VARID_ARM_R4 + i] = (from)->regs[4 + i]; \
+			(to)[VARID_ARM_LR] = (from)->regs[14];                \
+			(to)[VARID_ARM_SP] = (from)->regs[13];                \
+			(to)[VARID_ARM_PC] = (from)->pc;                      \
+			break;                                                \
+		}                                                             \
+		_Pragma("unroll") for (int i = 0; i < 12; i++)                \
+			(to)[VARID_ARM64_X19 + i] = (from)->regs[19 + i];     \
+		(to)[VARID_ARM64_SP] = (from)->sp;                            \
+		(to)[VARID_ARM64_PC] = (from)->pc;                            \
+	} while (0)
+#define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
+#define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
+#define CTX_IP(regs) ((regs)->pc)
+
+static __always_inline __u64 thread_pointer(struct task_struct *task)
+{
+	return task->thread.uw.tp_value;
+}
+#endif
+
+// The thread's id as its own process knows it.
+static __always_inline __u32 tid_inside(struct task_struct *task, __u32 tid, __u32 flags)
+{
+	struct pid *pid;
+	__u32 level;
+	int nr = 0;
+
+	if (!(flags & VARID_TARGET_NAMESPACED))
+		return tid;
+	pid = BPF_CORE_READ(task, thread_pid);
+	level = BPF_CORE_READ(pid, level);
+	bpf_core_read(&nr, sizeof(nr), &pid->numbers[level & 31].nr);
+	return nr;
+}
+
+#endif

@@ -1,0 +1,209 @@
+//! Does the program find in a thread's memory what was put there, wherever its pages end?
+
+use super::*;
+use crate::abi::{flags, frame_flags::OUTERMOST};
+use crate::record::Record;
+use std::arch::asm;
+use std::cell::Cell;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+use varid_tunnel::abi::{LAYOUT_LIST, Layout};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 64;
+/// Of each arrangement of frames; the first of them finds what was learnt of the one before.
+const RECORDS: usize = 6;
+/// Records come each 50 microseconds, or not at all.
+const HANGS: Duration = Duration::from_secs(120);
+/// From the frame to the pc that it has exported.
+const PC: usize = 24;
+const WINDOW: usize = 64;
+
+thread_local! {
+    /// Where the thread says that its base is.
+    static BASE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What the kernel counts thread-locals from.
+fn thread_pointer() -> u64 {
+    let value: u64;
+    // SAFETY: reads a register, or the word that x86-64's ABI keeps there, and changes nothing.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        asm!("mov {}, fs:0", out(reg) value, options(nostack, readonly));
+        #[cfg(target_arch = "aarch64")]
+        asm!("mrs {}, tpidr_el0", out(reg) value, options(nostack, nomem));
+    }
+    value
+}
+
+/// A perf event of this thread, or of its output: `config` is the kernel's PERF_COUNT_SW_*.
+fn event(config: u64, period: u64) -> OwnedFd {
+    let mut attr = [0u64; 16]; // struct perf_event_attr, 128 bytes
+    attr[0] = 1 | 128 << 32; // PERF_TYPE_SOFTWARE, its size
+    attr[1] = config;
+    attr[2] = period;
+    attr[3] = 1 << 10; // PERF_SAMPLE_RAW
+    attr[5] = 1; // disabled
+    // SAFETY: the kernel reads 128 bytes at `attr`; the rest are numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), 0, -1, -1, 0) };
+    assert!(fd >= 0, "{}", io::Error::last_os_error());
+    // SAFETY: a new descriptor that nobody else has.
+    unsafe { OwnedFd::from_raw_fd(fd as i32) }
+}
+
+/// Pages with frames in them, of which some may be absent.
+struct Memory {
+    start: usize,
+    thread: Box<[u64; 64]>,
+}
+
+impl Memory {
+    fn new() -> Self {
+        // SAFETY: a new mapping at an address of the kernel's choice; it is never unmapped.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                PAGE * PAGES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        let mut thread = Box::new([0; 64]);
+        // SAFETY: gettid takes nothing and cannot fail.
+        thread[2] = unsafe { libc::gettid() } as u64;
+        Self {
+            start: start as usize,
+            thread,
+        }
+    }
+
+    fn protect(&self, page: usize, protection: i32) {
+        // SAFETY: the page is part of the mapping, and no reference leads into it.
+        let result =
+            unsafe { libc::mprotect((self.start + page * PAGE) as *mut _, PAGE, protection) };
+        assert_eq!(result, 0);
+    }
+
+    /// Puts frames at these places, each with its own pc, and lets the last one's link be `last`.
+    fn put(&mut self, places: &[usize], last: u64) -> Vec<(u64, u64)> {
+        let at = |place: usize| (self.start + place) as u64;
+        let frames: Vec<_> = places
+            .iter()
+            .map(|place| (at(*place), at(*place) ^ 0x5a5a))
+            .collect();
+        let links = places.iter().skip(1).map(|place| at(*place)).chain([last]);
+        for (place, ((_, pc), link)) in places.iter().zip(frames.iter().zip(links)) {
+            let frame = (self.start + place) as *mut u8;
+            // SAFETY: the words lie in present pages of the mapping, 8-byte aligned.
+            unsafe {
+                frame.cast::<u64>().write_volatile(link);
+                frame.add(PC).cast::<u64>().write_volatile(*pc);
+            }
+        }
+        self.thread[(0xb8 + 16) / 8] = frames[0].0;
+        frames
+    }
+}
+
+#[test]
+fn frames_are_found_up_to_where_memory_ends() {
+    if !can_load() {
+        return;
+    }
+    let mut shim = Shim::load(64).unwrap();
+    let mut memory = Memory::new();
+    BASE.set(memory.thread.as_ptr() as u64);
+    let slot = BASE.with(|base| base.as_ptr() as u64);
+    let layout = Layout {
+        kind: LAYOUT_LIST,
+        word: 8,
+        tls_offset: slot.wrapping_sub(thread_pointer()) as i64,
+        thread_tid: 16,
+        thread_fragment: 0xb8,
+        fragment_link: 8,
+        fragment_top: 16,
+        frame_method: 8,
+        frame_pc: PC as u16,
+        frame_insns: 32,
+        frame_index: 52,
+        ..Layout::default()
+    };
+    let target = Target {
+        layout,
+        flags: target_flags::READY,
+        ..Target::default()
+    };
+    shim.set_target(std::process::id(), &target).unwrap();
+    let clock = event(0, 50_000);
+    let output = event(10, 1);
+    shim.attach(0, clock.as_fd(), output.as_fd()).unwrap();
+
+    let dense: Vec<_> = (0..60).map(|n| 100 * 8 + n * 416).collect();
+    let sparse: Vec<_> = (0..60).map(|n| n * 2000).collect();
+    // The last window ends with the page before the absent one, or reaches into it.
+    let up_to_the_end = [0, 1000, 40 * PAGE - WINDOW];
+    let across_the_end = [0, 1000, 40 * PAGE - WINDOW + 8];
+    let first_page_only: Vec<_> = (0..9).map(|n| n * 416).chain([40 * PAGE]).collect();
+    let cases: [(&str, &[usize], u64, Option<usize>); 9] = [
+        ("dense", &dense, 0, None),
+        ("sparse", &sparse, 0, None),
+        ("dense, where sparse was", &dense, 0, None),
+        (
+            "one that links to itself",
+            &dense[..7],
+            memory.start as u64,
+            Some(6),
+        ),
+        (
+            "a link to an odd address of the kernel",
+            &dense[..20],
+            u64::MAX - 6,
+            Some(20),
+        ),
+        ("one that ends with its page", &up_to_the_end, 0, None),
+        (
+            "one that its page does not hold",
+            &across_the_end,
+            0,
+            Some(2),
+        ),
+        ("one in an absent page", &first_page_only, 0, Some(9)),
+        ("dense again", &dense, 0, None),
+    ];
+    for (what, places, last, torn) in cases {
+        memory.protect(40, libc::PROT_READ | libc::PROT_WRITE);
+        let mut frames = memory.put(places, last);
+        memory.protect(40, libc::PROT_NONE);
+        frames.truncate(torn.unwrap_or(usize::MAX));
+        // SAFETY: the request takes no memory.
+        let switch =
+            |on| unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
+        assert_eq!(switch(true), 0);
+        let (mut records, started) = (Vec::new(), Instant::now());
+        while records.len() < RECORDS {
+            assert!(started.elapsed() < HANGS, "{what}: no records");
+            shim.drain(|bytes| records.push(Record::decode(bytes).unwrap()));
+        }
+        assert_eq!(switch(false), 0);
+        shim.drain(|_| ());
+        for record in records {
+            let found: Vec<_> = record
+                .frames
+                .iter()
+                .map(|frame| (frame.addr, frame.pc))
+                .collect();
+            assert_eq!(found, frames, "{what}");
+            assert_eq!(record.has(flags::TORN), torn.is_some(), "{what}");
+            let outermost = record
+                .frames
+                .iter()
+                .filter(|frame| frame.flags == OUTERMOST);
+            assert_eq!(outermost.count(), usize::from(torn.is_none()), "{what}");
+        }
+    }
+    assert_eq!(shim.counters().unwrap().no_space, 0);
+}
