@@ -12,6 +12,7 @@
 )]
 
 mod attribution;
+mod by_id;
 mod cli;
 mod clock;
 mod control;

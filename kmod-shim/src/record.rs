@@ -1,6 +1,6 @@
 //! A sample as the shim hands it over, decoded.
 
-use crate::abi::{MAX_FRAMES, RawRecord, flags, frame_flags};
+use crate::abi::{RawRecord, flags, frame_flags};
 use crate::regs::{ADDRESS_MASK, Machine, Regs};
 use thiserror::Error;
 
@@ -30,6 +30,10 @@ impl ManagedFrame {
     #[inline]
     pub fn is_outermost(&self) -> bool {
         self.flags & frame_flags::OUTERMOST != 0
+    }
+    /// The second word of an entry that was taken for a frame's.
+    fn what(&self) -> u64 {
+        self.method | self.pc
     }
     /// The pc counts from the method's first instruction.
     #[inline]
@@ -86,70 +90,63 @@ impl Record {
     /// The same in the place of a record that is done with, whose memory is used again. After an
     /// error it holds nothing that means anything.
     pub fn decode_into(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        let mut reader = Reader {
-            rest: bytes,
+        let too_short = |what| DecodeError {
             len: bytes.len(),
+            what,
         };
-        let head = reader.raw_record()?;
+        let (head, rest) = RawRecord::split_from(bytes).ok_or(too_short("its head"))?;
         let machine = match head.flags & flags::COMPAT {
             0 => Machine::NATIVE,
             _ => Machine::Arm,
         };
-        let (mut frames, mut kernel, mut stack) = (
-            std::mem::take(&mut self.frames),
-            std::mem::take(&mut self.kernel),
-            std::mem::take(&mut self.stack),
-        );
-        frames.clear();
-        frames.reserve(usize::from(head.frames).min(MAX_FRAMES));
-        let entries = usize::from(head.frames).saturating_mul(size_of::<[u64; 2]>());
-        let (words, _) = reader.take(entries, "its frames")?.as_chunks();
-        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-        while let Some((word, what)) = words.next().zip(words.next()) {
-            let mut frame = ManagedFrame {
-                addr: word & ADDRESS_MASK,
-                method: 0,
-                pc: what,
-                flags: word >> frame_flags::SHIFT,
-            };
-            if frame.is_quick() {
-                (frame.method, frame.pc) = (what, 0);
-            } else if frame.is_relative() {
-                // One of two entries.
-                let (_, pc) = words.next().zip(words.next()).ok_or(DecodeError {
-                    len: bytes.len(),
-                    what: "the pc of its last frame",
-                })?;
-                (frame.method, frame.pc) = (what, pc);
-            }
-            frames.push(frame);
+        let entries = usize::from(head.frames).saturating_mul(size_of::<Entry>());
+        let (entries, rest) = rest
+            .split_at_checked(entries)
+            .ok_or(too_short("its frames"))?;
+        let addresses = usize::from(head.kernel).saturating_mul(size_of::<u64>());
+        let (addresses, rest) = rest
+            .split_at_checked(addresses)
+            .ok_or(too_short("its kernel callchain"))?;
+        let stack = rest
+            .get(..head.stack_len as usize)
+            .ok_or(too_short("its stack"))?;
+
+        let (entries, _) = entries.as_chunks();
+        self.frames.clear();
+        self.frames.extend(entries.iter().map(frame));
+        let flags = entries
+            .iter()
+            .fold(0, |all, entry| all | frame(entry).flags);
+        if flags & frame_flags::RELATIVE != 0 {
+            self.join_relative()
+                .ok_or(too_short("the pc of its last frame"))?;
         }
-        kernel.clear();
-        kernel.reserve(usize::from(head.kernel).min(bytes.len() / 8));
-        for _ in 0..head.kernel {
-            let address = reader.u64("its kernel callchain")?;
-            // Where the event records callchains itself, the kernel puts its marks among them.
-            if address < CONTEXT_MAX {
-                kernel.push(address);
-            }
-        }
-        stack.clear();
-        stack.extend_from_slice(reader.take(head.stack_len as usize, "its stack")?);
-        *self = Self {
-            time: head.time,
-            pid: head.pid,
-            tid: head.tid,
-            cpu: head.cpu,
-            flags: head.flags,
-            period: head.period,
-            ip: head.ip,
-            regs: Regs::from_record(machine, &head.regs),
-            frames,
-            kernel,
-            stack_addr: head.stack_addr,
-            stack,
-        };
+        self.kernel.clear();
+        let (addresses, _) = addresses.as_chunks();
+        let addresses = addresses.iter().map(|word| u64::from_le_bytes(*word));
+        // Where the event records callchains itself, the kernel puts its marks among them.
+        self.kernel
+            .extend(addresses.filter(|address| *address < CONTEXT_MAX));
+        self.stack.clear();
+        self.stack.extend_from_slice(stack);
+        (self.time, self.pid, self.tid) = (head.time, head.pid, head.tid);
+        (self.cpu, self.flags, self.period) = (head.cpu, head.flags, head.period);
+        (self.ip, self.stack_addr) = (head.ip, head.stack_addr);
+        self.regs = Regs::from_record(machine, &head.regs);
         Ok(())
+    }
+
+    /// The second entry of a relative frame was taken for a frame: it is the pc of the one before.
+    fn join_relative(&mut self) -> Option<()> {
+        let entries = std::mem::take(&mut self.frames);
+        let mut entries = entries.into_iter();
+        while let Some(mut frame) = entries.next() {
+            if frame.is_relative() {
+                frame.pc = entries.next()?.what();
+            }
+            self.frames.push(frame);
+        }
+        Some(())
     }
 
     /// Bytes of the stack, if the slice holds them all.
@@ -165,58 +162,51 @@ impl Record {
     }
 }
 
-struct Reader<'a> {
-    rest: &'a [u8],
-    len: usize,
+/// A packed frame as it stands in a record.
+type Entry = [u8; 16];
+
+/// What an entry says, if it is a frame's first.
+fn frame(entry: &Entry) -> ManagedFrame {
+    let (words, _) = entry.as_chunks();
+    let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
+    let (word, what) = (word(0), word(1));
+    let flags = word >> frame_flags::SHIFT;
+    let is_method = flags & (frame_flags::QUICK | frame_flags::RELATIVE) != 0;
+    // All ones or none: several frames are taken apart at once.
+    let method = 0u64.wrapping_sub(u64::from(is_method));
+    ManagedFrame {
+        addr: word & ADDRESS_MASK,
+        method: what & method,
+        pc: what & !method,
+        flags,
+    }
 }
 
-impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        let (taken, rest) = self.rest.split_at_checked(n).ok_or(DecodeError {
-            len: self.len,
-            what,
-        })?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N, what)?);
-        Ok(array)
-    }
-
-    fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
-        self.array(what).map(u64::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, DecodeError> {
-        self.array("its head").map(u32::from_le_bytes)
-    }
-
-    fn u16(&mut self) -> Result<u16, DecodeError> {
-        self.array("its head").map(u16::from_le_bytes)
-    }
-
-    fn raw_record(&mut self) -> Result<RawRecord, DecodeError> {
-        let mut head = RawRecord {
-            time: self.u64("its head")?,
-            pid: self.u32()?,
-            tid: self.u32()?,
-            cpu: self.u32()?,
-            flags: self.u32()?,
-            period: self.u64("its head")?,
-            ip: self.u64("its head")?,
-            stack_addr: self.u64("its head")?,
-            stack_len: self.u32()?,
-            frames: self.u16()?,
-            kernel: self.u16()?,
+impl RawRecord {
+    /// The fixed part of a record, and what follows it.
+    fn split_from(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = bytes.split_first_chunk::<{ size_of::<Self>() }>()?;
+        let (words, _) = head.as_chunks();
+        let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
+        let (ids, place, lengths) = (word(1), word(2), word(6));
+        let mut record = Self {
+            time: word(0),
+            pid: ids as u32,
+            tid: (ids >> 32) as u32,
+            cpu: place as u32,
+            flags: (place >> 32) as u32,
+            period: word(3),
+            ip: word(4),
+            stack_addr: word(5),
+            stack_len: lengths as u32,
+            frames: (lengths >> 32) as u16,
+            kernel: (lengths >> 48) as u16,
             regs: [0; 16],
         };
-        for reg in &mut head.regs {
-            *reg = self.u64("its registers")?;
+        for (index, reg) in record.regs.iter_mut().enumerate() {
+            *reg = word(index.saturating_add(7));
         }
-        Ok(head)
+        Some((record, rest))
     }
 }
 

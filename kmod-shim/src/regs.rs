@@ -188,11 +188,14 @@ impl Machine {
     }
 }
 
-/// The user registers of a sample; those of a record, unknown ones are `None`.
+/// The user registers of a sample, those of a record: some may be unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Regs {
     machine: Machine,
-    values: [Option<u64>; RECORD_REGS],
+    /// A bit for each that is known.
+    known: u16,
+    /// Zero where it is not.
+    values: [u64; RECORD_REGS],
 }
 
 impl Default for Regs {
@@ -206,17 +209,20 @@ impl Regs {
     pub fn unknown(machine: Machine) -> Self {
         Self {
             machine,
-            values: [None; RECORD_REGS],
+            known: 0,
+            values: [0; RECORD_REGS],
         }
     }
 
     /// All registers of a record are known.
     pub fn from_record(machine: Machine, values: &[u64; RECORD_REGS]) -> Self {
         let mut regs = Self::unknown(machine);
-        let known = machine.regs().len();
-        for (to, from) in regs.values.iter_mut().zip(values).take(known) {
-            *to = Some(*from);
+        let count = machine.regs().len();
+        for (to, from) in regs.values.iter_mut().zip(values).take(count) {
+            *to = *from;
         }
+        let unknown = RECORD_REGS.saturating_sub(count) as u32;
+        regs.known = u16::MAX.checked_shr(unknown).unwrap_or(0);
         regs
     }
 
@@ -255,18 +261,24 @@ impl Regs {
 
     /// The register with this DWARF number.
     pub fn get(&self, dwarf: u16) -> Option<u64> {
-        let index = self.machine.index(dwarf)?;
-        self.values.get(index).copied().flatten()
+        self.at(self.machine.index(dwarf)?)
+    }
+
+    /// The register in this place of a record.
+    fn at(&self, index: usize) -> Option<u64> {
+        let value = self.values.get(index)?;
+        (self.known >> index & 1 == 1).then_some(*value)
     }
 
     /// Sets the register with this DWARF number, if a record has it.
     pub fn set(&mut self, dwarf: u16, value: Option<u64>) {
-        let slot = self
-            .machine
-            .index(dwarf)
-            .and_then(|index| self.values.get_mut(index));
-        if let Some(slot) = slot {
-            *slot = value;
+        let Some(index) = self.machine.index(dwarf) else {
+            return;
+        };
+        if let Some(slot) = self.values.get_mut(index) {
+            *slot = value.unwrap_or(0);
+            self.known &= !(1 << index);
+            self.known |= u16::from(value.is_some()) << index;
         }
     }
 
@@ -279,13 +291,18 @@ impl Regs {
 
     /// The stack pointer.
     pub fn sp(&self) -> Option<u64> {
-        self.get(self.machine.sp())
-            .map(|address| address & ADDRESS_MASK)
+        self.last_but(1).map(|address| address & ADDRESS_MASK)
     }
 
     /// The instruction pointer.
     pub fn ip(&self) -> Option<u64> {
-        self.get(self.machine.ip())
+        self.last_but(0)
+    }
+
+    /// Every sample's are asked for: they are known to be a record's last.
+    fn last_but(&self, behind: usize) -> Option<u64> {
+        let count = self.machine.regs().len();
+        self.at(count.checked_sub(behind)?.checked_sub(1)?)
     }
 
     /// The frame pointer.

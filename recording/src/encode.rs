@@ -133,19 +133,23 @@ fn task(out: &mut Vec<u8>, kind: u32, (pid, ppid): (u32, u32), (tid, ptid): (u32
     });
 }
 
-fn sample(out: &mut Vec<u8>, sample: &Sample) {
+/// Appends a sample's record.
+pub fn sample(out: &mut Vec<u8>, sample: &Sample) {
     let (mode, leaf) = match sample.mode {
         CpuMode::Kernel => (misc::KERNEL, sample.kernel.first()),
         CpuMode::User => (misc::USER, sample.user.first()),
     };
     framed(out, kind::SAMPLE, mode, |out| {
-        word(out, format::id(sample.event));
-        word(out, leaf.copied().map_or(sample.original_ip, address));
-        pair(out, sample.pid, sample.tid);
-        word(out, sample.time);
-        word(out, sample.original_ip);
-        pair(out, sample.cpu, 0);
-        word(out, sample.period);
+        let fixed = [
+            format::id(sample.event),
+            leaf.copied().map_or(sample.original_ip, address),
+            u64::from(sample.pid) | u64::from(sample.tid) << 32,
+            sample.time,
+            sample.original_ip,
+            u64::from(sample.cpu),
+            sample.period,
+        ];
+        words(out, fixed.into_iter());
         callchain(out, &sample.kernel, &sample.user);
     });
 }
@@ -166,12 +170,12 @@ fn callchain(out: &mut Vec<u8>, kernel: &[u64], user: &[u64]) {
     word(out, len as u64);
     if !kernel.is_empty() {
         word(out, CONTEXT_KERNEL);
-        kernel.iter().for_each(|&ip| word(out, address(ip)));
+        words(out, kernel.iter().copied().map(address));
     }
     if user_len > 0 {
         word(out, CONTEXT_USER);
-        let frames = user.iter().copied().map(address).chain(truncated);
-        frames.for_each(|ip| word(out, ip));
+        words(out, user.iter().copied().map(address));
+        truncated.into_iter().for_each(|marker| word(out, marker));
     }
 }
 
@@ -189,6 +193,17 @@ fn sample_id(out: &mut Vec<u8>, id: &Id) {
 
 fn word(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Several words at once: a sample's are most of what is written.
+fn words(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
+    let start = out.len();
+    let bytes = words.len().saturating_mul(size_of::<u64>());
+    out.resize(start.saturating_add(bytes), 0);
+    let (room, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+    for (to, word) in room.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
 }
 
 fn pair(out: &mut Vec<u8>, first: u32, second: u32) {

@@ -164,6 +164,15 @@ pub fn contains(address: u64) -> bool {
 /// from the leaf on. `None`: it is attributed.
 #[must_use]
 pub fn unattributed(user: &[u64]) -> Option<Reason> {
+    // Most chains have no marker: all of it is looked at at once, without a branch for each.
+    const MARKERS: u64 = SLOT_SIZE * MARKER_SLOTS;
+    let is_marker = |address: &u64| address.wrapping_sub(REMAP_BASE) < MARKERS;
+    if !user
+        .iter()
+        .fold(false, |any, address| any | is_marker(address))
+    {
+        return None;
+    }
     user.iter().find_map(|&address| match Marker::at(address) {
         Some(Marker::Reason(reason)) => Some(reason),
         _ => None,

@@ -137,7 +137,31 @@ impl SessionWriter {
     /// [`Error::Append`] if the batch was due and could not be written. The record is not
     /// lost by that: see [`flush`](Self::flush).
     pub fn write(&mut self, record: &Record) -> Result<()> {
-        self.push(record);
+        if let Record::Sample(sample) = record {
+            return self.write_sample(sample);
+        }
+        // Names and mappings have as much room again: samples need them.
+        if self.has_room(MAX_BACKLOG.saturating_mul(2)) {
+            self.note(record);
+            encode::record(&mut self.batch, record);
+        }
+        self.flush_if_due()
+    }
+
+    /// Adds a sample to the batch, as [`write`](Self::write) does.
+    ///
+    /// # Errors
+    ///
+    /// As of [`write`](Self::write).
+    pub fn write_sample(&mut self, sample: &Sample) -> Result<()> {
+        if self.has_room(MAX_BACKLOG) {
+            self.count(sample);
+            encode::sample(&mut self.batch, sample);
+        }
+        self.flush_if_due()
+    }
+
+    fn flush_if_due(&mut self) -> Result<()> {
         if self.batch.len() < self.write_at {
             return Ok(());
         }
@@ -239,20 +263,19 @@ impl SessionWriter {
         saved
     }
 
-    /// Encodes a record into the batch and counts it, unless there is no room for it.
-    fn push(&mut self, record: &Record) {
-        // Names and mappings have as much room again: samples need them.
-        let room = match record {
-            Record::Sample(_) => MAX_BACKLOG,
-            _ => MAX_BACKLOG.saturating_mul(2),
-        };
-        if self.batch.len() >= room {
-            add(&mut self.dropped, 1);
-            add(&mut self.counts.lost, 1);
-            return;
+    /// Whether the batch may grow beyond so many bytes; if not, a record is lost.
+    fn has_room(&mut self, most: usize) -> bool {
+        if self.batch.len() < most {
+            return true;
         }
+        add(&mut self.dropped, 1);
+        add(&mut self.counts.lost, 1);
+        false
+    }
+
+    /// What is to be known later of a record that is no sample.
+    fn note(&mut self, record: &Record) {
         match record {
-            Record::Sample(sample) => self.count(sample),
             Record::Lost { count, .. } => add(&mut self.counts.lost, *count),
             Record::Mapping(Mapping {
                 kernel: true,
@@ -268,11 +291,11 @@ impl SessionWriter {
             _ => {}
         }
         self.latest = self.latest.max(time(record));
-        encode::record(&mut self.batch, record);
     }
 
     fn count(&mut self, sample: &Sample) {
         add(&mut self.counts.samples, 1);
+        self.latest = self.latest.max(sample.time);
         let cut = sample.kernel.len().saturating_add(sample.user.len()) > crate::format::MAX_FRAMES;
         let reason =
             remap::unattributed(&sample.user).or_else(|| cut.then_some(remap::Reason::Truncated));

@@ -3,6 +3,7 @@
 use super::RemapTable;
 use crate::process::{Method, Process, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError, word_at};
+use std::ops::Range;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::abi::{RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
@@ -28,17 +29,22 @@ pub(super) struct Chain<'a> {
     leaf: bool,
     /// Native frames that are left out lie before the next one.
     pub native_stretch: bool,
-    user: Vec<u64>,
+    user: &'a mut Vec<u64>,
+    /// Which addresses stand for frames that were seen before.
+    pub known: Range<usize>,
 }
 
 impl<'a> Chain<'a> {
-    /// The chain of a record whose user part was interrupted at `ip`.
+    /// The chain of a record whose user part was interrupted at `ip`: its addresses become those
+    /// of `user`, leaf first.
     pub fn new(
         record: &Record,
         ip: u64,
         process: &'a mut Process,
         remap: &'a mut RemapTable,
+        user: &'a mut Vec<u64>,
     ) -> Self {
+        user.clear();
         Self {
             process,
             remap,
@@ -46,13 +52,9 @@ impl<'a> Chain<'a> {
             // A kernel sample's user frames are all callers of the kernel's.
             leaf: !record.has(flags::IN_KERNEL),
             native_stretch: false,
-            user: Vec::with_capacity(record.frames.len().saturating_add(8)),
+            user,
+            known: 0..0,
         }
-    }
-
-    /// Its addresses: leaf first.
-    pub fn into_user(self) -> Vec<u64> {
-        self.user
     }
 
     /// Native frames, and the managed ones that lie within them.
@@ -118,12 +120,43 @@ impl<'a> Chain<'a> {
         {
             self.marker(Marker::Reason(reason(error)));
         }
-        for frame in rest {
-            self.managed(frame);
-            // Who called the outermost frame of a fragment is native; the next one out called that.
-            // Whoever called a quick frame may have been nterp, which only an unwinder sees.
-            self.native_stretch |= frame.is_outermost() || frame.is_quick();
+        self.callers(record.tid, rest);
+    }
+
+    /// Managed frames whose callees are managed, or left out.
+    fn callers(&mut self, tid: u32, frames: &[ManagedFrame]) {
+        if frames.is_empty() {
+            return;
         }
+        let space = self.process.space.changes();
+        let mut stack = self.process.callers.take(tid);
+        let known = stack.keep(frames, self.native_stretch, space);
+        let (inner, outer) = frames.split_at(frames.len().saturating_sub(known));
+        for frame in inner {
+            let start = self.user.len();
+            stack.starts.push(self.caller(frame).then_some(start));
+        }
+        if self.process.space.changes() != space {
+            // To know one of them more has been read of the process: that may be the others'.
+            for frame in outer {
+                self.caller(frame);
+            }
+            return;
+        }
+        let start = self.user.len();
+        self.user.extend_from_slice(stack.addresses());
+        self.known = start..self.user.len();
+        stack.add(inner, self.user.get(..start).unwrap_or_default());
+        self.process.callers.put(tid, stack);
+    }
+
+    /// A managed frame that has called the one before; whether it is known for certain.
+    fn caller(&mut self, frame: &ManagedFrame) -> bool {
+        let is_known = self.managed(frame);
+        // Who called the outermost frame of a fragment is native; the next one out called that.
+        // Whoever called a quick frame may have been nterp, which only an unwinder sees.
+        self.native_stretch |= frame.is_outermost() || frame.is_quick();
+        is_known
     }
 
     /// A chain has its leaf, whatever is known of it.
@@ -177,12 +210,15 @@ impl<'a> Chain<'a> {
         self.push(marker.address().wrapping_add(1));
     }
 
-    fn managed(&mut self, frame: &ManagedFrame) {
-        match self.place(frame) {
+    /// A managed frame; whether its place is known.
+    fn managed(&mut self, frame: &ManagedFrame) -> bool {
+        let place = self.place(frame);
+        match place {
             Ok(Some(address)) => self.method(Ok(address)),
             Ok(None) => {}
             Err(reason) => self.method(Err(reason)),
         }
+        place.is_ok()
     }
 
     /// A managed frame: the address of its bytecode, or why that is not known.

@@ -7,32 +7,27 @@
 //! their native code only.
 
 use super::chain::{Chain, reason};
-use super::{RemapTable, code_at, leaf_only, unwind_in};
+use super::{code_at, leaf_only, unwind_in};
 use crate::process::{DexImage, Image, Process};
-use crate::unwind::{DexPc, NativeFrame, dex_pc};
+use crate::unwind::{DexPc, NativeFrame, NativeStack, dex_pc};
 use std::rc::Rc;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::Record;
 
 /// The user part of a record's callchain.
-pub(super) fn attribute(
-    record: &Record,
-    ip: u64,
-    process: &mut Process,
-    remap: &mut RemapTable,
-    stack: Stack,
-) -> Vec<u64> {
-    let native = match stack {
-        Stack::None => leaf_only(record, ip),
-        Stack::Vertical | Stack::Full => unwind_in(process, record, None),
-    };
+pub(super) fn attribute(record: &Record, ip: u64, chain: Chain<'_>, stack: Stack) {
+    let mut native = NativeStack::default();
+    match stack {
+        Stack::None => leaf_only(&mut native, record, ip),
+        Stack::Vertical | Stack::Full => native = unwind_in(chain.process, record, None),
+    }
     let says: Vec<DexPc> = native
         .frames
         .iter()
-        .map(|frame| dex_pc(record, frame, |address| code_at(process, address)))
+        .map(|frame| dex_pc(record, frame, |address| code_at(chain.process, address)))
         .collect();
     let mut merged = Merged {
-        chain: Chain::new(record, ip, process, remap),
+        chain,
         stack,
         callee: None,
         between: Vec::new(),
@@ -57,7 +52,6 @@ pub(super) fn attribute(
     if let Some(error) = &native.stopped {
         chain.marker(Marker::Reason(reason(error)));
     }
-    chain.into_user()
 }
 
 /// A callchain as far as it has been merged.

@@ -17,20 +17,24 @@ use crate::unwind::{CodeAt, NativeFrame, NativeStack, unwind};
 use chain::Chain;
 use registers::{exact_pcs, walk_copy};
 use std::borrow::Cow;
+use std::ops::Range;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
     LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER,
 };
 
-/// A sample's user frames.
+/// A sample's user frames; its memory is used again for the next sample's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attributed {
     /// Leaf first; callers as return addresses, managed ones as the invoke's address + 1.
     pub user: Vec<u64>,
+    /// Which of them stand for frames that were seen before, and are recorded as they were then.
+    pub known: Range<usize>,
     /// The leaf was in a window of the interpreter where its registers say nothing yet or no
     /// longer: the method is that of the thread's top frame, its bytecode the last known.
     pub transition: bool,
+    native: NativeStack,
 }
 
 /// Attributes a record. `stack` is what the session was asked for.
@@ -39,16 +43,27 @@ pub fn attribute(
     process: &mut Process,
     remap: &mut RemapTable,
     stack: Stack,
-) -> Attributed {
+    attributed: &mut Attributed,
+) {
+    let Attributed {
+        user,
+        known,
+        transition,
+        native,
+    } = attributed;
+    user.clear();
+    (*known, *transition) = (0..0, false);
     // A kernel thread has no user part.
     let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
-        return Attributed::default();
+        return;
     };
     if process.is_marked() {
-        return Attributed {
-            user: marked::attribute(record, ip, process, remap, stack),
-            transition: false,
-        };
+        return marked::attribute(
+            record,
+            ip,
+            Chain::new(record, ip, process, remap, user),
+            stack,
+        );
     }
     let vm = process.vm.clone();
     let vm = vm.as_deref();
@@ -57,7 +72,7 @@ pub fn attribute(
         Some(kind) => matches!(kind, RANGE_BODY | RANGE_INTERPRETER),
         None => process.vm_problem.is_some() && process.is_in_vm_library(ip),
     };
-    let mut chain = Chain::new(record, ip, process, remap);
+    let mut chain = Chain::new(record, ip, process, remap, user);
 
     let mut managed = Cow::Borrowed(record.frames.as_slice());
     if vm.is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
@@ -74,16 +89,16 @@ pub fn attribute(
         _ => record.has(flags::IN_BODY),
     };
     let nothing_between = of_frames && !managed.is_empty();
-    let native = if stack == Stack::None || (nothing_between && stack == Stack::Vertical) {
-        leaf_only(record, ip)
+    if stack == Stack::None || (nothing_between && stack == Stack::Vertical) {
+        leaf_only(native, record, ip);
     } else {
         let until = managed
             .iter()
             .find(|frame| !frame.is_quick())
             .filter(|_| stack == Stack::Vertical && vm.is_some_and(on_native_stack))
             .map(|frame| frame.addr);
-        unwind_in(chain.process, record, until)
-    };
+        *native = unwind_in(chain.process, record, until);
+    }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     chain.native_stretch = nothing_between && entered_natively && stack == Stack::Vertical;
     let mut incomplete =
@@ -91,27 +106,24 @@ pub fn attribute(
     if let Some(vm) = vm {
         // Not walked at the sample: the copy of the stack holds the inner frames.
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
-            let (walked, cut) = walk_copy(record, vm, &native, &chain.process.space);
+            let (walked, cut) = walk_copy(record, vm, native, &chain.process.space);
             (managed, incomplete) = (Cow::Owned(walked), cut);
         }
         if on_native_stack(vm) {
             drop_repeated(&mut managed);
         }
-        exact_pcs(&mut managed, vm, &native, &chain.process.space);
+        exact_pcs(&mut managed, vm, native, &chain.process.space);
     }
 
-    let unpublished = vm.is_some_and(|vm| is_unpublished(vm, leaf_kind, &native, &managed));
+    let unpublished = vm.is_some_and(|vm| is_unpublished(vm, leaf_kind, native, &managed));
     if unpublished {
         chain.native(ip);
         chain.marker(Marker::Reason(Reason::TornFrames));
     }
-    chain.merge(record, &native, &managed, vm, stack);
-    chain.finish(record, &native, &managed, in_interpreter, incomplete);
-    let transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
-    Attributed {
-        user: chain.into_user(),
-        transition,
-    }
+    chain.merge(record, native, &managed, vm, stack);
+    chain.finish(record, native, &managed, in_interpreter, incomplete);
+    *transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
+    *known = chain.known;
 }
 
 fn on_native_stack(vm: &Vm) -> bool {
@@ -131,14 +143,14 @@ fn drop_unwound(managed: &mut Cow<'_, [ManagedFrame]>, record: &Record) {
 /// While the VM begins a new fragment, the frames of the last one are in both: a caller's
 /// frame lies above, so what does not is a frame again.
 fn drop_repeated(managed: &mut Cow<'_, [ManagedFrame]>) {
-    let mut last = 0;
-    if managed
-        .iter()
-        .all(|frame| std::mem::replace(&mut last, frame.addr) < frame.addr)
-    {
+    let above = managed.iter().zip(managed.get(1..).unwrap_or_default());
+    let ascend = above.fold(true, |all, (frame, caller)| {
+        all & (frame.addr < caller.addr)
+    });
+    if ascend && managed.first().is_none_or(|frame| frame.addr > 0) {
         return;
     }
-    last = 0;
+    let mut last = 0;
     managed.to_mut().retain(|frame| {
         let above = frame.addr > last;
         last = last.max(frame.addr);
@@ -165,17 +177,15 @@ fn is_unpublished(
             .is_some_and(|(caller, innermost)| innermost.addr >= caller.sp)
 }
 
-fn leaf_only(record: &Record, ip: u64) -> NativeStack {
-    NativeStack {
-        frames: vec![NativeFrame {
-            ip,
-            sp: record.regs.sp().unwrap_or(0),
-            regs: record.regs,
-            interrupted: true,
-        }],
-        end: None,
-        stopped: None,
-    }
+fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
+    native.frames.clear();
+    native.frames.push(NativeFrame {
+        ip,
+        sp: record.regs.sp().unwrap_or(0),
+        regs: record.regs,
+        interrupted: true,
+    });
+    (native.end, native.stopped) = (None, None);
 }
 
 fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeStack {

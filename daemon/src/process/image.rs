@@ -159,8 +159,9 @@ pub struct DexImage {
     pub methods: MethodIndex,
     /// SHA-1 of its content.
     pub build_id: [u8; 20],
-    /// Answers of [`DexImage::only_before`] by what was asked: true as long as the bytes are.
-    before: RefCell<HashMap<(u32, u8), Option<u32>>>,
+    /// The last answers of [`DexImage::only_before`], by their questions' offsets: true as long as
+    /// the bytes are.
+    before: RefCell<Vec<Before>>,
     _memory: Claim,
 }
 
@@ -189,24 +190,37 @@ impl DexImage {
     /// there is none, or more than one.
     pub fn only_before(&self, offset: u32, opcode: u8) -> Option<u32> {
         /// So many answers are kept: looking takes a walk through the method.
-        const MAX_KEPT: usize = 1 << 14;
+        const KEPT: usize = 1 << 10;
         let mut known = self.before.borrow_mut();
-        if known.len() >= MAX_KEPT {
-            known.clear();
+        if known.is_empty() {
+            known.resize_with(KEPT, Before::default);
         }
-        *known.entry((offset, opcode)).or_insert_with(|| {
-            let method = self.methods.lookup(offset)?;
-            let mut found = self
-                .dex
-                .disassemble(method)
-                .filter_map(Result::ok)
-                .filter(|instruction| {
-                    instruction.code() == opcode && instruction.may_lead_to(offset)
-                })
-                .map(|instruction| instruction.offset);
-            found.next().filter(|_| found.next().is_none())
-        })
+        // An instruction's offset is even.
+        let place = known.get_mut((offset / 2) as usize % KEPT)?;
+        if place.question != Some((offset, opcode)) {
+            place.question = Some((offset, opcode));
+            place.answer = self.look_before(offset, opcode);
+        }
+        place.answer
     }
+
+    fn look_before(&self, offset: u32, opcode: u8) -> Option<u32> {
+        let method = self.methods.lookup(offset)?;
+        let mut found = self
+            .dex
+            .disassemble(method)
+            .filter_map(Result::ok)
+            .filter(|instruction| instruction.code() == opcode && instruction.may_lead_to(offset))
+            .map(|instruction| instruction.offset);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// Which instruction of an opcode led to one at an offset, and the answer.
+#[derive(Debug, Default)]
+struct Before {
+    question: Option<(u32, u8)>,
+    answer: Option<u32>,
 }
 
 /// The framework's dex files, by the places where systems keep them; `boot.dex` is what

@@ -2,6 +2,7 @@
 
 mod anonymous;
 mod budget;
+mod callers;
 mod file;
 mod handlers;
 mod image;
@@ -19,6 +20,7 @@ pub use space::{AddressSpace, Mapped};
 pub use varid_symbolizer::hex;
 pub use vm::{Found, Vm, find as find_vm, without_layout};
 
+use callers::Callers;
 use jit::JitCode;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -72,6 +74,8 @@ pub struct Process {
     /// How often there was none.
     misses: usize,
     methods: HashMap<u64, Method>,
+    /// What stands for the outer frames of its threads.
+    pub callers: Callers,
 }
 
 impl Process {
@@ -91,6 +95,7 @@ impl Process {
             no_dex: Vec::new(),
             misses: 0,
             methods: HashMap::new(),
+            callers: Callers::default(),
         }
     }
 
@@ -269,6 +274,7 @@ impl Process {
         });
         // A method's memory may be another's by now, as its dex file's may.
         self.methods.clear();
+        self.callers.clear();
         self.take_in_codes(&vm);
         self.vm = Some(Rc::new(vm));
     }
@@ -385,6 +391,7 @@ impl Process {
             no_dex: Vec::new(),
             misses: self.misses,
             methods: self.methods.clone(),
+            callers: Callers::default(),
         }
     }
 

@@ -29,9 +29,17 @@ pub struct AddressSpace {
     /// Which one the last address was in, as the next one often is. Only a guess: what stands
     /// there now says whether it is right.
     last: Cell<usize>,
+    /// Counts what has changed of what is mapped, or of what has been recorded of it.
+    changes: u64,
 }
 
 impl AddressSpace {
+    /// While this number is the same, so is what is mapped where; and what the recording knew of
+    /// it, it knows.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// The mapping of an address.
     pub fn at(&self, address: u64) -> Option<&Mapped> {
         self.mappings.get(self.index(address)?)
@@ -92,6 +100,7 @@ impl AddressSpace {
     pub fn insert(&mut self, mapped: Mapped) {
         self.remove(mapped.start, mapped.end);
         if mapped.start < mapped.end {
+            self.changes = self.changes.wrapping_add(1);
             let before = self
                 .mappings
                 .partition_point(|other| other.start < mapped.start);
@@ -102,6 +111,10 @@ impl AddressSpace {
     /// Nothing is known of these addresses any more.
     pub fn remove(&mut self, start: u64, end: u64) {
         let overlapping = self.overlapping(&(start..end));
+        if overlapping.is_empty() {
+            return;
+        }
+        self.changes = self.changes.wrapping_add(1);
         let removed = self.mappings.get(overlapping.clone()).unwrap_or_default();
         let left = removed.first().filter(|old| old.start < start);
         let left = left.map(|old| Mapped {
@@ -122,6 +135,7 @@ impl AddressSpace {
 
     /// What is at these addresses is to be recorded again.
     pub fn forget_recorded_in(&mut self, range: &Range<u64>) {
+        self.changes = self.changes.wrapping_add(1);
         let overlapping = self.overlapping(range);
         let mappings = self.mappings.get_mut(overlapping).unwrap_or_default();
         mappings
@@ -131,6 +145,7 @@ impl AddressSpace {
 
     /// Nothing has been recorded yet: another process has taken these mappings over.
     pub fn forget_recorded(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
         self.mappings
             .iter_mut()
             .for_each(|mapped| mapped.recorded = false);

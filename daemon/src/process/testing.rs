@@ -27,6 +27,13 @@ impl Process {
         self.set_problem("its build is not known".to_owned());
     }
 
+    /// The VM says again what it has said before.
+    pub fn describe_vm_anew(&mut self) {
+        if let Some(vm) = self.vm.clone() {
+            self.replace_vm(Vm::clone(&vm));
+        }
+    }
+
     /// What a method pointer stands for from now on.
     pub fn set_method(&mut self, pointer: u64, method: Method) {
         self.methods.insert(pointer, method);

@@ -39,7 +39,8 @@ impl Ring {
                 std::ptr::null_mut(),
                 len,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
+                // Else each page would be brought in by the first record in it, at a fault's price.
+                libc::MAP_SHARED | libc::MAP_POPULATE,
                 event.as_raw_fd(),
                 offset,
             )
@@ -80,19 +81,42 @@ impl Ring {
                 tail = head;
                 break;
             }
-            let mut record = std::mem::take(&mut self.record);
-            record.resize(size, 0);
-            self.copy(tail, &mut record);
-            each(&record);
-            self.record = record;
+            match self.in_one_piece(tail, size) {
+                Some(record) => each(record),
+                None => {
+                    let mut record = std::mem::take(&mut self.record);
+                    record.resize(size, 0);
+                    self.copy(tail, &mut record);
+                    each(&record);
+                    self.record = record;
+                }
+            }
             tail = tail.wrapping_add(size as u64);
         }
         self.tail().store(tail, Ordering::Release);
     }
 
-    /// Copies from a position of the stream; the one place that knows of wrap-around.
+    /// Where in the data area a position of the stream is.
+    fn place(&self, position: u64) -> usize {
+        position.checked_rem(self.data_len as u64).unwrap_or(0) as usize
+    }
+
+    /// A record that does not wrap around.
+    fn in_one_piece(&self, position: u64, size: usize) -> Option<&[u8]> {
+        let start = self.place(position);
+        if start.checked_add(size)? > self.data_len {
+            return None;
+        }
+        // SAFETY: the data area is `data_len` bytes from `base + page`, of which these are some.
+        // The kernel does not write between tail and head, and nobody else has the mapping.
+        Some(unsafe {
+            std::slice::from_raw_parts(self.base.as_ptr().add(self.page).add(start), size)
+        })
+    }
+
+    /// Copies from a position of the stream, wrapping around.
     fn copy(&self, position: u64, to: &mut [u8]) {
-        let start = position.checked_rem(self.data_len as u64).unwrap_or(0) as usize;
+        let start = self.place(position);
         let first = to.len().min(self.data_len.saturating_sub(start));
         // SAFETY: the data area is `data_len` bytes from `base + page`; `start < data_len`,
         // `first <= data_len - start`, and `to` is at most a record, which is smaller than

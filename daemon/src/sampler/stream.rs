@@ -3,7 +3,8 @@
 
 use super::decode::{Origin, RingEvent, Sampled, Stamped, Values};
 use super::groups::Readings;
-use std::collections::{HashMap, VecDeque};
+use crate::by_id::ById;
+use std::collections::VecDeque;
 
 /// The records that were drained and are not handed over yet.
 #[derive(Debug, Default)]
@@ -15,7 +16,7 @@ pub struct Stream {
     /// An earlier record may still come.
     pub pending: Vec<Stamped>,
     /// By ring: the shim's last records, whose other halves may still come.
-    halves: HashMap<u32, VecDeque<Half>>,
+    halves: ById<u32, VecDeque<Half>>,
     /// Counts how often all rings were drained.
     round: u64,
     /// No record from before this time is in a ring any more.

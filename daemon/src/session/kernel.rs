@@ -1,16 +1,16 @@
 //! The kernel's functions as far as they were sampled: kept, because their addresses change at
 //! every boot, and because modules and BPF programs come and go.
 
-use std::collections::HashSet;
+use crate::by_id::Ids;
 use varid_symbolizer::kernel::{KernelSymbols, KernelText};
 
 /// The running kernel's symbols, and which of them are wanted.
 #[derive(Debug)]
 pub struct Kernel {
     symbols: KernelSymbols,
-    addresses: HashSet<u64>,
+    addresses: Ids<u64>,
     /// Where the functions start that hold them.
-    functions: HashSet<u64>,
+    functions: Ids<u64>,
     /// Of what was sampled something has not been written down: a function, or an address that
     /// had no name.
     news: bool,
@@ -34,8 +34,8 @@ impl Kernel {
     fn new(symbols: KernelSymbols) -> Self {
         Self {
             symbols,
-            addresses: HashSet::new(),
-            functions: HashSet::new(),
+            addresses: Ids::default(),
+            functions: Ids::default(),
             news: false,
             nameless: 0,
         }

@@ -10,13 +10,14 @@ mod vdso;
 pub use options::{SessionControl, SessionError, SessionOptions};
 pub use tracker::TargetSpec;
 
-use crate::attribution::{Attributed, attribute};
+use crate::attribution::attribute;
+use crate::by_id::ById;
 use crate::process::{Images, Process};
 use crate::sampler::decode::{RingEvent, Sampled, Samples, Stamped};
 use crate::sampler::{Sampler, SamplerOptions, choose, monotonic_ns};
 use options::manifest;
 use recorder::{Recorder, RecorderError};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +27,7 @@ use varid_recording::{CpuMode, RAW_DATA, Record, Sample, Stack, State};
 use varid_shim::{STACK_FULL, flags};
 
 /// How long the loop sleeps at most: the delay of what `status` shows.
-const IDLE_MS: u16 = 50;
+const IDLE_MS: u16 = 100;
 /// The same while a VM or a name is awaited: what it does before it is found cannot be named.
 const AWAKE_MS: u16 = 2;
 /// A VM that a process has comes up within this time.
@@ -73,7 +74,7 @@ pub struct Session {
     raw: Option<crate::raw::RawFile>,
     tracker: Tracker,
     images: Images,
-    tracked: HashMap<u32, Tracked>,
+    tracked: ById<u32, Tracked>,
     control: Arc<SessionControl>,
     waiting_said: bool,
     throttled: u64,
@@ -150,7 +151,7 @@ impl Session {
             recorder,
             raw,
             images: Images::default(),
-            tracked: HashMap::new(),
+            tracked: ById::default(),
             control,
             waiting_said: false,
             throttled: 0,
@@ -509,9 +510,14 @@ fn write_sample(
         record,
         read,
     } = sampled;
-    let Attributed { user, transition } = attribute(record, process, &mut recorder.remap, stack);
+    let (remap, attributed) = (&mut recorder.remap, &mut recorder.attributed);
+    attribute(record, process, remap, stack, attributed);
+    let (known, transition) = (attributed.known.clone(), attributed.transition);
     let in_kernel = record.has(flags::IN_KERNEL);
-    let sample = Sample {
+    if in_kernel && record.kernel.is_empty() {
+        record.kernel.push(record.ip);
+    }
+    let mut sample = Sample {
         event: *event,
         time: record.time,
         pid: record.pid,
@@ -524,23 +530,17 @@ fn write_sample(
         } else {
             CpuMode::User
         },
-        kernel: if in_kernel && record.kernel.is_empty() {
-            vec![record.ip]
-        } else {
-            std::mem::take(&mut record.kernel)
-        },
-        user,
+        kernel: std::mem::take(&mut record.kernel),
+        user: std::mem::take(&mut attributed.user),
     };
-    for (event, period) in read.drain(..) {
-        if period > 0 {
-            let member = Sample {
-                event,
-                period,
-                ..sample.clone()
-            };
-            recorder.sample(member, process)?;
-        }
+    let mut recorded = Ok(());
+    let leader = (sample.event, sample.period);
+    let members = read.drain(..).filter(|(_, period)| *period > 0);
+    for (event, period) in members.chain([leader]) {
+        (sample.event, sample.period) = (event, period);
+        recorded = recorded.and(recorder.sample(&sample, &known, process));
     }
-    recorder.sample(sample, process)?;
-    Ok(transition)
+    // Their memory is the next one's.
+    (record.kernel, recorder.attributed.user) = (sample.kernel, sample.user);
+    recorded.map(|()| transition)
 }

@@ -2,14 +2,15 @@
 
 use super::kernel::Kernel;
 use super::vdso::Vdso;
-use crate::attribution::{FILE_OFFSET, RemapTable, random_build_id};
+use crate::attribution::{Attributed, FILE_OFFSET, RemapTable, random_build_id};
 use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
 use std::collections::HashSet;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_recording::{
     Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, Record, Sample, SessionWriter,
@@ -23,6 +24,8 @@ const CACHE: &str = "substitutes";
 const CACHE_LIMIT: u64 = 512 << 20;
 /// Name of the kernel's symbols as far as they were sampled.
 const KERNEL_SYM: &str = "kernel.sym";
+/// How old the counts may be that the manifest of a live session tells.
+const COUNTS: Duration = Duration::from_secs(5);
 
 /// Why something could not be recorded.
 #[derive(Debug, Error)]
@@ -67,6 +70,8 @@ pub struct Recorder {
     writer: SessionWriter,
     /// Slots for methods without bytecode.
     pub remap: RemapTable,
+    /// The last sample's frames, and memory for the next one's.
+    pub attributed: Attributed,
     kernel: Option<Kernel>,
     vdso: Vdso,
     vm_paths: HashSet<std::path::PathBuf>,
@@ -74,6 +79,8 @@ pub struct Recorder {
     dexes: HashSet<[u8; 20]>,
     /// Substitutes of dex files that were seen before.
     cache: Option<Cache>,
+    /// When the manifest was saved; None: it does not tell of all images yet.
+    saved: Option<Instant>,
 }
 
 impl Recorder {
@@ -90,11 +97,13 @@ impl Recorder {
         let mut recorder = Self {
             writer,
             remap,
+            attributed: Attributed::default(),
             kernel,
             vdso: Vdso::own(),
             vm_paths: HashSet::new(),
             dexes: HashSet::new(),
             cache: substitutes(),
+            saved: None,
         };
         recorder.kernel_mapping()?;
         recorder.flush()?;
@@ -108,6 +117,7 @@ impl Recorder {
 
     fn add_image(&mut self, image: ManifestImage) {
         self.writer.manifest_mut().images.push(image);
+        self.saved = None;
     }
 
     /// The kernel's own code is a mapping, too: perf finds its names by it.
@@ -135,9 +145,20 @@ impl Recorder {
     }
 
     /// A sample of a process, after everything that gives its addresses names.
-    pub fn sample(&mut self, sample: Sample, process: &mut Process) -> Result<(), RecorderError> {
+    /// `known`: which of its addresses stand for frames of an earlier one, and have their names.
+    pub fn sample(
+        &mut self,
+        sample: &Sample,
+        known: &Range<usize>,
+        process: &mut Process,
+    ) -> Result<(), RecorderError> {
         let mut named = Ok(());
-        for (depth, address) in sample.user.iter().enumerate() {
+        let (inner, rest) = sample
+            .user
+            .split_at_checked(known.start)
+            .unwrap_or_default();
+        let behind = rest.get(known.len()..).unwrap_or_default();
+        for (depth, address) in inner.iter().chain(behind).enumerate() {
             // A caller's address may lie behind the mapping's last byte.
             let address = if depth == 0 {
                 *address
@@ -145,14 +166,17 @@ impl Recorder {
                 address.saturating_sub(1)
             };
             if !is_recorded(address, process) {
-                named = named.and(self.mapping_of(address, &sample, process));
+                named = named.and(self.mapping_of(address, sample, process));
             }
+        }
+        if named.is_err() {
+            process.callers.clear();
         }
         if let Some(kernel) = &mut self.kernel {
             kernel.sampled(&sample.kernel);
         }
         // A sample without a name is still a sample.
-        self.writer.write(&Record::Sample(sample))?;
+        self.writer.write_sample(sample)?;
         named
     }
 
@@ -367,6 +391,7 @@ impl Recorder {
         {
             // What has names is a program's code, not any memory.
             (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
+            self.saved = None;
         }
         let path = self.writer.symbols().join(&file.name);
         let written = Substitute::remap(slots, length, &file.build_id)
@@ -429,8 +454,11 @@ impl Recorder {
     pub fn flush(&mut self) -> Result<(), RecorderError> {
         self.write_names()?;
         self.writer.flush()?;
-        // Its counts are what those see who read a live session.
-        Ok(self.writer.save_manifest()?)
+        if self.saved.is_none_or(|saved| saved.elapsed() >= COUNTS) {
+            self.writer.save_manifest()?;
+            self.saved = Some(Instant::now());
+        }
+        Ok(())
     }
 
     /// The names of what was sampled of the kernel and in the remap range.

@@ -159,16 +159,19 @@ pub fn threads(pid: u32) -> Vec<u32> {
 
 /// Whether any thread of the process is left that has not ended.
 pub fn is_alive(pid: u32) -> bool {
-    threads(pid).into_iter().any(|tid| {
-        fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"))
-            .ok()
-            .and_then(|stat| {
-                stat.rsplit(')')
-                    .next()
-                    .and_then(|rest| rest.trim_start().chars().next())
-            })
-            .is_some_and(|state| !matches!(state, 'Z' | 'X'))
-    })
+    // The main thread may have ended before the others, but seldom has.
+    has_not_ended(pid, pid) || threads(pid).into_iter().any(|tid| has_not_ended(pid, tid))
+}
+
+fn has_not_ended(pid: u32, tid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"))
+        .ok()
+        .and_then(|stat| {
+            stat.rsplit(')')
+                .next()
+                .and_then(|rest| rest.trim_start().chars().next())
+        })
+        .is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 /// The name that a thread has given itself.

@@ -1,5 +1,6 @@
 //! Does a callchain say what ran, with nothing in the wrong place and nothing missing unsaid?
 
+mod callers;
 mod marked;
 mod reasons;
 mod shadow;

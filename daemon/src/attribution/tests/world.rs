@@ -2,12 +2,13 @@
 
 use crate::attribution::{Attributed, RemapTable, attribute};
 use crate::process::testing::{dex, elf, mapped};
-use crate::process::{AddressSpace, Image, Method, Process, Vm};
+use crate::process::{AddressSpace, DexImage, Image, Mapped, Method, Process, Vm};
 use crate::unwind::tests::Compiled;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::OnceLock;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{ManagedFrame, Record, Regs};
@@ -23,7 +24,7 @@ pub const JIT: u64 = 0x7200_0000_0000;
 pub const NOWHERE: u64 = 0x1234_5000;
 const LIBRARY: u64 = 0x7000_0000_0000;
 const VM_LIBRARY: u64 = 0x7080_0000_0000;
-const DEX: u64 = 0x7100_0000_0000;
+pub const DEX: u64 = 0x7100_0000_0000;
 
 /// Pointers of methods: two with bytecode, one without, one of the VM's own, one that cannot be read.
 pub const FIRST: u64 = 0x100;
@@ -150,6 +151,8 @@ pub struct World {
     pub remap: RemapTable,
     /// Addresses of the instructions of `FIRST` and `SECOND`.
     pub code: [Range<u64>; 2],
+    /// The method without bytecode.
+    pub native: Method,
     functions: HashMap<String, u64>,
 }
 
@@ -202,12 +205,7 @@ impl World {
         ranges.sort_by_key(|range| range.start);
 
         let dex = dex();
-        space.insert(mapped(
-            DEX,
-            dex.dex.bytes().len() as u64,
-            0,
-            Image::Dex(dex.clone()),
-        ));
+        space.insert(mapped_dex(&dex));
         space.insert(mapped(
             JIT,
             0x1000,
@@ -239,21 +237,28 @@ impl World {
             .unwrap()
             .id
             .index();
-        process.set_method(
-            NATIVE,
-            Method::Known {
-                dex: dex.clone(),
-                index: native,
-                code: None,
-            },
-        );
+        let native = Method::Known {
+            dex: dex.clone(),
+            index: native,
+            code: None,
+        };
+        process.set_method(NATIVE, native.clone());
         process.set_method(RUNTIME, Method::Runtime);
         Self {
             process,
             remap: RemapTable::new().unwrap(),
             code,
+            native,
             functions,
         }
+    }
+
+    /// The dex file is mapped where it was at first.
+    pub fn map_dex(&mut self) {
+        let Method::Known { dex, .. } = &self.native else {
+            panic!("a known method")
+        };
+        self.process.space.insert(mapped_dex(dex));
     }
 
     /// An address in a function: what a sample's ip is, and what a return address into it is.
@@ -299,7 +304,10 @@ impl World {
     }
 
     pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
-        attribute(record, &mut self.process, &mut self.remap, stack)
+        let mut attributed = Attributed::default();
+        let (process, remap) = (&mut self.process, &mut self.remap);
+        attribute(record, process, remap, stack, &mut attributed);
+        attributed
     }
 
     /// The user frames of a record with these managed ones.
@@ -314,6 +322,11 @@ impl World {
         record.frames = managed.to_vec();
         self.attribute(&record, stack).user
     }
+}
+
+fn mapped_dex(dex: &Rc<DexImage>) -> Mapped {
+    let image = Image::Dex(dex.clone());
+    mapped(DEX, dex.dex.bytes().len() as u64, 0, image)
 }
 
 fn compiled(name: &str, source: &str) -> Vec<u8> {

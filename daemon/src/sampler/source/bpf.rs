@@ -3,6 +3,7 @@
 //! ring, in order with mappings, names, forks and exits.
 
 use super::{raw_shape, side_band, watermark};
+use crate::by_id::ById;
 use crate::perf_abi as perf;
 use crate::sampler::cpu::identifier;
 use crate::sampler::decode::{Origin, SampleKind, Spare, Stamped};
@@ -10,7 +11,6 @@ use crate::sampler::groups::{Spot, open_groups, places};
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use varid_shim::{Shim, Target};
 
@@ -21,7 +21,7 @@ pub struct Bpf {
     /// by the output that it came by.
     shims: Vec<(usize, Shim)>,
     /// What the kernel's identifiers of events mean.
-    origins: HashMap<u64, Origin>,
+    origins: ById<u64, Origin>,
     /// Pages for each CPU of a shim's own ring.
     ring_pages: usize,
     /// Tells of the shims' rings that fill up.
@@ -33,7 +33,7 @@ impl Bpf {
     pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
         Ok(Self {
             shims: vec![(0, shim)],
-            origins: HashMap::new(),
+            origins: ById::default(),
             ring_pages,
             filling: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(watch_error)?,
         })

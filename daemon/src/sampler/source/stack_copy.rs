@@ -1,13 +1,13 @@
 //! perf's own copies of registers and stack: events per thread and CPU, no privileges.
 
 use super::{side_band, watermark};
+use crate::by_id::ById;
 use crate::perf_abi as perf;
 use crate::sampler::cpu::enable;
 use crate::sampler::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
 use crate::sampler::groups::{Opened, Spot, check_presence, open_groups};
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
-use std::collections::HashMap;
 
 /// What was found out while events were opened.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct StackCopy {
     /// Only user code may be sampled.
     exclude_kernel: bool,
     /// What the kernel's identifiers of events mean.
-    origins: HashMap<u64, Origin>,
+    origins: ById<u64, Origin>,
 }
 
 /// A ring that events of threads will share.
