@@ -1,16 +1,15 @@
 #!/bin/bash
 # What of the project runs on a board? Builds it for the board's processor: products.sh ARCH [OUTDIR]
 # ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid as boards have it (cross.sh --board), libvarid_art.so,
-# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/. Dex files are the same for every
-# processor: make testbed. Exit status 3: rustup's standard library for ARCH is not installed.
+# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/; arm64 also shadowvm32/, which runs
+# there as a 32-bit process. Other dex files are the same for every processor: make testbed. Exit status 3: rustup's standard library for ARCH is not installed.
 set -euo pipefail
 
 usage="usage: products.sh arm64|armhf [OUTDIR]"
 [ $# -eq 1 ] || [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
 case $1 in
 arm64) target=aarch64-unknown-linux-gnu tools=aarch64-linux-gnu ;;
-# Frames that the kernel can follow: Thumb code has none.
-armhf) target=armv7-unknown-linux-gnueabihf tools=arm-linux-gnueabihf frames="-marm -mapcs-frame" ;;
+armhf) target=armv7-unknown-linux-gnueabihf tools=arm-linux-gnueabihf ;;
 *) echo "$usage" >&2; exit 2 ;;
 esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -36,7 +35,15 @@ for library in libicu_jni.so libjavacore.so libopenjdk.so; do
     cp "$CARGO_TARGET_DIR/$target/release/$library" "$new/"
 done
 CC=$tools-gcc tests/workloads/libraries.sh "$new"
-CC=$tools-gcc CFLAGS=${frames:-} tests/shadowvm/build.sh "$new/shadowvm"
+# Frames that the kernel can follow: Thumb code has none.
+frames="-marm -mapcs-frame"
+case $1 in
+arm64)
+    CC=$tools-gcc tests/shadowvm/build.sh "$new/shadowvm"
+    CC=arm-linux-gnueabihf-gcc CFLAGS="$frames -static" tests/shadowvm/build.sh "$new/shadowvm32"
+    ;;
+armhf) CC=$tools-gcc CFLAGS=$frames tests/shadowvm/build.sh "$new/shadowvm" ;;
+esac
 # By rename: another test program may be reading what was there.
 cd "$new"
 find . -type d -exec mkdir -p "$out/{}" \;

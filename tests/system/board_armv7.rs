@@ -51,7 +51,7 @@ fn every_sample_of_the_shadow_interpreter_is_the_method_that_ran() -> Result<()>
         return Ok(());
     };
     board.check(&format!("insmod {}/varid.ko", Board::PROGRAMS))?;
-    let counts = board.judge_shadow("-e cycles -F 211")?;
+    let counts = board.judge_shadow("shadowvm", "-e cycles -F 211")?;
     is_of_the_module(&board)?;
     println!("{TEST}: shadow: {counts}");
     let of = |what: &str| counts[what].as_u64().unwrap_or(0);

@@ -67,3 +67,19 @@ fn stacks_on_arm64_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     ensure!(of("unpaired") * 50 < of("samples"), "{sum:?}");
     Ok(())
 }
+
+/// Under a 64-bit kernel: the shadow interpreter, whose methods are native functions.
+#[test]
+fn every_sample_of_a_32_bit_process_is_the_method_that_ran() -> Result<()> {
+    let Some(board) = board("board_attribution")? else {
+        return Ok(());
+    };
+    let counts = board.judge_shadow("shadowvm32", "-e cycles -F 251 --shim bpf")?;
+    println!("a 32-bit process: {counts}");
+    let of = |what: &str| counts[what].as_u64().unwrap_or(0);
+    ensure!(of("samples") > 500, "{counts}");
+    for known in ["method known", "callers known"] {
+        ensure!(of(known) * 10 > of("samples") * 9, "{counts}");
+    }
+    Ok(())
+}

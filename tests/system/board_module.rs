@@ -98,7 +98,7 @@ fn every_sample_of_the_module_is_the_method_that_ran() -> Result<()> {
         return Ok(());
     };
     board.check(&format!("insmod {}/varid.ko", Board::PROGRAMS))?;
-    let counts = board.judge_shadow("--shim module -e cycles -F 997")?;
+    let counts = board.judge_shadow("shadowvm", "--shim module -e cycles -F 997")?;
     board.check("rmmod varid")?;
     println!("{TEST}: {counts}");
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);

@@ -55,13 +55,14 @@ impl Board {
         self.judge("per_sample.py", [session, Self::MAPS, &dexes[0], &dexes[1]])
     }
 
-    /// Records the shadow interpreter and judges its session: there every method is a native function, whose symbol is the truth.
-    pub fn judge_shadow(&self, options: &str) -> Result<Value> {
-        let (programs, recorder) = (Self::PROGRAMS, recorder(options));
-        let program = format!("{programs}/shadowvm/shadowvm");
+    /// Records the shadow interpreter of a folder below [`Self::PROGRAMS`] and judges its session: there every method is a native
+    /// function, whose symbol is the truth.
+    pub fn judge_shadow(&self, folder: &str, options: &str) -> Result<Value> {
+        let (folder, recorder) = (format!("{}/{folder}", Self::PROGRAMS), recorder(options));
+        let program = format!("{folder}/shadowvm");
         self.recorded(
             &format!(
-                "{recorder} {program} --dex {programs}/shadow.dex --name org.example.shadow --rounds 1 --threads 1 --quiet"
+                "{recorder} {program} --dex {folder}/shadow.dex --name org.example.shadow --rounds 1 --threads 1 --quiet"
             ),
             "shadowvm",
             "varid-tunnel",

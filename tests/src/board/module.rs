@@ -55,11 +55,7 @@ fn push(board: &Board) -> Result<std::result::Result<(), String>> {
     if let Err(lacking) = made_by(build.arg(&folder))? {
         return Ok(Err(lacking));
     }
-    let mut files = vec![
-        folder.join("varid.ko"),
-        source("soak.sh"),
-        testbed.shadowvm.join("shadow.dex"),
-    ];
+    let mut files = vec![folder.join("varid.ko"), source("soak.sh")];
     for program in USERS {
         files.push(compiled(program, board.processor, &folder)?);
     }
