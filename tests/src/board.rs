@@ -17,7 +17,7 @@ pub use module::board_with_module;
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -222,30 +222,31 @@ pub fn run_on_board(
     let Some(made) = Made::for_board(processor, test)? else {
         return Ok(None);
     };
-    let job = job(made, script)?;
+    let job = job(made, script, &[])?;
     let consoles = (0..times).map(|_| run_job(made, job.path(), Vec::new()));
     consoles.collect::<Result<_>>().map(Some)
 }
 
-/// The same for one run on a board that differs by options of QEMU.
+/// The same for one run, on a board that differs: by some more programs, and by options of QEMU. They are made if there is a board.
 pub fn run_on_other_board(
     processor: Processor,
     test: &str,
     script: &str,
-    options: impl FnOnce() -> Result<Vec<OsString>>,
+    programs_and_options: impl FnOnce() -> Result<(Vec<PathBuf>, Vec<OsString>)>,
 ) -> Result<Option<String>> {
     let Some(made) = Made::for_board(processor, test)? else {
         return Ok(None);
     };
-    run_job(made, job(made, script)?.path(), options()?).map(Some)
+    let (programs, options) = programs_and_options()?;
+    run_job(made, job(made, script, &programs)?.path(), options).map(Some)
 }
 
-/// A folder with the programs under test and a script as `run`.
-fn job(made: &Made, script: &str) -> Result<tempfile::TempDir> {
+/// A folder with the programs under test, some more, and a script as `run`.
+fn job(made: &Made, script: &str, programs: &[PathBuf]) -> Result<tempfile::TempDir> {
     let job = tempfile::tempdir()?;
-    for program in made.programs()? {
+    for program in made.programs()?.iter().chain(programs) {
         let name = program.file_name().context("a program without name")?;
-        symlink(&program, job.path().join(name))?;
+        symlink(program, job.path().join(name))?;
     }
     let run = job.path().join("run");
     std::fs::write(&run, script)?;

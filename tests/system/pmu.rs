@@ -190,7 +190,7 @@ fn a_pmu_whose_interrupt_does_not_arrive_gives_its_counts_to_the_timer() -> Resu
     let job = JOB.replace("WORK", WORK);
     let options = || {
         deaf_tree(&tree)?;
-        Ok(vec!["-dtb".into(), tree.clone().into()])
+        Ok((Vec::new(), vec!["-dtb".into(), tree.clone().into()]))
     };
     let Some(console) = run_on_other_board(Processor::Arm64, "pmu", &job, options)? else {
         return Ok(());

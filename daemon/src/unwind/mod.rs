@@ -12,7 +12,7 @@ pub use rule::Module;
 
 use code_address::CodeAddresses;
 use thiserror::Error;
-use varid_shim::{ADDRESS_MASK, Record, Regs};
+use varid_shim::{ADDRESS_MASK, Machine, Record, Regs};
 
 /// Why unwinding stopped before the outermost frame.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum UnwindError {
     /// The next frame lies beyond the stack that the sample has.
     #[error("the copy of the stack ends here")]
     NoStack,
-    /// Neither unwind information nor a frame pointer leads on.
+    /// Neither unwind information nor a frame pointer leads on, or what it needs is not known of this frame.
     #[error("no unwind information for address {0:#x}")]
     NoInfo(u64),
     /// A return address that leads to no code: the stack is not what the rules say.
@@ -190,6 +190,10 @@ fn step<'m>(
     read: &dyn Fn(u64) -> Option<u64>,
     until: Option<u64>,
 ) -> Result<Option<NativeFrame>, Stop> {
+    // Past a frame of unknown size, a frame pointer that leads on tells where this one's two words are.
+    let keeps_pointer = frame.regs.sp().is_none()
+        && by_frame_pointer(frame, read)
+            .is_ok_and(|(_, linked)| leads_to_code(&linked, code, code_at));
     let ruled = match code_at(frame.lookup()) {
         CodeAt::Module(mut module, address) if module.machine() == frame.regs.machine() => {
             module.rule(address).map(|rule| (module, rule))
@@ -200,22 +204,41 @@ fn step<'m>(
     };
     let (cfa, mut caller, of_signal) = match ruled {
         Some((module, rule)) => {
-            let cfa = module
-                .cfa(&rule, &frame.regs, read)
-                .ok_or(UnwindError::NoStack)?;
-            if until.is_some_and(|until| cfa > until) {
+            let regs = &frame.regs;
+            let known = module.cfa(&rule, regs, read).or_else(|| {
+                let fp = regs.fp().filter(|_| keeps_pointer)?;
+                module.cfa_by_frame_pointer(&rule, fp)
+            });
+            if let (Some(cfa), Some(until)) = (known, until)
+                && cfa > until
+            {
                 return Err(Stop::Enclosed(cfa));
             }
-            let caller = module.caller(&rule, cfa, &frame.regs, read)?;
+            if rule.is_outermost() {
+                return Ok(None);
+            }
+            let cfa = known.ok_or_else(|| match regs.sp() {
+                Some(_) => UnwindError::NoStack,
+                None => UnwindError::NoInfo(frame.ip),
+            })?;
+            let caller = module.caller(&rule, cfa, regs, read)?;
             (cfa, caller, rule.is_signal_frame)
         }
-        None => match frameless(frame, read).filter(|_| frame.interrupted) {
-            Some((cfa, regs)) if leads_to_code(&regs, code, code_at) => (cfa, regs, false),
-            _ => {
-                let (cfa, regs) = by_frame_pointer(frame, read)?;
-                (cfa, regs, false)
-            }
-        },
+        None => {
+            let leaf = frameless(frame, read)
+                .filter(|(_, regs)| frame.interrupted && leads_to_code(regs, code, code_at));
+            let (cfa, regs) = match (leaf, by_frame_pointer(frame, read)) {
+                (Some((_, called)), Ok((cfa, linked)))
+                    if is_stale(&called, &linked, frame, code, code_at)
+                        && leads_to_code(&linked, code, code_at) =>
+                {
+                    (cfa, linked)
+                }
+                (Some(leaf), _) => leaf,
+                (None, linked) => linked?,
+            };
+            (cfa, regs, false)
+        }
     };
     // A leaf that has pushed nothing may end where it begins (arm64); what a signal
     // interrupted may have been on another stack.
@@ -244,6 +267,34 @@ fn leads_to_code<'m>(
         .is_some_and(|ip| !matches!(code_at(code.address(ip).wrapping_sub(1)), CodeAt::None))
 }
 
+/// Whether the link register of interrupted code without unwind information is known to tell nothing of its caller: it holds
+/// the same return address as the frame that the frame pointer shows, or an address of the very function, which its last
+/// call left there. Without symbols that is not known: a leaf would lose its caller. (One that calls itself loses a level
+/// where it has no frame yet.) On AArch64 only: elsewhere frame pointers follow no rule.
+fn is_stale<'m>(
+    called: &Regs,
+    linked: &Regs,
+    frame: &NativeFrame,
+    code: CodeAddresses,
+    code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
+) -> bool {
+    let Some(link) = called.ip().map(|ip| code.address(ip)) else {
+        return false;
+    };
+    if called.machine() != Machine::Aarch64 {
+        return false;
+    }
+    if linked.ip().map(|ip| code.address(ip)) == Some(link) {
+        return true;
+    }
+    let mut function_at = |address: u64| match code_at(address) {
+        CodeAt::Module(module, own) => Some((&raw const *module, module.function_at(own)?)),
+        CodeAt::Unknown | CodeAt::None => None,
+    };
+    let own = function_at(frame.ip);
+    own.is_some() && own == function_at(link.wrapping_sub(1))
+}
+
 /// A leaf without unwind information is most often assembly that has pushed nothing: its
 /// return address is where the call left it.
 fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(u64, Regs)> {
@@ -261,7 +312,8 @@ fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(
 }
 
 /// Code without unwind information that keeps a frame pointer: {caller's fp, return address}. On 32-bit ARM that is
-/// what clang's ARM code does; GCC's frame pointer is elsewhere, and leads to no code.
+/// what clang's ARM code does; GCC's frame pointer is elsewhere, and leads to no code. On AArch64 the two words may lie
+/// anywhere in the frame: the caller's stack pointer is not known, only that it is not below them.
 fn by_frame_pointer(
     frame: &NativeFrame,
     read: &dyn Fn(u64) -> Option<u64>,
@@ -281,6 +333,9 @@ fn by_frame_pointer(
     let cfa = fp.wrapping_add(word.wrapping_mul(2));
     let mut regs = Regs::unknown(machine);
     regs.set_frame(ip, cfa, next_fp);
+    if machine == Machine::Aarch64 {
+        regs.set(machine.sp(), None);
+    }
     Ok((cfa, regs))
 }
 

@@ -7,7 +7,9 @@ use gimli::{
     EvaluationResult, LittleEndian, Location, ParsedEhFrameHdr, RegisterRule, UnwindContext,
     UnwindExpression, UnwindSection, Value, Vendor,
 };
-use object::{Architecture, Object, ObjectSection, ObjectSegment, ReadRef};
+use object::{
+    Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
+};
 use std::collections::HashMap;
 use std::rc::Rc;
 use varid_shim::{Machine, Regs};
@@ -65,6 +67,13 @@ pub struct Rule {
     pub is_signal_frame: bool,
 }
 
+impl Rule {
+    /// Whether nobody called the function: its return address is nowhere.
+    pub fn is_outermost(&self) -> bool {
+        self.return_address == Saved::Undefined
+    }
+}
+
 /// Reads one word of the process, if the sample has it.
 pub type ReadWord<'a> = &'a dyn Fn(u64) -> Option<u64>;
 
@@ -79,6 +88,8 @@ pub struct Module {
     segments: Vec<(u64, u64, u64)>,
     names_dex_pcs: bool,
     rules: HashMap<u64, Option<Rc<Rule>>>,
+    /// First and last address of each function that has a symbol, in order; on AArch64 only.
+    functions: Vec<(u64, u64)>,
 }
 
 impl Module {
@@ -121,6 +132,7 @@ impl Module {
                 })
                 .collect(),
             rules: HashMap::new(),
+            functions: functions_of(file, machine),
         }
     }
 
@@ -140,6 +152,15 @@ impl Module {
             let into = offset.checked_sub(*start)?;
             (into < *len).then(|| address.wrapping_add(into))
         })
+    }
+
+    /// The first address of the function that an address of the module is in, if a symbol tells.
+    pub fn function_at(&self, address: u64) -> Option<u64> {
+        let behind = self
+            .functions
+            .partition_point(|(start, _)| *start <= address);
+        let (start, last) = self.functions.get(behind.checked_sub(1)?)?;
+        (address <= *last).then_some(*start)
     }
 
     /// The rules at an address of the module, if it has any there.
@@ -258,6 +279,22 @@ impl Module {
         }
     }
 
+    /// The CFA of a frame that keeps a frame pointer, if the rule has the caller's and the return address side by side: that is
+    /// where it points.
+    pub fn cfa_by_frame_pointer(&self, rule: &Rule, fp: u64) -> Option<u64> {
+        let (_, callers) = rule
+            .saved
+            .iter()
+            .find(|(reg, _)| *reg == self.machine.fp())?;
+        let (Saved::At(callers), Saved::At(return_address)) = (callers, &rule.return_address)
+        else {
+            return None;
+        };
+        let word = i64::from(self.machine.word());
+        (callers.checked_add(word) == Some(*return_address))
+            .then(|| fp.wrapping_sub(callers.cast_unsigned()))
+    }
+
     /// The caller's registers. None in the place of its ip: this is the outermost frame.
     pub fn caller(
         &self,
@@ -330,4 +367,30 @@ impl Module {
             _ => None,
         }
     }
+}
+
+/// First and last address of each function that has a symbol, on AArch64.
+fn functions_of<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    machine: Machine,
+) -> Vec<(u64, u64)> {
+    /// More are not kept: 16 MB.
+    const MAX_FUNCTIONS: usize = 1 << 20;
+    if machine != Machine::Aarch64 {
+        return Vec::new();
+    }
+    let mut functions: Vec<_> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+        .take(MAX_FUNCTIONS)
+        .map(|symbol| {
+            let (start, more) = (symbol.address(), symbol.size().saturating_sub(1));
+            (start, start.saturating_add(more))
+        })
+        .collect();
+    functions.sort_unstable();
+    functions.dedup();
+    functions.shrink_to_fit();
+    functions
 }
