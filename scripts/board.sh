@@ -66,13 +66,13 @@ echo "\$ varid --adb record -e cycles -o $out/session -- $app"
 "$target/release/varid" --adb="127.0.0.1:$port" record -e cycles -o "$out/session" -- $app
 
 title "varid report, here: layers, images, methods and functions, by the PMU's cycles; at the end what could not be attributed"
-echo "\$ varid report --limit 30"
-"$target/release/varid" report --limit 30 | tee "$out/report.txt"
+echo "\$ varid report -i $out/session --limit 30"
+"$target/release/varid" report -i "$out/session" --limit 30 | tee "$out/report.txt"
 for kernel in FFT LU Linpack MonteCarlo SOR SparseCompRow; do
     grep -q "org.example.math.$kernel\." "$out/report.txt" || { echo "board: no method of $kernel in the report" >&2; exit 1; }
 done
 
 title "varid report: the kernel's functions by name"
-echo "\$ varid report --layer kernel --by symbol --limit 10"
-"$target/release/varid" report --layer kernel --by symbol --limit 10 | tee "$out/kernel.txt" | sed -n '/symbol name/,/^$/p'
+echo "\$ varid report -i $out/session --layer kernel --by symbol --limit 10"
+"$target/release/varid" report -i "$out/session" --layer kernel --by symbol --limit 10 | tee "$out/kernel.txt" | sed -n '/symbol name/,/^$/p'
 grep -q '^[1-9].*\[kernel\]' "$out/kernel.txt" || { echo "board: no samples in the kernel" >&2; exit 1; }

@@ -226,8 +226,8 @@ pub enum TargetKind {
 }
 
 /// What became of the samples. [`SessionWriter`](crate::SessionWriter) keeps `samples`,
-/// `attributed`, `unattributed` and `lost` from the records that pass through it; `throttled`
-/// and `transitions` are the caller's.
+/// `attributed`, `unattributed`, `lost` and `dropped` from the records that pass through it;
+/// `throttled` and `transitions` are the caller's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
@@ -239,11 +239,20 @@ pub struct Counts {
     pub unattributed: BTreeMap<String, u64>,
     /// Records that the kernel had no room for, and samples that the disk had none for.
     pub lost: u64,
+    /// Other records that the disk had no room for: mappings, names, beginnings and ends.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dropped: u64,
     /// Times the kernel paused the event because it fired too often.
     pub throttled: u64,
     /// Samples in a transition window (a frame pushed and not yet entered, an interpreter's
     /// prologue or epilogue) that were recognised and resolved.
     pub transitions: u64,
+}
+
+// As serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A file of a profiled process that is more than native code.

@@ -54,7 +54,7 @@ pub struct SessionWriter {
     batch: Vec<u8>,
     /// Size of the batch at which it is written next without being asked for.
     write_at: usize,
-    /// Records dropped since the last batch was written.
+    /// Samples dropped since the last batch was written, and what could not be said of others.
     dropped: u64,
     /// The latest time that was written.
     latest: u64,
@@ -102,7 +102,7 @@ impl SessionWriter {
         self.folder.path.join(SYMBOLS)
     }
 
-    /// What has been recorded so far: `samples`, `attributed`, `unattributed` and `lost`.
+    /// What has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.
     #[must_use]
     pub const fn counts(&self) -> &Counts {
         &self.counts
@@ -141,9 +141,13 @@ impl SessionWriter {
             return self.write_sample(sample);
         }
         // Names and mappings have as much room again: samples need them.
-        if self.has_room(MAX_BACKLOG.saturating_mul(2)) {
+        if self.batch.len() < MAX_BACKLOG.saturating_mul(2) {
             self.note(record);
             encode::record(&mut self.batch, record);
+        } else if let Record::Lost { count, .. } = record {
+            self.lose(*count);
+        } else {
+            add(&mut self.counts.dropped, 1);
         }
         self.flush_if_due()
     }
@@ -154,9 +158,11 @@ impl SessionWriter {
     ///
     /// As of [`write`](Self::write).
     pub fn write_sample(&mut self, sample: &Sample) -> Result<()> {
-        if self.has_room(MAX_BACKLOG) {
+        if self.batch.len() < MAX_BACKLOG {
             self.count(sample);
             encode::sample(&mut self.batch, sample);
+        } else {
+            self.lose(1);
         }
         self.flush_if_due()
     }
@@ -263,14 +269,10 @@ impl SessionWriter {
         saved
     }
 
-    /// Whether the batch may grow beyond so many bytes; if not, a record is lost.
-    fn has_room(&mut self, most: usize) -> bool {
-        if self.batch.len() < most {
-            return true;
-        }
-        add(&mut self.dropped, 1);
-        add(&mut self.counts.lost, 1);
-        false
+    /// Counts what the batch has no room for; the next record of losses says it.
+    fn lose(&mut self, count: u64) {
+        add(&mut self.dropped, count);
+        add(&mut self.counts.lost, count);
     }
 
     /// What is to be known later of a record that is no sample.
@@ -423,5 +425,33 @@ mod tests {
             time: latest,
             count: lost
         }));
+    }
+
+    #[test]
+    fn what_the_backlog_has_no_room_for_is_counted_as_what_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = writer(dir.path());
+        let real = fill_disk(&mut writer);
+        writer.write(&sample(1)).unwrap();
+        writer.batch.resize(2 * MAX_BACKLOG, 0);
+        writer.write_at = usize::MAX;
+        let exit = Record::Exit {
+            time: 2,
+            pid: 1,
+            ppid: 1,
+            tid: 1,
+            ptid: 1,
+        };
+        writer.write(&exit).unwrap();
+        writer.write(&Record::Lost { time: 2, count: 7 }).unwrap();
+        writer.write(&sample(3)).unwrap();
+        let counts = writer.counts();
+        assert_eq!((counts.samples, counts.lost, counts.dropped), (1, 8, 1));
+        writer.batch.clear();
+        writer.data.file = real;
+        writer.write(&exit).unwrap();
+        writer.finish().unwrap();
+        let lost = Record::Lost { time: 2, count: 8 };
+        assert_eq!(read(dir.path()), [exit, lost]);
     }
 }

@@ -6,8 +6,9 @@ use crate::attribution::{Attributed, FILE_OFFSET, RemapTable, random_build_id};
 use crate::paths;
 use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
 use std::collections::HashSet;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -509,7 +510,10 @@ fn substitutes() -> Option<Cache> {
 /// A reader sees the old file or the new one.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension("new");
-    std::fs::write(&new, bytes)?;
+    let mut options = std::fs::OpenOptions::new();
+    // Nobody else writes into it, whatever the umask.
+    let options = options.write(true).create(true).truncate(true).mode(0o644);
+    options.open(&new)?.write_all(bytes)?;
     std::fs::rename(&new, path)
 }
 
