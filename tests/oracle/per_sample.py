@@ -155,7 +155,7 @@ def compare(session, oracle):
         if key in samples:
             yield key, "attributed twice", sample
         samples[key] = sample
-    start = min(time for _, time in samples) if samples else ""
+    start = min((float(time) for _, time in samples), default=0.0)
     by_time = {time: tid for tid, time in samples}
     missing = []
     for key, raw in perf_script.raw(f"{session}/raw.data"):
@@ -177,7 +177,7 @@ def compare(session, oracle):
         elif raw.ip >= oracle.maps.kernel and not raw.registers:
             # The process's last work, after its memory is gone and the kernel has said that it ended.
             oracle.counts["after the end"] += 1
-        elif key[1] < start or (raw.ip >= oracle.maps.kernel and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None):
+        elif float(key[1]) < start or (raw.ip >= oracle.maps.kernel and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None):
             # Of the process that was to become the app, whose program was another one up to the end of its exec.
             oracle.counts["before the start"] += 1
         else:

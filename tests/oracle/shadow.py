@@ -5,12 +5,14 @@ usage: shadow.py SESSION MAPS SHADOWVM       in the environment: ADB, if all of 
 
 Every method is a native function of its own: m17 is Methods.m17. Its symbol tells which one the ip was in; the kernel's own callchain, by
 frame pointers, tells the callers. That chain lacks one caller where the interrupted function has not set up its frame or is the C library's,
-which has none. Prints what it counted as JSON, and what is wrong on standard error; exit status 1 if anything is.
+which has none: the machine code tells where that is. Prints what it counted as JSON, and what is wrong on standard error; exit status 1 if
+anything is.
 """
 
 import bisect
 import json
 import re
+import struct
 import subprocess
 import sys
 from collections import Counter
@@ -21,10 +23,46 @@ from maps import Maps
 
 SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) [tT] (m\d\d)$")
 METHOD = re.compile(r"org\.example\.shadow\.Methods\.(m\d\d)$")
+LIBRARY = re.compile(r"(libc|ld)[.-]")  # and its loader, at a function's first call
 CALLED_BY_LIBRARY = "m63"  # qsort's comparison
 DEEPEST = 100  # addresses: a longer chain may have been cut by the kernel
 NATIVE = ("[native]", "[no-unwind-info]")  # native frames are missing there, and no others
 MANY = 20
+
+# By an ELF file's machine: whose objdump reads it, what makes a function's frame, what gives the caller's back, and what returns.
+MACHINE = 18  # where the file says it
+CODE = {
+    40: ("arm-linux-gnueabihf-objdump", r"sub\tfp, ip, #4", None, r"ldm\w*\tsp, {.*pc}|bx\tlr"),
+    62: ("objdump", r"mov +%rsp,%rbp", r"pop +%rbp|leave", r"ret"),
+    183: ("aarch64-linux-gnu-objdump", r"mov\tx29, sp|add\tx29, sp,", r"ldp\tx29, x30,", r"ret"),
+}
+INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(.*)$")
+
+
+def framed(file):
+    """The instructions of a program that run while their function's frame is there: between what makes it and what takes it away."""
+    with open(file, "rb") as program:
+        (machine,) = struct.unpack_from("<H", program.read(MACHINE + 2), MACHINE)
+    objdump, *patterns = CODE[machine]
+    makes, takes, returns = (pattern and re.compile(pattern) for pattern in patterns)
+    code = subprocess.run([objdump, "-d", "--no-show-raw-insn", file], capture_output=True, text=True, check=True).stdout
+    found = set()
+    made = there = False
+    for line in code.splitlines():
+        instruction = INSTRUCTION.match(line)
+        if not instruction:
+            made = there = False  # the next function
+            continue
+        address, text = int(instruction[1], 16), instruction[2]
+        if there:
+            found.add(address)
+        if makes.match(text):
+            made = there = True
+        elif returns.match(text):
+            there = made  # what is behind the return was jumped to from inside
+        elif takes and takes.match(text):
+            there = False
+    return found
 
 
 class Methods:
@@ -41,14 +79,29 @@ class Methods:
         headers = subprocess.run(["readelf", "-lW", file], capture_output=True, text=True, check=True).stdout
         loads = re.findall(r"LOAD +0x([0-9a-f]+) 0x([0-9a-f]+)", headers)
         self.loads = [(int(offset, 16), int(address, 16)) for offset, address in loads]
+        self.framed = framed(file)
 
-    def at(self, address):
-        """The method whose function an address is in, or None."""
+    def inside(self, address):
+        """An address in the program's own terms, or None."""
         place = self.maps.at(address)
         if place is None or place[0] != self.program:
             return None
         offset, start = max(load for load in self.loads if load[0] <= place[1])
-        address = place[1] - offset + start
+        return place[1] - offset + start
+
+    def lacks_frame(self, leaf):
+        """Whether the function that an address is in has no frame there, so that the kernel's callchain lacks its caller."""
+        address = self.inside(leaf)
+        if address is not None:
+            return address not in self.framed
+        place = self.maps.at(leaf)
+        return place is not None and LIBRARY.match(place[0].rsplit("/", 1)[-1]) is not None
+
+    def at(self, address):
+        """The method whose function an address is in, or None."""
+        address = self.inside(address)
+        if address is None:
+            return None
         at = bisect.bisect(self.ranges, (address, 1 << 64)) - 1
         return self.ranges[at][2] if at >= 0 and address < self.ranges[at][1] else None
 
@@ -70,6 +123,7 @@ def judge(raw, sample, methods, counts):
     if reasons:
         # Until varid has seen the process: as long as the machine is busy with others.
         counts["vm not ready" if reasons == ["[vm-not-ready]"] else "unresolved"] += 1
+        counts[" ".join(reasons)] += 1
         return None
     if leaf:
         counts["method known"] += 1
@@ -85,7 +139,9 @@ def judge(raw, sample, methods, counts):
         return None
     if found[1:] == callers or (len(user) >= DEEPEST and found[1:] == callers[:15]):
         counts["one caller without frame"] += 1
-        return None
+        if methods.lacks_frame(user[0]):
+            return None
+        return f"{leaf} at {methods.inside(user[0]) or user[0]:#x}, which has its frame, was called by {callers}, not by {found}"
     if not callers and leaf in (None, CALLED_BY_LIBRARY):
         # The C library has something else in the frame pointer's register, and no frame of its own is there yet.
         counts["truth unknown"] += 1

@@ -110,9 +110,13 @@ class Comparison:
         same = parting(varid, perf)
         if same == len(varid) == len(perf):
             self.counts["equal"] += 1
-            self.counts["equal and right"] += self.is_right(key[0], varid)
-            return
-        what = f"{self.verdict(key[0], varid, perf, same)}: {self.cause(sample, varid[0] if varid else None)}"
+            if self.is_right(key[0], varid):
+                self.counts["equal and right"] += 1
+                return
+            verdict = "equal and wrong"
+        else:
+            verdict = self.verdict(key[0], varid, perf, same)
+        what = f"{verdict}: {self.cause(sample, varid[0] if varid else None)}"
         self.counts[what] += 1
         self.examples.setdefault(what, (key, varid, perf, same))
 

@@ -20,14 +20,12 @@ fn all_apps(options: &str) -> Result<()> {
             .with_context(|| format!("{name} with {options}"))?;
         println!("{name} with {options}: {counts}");
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
-        ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
         ensure!(
             of("bytecode known") * 100 > of("samples") * known,
             "{counts}"
         );
         // In a third of a handler's instructions its register is ahead: those are told apart, too.
         ensure!(of("in a handler, at the next instruction") > 2, "{counts}");
-        ensure!(of("unresolved") * 100 < of("samples"), "{counts}");
     }
     Ok(())
 }
@@ -63,7 +61,11 @@ fn stacks_on_arm64_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     }
     println!("unwinding on arm64: {sum:?}");
     let of = |name: &str| sum.get(name).copied().unwrap_or(0);
-    ensure!(of("samples") > 300 && of("equal and right") * 100 > of("samples") * 90);
+    ensure!(of("samples") > 300, "{sum:?}");
+    ensure!(of("equal and right") * 100 > of("samples") * 97, "{sum:?}");
+    // The same chain, of which the machine code says that it cannot be.
+    let wrong = of("equal").saturating_sub(of("equal and right"));
+    ensure!(wrong * 100 < of("samples"), "{sum:?}");
     ensure!(of("unpaired") * 50 < of("samples"), "{sum:?}");
     Ok(())
 }
@@ -77,9 +79,6 @@ fn every_sample_of_a_32_bit_process_is_the_method_that_ran() -> Result<()> {
     let counts = board.judge_shadow("shadowvm32", "-e cycles -F 251 --shim bpf")?;
     println!("a 32-bit process: {counts}");
     let of = |what: &str| counts[what].as_u64().unwrap_or(0);
-    ensure!(of("samples") > 500, "{counts}");
-    for known in ["method known", "callers known"] {
-        ensure!(of(known) * 10 > of("samples") * 9, "{counts}");
-    }
+    ensure!(of("method known") * 10 > of("samples") * 9, "{counts}");
     Ok(())
 }

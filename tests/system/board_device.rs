@@ -246,10 +246,9 @@ fn a_recording_whose_cable_is_pulled_is_complete_up_to_then() -> Result<()> {
         "{output:?}"
     );
     until(|| {
-        Ok(host
-            .sessions_there()?
-            .iter()
-            .all(|session| session["state"] == "complete"))
+        let sessions = host.sessions_there()?;
+        ensure!(sessions.len() == 1, "{sessions:?}");
+        Ok(sessions[0]["state"] == "complete")
     })?;
     // The app goes with the recording of it.
     until(|| Ok(!host.board.shell("pidof artvm")?.status.success()))?;

@@ -56,20 +56,26 @@ fn the_module_and_bpf_are_right_of_the_same_run_and_give_the_same_shares() -> Re
     let fetched = |from: String, name: &str| -> Result<_> {
         let to = here.path().join(name);
         board.pull(&from, &to)?;
-        let methods = methods_by_varid(&to)?;
-        let managed = methods
-            .into_iter()
-            .filter(|(name, _)| name.starts_with("org.example."));
-        Ok(managed.collect::<BTreeMap<_, _>>())
+        let mut found = BTreeMap::<_, u64>::new();
+        for (name, samples) in methods_by_varid(&to)? {
+            let is_managed = name.starts_with("org.example.");
+            let name = if is_managed {
+                name
+            } else {
+                "others".to_owned()
+            };
+            *found.entry(name).or_default() += samples;
+        }
+        Ok(found)
     };
     let module = fetched(session.to_owned(), "module")?;
     let bpf = fetched(format!("{session}.bpf"), "bpf")?;
     let of = |methods: &BTreeMap<String, u64>| methods.values().sum::<u64>() as f64;
     let (n, m) = (of(&module), of(&bpf));
-    println!("{TEST}: {n} samples of methods by the module, {m} by BPF");
-    ensure!(n > 500.0 && m > 500.0, "{module:?}\n{bpf:?}");
-    // The same cycles, a sample for each million: they differ by how the few in no method fell.
-    ensure!((n - m).abs() < 0.05 * n, "{n} by the module, {m} by BPF");
+    println!("{TEST}: {n} samples by the module, {m} by BPF");
+    ensure!(n > 1000.0 && m > 1000.0, "{module:?}\n{bpf:?}");
+    // The same cycles, a sample for each million.
+    ensure!((n - m).abs() < 0.02 * n, "{n} by the module, {m} by BPF");
     let names: BTreeSet<&String> = module.keys().chain(bpf.keys()).collect();
     let counts = names.into_iter().map(|name| {
         let of = |methods: &BTreeMap<String, u64>| methods.get(name).map_or(0.0, |n| *n as f64);
@@ -101,11 +107,6 @@ fn every_sample_of_the_module_is_the_method_that_ran() -> Result<()> {
     let counts = board.judge_shadow("shadowvm", "--shim module -e cycles -F 997")?;
     board.check("rmmod varid")?;
     println!("{TEST}: {counts}");
-    let count = |name: &str| counts[name].as_u64().unwrap_or(0);
-    ensure!(
-        count("samples") > 1000 && count("method known") * 10 > count("samples") * 9,
-        "too few samples have a known truth: {counts}"
-    );
     board.kernel_is_content()
 }
 

@@ -34,6 +34,7 @@ fn record(board: &Board, options: &str, events: &[&str]) -> Result<Vec<Value>> {
     ))?;
     let folder = tempfile::tempdir()?;
     let here = folder.path().join("session");
+    board.manifest(session)?;
     board.pull(session, &here)?;
     let report = |event: &&str| -> Result<Value> {
         let mut report = testbed()?.varid();
@@ -76,14 +77,15 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
     ];
     let options = format!("-c {PERIOD} -e '{}'", names.join("' -e '"));
     for (report, name) in record(&board, &options, &names)?.iter().zip(names) {
-        let expected = if name.starts_with("instructions") {
-            instructions
+        // Instructions vary more from run to run: 85 to 89 of 89 samples on this PMU.
+        let (expected, percent) = if name.starts_with("instructions") {
+            (instructions, 8)
         } else {
-            cycles
+            (cycles, 4)
         };
         let sum = number(report, "period_sum")?;
         ensure!(sum == number(report, "samples")? * PERIOD, "{report}");
-        about(name, sum, expected, 8)?;
+        about(name, sum, expected, percent)?;
     }
     let script = format!("perf script -f -F event -G -i {}/perf.data", Board::SESSION);
     let script = board.check(&script)?;
@@ -106,13 +108,13 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
         "cycles that lead",
         number(&group[0], "period_sum")?,
         cycles,
-        8,
+        4,
     )?;
     about(
         "instructions that are read",
         number(&group[1], "period_sum")?,
         instructions,
-        8,
+        4,
     )?;
     ensure!(group[0]["samples"] == group[1]["samples"], "{group:?}");
 
@@ -131,12 +133,11 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
             number(&report, "period_sum")? * 100 < cycles * 95,
             "{report}"
         );
-        about(
-            "the estimate",
-            number(&report, "period_estimate")?,
-            cycles,
-            30,
-        )?;
+        let estimate = number(&report, "period_estimate")?;
+        about("the estimate", estimate, cycles, 30)?;
+        // By how much of the time that is: to the last digit that the report shows.
+        let running = (estimate as f64 * percent / 100.0) as u64;
+        about("its share", running, number(&report, "period_sum")?, 1)?;
     }
 
     let all_at_once = format!(
@@ -216,7 +217,7 @@ fn a_pmu_whose_interrupt_does_not_arrive_gives_its_counts_to_the_timer() -> Resu
             .parse()?)
     };
     let (counted, sampled) = (said_of("counted ")?, said_of("sampled cycles:u: ")?);
-    about("cycles read by the timer", sampled, counted, 8)
+    about("cycles read by the timer", sampled, counted, 4)
 }
 
 /// What a command prints that must succeed.

@@ -49,14 +49,31 @@ impl Board {
         ))
     }
 
-    /// Judges a session of an app by the registers that the kernel recorded.
+    /// What a session says of itself; it must have lost nothing.
+    pub fn manifest(&self, session: &str) -> Result<Value> {
+        let manifest = self.check(&format!("cat {session}/session.json"))?;
+        let manifest: Value = serde_json::from_str(&manifest)?;
+        ensure!(manifest["counts"]["lost"] == 0, "{manifest}");
+        Ok(manifest)
+    }
+
+    /// Judges a session of an app by the registers that the kernel recorded. It must have lost nothing, and left next to nothing
+    /// out of judgement.
     pub fn judge_art(&self, session: &str, app: &App) -> Result<Value> {
+        self.manifest(session)?;
         let dexes = [app.dex(), testbed()?.boot_dex()].map(|dex| dex.display().to_string());
-        self.judge("per_sample.py", [session, Self::MAPS, &dexes[0], &dexes[1]])
+        let counts = self.judge("per_sample.py", [session, Self::MAPS, &dexes[0], &dexes[1]])?;
+        let of = |what: &str| counts[what].as_u64().unwrap_or(0);
+        ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
+        ensure!(of("unresolved") * 200 < of("samples"), "{counts}");
+        // The last instructions of the program that became the app, and its memory's end.
+        ensure!(of("before the start") < 3, "{counts}");
+        ensure!(of("after the end") < 3, "{counts}");
+        Ok(counts)
     }
 
     /// Records the shadow interpreter of a folder below [`Self::PROGRAMS`] and judges its session: there every method is a native
-    /// function, whose symbol is the truth.
+    /// function, whose symbol is the truth. It must have lost nothing, and left next to nothing out of judgement.
     pub fn judge_shadow(&self, folder: &str, options: &str) -> Result<Value> {
         let (folder, recorder) = (format!("{}/{folder}", Self::PROGRAMS), recorder(options));
         let program = format!("{folder}/shadowvm");
@@ -67,7 +84,18 @@ impl Board {
             "shadowvm",
             "varid-tunnel",
         )?;
-        self.judge("shadow.py", [Self::SESSION, Self::MAPS, &program])
+        self.manifest(Self::SESSION)?;
+        let counts = self.judge("shadow.py", [Self::SESSION, Self::MAPS, &program])?;
+        let of = |what: &str| counts[what].as_u64().unwrap_or(0);
+        ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
+        ensure!(of("not paired") == 0, "{counts}");
+        ensure!(of("unresolved") * 100 < of("samples"), "{counts}");
+        ensure!(of("vm not ready") < 10, "{counts}");
+        ensure!(
+            of("callers known") * 10 > of("samples") * 9,
+            "too few samples have a known truth: {counts}"
+        );
+        Ok(counts)
     }
 
     /// Runs an oracle that must have nothing to complain of; what is recorded, it reads on the board.
