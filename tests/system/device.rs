@@ -136,19 +136,17 @@ fn varid_is_pushed_when_it_is_another_one() -> Result<()> {
         "pushed {} times",
         device.calls("push")
     );
-    let old: Vec<_> = std::fs::read_dir(device.at("tmp/varid/bin"))?
-        .flatten()
-        .collect();
+    let programs = || -> Result<Vec<std::path::PathBuf>> {
+        let files = std::fs::read_dir(device.at("tmp/varid/bin"))?.flatten();
+        let files = files.map(|file| file.path());
+        // Beside each stands when it was used.
+        Ok(files.filter(|file| file.extension().is_none()).collect())
+    };
+    let old = programs()?;
     ensure!(old.len() == 1, "{old:?}");
-    std::fs::rename(old[0].path(), device.at("tmp/varid/bin/varid-0"))?;
+    std::fs::rename(&old[0], device.at("tmp/varid/bin/varid-0"))?;
     device.ok(&["--adb", "status"])?;
-    let new: Vec<_> = std::fs::read_dir(device.at("tmp/varid/bin"))?
-        .flatten()
-        .collect();
-    ensure!(
-        new.len() == 1 && new[0].file_name() == old[0].file_name(),
-        "{new:?}"
-    );
+    ensure!(programs()? == old, "{:?}", programs());
     Ok(())
 }
 

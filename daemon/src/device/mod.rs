@@ -2,7 +2,7 @@
 //!
 //! - [`adb`]: a device, by the `adb` program; [`shell`]: what its shell is told;
 //! - [`access`]: as whom; [`place`]: in which folder; [`abi`]: which program;
-//! - [`settings`]: what is changed there meanwhile; [`remote`]: varid there;
+//! - [`settings`]: what is changed there meanwhile; [`note`]: who needs that; [`remote`]: varid there;
 //! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names;
 //! - [`words`]: the command line that is passed on.
 
@@ -10,6 +10,7 @@ mod abi;
 mod access;
 mod adb;
 mod error;
+mod note;
 mod place;
 mod remote;
 mod settings;
@@ -25,9 +26,9 @@ use adb::Device;
 use anyhow::Context;
 use clap::{ArgMatches, CommandFactory};
 use error::{DeviceError, Result};
+use note::{Claim, Note};
 use place::Place;
 use remote::{Interrupts, Remote, RemoteSession};
-use settings::{Claim, Note};
 use shell::quote;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,17 +45,18 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let keeper = Place::find(device)?;
     let runner = runner(&cli.verb, &keeper, root, &interrupts)?;
     let remote = Remote::install(runner, interrupts.clone())?;
-    let claim = match cli.verb {
-        Verb::Start(_) | Verb::Record(_) => Some(settings::change(&keeper, root, cli.permissive)?),
-        _ => None,
+    let claim = Claim::new();
+    let changed = match cli.verb {
+        Verb::Start(_) | Verb::Record(_) => settings::change(&keeper, &claim, root, cli.permissive),
+        _ => Ok(()),
     };
-    let done = if interrupts.taken() {
-        Err(anyhow::anyhow!("interrupted"))
-    } else {
-        carry_out(cli, matches, &remote)
+    let done = match changed {
+        Err(error) => Err(error.into()),
+        Ok(()) if interrupts.taken() => Err(anyhow::anyhow!("interrupted")),
+        Ok(()) => carry_out(cli, matches, &remote),
     };
     // However it ended: what was changed is restored when nothing is recorded there any more.
-    let restored = restore(&keeper, &remote, claim.as_ref());
+    let restored = restore(&keeper, &remote, &claim);
     if root {
         restore_the_shells(&keeper)?;
     }
@@ -152,23 +154,18 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
         Verb::Record(args) => {
             let folder = new_folder(remote, args)?;
             words.insert(verb_at.saturating_add(1), format!("--output={folder}"));
-            let status = remote.run(&words)?;
+            // Without a recording it is empty, and goes even if the connection has gone before.
+            let after = format!("rmdir {} 2>/dev/null", quote(&folder));
+            let status = remote.run(&words, &after)?;
             let ended = ended(remote)?;
-            match ended.iter().find(|session| session.folder == folder) {
-                Some(session) => bring(remote, session, args.sampling.output.clone())?,
-                // Without a recording it is empty.
-                None => drop(
-                    remote
-                        .place
-                        .device
-                        .ask(&format!("rmdir {} 2>/dev/null", quote(&folder)))?,
-                ),
+            if let Some(session) = ended.iter().find(|session| session.folder == folder) {
+                bring(remote, session, args.sampling.output.clone())?;
             }
             Ok(code(status))
         }
         Verb::Stop { .. } => {
             let before = remote.sessions()?;
-            let status = remote.run(&words)?;
+            let status = remote.run(&words, ":")?;
             let ran = |session: &RemoteSession| {
                 before
                     .iter()
@@ -187,7 +184,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
             }
             Ok(code(status))
         }
-        _ => Ok(code(remote.run(&words)?)),
+        _ => Ok(code(remote.run(&words, ":")?)),
     }
 }
 
@@ -195,22 +192,24 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
 /// terminal may be starting.
 fn new_folder(remote: &Remote, args: &RecordArgs) -> Result<String> {
     const SCRIPT: &str = r#"umask 077
-mkdir -p SESSIONS && cd SESSIONS || exit
-name=NAME number=0
-while ! mkdir "$name" 2>/dev/null; do
-    [ -e "$name" ] || exec mkdir "$name"
+mkdir -p "$sessions" && cd "$sessions" || exit
+new=$name number=0
+while ! mkdir "$new" 2>/dev/null; do
+    [ -e "$new" ] || exec mkdir "$new"
     number=$((number + 1))
-    name=NAME.$number
+    new=$name.$number
 done
-echo "$name""#;
+echo "$new""#;
     let command = || args.command.first().cloned().unwrap_or_default();
     let target = args
         .target
         .spec()
         .unwrap_or_else(|| TargetSpec::Command(0, command().to_string_lossy().into_owned()));
-    let script = SCRIPT
-        .replace("SESSIONS", &quote(&remote.place.path("sessions")))
-        .replace("NAME", &quote(&paths::session_name(&target)));
+    let script = format!(
+        "sessions={} name={}\n{SCRIPT}",
+        quote(&remote.place.path("sessions")),
+        quote(&paths::session_name(&target))
+    );
     let place = &remote.place;
     let name = place.device.shell("make the session's folder", &script)?;
     Ok(place.path(&format!("sessions/{}", name.trim_end())))
@@ -249,18 +248,14 @@ fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> a
     Ok(())
 }
 
-/// What was changed is left alone where another command than that of `claim` may have changed it
-/// just now, for a session that is to start.
-fn restore(keeper: &Place, remote: &Remote, claim: Option<&Claim>) -> Result<()> {
-    let mut note = Note::read(&keeper.device, &keeper.home)?;
-    if note.is_empty() || note.is_anothers(claim) {
+/// What was changed is left alone where another command may have changed it just now, for a
+/// session that is to start: that one restores it.
+fn restore(keeper: &Place, remote: &Remote, claim: &Claim) -> Result<()> {
+    let note = note::settle(keeper, claim)?;
+    if note.names.is_empty() || note.is_claimed() || remote.is_recording()? {
         return Ok(());
     }
-    if remote.is_recording()? {
-        note.settle(keeper)
-    } else {
-        settings::restore(keeper, &note)
-    }
+    settings::restore(keeper, &note)
 }
 
 /// Before this device's shell was root it may have left something changed. Its note stays, as
@@ -268,7 +263,7 @@ fn restore(keeper: &Place, remote: &Remote, claim: Option<&Claim>) -> Result<()>
 fn restore_the_shells(keeper: &Place) -> Result<()> {
     if let Some(home) = keeper.shells() {
         let note = Note::read(&keeper.device, home)?;
-        if !note.is_empty() && !note.is_anothers(None) {
+        if !note.names.is_empty() && !note.is_claimed() {
             settings::set_back(&keeper.device, &note)?;
         }
     }

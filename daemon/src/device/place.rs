@@ -4,9 +4,8 @@ use super::abi::{self, Binary};
 use super::access::Access;
 use super::adb::{Device, SILENCE};
 use super::error::{DeviceError, Result};
-use super::shell::{quote, quoted};
+use super::shell::{quote, quoted, unique};
 use crate::verbs::out;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Names varid's folder on the device, instead of [`HOMES`].
 pub const HOME: &str = "VARID_DEVICE_HOME";
@@ -22,6 +21,8 @@ pub struct Place {
     pub device: Device,
     /// Absolute.
     pub home: String,
+    /// The device's time when it was found, in seconds.
+    now: u64,
     /// The names of programs that are there, and of parts of some.
     programs: Vec<String>,
 }
@@ -54,6 +55,7 @@ for home in HOMES; do
     esac
     mkdir -p "$home/bin" || continue
     echo "$home"
+    date +%s
     ls "$home/bin"
     exit 0
 done
@@ -75,6 +77,10 @@ impl Place {
             Some(home) if answer.status == 0 => Ok(Self {
                 device,
                 home,
+                now: lines
+                    .next()
+                    .and_then(|now| now.trim().parse().ok())
+                    .unwrap_or(0),
                 programs: lines.collect(),
             }),
             _ => Err(DeviceError::NoHome {
@@ -110,7 +116,8 @@ impl Place {
         let binary = abi::binary_for(&self.device)?;
         let name = format!("varid-{}", binary.hash);
         let program = self.path(&format!("bin/{name}"));
-        if self.programs.contains(&name) {
+        // It is marked as used: another version that is being installed leaves it there then.
+        if self.programs.contains(&name) && self.device.ask(&mark(&program))?.status == 0 {
             return Ok(program);
         }
         tracing::info!(
@@ -121,9 +128,8 @@ impl Place {
             self.home
         );
         // Another terminal may be pushing it, too.
-        let now = now();
-        let new = self.path(&format!("bin/{PART}{now}-{}", std::process::id()));
-        let left = self.programs.iter().filter(|name| is_left(name, now));
+        let new = self.path(&format!("bin/{PART}{}-{}", self.now, unique()));
+        let left = self.programs.iter().filter(|name| is_left(name, self.now));
         let left: Vec<String> = left.map(|name| self.path(&format!("bin/{name}"))).collect();
         if !left.is_empty() {
             let left = quoted(left.iter().map(String::as_str));
@@ -167,16 +173,11 @@ impl Place {
 /// What the program says that is built with this one.
 const VERSION: &str = concat!("varid ", env!("CARGO_PKG_VERSION"));
 
-/// The name of what is being pushed begins so; when that began follows, in seconds by the host's clock.
+/// The name of what is being pushed begins so; when that began follows, in seconds by the device's clock.
 const PART: &str = "new-";
 
 /// No push takes so many seconds.
 const LEFT: u64 = 600;
-
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |since| since.as_secs())
-}
 
 /// Whether a file is a part of a program whose cable was pulled.
 fn is_left(name: &str, now: u64) -> bool {
@@ -190,20 +191,36 @@ fn is_left(name: &str, now: u64) -> bool {
     })
 }
 
-/// Gives a program that has arrived whole its name; older ones go. It says its version.
+/// Says when a program was used, in a file beside it, if it is there.
+fn mark(program: &str) -> String {
+    let program = quote(program);
+    format!("[ -x {program} ] && date +%s > {program}.used")
+}
+
+/// Gives a program that has arrived whole its name; it says its version. Others go that no command
+/// has used for a while and no process runs.
 fn adopt(new: &str, program: &str) -> String {
-    let folder = program.rsplit_once("/").map_or("", |(folder, _)| folder);
-    let (new, program, folder) = (quote(new), quote(program), quote(folder));
-    format!(
-        "chmod 700 {new} && mv {new} {program} || exit
-for other in {folder}/varid-*; do [ \"$other\" = {program} ] || rm -f \"$other\"; done
-{program} --version",
-    )
+    const SCRIPT: &str = r#"chmod 700 "$new" && mv "$new" "$program" && date +%s >"$program.used" || exit
+now=$(date +%s)
+for other in "${program%/*}"/varid-*; do
+    case $other in "$program" | *.used) continue ;; esac
+    used=$(cat "$other.used" 2>/dev/null)
+    case $used in '' | *[!0-9]*) used=0 ;; esac
+    age=$((now - used))
+    [ $age -ge 600 ] || [ $age -le -600 ] || continue
+    for process in /proc/[0-9]*/exe; do
+        [ ! "$process" -ef "$other" ] || continue 2
+    done
+    rm -f "$other" "$other.used"
+done
+"$program" --version"#;
+    format!("new={} program={}\n{SCRIPT}", quote(new), quote(program))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn what_another_terminal_is_pushing_is_left_alone() {
@@ -219,5 +236,46 @@ mod tests {
         ] {
             assert_eq!(is_left(name, 1000), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_program_that_another_terminal_uses_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let path = |name| at(name).to_str().unwrap().to_owned();
+        let now = Command::new("date").arg("+%s").output().unwrap().stdout;
+        for name in ["varid-old", "varid-unmarked", "varid-used", "new-1"] {
+            std::fs::write(at(name), "#!/bin/sh\necho varid 1\n").unwrap();
+        }
+        std::fs::write(at("varid-old.used"), "17\n").unwrap();
+        std::fs::write(at("varid-used.used"), now).unwrap();
+        // Another process writes it: one that this one starts meanwhile would keep it from running.
+        assert!(sh(&format!("cp /bin/sleep {}", path("varid-runs"))));
+        let mut runs = Command::new(at("varid-runs")).arg("99").spawn().unwrap();
+        let script = adopt(&path("new-1"), &path("varid-new"));
+        let output = Command::new("sh").args(["-c", &script]).output();
+        runs.kill().unwrap();
+        runs.wait().unwrap();
+        assert_eq!(output.unwrap().stdout, b"varid 1\n");
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "varid-new",
+                "varid-new.used",
+                "varid-runs",
+                "varid-used",
+                "varid-used.used"
+            ]
+        );
+        assert!(sh(&mark(&path("varid-new"))));
+        assert!(!sh(&mark(&path("varid-gone"))));
+    }
+
+    fn sh(script: &str) -> bool {
+        let status = Command::new("sh").args(["-c", script]).status();
+        status.unwrap().success()
     }
 }

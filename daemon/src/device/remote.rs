@@ -49,13 +49,16 @@ impl Remote {
         })
     }
 
-    /// Runs it with these words; its output and errors are ours. Its exit status.
-    pub fn run(&self, words: &[String]) -> Result<i32> {
+    /// Runs it with these words, then a script there; its output and errors are ours. Its exit
+    /// status.
+    pub fn run(&self, words: &[String], after: &str) -> Result<i32> {
         let device = &self.place.device;
         let mark = Mark::new();
         let script = format!("{}; exec {}", self.setting(), self.line(words));
         // The pid's line comes from within, the status from without.
-        let script = mark.ended(&device.wrap(&mark.announced(&script)));
+        let script = device.wrap(&mark.announced(&script));
+        let after = device.wrap(after);
+        let script = mark.ended(&format!("{script}; s=$?; {after}; exit $s"));
         let mut child = device
             .adb()
             .args(["shell", &script])

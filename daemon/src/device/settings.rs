@@ -1,21 +1,14 @@
 //! What has to be changed on the device while varid samples there, and who changes it back?
 //!
-//! What was changed is noted on the device before it is changed, with a claim of whoever is about
-//! to record. Nobody else restores it while the claim is new: so several terminals may record at
-//! once. When nothing is recorded there any more the first command restores it that finds no new
-//! claim of another's; after a cable was pulled, too.
+//! What was changed is noted on the device before it is changed, with a claim of everybody who is
+//! about to record. Nobody restores it while another's claim is new: so several terminals may
+//! record at once. When nothing is recorded there any more the first command restores it that
+//! finds no new claim; after a cable was pulled, too.
 
 use super::adb::Device;
 use super::error::Result;
+use super::note::{self, Claim, Note};
 use super::place::Place;
-use super::shell::{quote, unique};
-
-/// The note in varid's folder: the name of a setting in each line; then when it was claimed, and
-/// by whom.
-const NOTE: &str = "changed";
-
-/// Seconds in which whoever claims a note has a session that records, or none.
-const FRESH: u64 = 60;
 
 /// Something that can be read, written and noted.
 struct Setting {
@@ -74,169 +67,146 @@ const SETTINGS: [Setting; 3] = [
 ];
 
 impl Setting {
-    fn set(&self, device: &Device, value: &str) -> Result<()> {
-        let script = format!("{}{value}{}", self.write, self.after);
-        let action = format!("set {} to {value}", self.name);
-        device.shell(&action, &script).map(drop)
-    }
-
-    fn is(&self, device: &Device, value: &str) -> Result<bool> {
-        Ok(device.ask(self.read)?.out.trim() == value)
-    }
-}
-
-/// Who is about to record: a word that no other command says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim(String);
-
-/// What a note says.
-#[derive(Debug, Default)]
-pub struct Note {
-    /// Known names only: their values were those that are changed, no others ever are.
-    names: Vec<&'static str>,
-    /// Who may be about to record.
-    claim: Option<Claim>,
-}
-
-impl Note {
-    /// The note in varid's folder there.
-    pub fn read(device: &Device, home: &str) -> Result<Self> {
-        let note = quote(&format!("{home}/{NOTE}"));
-        let answer = device.ask(&format!("cat {note} 2>/dev/null; date +%s"))?;
-        let mut times = answer.out.lines().filter_map(time);
-        let claim = match (times.next(), times.next()) {
-            (Some((claimed, who)), Some((now, _))) if now.abs_diff(claimed) < FRESH => {
-                Some(Claim(who.to_owned()))
-            }
-            _ => None,
-        };
-        let is_noted = |setting: &&Setting| answer.out.lines().any(|line| line == setting.name);
-        Ok(Self {
-            names: SETTINGS
-                .iter()
-                .filter(is_noted)
-                .map(|setting| setting.name)
-                .collect(),
-            claim,
-        })
-    }
-
-    /// Whether there is nothing to restore.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// Whether a command other than `own` may have changed something just now, for a session that
-    /// is to start.
-    pub fn is_anothers(&self, own: Option<&Claim>) -> bool {
-        self.claim.as_ref().is_some_and(|claim| Some(claim) != own)
-    }
-
-    /// Takes a claim off: what is recorded now keeps what was changed.
-    pub fn settle(&mut self, place: &Place) -> Result<()> {
-        match self.claim.take() {
-            Some(_) => self.write(place),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes it anew, a claim with the time there.
-    fn write(&self, place: &Place) -> Result<()> {
-        let note = place.path(NOTE);
-        let (new, note) = (quote(&format!("{note}.new")), quote(&note));
-        let script = if self.is_empty() {
-            format!("rm -f {note}")
-        } else {
-            let lines = quote(&self.names.join("\n"));
-            let claim = match &self.claim {
-                Some(Claim(who)) => format!("; echo $(date +%s) {}", quote(who)),
-                None => String::new(),
-            };
-            format!("umask 077; (echo {lines}{claim}) > {new} && sync && mv {new} {note}")
-        };
-        place
-            .device
-            .shell("note what is changed", &script)
-            .map(drop)
+    /// A script that sets it `to`, if it is `from`, and says what came of that: a line with `set`,
+    /// `same` or `failed` and the name; why it failed follows.
+    fn script(&self, from: &str, to: &str) -> String {
+        let Self {
+            name,
+            read,
+            write,
+            after,
+            ..
+        } = self;
+        format!(
+            r#"
+if [ "$({read})" = {from} ]; then
+    if why=$( ({write}{to}{after}) 2>&1 ); then
+        echo "set {name}"
+    else
+        [ "$({read})" = {from} ] && echo "same {name}" || echo "set {name}"
+        echo "failed {name} $why"
+    fi
+fi"#
+        )
     }
 }
 
-/// A line that begins with a time: that, and who is named behind it.
-fn time(line: &str) -> Option<(u64, &str)> {
-    let (time, who) = line.split_once(' ').unwrap_or((line, ""));
-    Some((time.parse().ok()?, who))
+/// What a [`Setting::script`] said of a setting behind a word.
+fn said<'a>(out: &'a str, word: &str, name: &str) -> Option<&'a str> {
+    out.lines().find_map(|line| {
+        let rest = line.strip_prefix(word)?.strip_prefix(' ')?;
+        let rest = rest.strip_prefix(name)?;
+        (rest.is_empty() || rest.starts_with(' ')).then(|| rest.trim())
+    })
 }
 
 /// Changes what keeps varid from sampling, and says so. `permissive`: SELinux, too. It is claimed
 /// until it is restored or settled.
-pub fn change(place: &Place, root: bool, permissive: bool) -> Result<Claim> {
+pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Result<()> {
     let device = &place.device;
-    let mut note = Note::read(device, &place.home)?;
-    let claim = Claim(unique());
-    note.claim = Some(claim.clone());
-    if !note.is_empty() {
-        // What another command has changed is needed on.
-        note.write(place)?;
-    }
-    for setting in &SETTINGS {
-        let meant = match setting.who {
-            Who::User => !root,
-            Who::Root => root,
-            Who::Asked => root && permissive,
-        };
-        let (from, to) = setting.change;
-        if !meant || !setting.is(device, from)? {
-            continue;
-        }
-        if !note.names.contains(&setting.name) {
-            note.names.push(setting.name);
-            note.write(place)?;
-        }
-        match setting.set(device, to) {
-            Ok(()) => tracing::info!(
-                "{}: {} {from} -> {to} while something is recorded there: {}",
-                device.serial,
-                setting.name,
-                setting.why
-            ),
-            Err(error) => {
-                tracing::warn!("{error}; {}", setting.why);
-                if setting.is(device, from)? {
-                    note.names.retain(|name| *name != setting.name);
-                    note.write(place)?;
-                }
-            }
-        }
-    }
-    Ok(claim)
-}
-
-/// Restores what the note says; nothing must be recorded there any more. What cannot be restored
-/// stays noted.
-pub fn restore(place: &Place, note: &Note) -> Result<()> {
-    let left = Note {
-        names: set_back(&place.device, note)?,
-        claim: None,
+    let is_meant = |setting: &&Setting| match setting.who {
+        Who::User => !root,
+        Who::Root => root,
+        Who::Asked => root && permissive,
     };
-    left.write(place)
-}
-
-/// Sets back what is still as it was changed to; the names of what could not be.
-pub fn set_back(device: &Device, note: &Note) -> Result<Vec<&'static str>> {
-    let mut left = Vec::new();
-    let is_noted = |setting: &&Setting| note.names.contains(&setting.name);
-    for setting in SETTINGS.iter().filter(is_noted) {
-        let (from, to) = setting.change;
-        if !setting.is(device, to)? {
-            continue;
+    let mut changing = Vec::new();
+    let mut new = Vec::new();
+    let (_, out) = note::update(place, |note| {
+        let values = values(device)?;
+        note.claim(claim);
+        changing = SETTINGS
+            .iter()
+            .filter(is_meant)
+            .filter(|setting| values.contains(&(setting.name, setting.change.0.to_owned())))
+            .collect();
+        new = note.add(changing.iter().map(|setting| setting.name));
+        let script = |setting: &&Setting| setting.script(setting.change.0, setting.change.1);
+        Ok(changing.iter().map(script).collect())
+    })?;
+    for setting in &changing {
+        let (name, (from, to)) = (setting.name, setting.change);
+        if said(&out, "set", name).is_some() {
+            tracing::info!(
+                "{}: {name} {from} -> {to} while something is recorded there: {}",
+                device.serial,
+                setting.why
+            );
         }
-        match setting.set(device, from) {
-            Ok(()) => tracing::info!("{}: {} is {from} again", device.serial, setting.name),
-            Err(error) => {
-                tracing::warn!("{error}; the next command tries again");
-                left.push(setting.name);
-            }
+        if let Some(why) = said(&out, "failed", name) {
+            let error = device.failed(&format!("set {name} to {to}"), why);
+            tracing::warn!("{error}; {}", setting.why);
         }
     }
-    Ok(left)
+    // What is as it was needs no note, unless another has changed it since.
+    new.retain(|name| said(&out, "set", name).is_none());
+    if !new.is_empty() {
+        note::update(place, |note| {
+            let values = values(device)?;
+            let unchanged = |setting: &&Setting| {
+                new.contains(&setting.name)
+                    && values.contains(&(setting.name, setting.change.0.to_owned()))
+            };
+            let unchanged: Vec<_> = SETTINGS.iter().filter(unchanged).collect();
+            note.names
+                .retain(|name| unchanged.iter().all(|setting| setting.name != name));
+            Ok(String::new())
+        })?;
+    }
+    Ok(())
+}
+
+/// The settings' values, by their names.
+fn values(device: &Device) -> Result<Vec<(&'static str, String)>> {
+    let line = |setting: &Setting| format!("echo {} \"$({})\"\n", setting.name, setting.read);
+    let answer = device.ask(&SETTINGS.iter().map(line).collect::<String>())?;
+    let value = |setting: &Setting| {
+        let mut lines = answer.out.lines();
+        let value = lines.find_map(|line| line.strip_prefix(setting.name)?.strip_prefix(' '));
+        (setting.name, value.unwrap_or_default().trim().to_owned())
+    };
+    Ok(SETTINGS.iter().map(value).collect())
+}
+
+/// Restores what the note says, if that is still all it says; nothing must be recorded there any
+/// more. What cannot be restored stays noted.
+pub fn restore(place: &Place, note: &Note) -> Result<()> {
+    let Some(out) = note::replace(place, note, note, &restoring(note))? else {
+        // Who has written since restores it, or needs it.
+        return Ok(());
+    };
+    let left = Note::of(tell(&place.device, note, &out));
+    note::replace(place, note, &left, "").map(drop)
+}
+
+/// Sets back what is still as it was changed to, whoever keeps the note.
+pub fn set_back(device: &Device, note: &Note) -> Result<()> {
+    let answer = device.ask(&restoring(note))?;
+    tell(device, note, &answer.out);
+    Ok(())
+}
+
+/// A script that sets back what is still as it was changed to.
+fn restoring(note: &Note) -> String {
+    let is_noted = |setting: &&Setting| note.names.iter().any(|name| name == setting.name);
+    let script = |setting: &Setting| setting.script(setting.change.1, setting.change.0);
+    SETTINGS.iter().filter(is_noted).map(script).collect()
+}
+
+/// Says what was set back; the names of what could not be.
+fn tell(device: &Device, note: &Note, out: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for setting in &SETTINGS {
+        let (name, from) = (setting.name, setting.change.0);
+        if let Some(why) = said(out, "failed", name) {
+            let error = device.failed(&format!("set {name} to {from}"), why);
+            tracing::warn!("{error}; the next command tries again");
+        }
+        if said(out, "same", name).is_some() {
+            left.push(name.to_owned());
+        } else if said(out, "set", name).is_some() {
+            tracing::info!("{}: {name} is {from} again", device.serial);
+        }
+    }
+    left.retain(|name| note.names.contains(name));
+    left
 }

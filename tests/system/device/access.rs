@@ -83,7 +83,7 @@ fn what_another_terminal_needs_is_left_as_it_is() -> Result<()> {
     device.ok(&["--adb", "start", "--app", "org.example", "--shim", "perf"])?;
     let kept = std::fs::read_to_string(&note)?;
     ensure!(
-        kept == "security.perf_harden\n",
+        kept.starts_with("security.perf_harden\n0 varid-") && kept.lines().count() == 2,
         "somebody may still be about to start: {kept}"
     );
     // Now somebody is.
@@ -103,6 +103,49 @@ fn what_another_terminal_needs_is_left_as_it_is() -> Result<()> {
         changes() == "security.perf_harden=0\nsecurity.perf_harden=1\n" && !note.exists(),
         "{}",
         changes()
+    );
+    Ok(())
+}
+
+#[test]
+fn the_last_of_several_terminals_restores() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = without_root()?;
+    let note = device.at("tmp/varid/changed");
+    let set = || std::fs::read_to_string(device.at("set")).unwrap_or_default();
+    device.ok(&["--adb", "status"])?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let (first, second) = (
+        format!("{} first", now.as_secs()),
+        format!("{} second", now.as_secs()),
+    );
+    std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
+    std::fs::write(&note, format!("security.perf_harden\n{first}\n{second}\n"))?;
+    // One comes and goes between two that are about to record: their claims stay, and what they need.
+    device.ok(&["--adb", "record", "--", "true"])?;
+    let kept = std::fs::read_to_string(&note)?;
+    ensure!(
+        kept.starts_with(&format!(
+            "security.perf_harden\n{first}\n{second}\n0 varid-"
+        )),
+        "{kept}"
+    );
+    // One of the two has ended.
+    std::fs::write(&note, kept.replace(&first, "0 first"))?;
+    device.ok(&["--adb", "record", "--", "true"])?;
+    ensure!(set().is_empty() && note.exists(), "{}", set());
+    // The other has, too.
+    std::fs::write(
+        &note,
+        kept.replace(&first, "0 first").replace(&second, "0 second"),
+    )?;
+    device.ok(&["--adb", "record", "--", "true"])?;
+    ensure!(
+        set() == "security.perf_harden=1\n" && !note.exists(),
+        "{}",
+        set()
     );
     Ok(())
 }
@@ -260,7 +303,7 @@ fn root_by_su_writes_and_reads_its_own_files() -> Result<()> {
         let pushed = testbed()?.release.join("varid").metadata()?.len();
         let bin = std::fs::read_dir(device.at("tmp/varid/bin"))?
             .flatten()
-            .next();
+            .find(|file| file.path().extension().is_none());
         let there = bin.context("no varid there")?.metadata()?;
         ensure!(there.len() == pushed, "{} of {pushed} bytes", there.len());
     }
