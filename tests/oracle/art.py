@@ -168,10 +168,10 @@ class Libart:
         return (offset - self.build.handlers[0]) // self.handler_size(), offset in self.advanced
 
     def part(self, offset):
-        """`body`, `nterp` (a body, too), `window` (the register is not this frame's), `switch` or None."""
+        """`body`, `nterp` (a body, too), `window` and `nterp window` (the register is not this frame's), `switch` or None."""
         build = self.build
         if build.nterp and build.nterp[0] <= offset < build.nterp[1]:
-            return "window" if any(start <= offset < end for start, end in self.nterp_windows) else "nterp"
+            return "nterp window" if any(start <= offset < end for start, end in self.nterp_windows) else "nterp"
         if build.loop[0] <= offset < build.loop[1]:
             return "body" if build.entered <= offset < build.left else "window"
         if any(start <= offset < end for start, end in self.switch):

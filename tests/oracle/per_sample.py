@@ -67,7 +67,8 @@ class Oracle:
         part = self.part(ip)
         self.counts["in kernel" if in_kernel else part or "outside"] += 1
         if part and self.unresolved(user):
-            self.counts["unresolved"] += 1
+            # While nterp enters or leaves a method its frame holds one and its register is another's.
+            self.counts["nterp window, unresolved" if part == "nterp window" else "unresolved"] += 1
             wrong = self.leaf(ip, user)
         elif part in ("body", "nterp"):
             self.counts["bytecode known"] += 1

@@ -32,6 +32,10 @@ impl Counts {
             self.of("unresolved") * 200 < self.of("samples"),
             "0.5 % or more unresolved: {self:?}"
         );
+        ensure!(
+            self.of("nterp window, unresolved") * 20 < self.of("samples"),
+            "5 % or more unresolved in the middle of nterp's calls: {self:?}"
+        );
         Ok(())
     }
 }
