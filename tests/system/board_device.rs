@@ -124,7 +124,8 @@ impl Host {
     /// Inode and name of each program of varid's on the board.
     fn programs(&self) -> Result<Vec<String>> {
         let listed = self.board.check(&format!("ls -i {HOME}/bin"))?;
-        Ok(listed.lines().map(str::to_owned).collect())
+        let programs = listed.lines().filter(|line| !line.ends_with(".used"));
+        Ok(programs.map(str::to_owned).collect())
     }
 }
 
@@ -175,7 +176,7 @@ fn an_app_is_profiled_on_the_board_by_three_commands_and_varid_is_pushed_once() 
 
     // An old one is replaced.
     host.board
-        .check(&format!("cd {HOME}/bin && mv varid-* varid-0"))?;
+        .check(&format!("cd {HOME}/bin && rm *.used && mv varid-* varid-0"))?;
     let (_, fourth) = host.ok(&["status"])?;
     ensure!(fourth.contains(": pushing "), "{fourth}");
     let name = |programs: &[String]| {
