@@ -65,12 +65,17 @@ impl Cpu {
 
     /// All its events count from now on.
     pub fn enable(&self) -> Result<(), SamplerError> {
-        self.every(|event| enable(self.cpu, event))
+        let events = self.others.iter().chain(self.counting());
+        let mut events = events.chain([&self.owner]);
+        events.try_for_each(|event| enable(self.cpu, event))
     }
 
-    /// None of its events counts any more.
+    /// None of its events counts any more. Those that the samples are written by end after the
+    /// sampled ones: what they do not take any more would count as lost.
     pub fn disable(&self) -> Result<(), SamplerError> {
-        self.every(|event| {
+        let events = self.counting().chain(&self.others);
+        let mut events = events.chain([&self.owner]);
+        events.try_for_each(|event| {
             control(
                 self.cpu,
                 event,
@@ -80,13 +85,8 @@ impl Cpu {
         })
     }
 
-    fn every(
-        &self,
-        each: impl FnMut(&OwnedFd) -> Result<(), SamplerError>,
-    ) -> Result<(), SamplerError> {
-        let counters = self.counters.iter().map(|counter| &counter.fd);
-        let events = self.others.iter().chain(counters).chain([&self.owner]);
-        events.into_iter().try_for_each(each)
+    fn counting(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.counters.iter().map(|counter| &counter.fd)
     }
 }
 
