@@ -163,12 +163,13 @@ static __always_inline void hand_over(struct bpf_perf_event_data *ctx, struct sc
 		return;
 	if (varid_wake_bytes) {
 		s->unsaid += size;
-		if (s->unsaid >= varid_wake_bytes) {
-			s->unsaid = 0;
+		if (s->unsaid >= varid_wake_bytes)
 			flags = BPF_RB_FORCE_WAKEUP;
-		}
-		if (!bpf_ringbuf_output(&records, s->out, size, flags))
+		if (!bpf_ringbuf_output(&records, s->out, size, flags)) {
+			if (s->unsaid >= varid_wake_bytes)
+				s->unsaid = 0;
 			return;
+		}
 	}
 	if (bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, s->out, size) < 0)
 		count(VARID_COUNT_NO_SPACE);
