@@ -68,9 +68,11 @@ impl Bpf {
             u64::from(perf::PERF_COUNT_SW_DUMMY),
         );
         side_band(&mut attr);
-        let pages = match self.ring_pages {
-            0 => options.ring_pages,
-            _ => (options.ring_pages / 4).max(1), // no samples, or few
+        let reads = options.groups.iter().any(|group| group.reads);
+        let pages = if reads || self.ring_pages == 0 {
+            options.ring_pages
+        } else {
+            (options.ring_pages / 4).max(1) // no samples, or few
         };
         watermark(&mut attr, pages);
         let owner = open_own(attr, cpu, "dummy")?;
