@@ -19,6 +19,7 @@ static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr
 // A read by the kernel costs about as much as copying 600 bytes more: what lies together is
 // copied at once, and the walk's windows are parts of the copy.
 #define COPY_MAX 16384     // a power of two
+#define COPY_BUDGET 131072 // bytes of a sample: links that lead to and fro end with single windows
 #define COPY_FIRST 256     // of the VM's thread: its tid and its innermost fragment
 #define COPY_UNKNOWN 1024  // of the stack of a thread that was never walked
 #define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
@@ -40,6 +41,7 @@ struct scratch {
 	__u64 copy_start; // address of copy's first byte
 	__u64 copy_len;
 	__u64 copy_end;   // a miss copies up to there
+	__u64 copy_sum;   // bytes, of this sample
 	__u64 seen_end;   // of the windows that were asked for
 	__u64 unsaid;     // bytes of records since the reader was last woken
 	union {
@@ -82,6 +84,7 @@ static __always_inline bool copied(struct scratch *s, __u64 from, __u64 len)
 	asm volatile("" : "+r"(len));
 	s->copy_start = from;
 	s->copy_len = len;
+	s->copy_sum += len;
 	if (len <= COPY_MAX && !bpf_probe_read_user(s->copy, len, (const void *)from))
 		return true;
 	s->copy_len = 0;
@@ -96,7 +99,9 @@ __noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
 
 	if (!s)
 		return -1;
-	if (s->layout.kind == VARID_LAYOUT_SHADOW) {
+	if (s->copy_sum >= COPY_BUDGET) {
+		s->copy_end = 0;
+	} else if (s->layout.kind == VARID_LAYOUT_SHADOW) {
 		if (addr > s->walk.base)
 			from = addr - s->walk.base < COPY_MAX - size ? s->walk.base : end - COPY_MAX;
 		page = 0;
@@ -266,6 +271,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	}
 	s->copy_len = 0;
 	s->copy_end = 0;
+	s->copy_sum = 0;
 	// That the thread's innermost frame is the one in the register tells that the base is still right.
 	if (thread->id != id || !reg_frame || resume(s, thread->base, reg_frame, reg_pc) != VARID_WALK_FRAME) {
 		slot = (void *)VARID_ADDRESS(thread_pointer(task) + s->layout.tls_offset);

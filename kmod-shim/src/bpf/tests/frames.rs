@@ -147,8 +147,10 @@ fn frames_are_found_up_to_where_memory_ends() {
     // The last window ends with the page before the absent one, or reaches into it.
     let up_to_the_end = [0, 1000, 40 * PAGE - WINDOW];
     let across_the_end = [0, 1000, 40 * PAGE - WINDOW + 8];
+    // More than is copied for one sample: what follows is read frame by frame.
+    let far: Vec<_> = (0..250).map(|n| n * 640).collect();
     let first_page_only: Vec<_> = (0..9).map(|n| n * 416).chain([40 * PAGE]).collect();
-    let cases: [(&str, &[usize], u64, Option<usize>); 9] = [
+    let cases: [(&str, &[usize], u64, Option<usize>); 10] = [
         ("dense", &dense, 0, None),
         ("sparse", &sparse, 0, None),
         ("dense, where sparse was", &dense, 0, None),
@@ -172,6 +174,7 @@ fn frames_are_found_up_to_where_memory_ends() {
             Some(2),
         ),
         ("one in an absent page", &first_page_only, 0, Some(9)),
+        ("a far way", &far, 0, None),
         ("dense again", &dense, 0, None),
     ];
     for (what, places, last, torn) in cases {
