@@ -3,7 +3,7 @@
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, Target};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError};
-use aya::util::nr_cpus;
+use aya::util::{nr_cpus, online_cpus};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -32,7 +32,7 @@ pub enum Error {
     /// The verifier or the kernel refuses the program.
     #[error("the kernel refuses the BPF shim: {0}")]
     Program(#[from] ProgramError),
-    /// How many CPUs there can be is not known.
+    /// How many CPUs there are, or can be, is not known.
     #[error("cannot read {path}: {source}")]
     Cpus {
         /// The file of sysfs.
@@ -99,7 +99,7 @@ unsafe impl aya::Pod for Target {}
 
 impl Shim {
     /// Loads the program, preferring the variant with bpf_loop. Its records have a ring of
-    /// their own, of so many pages for each CPU; 0: they go to the event's ring, where the kernel's
+    /// their own, of so many pages for each CPU, or fewer where the kernel refuses so many; 0: they go to the event's ring, where the kernel's
     /// own sample of the overflow follows.
     pub fn load(ring_pages: usize) -> Result<Self, Error> {
         Self::load_first_of(&PROGRAMS, ring_pages, false)
@@ -115,17 +115,31 @@ impl Shim {
         ring_pages: usize,
         keep_all: bool,
     ) -> Result<Self, Error> {
-        let cpus = nr_cpus().map_err(|(path, source)| Error::Cpus { path, source })?;
-        let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-        let page = page_size();
-        let wake_bytes = ring_pages.saturating_mul(page) as u64 / 4;
+        let unknown = |(path, source)| Error::Cpus { path, source };
+        let possible = u32::try_from(nr_cpus().map_err(unknown)?).unwrap_or(u32::MAX);
+        let online = online_cpus().map_err(unknown)?.len();
         let object = OBJECT.ok_or(Error::NoProgram)?;
-        let mut ebpf = EbpfLoader::new()
-            .map_max_entries("scratches", cpus)
-            .map_max_entries("records", shared_ring(ring_pages, cpus, page))
-            .override_global("varid_wake_bytes", &wake_bytes, true)
-            .override_global("varid_keep_all", &u32::from(keep_all), true)
-            .load(object)?;
+        let mut bytes = shared_ring(ring_pages, online, page_size());
+        let mut ebpf = loop {
+            let wake_bytes = match ring_pages {
+                0 => 0,
+                _ => wake_bytes(bytes, online),
+            };
+            let loaded = EbpfLoader::new()
+                .map_max_entries("scratches", possible)
+                .map_max_entries("records", bytes)
+                .override_global("varid_wake_bytes", &wake_bytes, true)
+                .override_global("varid_keep_all", &u32::from(keep_all), true)
+                .load(object);
+            match loaded {
+                Ok(ebpf) => break ebpf,
+                Err(error) if bytes > LEAST_RING && lacks_memory(&error) => {
+                    tracing::debug!(bytes, %error, "trying a smaller ring");
+                    bytes /= 2;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
         let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
@@ -255,11 +269,28 @@ impl Shim {
     }
 }
 
-/// Bytes of the ring that all CPUs share: a power of two, as the kernel demands.
-fn shared_ring(pages: usize, cpus: u32, page: usize) -> u32 {
+/// Bytes of a ring below which no smaller one is tried.
+const LEAST_RING: u32 = 1 << 16;
+
+/// Bytes of the ring that these CPUs share: a power of two, as the kernel demands.
+fn shared_ring(pages: usize, cpus: usize, page: usize) -> u32 {
     const MOST: usize = 1 << 30;
-    let bytes = pages.saturating_mul(page).saturating_mul(cpus as usize);
+    let bytes = pages.saturating_mul(page).saturating_mul(cpus);
     bytes.clamp(page, MOST).next_power_of_two() as u32
+}
+
+/// A quarter of what each of these CPUs has of their ring.
+fn wake_bytes(ring: u32, cpus: usize) -> u64 {
+    let part = u64::from(ring).checked_div(cpus as u64);
+    (part.unwrap_or_default() / 4).max(1)
+}
+
+/// The kernel has no memory for the ring, or this user must not lock so much (before 5.11).
+fn lacks_memory(error: &EbpfError) -> bool {
+    let EbpfError::MapError(MapError::CreateError { name, io_error }) = error else {
+        return false;
+    };
+    name == "records" && matches!(io_error.raw_os_error(), Some(libc::ENOMEM | libc::EPERM))
 }
 
 fn page_size() -> usize {

@@ -84,3 +84,30 @@ fn targets_come_and_go() {
     shim.admit_everyone(&target).unwrap();
     assert_eq!(shim.everyone.get(&0, 0).unwrap().flags, target.flags);
 }
+
+#[test]
+fn a_ring_is_as_large_as_its_cpus_need_and_may_be() {
+    const PAGE: usize = 4096;
+    assert_eq!(shared_ring(0, 4, PAGE), 4096);
+    assert_eq!(shared_ring(256, 2, PAGE), 2 << 20);
+    assert_eq!(shared_ring(256, 6, PAGE), 8 << 20);
+    assert_eq!(shared_ring(usize::MAX, 6, PAGE), 1 << 30);
+    // A quarter of a CPU's part of what there is, not of what was asked for.
+    assert_eq!(wake_bytes(2 << 20, 2), 256 << 10);
+    assert_eq!(wake_bytes(1 << 30, 1024), 256 << 10);
+    assert_eq!(wake_bytes(4096, 4096), 1);
+}
+
+#[test]
+fn a_smaller_ring_is_tried_only_where_memory_lacks() {
+    let refused = |name: &str, error| {
+        lacks_memory(&EbpfError::MapError(MapError::CreateError {
+            name: name.to_owned(),
+            io_error: io::Error::from_raw_os_error(error),
+        }))
+    };
+    assert!(refused("records", libc::ENOMEM) && refused("records", libc::EPERM));
+    assert!(!refused("records", libc::EINVAL));
+    assert!(!refused("targets", libc::ENOMEM));
+    assert!(!lacks_memory(&EbpfError::NoBTF));
+}

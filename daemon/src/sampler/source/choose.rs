@@ -5,6 +5,7 @@ use super::module::{Module, only_event};
 use super::stack_copy::StackCopy;
 use super::{SamplerError, Source};
 use crate::sampler::event::Group;
+use crate::sampler::groups::places;
 use std::fmt::Display;
 use varid_shim::{Module as Device, Shim};
 
@@ -37,12 +38,12 @@ pub fn choose(
     match wanted {
         Some(ShimKind::Perf) => Ok(Source::StackCopy(StackCopy::default())),
         Some(_) if !in_initial_pid_namespace() => Err(SamplerError::PidNamespace(NAMESPACE)),
-        Some(ShimKind::Bpf) => bpf(ring_pages),
+        Some(ShimKind::Bpf) => bpf(groups, ring_pages),
         Some(ShimKind::Module) => module(),
         None if !in_initial_pid_namespace() => {
             fall_back(&NAMESPACE, "run varid outside of the container for more")
         }
-        None => bpf(ring_pages).or_else(|refused| {
+        None => bpf(groups, ring_pages).or_else(|refused| {
             const COUNTED: &str = "frames that a copy does not hold are counted";
             match (module(), only_event(groups)) {
                 (Ok(module), Ok(_)) => {
@@ -58,7 +59,11 @@ pub fn choose(
     }
 }
 
-fn bpf(ring_pages: usize) -> Result<Source, SamplerError> {
+fn bpf(groups: &[Group], ring_pages: usize) -> Result<Source, SamplerError> {
+    // The events have a ring each, and together no more than that.
+    let rings = places(groups).filter(|(_, group, ..)| !group.reads).count();
+    let part = ring_pages.checked_div(rings).unwrap_or(ring_pages);
+    let ring_pages = ring_pages.min(part.max(1));
     Ok(Source::Bpf(Box::new(Bpf::new(
         Shim::load(ring_pages)?,
         ring_pages,
