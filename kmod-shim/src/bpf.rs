@@ -83,6 +83,8 @@ pub struct Shim {
     everyone: Array<MapData, Target>,
     counters: PerCpuArray<MapData, u64>,
     records: RingBuf<MapData>,
+    /// Bytes that their ring holds.
+    capacity: usize,
 }
 
 impl std::fmt::Debug for Shim {
@@ -160,6 +162,7 @@ impl Shim {
                         everyone,
                         counters,
                         records,
+                        capacity: bytes as usize,
                     });
                 }
                 Err(error) => {
@@ -210,9 +213,14 @@ impl Shim {
         Ok(())
     }
 
-    /// Hands over what is in the ring of the records' own, and gives its room back.
+    /// Hands over all that is in the ring of the records' own when this begins, and gives its
+    /// room back. Of what comes meanwhile no more follows than the ring holds.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
-        while let Some(record) = self.records.next() {
+        let mut left = self.capacity;
+        while left > 0
+            && let Some(record) = self.records.next()
+        {
+            left = left.saturating_sub(record.len());
             each(&record);
         }
     }

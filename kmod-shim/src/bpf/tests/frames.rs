@@ -210,3 +210,42 @@ fn frames_are_found_up_to_where_memory_ends() {
     }
     assert_eq!(shim.counters().unwrap().no_space, 0);
 }
+
+#[test]
+fn a_drain_ends_though_records_come_faster_than_they_are_taken() {
+    if !can_load() {
+        return;
+    }
+    let mut shim = Shim::load(1).unwrap();
+    let target = Target {
+        flags: target_flags::NO_STACK,
+        ..Target::default()
+    };
+    shim.set_target(std::process::id(), &target).unwrap();
+    let (clock, output) = (event(0, 50_000), event(10, 1));
+    shim.attach(0, clock.as_fd(), output.as_fd()).unwrap();
+    // SAFETY: the request takes no memory.
+    let switch =
+        |on| unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
+    assert_eq!(switch(true), 0);
+    let (most, mut taken) = (2 * shim.capacity, 0);
+    let started = Instant::now();
+    while taken == 0 {
+        assert!(started.elapsed() < HANGS, "no records");
+        shim.drain(|bytes| {
+            taken += bytes.len();
+            if taken > most {
+                switch(false);
+            }
+            // At least one more comes meanwhile.
+            let since = Instant::now();
+            while since.elapsed() < Duration::from_micros(500) {}
+        });
+    }
+    assert_eq!(switch(false), 0);
+    assert!(
+        taken <= most,
+        "{taken} bytes of a ring of {}",
+        shim.capacity
+    );
+}
