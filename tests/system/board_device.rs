@@ -175,9 +175,10 @@ fn an_app_is_profiled_on_the_board_by_three_commands_and_varid_is_pushed_once() 
     host.pulled("complete")?;
     host.has_all_of_the_run()?;
 
-    // An old one is replaced.
-    host.board
-        .check(&format!("cd {HOME}/bin && rm *.used && mv varid-* varid-0"))?;
+    // An old one is replaced, unless it runs: a copy does not.
+    host.board.check(&format!(
+        "cd {HOME}/bin && rm *.used && cp varid-* /tmp/old && rm varid-* && mv /tmp/old varid-0"
+    ))?;
     let (_, fourth) = host.ok(&["status"])?;
     ensure!(fourth.contains(": pushing "), "{fourth}");
     let name = |programs: &[String]| {
@@ -186,7 +187,11 @@ fn an_app_is_profiled_on_the_board_by_three_commands_and_varid_is_pushed_once() 
             .map(|p| p.split_whitespace().last().map(str::to_owned))
             .collect::<Vec<_>>()
     };
-    ensure!(name(&host.programs()?) == name(&programs), "{programs:?}");
+    let now = host.programs()?;
+    ensure!(
+        name(&now) == name(&programs),
+        "{programs:?}, then {now:?}: {fourth}"
+    );
     Ok(())
 }
 
