@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test board-products board board-cost board-module-soak module cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo test board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -29,7 +29,7 @@ build: deps ## varid, and the VM and the apps that it is tried on
 	@$(MAKE) --no-print-directory testbed
 
 # What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
-testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm
+testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm $(TESTBED)/areavm/areavm
 	tests/bootclasspath/build.sh $(RELEASE)
 
 $(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*)
@@ -39,8 +39,11 @@ $(TESTBED)/workloads/.built: $(shell find tests/workloads -type f -not -name '*.
 	tests/workloads/build.sh $(@D)
 	@touch $@
 
-$(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* dvm-patch/dim/* dvm-patch/include/*)
+$(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*)
 	tests/shadowvm/build.sh $(@D)
+
+$(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*)
+	tests/areavm/build.sh $(@D)
 
 demo: build ## profile a dex app and print its profile, beside plain perf's
 	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
@@ -58,6 +61,9 @@ board: board-products ## boot an ARM board in QEMU, profile the app there by CPU
 
 board-cost: board-products ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
 	scripts/board-cost.sh $(TARGET) docs/board-cost.md
+
+paper: test-deps build ## the paper's figures and tables, measured on that board: writes docs/evaluation.md
+	scripts/paper.sh $(TARGET) docs/evaluation.md
 
 board-module-soak: test-deps ## load and unload the kernel module 10,000 times on the board, under load; fuzz its device
 	tests/board/module-soak.sh
@@ -81,6 +87,7 @@ lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 bench: test-deps build ## what a sample costs, and what a name costs, beside perf's and other tools'
 	scripts/bench.py $(RELEASE) $(TARGET)/bench
 	dvm-patch/bench/shadow_call.sh
+	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex
 	cargo build --locked --release -p varid-recording --example samples
 	cargo build --locked --release -p varid-symbolizer --example open_dex
 	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench

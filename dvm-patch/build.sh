@@ -12,6 +12,6 @@ mkdir -p "$out"
 "${CC:-cc}" ${CFLAGS:-} -std=gnu11 -O2 -g -Wall -Wextra -Werror \
 	-shared -fPIC -fvisibility=hidden -DDIM_NO_SHADOW \
 	-I "$here/include" -I "$here/dim" -I "$here/art" \
-	"$here/art/agent.c" "$here/art/builds.c" "$here/dim/dim.c" \
-	-pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,-soname,libvarid_art.so \
+	"$here"/art/*.c "$here"/dim/*.c \
+	-pthread -ldl -Wl,-z,defs -Wl,-z,nodelete -Wl,-soname,libvarid_art.so \
 	-o "$out/libvarid_art.so"

@@ -37,8 +37,8 @@ boot() { # starts it until adb is answered; fails if another program took the po
     local line=
     until [[ $line == *"adbd started"* ]]; do
         [[ $line != *"Could not set up host forwarding rule"* ]] || return 1
-        # A kernel that boots is not silent for so long.
-        read -r -t 120 line <&3 || { echo "board: it did not come up: ${line:-no output}" >&2; exit 1; }
+        # A kernel that boots is not silent for so long, not even where others keep this machine from its work.
+        read -r -t 600 line <&3 || { echo "board: it did not come up: ${line:-no output}" >&2; exit 1; }
         # adbd misses parts of Android that it does not need.
         [[ $line == *" adbd "* ]] || echo "$line"
     done
@@ -49,11 +49,15 @@ until boot; do
     [ $attempts -gt 0 ] || { echo "board: found no port" >&2; exit 1; }
 done
 cat <&3 >"$out/console" &
-adb connect "127.0.0.1:$port"
 board() { # ARGUMENT...: adb, speaking with the board
     adb -s "127.0.0.1:$port" "$@" </dev/null
 }
-board wait-for-device
+# A connection that was too slow to come about is made again.
+until timeout 60 adb connect "127.0.0.1:$port" && timeout 60 adb -s "127.0.0.1:$port" shell true </dev/null; do
+    [ $SECONDS -lt 900 ] || { echo "board: adb does not speak with it" >&2; exit 1; }
+    adb disconnect "127.0.0.1:$port" || true
+    sleep 1
+done
 
 title "adb push: the VM and the app"
 board shell "mkdir $device"

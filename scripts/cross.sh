@@ -6,12 +6,21 @@
 # for ARCH is not installed.
 set -euo pipefail
 
-BOARD_LIMIT=4000000 # bytes
+BOARD_LIMIT=$((4 << 20)) # bytes
 
 usage="usage: cross.sh [--board] amd64|arm64|armhf OUTDIR"
 features=()
+unit=(-C codegen-units=1)
 if [ "${1:-}" = --board ]; then
     features=(--no-default-features)
+    # What runs once, or at a person's pace, is small there rather than fast.
+    slow=(aya aya-obj clap_builder console indicatif procfs serde_json toml toml_datetime toml_parser
+        tracing-core tracing-subscriber varid-symbolizer winnow)
+    for crate in "${slow[@]}"; do
+        features+=(--config "profile.release.package.$crate.opt-level='z'")
+    done
+    # Of 225 by default: 1.6 % smaller, for up to 5 % more instructions of varid's thread.
+    unit+=(-C llvm-args=--inline-threshold=120)
     shift
 fi
 [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
@@ -35,7 +44,7 @@ built=${CARGO_TARGET_DIR:-target}/$target/release
 
 # rustc, not build: these flags are for varid itself, so that what it is linked from can be shared with programs that are not
 # static. Compiled as one unit it is 6 % smaller.
-cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}" -C codegen-units=1
+cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}" "${unit[@]}"
 "${gcc%gcc}strip" -o "$out/.varid.new" "$built/varid"
 # By rename, so that what runs keeps its file.
 mv "$out/.varid.new" "$out/varid"

@@ -53,6 +53,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want libc6-dbg 'debug information of the C library, to be found by its build-id'
         want debuginfod 'serves debug files; its client fetches them'
         want dwz 'makes debug files that share parts'
+        case $(uname -m) in x86_64) want gcc-12-multilib 'builds a VM of 32-bit code' ;; esac
         want gcc-aarch64-linux-gnu 'builds ART for the arm64 board'
         want libc6-dev-arm64-cross 'the C library of the arm64 board'
         want gcc-arm-linux-gnueabihf 'builds ART and varid for the ARMv7 board'
@@ -64,9 +65,10 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want cpio 'makes its root file system'
         want procps 'ends what make board started'
         want sparse 'checks the kernel module'
+        want coccinelle 'applies the hooks of Dalvik to sources that have its shapes'
     fi
 else
-    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, shellcheck" >&2
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck" >&2
 fi
 if [ -n "$missing" ]; then
     echo "deps: installing$missing"

@@ -25,7 +25,7 @@ done
 for file in $(sources dvm-patch/include); do
     check "$file" '.*GPL-2\.0.*'
 done
-for file in $(sources dvm-patch/art dvm-patch/dim); do
+for file in $(sources dvm-patch/art dvm-patch/dalvik dvm-patch/dim); do
     check "$file" 'MIT OR Apache-2\.0( OR GPL-2\.0)?'
 done
 for licence in LICENSE-MIT LICENSE-APACHE LICENSE-GPL-2.0; do

@@ -1,5 +1,9 @@
 //! The command line.
 
+use crate::asked::Configured;
+use crate::config::{
+    Config, DURATIONS, FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units,
+};
 use crate::sampler::ShimKind;
 use crate::sampler::event::pmu::Pmu;
 use crate::sampler::event::{Event, Group, Rate, Resolved, resolve};
@@ -12,9 +16,10 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use varid_recording::Stack;
+use varid_recording::{Stack, Tactic};
 
 /// One profile from the app's methods through the VM and native libraries to the kernel.
 #[derive(Debug, Parser)]
@@ -35,6 +40,9 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 }
+
+/// What is missing where neither the command line nor a file says who is profiled.
+pub const NOBODY: &str = "nothing to profile: --app, --service, --pid or --all is needed, or apps, services or all in the file that --config names";
 
 /// Ends with the usage and exit code 2: what clap cannot see by itself.
 pub fn bad_usage(reason: &str) -> ! {
@@ -86,6 +94,9 @@ pub enum Verb {
     Symbols(SymbolsArgs),
     /// Try which events this machine counts and samples.
     Events(FormatArgs),
+    /// Check a configuration file, or show what a session would be asked for.
+    #[command(subcommand)]
+    Config(ConfigVerb),
     /// Tell what this machine offers, what varid will use and why, and what would help.
     Doctor(FormatArgs),
     /// Serve 'start', 'stop' and 'status' until a signal comes; 'start' does this by itself.
@@ -103,6 +114,22 @@ pub enum Verb {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
+}
+
+/// `varid config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Say what is wrong with a file, by line and column; exit code 2 if anything is. That this
+    /// machine has no such event is a note: the file may be another's.
+    Check {
+        /// Events that this machine does not have are wrong, too.
+        #[arg(long)]
+        here: bool,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Print what 'start' with these options would ask for, as a configuration file.
+    Show(Box<StartArgs>),
 }
 
 /// `varid start`.
@@ -137,29 +164,48 @@ pub struct RecordArgs {
 /// Who is profiled.
 #[derive(Debug, Args, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[group(multiple = false)]
 pub struct TargetArgs {
-    /// Processes of this package, running or to come, and what they fork.
-    #[arg(short, long, value_name = "PACKAGE", value_parser = NonEmptyStringValueParser::new())]
-    pub app: Option<String>,
+    /// Processes of this package, running or to come, and what they fork; * stands for any text.
+    /// May be repeated.
+    #[arg(short, long = "app", value_name = "PACKAGE", value_parser = parse_process)]
+    pub apps: Vec<String>,
+    /// Processes of this service, and what they fork: system_server, surfaceflinger, media and
+    /// others of Android, or one of the configuration's. May be repeated.
+    #[arg(long = "service", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub services: Vec<String>,
     /// This process and what it forks.
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["apps", "services", "all"])]
     pub pid: Option<u32>,
     /// Every process.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["apps", "services"])]
     pub all: bool,
 }
 
 impl TargetArgs {
-    /// The target that was named, if any.
-    pub fn spec(&self) -> Option<TargetSpec> {
-        match self {
-            Self {
-                app: Some(package), ..
-            } => Some(TargetSpec::App(package.clone())),
-            Self { pid: Some(pid), .. } => Some(TargetSpec::Pid(*pid)),
-            Self { all: true, .. } => Some(TargetSpec::All),
-            _ => None,
+    /// Whether anybody is named.
+    pub fn is_named(&self) -> bool {
+        let names = !self.apps.is_empty() || !self.services.is_empty();
+        names || self.pid.is_some() || self.all
+    }
+
+    /// What was named, as a configuration says it.
+    pub fn as_configured(&self) -> Config {
+        // The command line has been checked.
+        let apps = self.apps.iter().flat_map(|app| ProcessPattern::new(app));
+        Config {
+            all: self.all,
+            apps: apps.collect(),
+            services: self.services.clone(),
+            ..Config::default()
+        }
+    }
+
+    /// The target: as it was named, or by the configuration, which has the names; none if by neither.
+    pub fn spec(&self, config: &Config) -> Option<TargetSpec> {
+        match self.pid {
+            Some(pid) => Some(TargetSpec::Pid(pid)),
+            None if config.all => Some(TargetSpec::All),
+            None => TargetSpec::named(config),
         }
     }
 }
@@ -174,14 +220,28 @@ pub struct SamplingArgs {
     #[arg(short, long = "event", value_name = "EVENT")]
     pub events: Vec<String>,
     /// Samples per second and CPU [default: 997].
-    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "count", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "count", value_parser = clap::value_parser!(u64).range(FREQUENCIES))]
     pub frequency: Option<u64>,
     /// Events from one sample to the next.
-    #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(PERIODS))]
     pub count: Option<u64>,
-    /// How much of each stack: down to the managed frames, all of it, or the leaf only.
-    #[arg(long, value_enum, default_value_t = StackArg::Vertical)]
-    pub stack: StackArg,
+    /// How much of each stack: down to the managed frames, all of it, or the leaf only [default: vertical].
+    #[arg(long, value_enum)]
+    pub stack: Option<StackArg>,
+    /// Only samples in methods that match, package.Class.method with * for any text; with ! before it what is left out. The
+    /// innermost method of the stack that a pattern names decides. May be repeated.
+    #[arg(long = "method", value_name = "PATTERN", value_parser = parse_method)]
+    pub methods: Vec<String>,
+    /// What is not said here is taken from this file, which is read again when it has changed.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: load-from-dex].
+    #[arg(long, value_enum, value_name = "TACTIC")]
+    pub tactic: Option<TacticArg>,
+    /// With --tactic method-invoke: apps also write a line for each call into the session's folder.
+    #[arg(long)]
+    #[serde(default)]
+    pub log_calls: bool,
     /// Where frames are walked [default: the best that works here].
     #[arg(long, value_enum)]
     pub shim: Option<ShimKind>,
@@ -208,6 +268,33 @@ pub enum StackArg {
     None,
 }
 
+impl From<StackArg> for Stack {
+    fn from(stack: StackArg) -> Self {
+        match stack {
+            StackArg::Vertical => Self::Vertical,
+            StackArg::Full => Self::Full,
+            StackArg::None => Self::None,
+        }
+    }
+}
+
+/// `--tactic`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TacticArg {
+    LoadFromDex,
+    MethodInvoke,
+}
+
+impl From<TacticArg> for Tactic {
+    fn from(tactic: TacticArg) -> Self {
+        match tactic {
+            TacticArg::LoadFromDex => Self::LoadFromDex,
+            TacticArg::MethodInvoke => Self::MethodInvoke,
+        }
+    }
+}
+
 /// Prime, so that sampling does not beat with the program's own loops.
 const DEFAULT_FREQUENCY: u64 = 997;
 
@@ -217,28 +304,53 @@ impl SamplingArgs {
         if self.frequency.is_some() && self.count.is_some() {
             return Err("a frequency or a period, not both".to_owned());
         }
-        if self.frequency == Some(0) || self.count == Some(0) {
-            return Err("a rate of 0 samples nothing".to_owned());
-        }
-        check_pages(self.ring_pages)?;
-        match &self.output {
-            Some(output) if !output.is_absolute() => {
-                Err(format!("'{}' is not absolute", output.display()))
+        let within = |what, asked: Option<u64>, bounds: RangeInclusive<u64>| match asked {
+            Some(asked) if !bounds.contains(&asked) => {
+                let (from, to) = (bounds.start(), bounds.end());
+                Err(format!("{what} {asked} is not from {from} to {to}"))
             }
             _ => Ok(()),
+        };
+        within("frequency", self.frequency, FREQUENCIES)?;
+        within("period", self.count, PERIODS)?;
+        self.duration.map_or(Ok(()), check_duration)?;
+        check_pages(self.ring_pages)?;
+        for pattern in &self.methods {
+            MethodPattern::new(pattern)?;
         }
+        for path in [&self.output, &self.config].into_iter().flatten() {
+            if !path.is_absolute() {
+                return Err(format!("'{}' is not absolute", path.display()));
+            }
+        }
+        Ok(())
     }
 
-    /// The session that these arguments and a target describe; `output`: where, if they do not say.
-    pub fn options(&self, target: TargetSpec, output: PathBuf) -> anyhow::Result<SessionOptions> {
-        let rate = match (self.frequency, self.count) {
-            (_, Some(period)) => Rate::Period(period),
-            (frequency, None) => Rate::Frequency(frequency.unwrap_or(DEFAULT_FREQUENCY)),
-        };
+    /// What is asked for where neither file nor command line says anything.
+    pub fn rate(config: &Config) -> Rate {
+        config.rate.unwrap_or(Rate::Frequency(DEFAULT_FREQUENCY))
+    }
+
+    /// The events of this machine where none is asked for.
+    pub fn default_events(config: &Config) -> Vec<String> {
+        let (event, _) = default_event(Self::rate(config), &Pmu::all(Path::new("/")));
+        vec![event.name]
+    }
+
+    /// The session of a target that a configuration describes, with what only these arguments
+    /// say; `output`: where, if they do not say.
+    pub fn options(
+        &self,
+        target: TargetSpec,
+        configured: Configured,
+        output: PathBuf,
+    ) -> anyhow::Result<SessionOptions> {
+        let config = &configured.config;
+        let rate = Self::rate(config);
         let Resolved {
             mut groups,
             mut notes,
-        } = self.resolve_events(rate)?;
+        } = resolve_events(&config.events, rate)?;
         notes.extend(lower(&mut groups, max_frequency()));
         for note in &notes {
             tracing::warn!("{note}");
@@ -247,46 +359,42 @@ impl SamplingArgs {
             target,
             groups,
             notes,
-            stack: match self.stack {
-                StackArg::Vertical => Stack::Vertical,
-                StackArg::Full => Stack::Full,
-                StackArg::None => Stack::None,
-            },
+            stack: config.stack.unwrap_or_default(),
+            tactic: config.tactic.unwrap_or_default(),
+            log_calls: self.log_calls,
             shim: self.shim,
             keep_raw: self.keep_raw,
             output: self.output.clone().unwrap_or(output),
-            duration: self.duration,
             ring_pages: self.ring_pages,
+            configured,
         })
     }
 }
 
-impl SamplingArgs {
-    /// The events that were asked for, or the default, as far as this machine has them.
-    fn resolve_events(&self, rate: Rate) -> anyhow::Result<Resolved> {
-        let pmus = Pmu::all(Path::new("/"));
-        if self.events.is_empty() {
-            let (event, note) = default_event(rate, &pmus);
-            return Ok(Resolved {
-                groups: vec![event.into()],
-                notes: note.into_iter().collect(),
-            });
-        }
-        let asked = self.events.iter().map(String::as_str);
-        let Resolved { groups, mut notes } = resolve(asked, rate, &pmus)?;
-        let hardware = groups
-            .iter()
-            .flat_map(|group| &group.events)
-            .any(Event::is_hardware);
-        let dead = if hardware {
-            dead_cpus(&pmus)
-        } else {
-            Vec::new()
-        };
-        let (groups, silent) = led_by_timer(groups, &dead);
-        notes.extend(silent);
-        Ok(Resolved { groups, notes })
+/// The events that were asked for, or the default, as far as this machine has them.
+fn resolve_events(events: &[String], rate: Rate) -> anyhow::Result<Resolved> {
+    let pmus = Pmu::all(Path::new("/"));
+    if events.is_empty() {
+        let (event, note) = default_event(rate, &pmus);
+        return Ok(Resolved {
+            groups: vec![event.into()],
+            notes: note.into_iter().collect(),
+        });
     }
+    let asked = events.iter().map(String::as_str);
+    let Resolved { groups, mut notes } = resolve(asked, rate, &pmus)?;
+    let hardware = groups
+        .iter()
+        .flat_map(|group| &group.events)
+        .any(Event::is_hardware);
+    let dead = if hardware {
+        dead_cpus(&pmus)
+    } else {
+        Vec::new()
+    };
+    let (groups, silent) = led_by_timer(groups, &dead);
+    notes.extend(silent);
+    Ok(Resolved { groups, notes })
 }
 
 /// Lowers rates to what the kernel allows; what is said if that was necessary.
@@ -299,29 +407,35 @@ fn lower(groups: &mut [Group], most: Option<u64>) -> Option<String> {
             *hz = most.min(*hz);
         }
     }
-    (asked > most).then(|| {
-        format!(
-            "the kernel allows {most} samples a second and CPU, not {asked}: {most} are taken. It lowers its limit when samples are dear; raise /proc/sys/kernel/perf_event_max_sample_rate, and set perf_cpu_time_max_percent beside it to 0 to keep it"
-        )
-    })
+    (asked > most).then(|| lowered(asked, most))
+}
+
+/// What is said of a rate that the kernel does not allow.
+pub fn lowered(asked: u64, most: u64) -> String {
+    format!(
+        "the kernel allows {most} samples a second and CPU, not {asked}: {most} are taken. It lowers its limit when samples are dear; raise /proc/sys/kernel/perf_event_max_sample_rate, and set perf_cpu_time_max_percent beside it to 0 to keep it"
+    )
+}
+
+fn parse_process(text: &str) -> Result<String, String> {
+    ProcessPattern::new(text).map(|_| text.to_owned())
+}
+
+fn parse_method(text: &str) -> Result<String, String> {
+    MethodPattern::new(text).map(|_| text.to_owned())
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("'{unit}' is no unit of time: ms, s, m and h are")),
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("'{text}' is no duration, as 10, 500ms or 2m are"))?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+    let duration = units::duration(text)?;
+    check_duration(duration).map(|()| duration)
+}
+
+fn check_duration(duration: Duration) -> Result<(), String> {
+    let (bounds, as_text) = DURATIONS;
+    match bounds.contains(&duration) {
+        true => Ok(()),
+        false => Err(format!("it may be {as_text}")),
+    }
 }
 
 fn parse_pages(text: &str) -> Result<usize, String> {
@@ -364,15 +478,5 @@ mod tests {
             Rate::Period(10_000),
         ];
         assert_eq!(lowered, expected);
-    }
-
-    #[test]
-    fn durations_have_units() {
-        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
-        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "x", "1d", "-1", "1e400"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -11,10 +11,12 @@
     )
 )]
 
+mod asked;
 mod attribution;
 mod by_id;
 mod cli;
 mod clock;
+mod config;
 mod control;
 #[cfg(feature = "host")]
 mod device;

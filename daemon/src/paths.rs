@@ -150,7 +150,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 /// The name of a new session: the moment and the target.
 pub fn session_name(target: &TargetSpec) -> String {
     let what = match target {
-        TargetSpec::App(package) => package.clone(),
+        TargetSpec::Named(_, names) => names.clone(),
         TargetSpec::Pid(pid) => format!("pid{pid}"),
         TargetSpec::All => "all".to_owned(),
         TargetSpec::Command(_, line) => {

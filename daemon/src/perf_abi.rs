@@ -73,6 +73,7 @@ constants! {
         PERF_RECORD_MISC_COMM_EXEC = 1 << 13,
         PERF_EVENT_IOC_ENABLE = 0x2400,
         PERF_EVENT_IOC_DISABLE = 0x2401,
+        PERF_EVENT_IOC_PERIOD = 0x4008_2404,
         PERF_EVENT_IOC_SET_OUTPUT = 0x2405,
         // Its number holds the size of a pointer, although what it writes is a word of eight bytes.
         PERF_EVENT_IOC_ID = 0x8000_2407 | ((size_of::<usize>() as u32) << 16),

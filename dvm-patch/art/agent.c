@@ -22,6 +22,7 @@
 
 #include "builds.h"
 #include "dim.h"
+#include "invokes.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define MAX_DEX 4096 /* entries of the list that are followed */
@@ -52,6 +53,7 @@ struct libart {
 	varid_u8 build_id[VARID_BUILD_ID_SIZE];
 	varid_u32 build_id_size;
 	const struct varid_build *build;
+	const char *path;
 	int found;
 };
 
@@ -122,6 +124,7 @@ static int look_for_libart(struct dl_phdr_info *info, size_t size, void *found)
 		return 0;
 	art->found = 1;
 	art->base = info->dlpi_addr;
+	art->path = info->dlpi_name;
 	read_build_id(info, art);
 	art->build = varid_build_find(art->build_id, art->build_id_size);
 	return 1;
@@ -196,10 +199,13 @@ static void dex_changed(void)
 {
 	const struct dex_entry *entry = dex_debug->relevant;
 
-	if (entry && dex_debug->action == DEX_REGISTERED)
+	if (entry && dex_debug->action == DEX_REGISTERED) {
 		tell_dex(entry);
-	else if (entry && dex_debug->action == DEX_UNREGISTERED)
+		varid_invokes_dex_came();
+	} else if (entry && dex_debug->action == DEX_UNREGISTERED) {
+		varid_invokes_dex_gone((uintptr_t)entry->start);
 		dim_dex_gone((uintptr_t)entry->start);
+	}
 	if (hook_before)
 		hook_before();
 }
@@ -219,7 +225,7 @@ static void follow_dex_files(const struct libart *art)
 			tell_dex(entry);
 }
 
-static void publish(const char *folder)
+static void publish(const char *folder, void *vm)
 {
 	static struct varid_range ranges[VARID_BUILD_RANGES];
 	struct libart art = { 0 };
@@ -254,10 +260,11 @@ static void publish(const char *folder)
 	}
 	pthread_atfork(NULL, NULL, dim_after_fork);
 	follow_dex_files(&art);
+	varid_invokes_init(art.build, &layout, vm, art.path);
 }
 
 /* Without options: where varid keeps its sockets. */
-static void publish_in(const char *options)
+static void publish_in(const char *options, void *vm)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char folder[256];
@@ -268,16 +275,15 @@ static void publish_in(const char *options)
 		snprintf(folder, sizeof(folder), "%s/varid", runtime);
 	else
 		snprintf(folder, sizeof(folder), "/run/varid");
-	publish(folder);
+	publish(folder, vm);
 }
 
 /* Called by the VM; 0 lets it go on, and so it always does. */
 EXPORT int Agent_OnLoad(void *vm, char *options, void *reserved);
 EXPORT int Agent_OnLoad(void *vm, char *options, void *reserved)
 {
-	(void)vm;
 	(void)reserved;
-	publish_in(options);
+	publish_in(options, vm);
 	return 0;
 }
 
@@ -296,5 +302,6 @@ EXPORT void Agent_OnUnload(void *vm)
 	if (__atomic_load_n(hook, __ATOMIC_ACQUIRE) == dex_changed)
 		__atomic_store_n(hook, hook_before, __ATOMIC_RELEASE);
 	hook = NULL;
+	varid_invokes_end();
 	dim_shutdown();
 }

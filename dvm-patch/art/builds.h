@@ -29,6 +29,7 @@ struct varid_build {
 	/* __dex_debug_descriptor and __dex_debug_register_code_ptr, from the load base. */
 	varid_u64 dex_debug;
 	varid_u64 dex_debug_hook;
+	varid_u32 runtime_instrumentation; /* in art::Runtime; 0: not known */
 	varid_u32 text_start; /* executable code, from the load base */
 	varid_u32 text_end;
 	const struct varid_build_range *ranges; /* sorted, disjoint */

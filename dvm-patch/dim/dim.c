@@ -8,26 +8,30 @@
  * one store of one field, so that a child forked in the middle finds a whole table.
  */
 #include "dim.h"
+#include "inside.h"
 #include "syscall.h"
 
 #define MAX_RANGES 256
 #define MAX_CODES 1024
 #define MAX_THREADS 1024
-#define PATH_SIZE 256
+#define MAX_TRACES 32768
 
 struct image {
 	struct varid_tunnel head;
 	struct varid_range ranges[MAX_RANGES];
 	struct varid_code codes[MAX_CODES];
 	struct varid_thread threads[MAX_THREADS];
+	struct varid_trace traces[MAX_TRACES];
 };
 
 static struct {
 	struct image *image;  /* null: off */
 	struct image *shared; /* null: this process has no tunnel (any more) */
 	varid_u32 pid;        /* whose shared is */
+	void (*forked)(int has_tunnel); /* what else is done in a child; null: nothing */
+	void (*ended)(void);            /* and at the end */
 	int lock;
-	char folder[PATH_SIZE];
+	int traces_full; /* until all are thrown away, none is listed */
 } dim;
 
 #ifndef DIM_NO_SHADOW
@@ -35,7 +39,7 @@ DIM_TLS struct varid_shadow *dim_shadow;
 #endif
 
 /* volatile, so that no compiler makes a call of memcpy from it. */
-static void copy(void *to, const void *from, unsigned long size)
+void dim_copy(void *to, const void *from, unsigned long size)
 {
 	volatile unsigned char *t = to;
 	const unsigned char *f = from;
@@ -44,24 +48,24 @@ static void copy(void *to, const void *from, unsigned long size)
 		*t++ = *f++;
 }
 
-static void *map(unsigned long size, int prot, int flags, int fd)
+void *dim_map(unsigned long size, int prot, int flags, int fd)
 {
 	long at = dim_syscall(SYS_MMAP, 0, (long)size, prot, flags, fd, 0);
 
 	return (unsigned long)at > -(unsigned long)DIM_MAX_ERRNO - 1 ? 0 : (void *)at;
 }
 
-static void unmap(void *at, unsigned long size)
+void dim_unmap(void *at, unsigned long size)
 {
 	dim_syscall(SYS_MUNMAP, (long)at, (long)size, 0, 0, 0, 0);
 }
 
-static varid_u32 process(void)
+varid_u32 dim_process(void)
 {
 	return (varid_u32)dim_syscall(SYS_GETPID, 0, 0, 0, 0, 0, 0);
 }
 
-static varid_u64 now(void)
+varid_u64 dim_now(void)
 {
 	long t[2] = { 0, 0 };
 
@@ -69,10 +73,15 @@ static varid_u64 now(void)
 	return (varid_u64)t[0] * 1000000000u + (varid_u64)t[1];
 }
 
+void dim_take(int *lock)
+{
+	while (__sync_lock_test_and_set(lock, 1))
+		dim_syscall(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
+}
+
 static void take_lock(void)
 {
-	while (__sync_lock_test_and_set(&dim.lock, 1))
-		dim_syscall(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
+	dim_take(&dim.lock);
 }
 
 static void release_lock(void)
@@ -80,79 +89,45 @@ static void release_lock(void)
 	__sync_lock_release(&dim.lock);
 }
 
-/* A descriptor of a file of no name in folder; below zero: none. */
-static long open_file(varid_u32 pid)
+unsigned long dim_decimal(char *to, varid_u64 number, unsigned digits)
 {
-	static const char name[] = "/" VARID_TUNNEL_NAME ".";
-	char path[PATH_SIZE + sizeof(name) + 10];
 	unsigned long n = 0;
-	varid_u32 digit = 1000000000;
-	long fd;
+	char reversed[20];
 
-	while (n < PATH_SIZE && dim.folder[n]) {
-		path[n] = dim.folder[n];
-		n++;
-	}
-	if (!n || n == PATH_SIZE)
-		return -1;
-	copy(path + n, name, sizeof(name) - 1);
-	n += sizeof(name) - 1;
-	for (; digit; digit /= 10)
-		path[n++] = (char)('0' + pid / digit % 10);
-	path[n] = 0;
-	fd = dim_syscall(SYS_OPENAT, DIM_CWD, (long)path,
-			 DIM_O_RDWR | DIM_O_CREAT | DIM_O_EXCL | DIM_O_NOFOLLOW | DIM_O_CLOEXEC, 0600, 0, 0);
-	if (fd >= 0)
-		dim_syscall(SYS_UNLINKAT, DIM_CWD, (long)path, 0, 0, 0, 0);
-	return fd;
+	do {
+		reversed[n++] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number || n < digits);
+	for (digits = 0; digits < n; digits++)
+		to[digits] = reversed[n - 1 - digits];
+	return n;
 }
 
-/* A descriptor for the tunnel, sized and, where that is possible, sealed. */
-static long open_tunnel(varid_u32 pid)
+/* Maps a new file for the tunnel, which is none yet. */
+static int share(varid_u32 pid)
 {
-	int flags = DIM_MFD_CLOEXEC | DIM_MFD_ALLOW_SEALING;
-	long fd = dim_syscall(SYS_MEMFD_CREATE, (long)VARID_TUNNEL_NAME, flags | DIM_MFD_NOEXEC_SEAL, 0, 0, 0, 0);
-
-	if (fd < 0)
-		fd = dim_syscall(SYS_MEMFD_CREATE, (long)VARID_TUNNEL_NAME, flags, 0, 0, 0, 0);
-	if (fd < 0)
-		fd = open_file(pid);
-	if (fd < 0)
-		return fd;
-	if (dim_syscall(SYS_FTRUNCATE, fd, sizeof(struct image), 0, 0, 0, 0) < 0) {
-		dim_syscall(SYS_CLOSE, fd, 0, 0, 0, 0, 0);
-		return -1;
-	}
-	dim_syscall(SYS_FCNTL, fd, DIM_F_ADD_SEALS, DIM_SEALS, 0, 0, 0);
-	return fd;
+	dim.shared = dim_share(VARID_TUNNEL_NAME, sizeof(*dim.shared), 1, 0);
+	dim.pid = pid;
+	return dim.shared != 0;
 }
 
-/* Maps a new tunnel and copies the image to it. The magic comes last: no magic, no tunnel. */
-static int publish(varid_u32 pid)
+/* Copies the image to it. The magic comes last: no magic, no tunnel. */
+static void publish(void)
 {
 	struct image *image = dim.image;
-	struct image *shared;
-	long fd = open_tunnel(pid);
+	struct image *shared = dim.shared;
 
-	if (fd < 0)
-		return 0;
-	shared = map(sizeof(*shared), DIM_PROT_READ | DIM_PROT_WRITE, DIM_MAP_SHARED, (int)fd);
-	dim_syscall(SYS_CLOSE, fd, 0, 0, 0, 0, 0);
-	if (!shared)
-		return 0;
-	image->head.pid = pid;
-	image->head.time = now();
+	image->head.pid = dim.pid;
+	image->head.time = dim_now();
 	image->head.generation = 0;
-	copy(&shared->head.version, &image->head.version,
+	dim_copy(&shared->head.version, &image->head.version,
 	     sizeof(image->head) - __builtin_offsetof(struct varid_tunnel, version));
-	copy(shared->ranges, image->ranges, sizeof(image->ranges[0]) * image->head.ranges.count);
-	copy(shared->codes, image->codes, sizeof(image->codes[0]) * image->head.codes.count);
-	copy(shared->threads, image->threads, sizeof(image->threads[0]) * image->head.threads.count);
+	dim_copy(shared->ranges, image->ranges, sizeof(image->ranges[0]) * image->head.ranges.count);
+	dim_copy(shared->codes, image->codes, sizeof(image->codes[0]) * image->head.codes.count);
+	dim_copy(shared->threads, image->threads, sizeof(image->threads[0]) * image->head.threads.count);
+	dim_copy(shared->traces, image->traces, sizeof(image->traces[0]) * image->head.traces.count);
 	__sync_synchronize();
-	copy(shared->head.magic, image->head.magic, sizeof(image->head.magic));
-	dim.shared = shared;
-	dim.pid = pid;
-	return 1;
+	dim_copy(shared->head.magic, image->head.magic, sizeof(image->head.magic));
 }
 
 /* Copies what an event changed in the image to the mapping. */
@@ -165,9 +140,11 @@ static void update(const void *entry, unsigned long size)
 
 	*generation = *generation + 1;
 	__sync_synchronize();
-	copy((char *)shared + at, entry, size);
+	dim_copy((char *)shared + at, entry, size);
+	shared->head.ranges.count = image->head.ranges.count;
 	shared->head.codes.count = image->head.codes.count;
 	shared->head.threads.count = image->head.threads.count;
+	shared->head.traces.count = image->head.traces.count;
 	__sync_synchronize();
 	*generation = *generation + 1;
 }
@@ -177,13 +154,40 @@ static int begin(void)
 {
 	if (!dim.image)
 		return 0;
-	if (dim.pid != process())
+	if (dim.pid != dim_process())
 		dim_after_fork();
 	take_lock();
 	if (dim.image && dim.shared)
 		return 1;
 	release_lock();
 	return 0;
+}
+
+void dim_tell_file(int calls, const struct varid_file *file)
+{
+	struct varid_tunnel *head;
+
+	if (!begin())
+		return;
+	head = &dim.image->head;
+	*(calls ? &head->calls : &head->control) = *file;
+	update(calls ? &head->calls : &head->control, sizeof(*file));
+	release_lock();
+}
+
+void dim_follow(void (*forked)(int has_tunnel), void (*ended)(void))
+{
+	dim.forked = forked;
+	dim.ended = ended;
+}
+
+void dim_tell_tactic(varid_u32 tactic)
+{
+	if (!begin())
+		return;
+	dim.image->head.tactic = tactic;
+	update(&dim.image->head.tactic, sizeof(tactic));
+	release_lock();
 }
 
 static void describe(struct varid_part *part, const void *table, const void *image, varid_u32 entry_size,
@@ -198,36 +202,37 @@ int dim_init(varid_u32 vm, const struct varid_layout *layout, const struct varid
 	     varid_u32 range_count, const char *folder)
 {
 	struct image *image;
-	unsigned long n;
 
 	if (dim.image || range_count > MAX_RANGES)
 		return 0;
-	for (n = 0; folder && folder[n] && n < PATH_SIZE - 1; n++)
-		dim.folder[n] = folder[n];
-	image = map(sizeof(*image), DIM_PROT_READ | DIM_PROT_WRITE,
+	dim_files_in(folder);
+	image = dim_map(sizeof(*image), DIM_PROT_READ | DIM_PROT_WRITE,
 		    DIM_MAP_PRIVATE | DIM_MAP_ANONYMOUS | DIM_MAP_NORESERVE, -1);
 	if (!image)
 		return 0;
-	copy(image->head.magic, VARID_TUNNEL_MAGIC, sizeof(image->head.magic));
+	dim_copy(image->head.magic, VARID_TUNNEL_MAGIC, sizeof(image->head.magic));
 	image->head.version = VARID_TUNNEL_VERSION;
 	image->head.header_size = sizeof(image->head);
 	image->head.size = sizeof(*image);
 	image->head.vm = vm;
-	copy(&image->head.layout, layout, sizeof(*layout));
+	dim_copy(&image->head.layout, layout, sizeof(*layout));
 #ifndef DIM_NO_SHADOW
 	if (layout->kind == VARID_LAYOUT_SHADOW)
 		image->head.layout.tls_offset = (varid_s64)((long)&dim_shadow - (long)dim_thread_pointer());
 #endif
-	copy(image->ranges, ranges, range_count * sizeof(*ranges));
+	dim_copy(image->ranges, ranges, range_count * sizeof(*ranges));
 	describe(&image->head.ranges, image->ranges, image, sizeof(image->ranges[0]), MAX_RANGES);
 	describe(&image->head.codes, image->codes, image, sizeof(image->codes[0]), MAX_CODES);
 	describe(&image->head.threads, image->threads, image, sizeof(image->threads[0]), MAX_THREADS);
+	describe(&image->head.traces, image->traces, image, sizeof(image->traces[0]), MAX_TRACES);
 	image->head.ranges.count = range_count;
 	dim.image = image;
-	if (publish(process()))
+	if (share(dim_process())) {
+		publish();
 		return 1;
+	}
 	dim.image = 0;
-	unmap(image, sizeof(*image));
+	dim_unmap(image, sizeof(*image));
 	return 0;
 }
 
@@ -254,7 +259,7 @@ void dim_dex(varid_u64 start, varid_u64 size, const char *location, varid_u32 fl
 		goto out;
 	code = free ? free : &dim.image->codes[count];
 	code->start = start;
-	code->time = now();
+	code->time = dim_now();
 	code->kind = VARID_CODE_DEX;
 	code->flags = flags;
 	for (i = 0; i < VARID_CODE_LOCATION - 1 && location && location[i]; i++)
@@ -288,19 +293,73 @@ void dim_dex_gone(varid_u64 start)
 	release_lock();
 }
 
-#ifndef DIM_NO_SHADOW
+void dim_traces(varid_u64 start, varid_u64 end)
+{
+	struct varid_range *range;
+	varid_u32 i, count;
+
+	if (start >= end || !begin())
+		return;
+	count = dim.image->head.ranges.count;
+	for (i = 0; i < count; i++) {
+		range = &dim.image->ranges[i];
+		if (range->start < end && start < range->end)
+			goto out; /* told before */
+	}
+	if (count == MAX_RANGES)
+		goto out;
+	range = &dim.image->ranges[count];
+	range->start = start;
+	range->end = end;
+	range->kind = VARID_RANGE_TRACES;
+	__sync_synchronize();
+	dim.image->head.ranges.count = count + 1;
+	update(range, sizeof(*range));
+out:
+	release_lock();
+}
+
+void dim_trace(varid_u64 start, varid_u64 pc)
+{
+	struct varid_trace *trace;
+	varid_u32 count;
+
+	if (!pc || !begin())
+		return;
+	count = dim.image->head.traces.count;
+	if (count == MAX_TRACES) {
+		/* The last one would stand for all that follow. */
+		dim.traces_full = 1;
+		dim.image->head.traces.count = 0;
+		update(&dim.image->head.traces, 0);
+	} else if (!dim.traces_full) {
+		trace = &dim.image->traces[count];
+		trace->start = start;
+		trace->pc = pc;
+		__sync_synchronize();
+		dim.image->head.traces.count = count + 1;
+		update(trace, sizeof(*trace));
+	}
+	release_lock();
+}
+
+void dim_traces_gone(void)
+{
+	if (!begin())
+		return;
+	dim.traces_full = 0;
+	dim.image->head.traces.count = 0;
+	update(&dim.image->head.traces, 0);
+	release_lock();
+}
+
 static varid_u32 thread(void)
 {
 	return (varid_u32)dim_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0);
 }
 
-static unsigned long shadow_size(varid_u32 records)
-{
-	return sizeof(struct varid_shadow) + (unsigned long)records * sizeof(struct varid_shadow_record);
-}
-
 /* Notes the thread for readers that cannot see its thread pointer; if there is no room, they miss it. */
-static void note_thread(varid_u32 tid, const void *base)
+static void note_thread(varid_u32 tid, varid_u64 base)
 {
 	varid_u32 count = dim.image->head.threads.count;
 	struct varid_thread *slot;
@@ -311,12 +370,56 @@ static void note_thread(varid_u32 tid, const void *base)
 	if (i == MAX_THREADS)
 		return;
 	slot = &dim.image->threads[i];
-	slot->base = (unsigned long)base;
+	slot->base = base;
 	__sync_synchronize();
 	slot->tid = tid;
 	if (i == count)
 		dim.image->head.threads.count = count + 1;
 	update(slot, sizeof(*slot));
+}
+
+static void forget_thread(varid_u32 i)
+{
+	dim.image->threads[i].tid = 0;
+	update(&dim.image->threads[i], sizeof(dim.image->threads[i]));
+}
+
+void dim_thread_base(varid_u64 base)
+{
+	varid_u32 tid, i;
+
+	if (!base || !begin())
+		return;
+	tid = thread();
+	for (i = 0; i < dim.image->head.threads.count; i++) {
+		if (!dim.image->threads[i].tid || dim.image->threads[i].base != base)
+			continue;
+		if (dim.image->threads[i].tid == tid)
+			goto out;
+		forget_thread(i); /* ended without a word: this one took its memory */
+	}
+	note_thread(tid, base);
+out:
+	release_lock();
+}
+
+void dim_thread_base_gone(varid_u64 base)
+{
+	varid_u32 i;
+
+	if (!base || !begin())
+		return;
+	for (i = 0; i < dim.image->head.threads.count; i++) {
+		if (dim.image->threads[i].tid && dim.image->threads[i].base == base)
+			forget_thread(i);
+	}
+	release_lock();
+}
+
+#ifndef DIM_NO_SHADOW
+static unsigned long shadow_size(varid_u32 records)
+{
+	return sizeof(struct varid_shadow) + (unsigned long)records * sizeof(struct varid_shadow_record);
 }
 
 void dim_thread_start(varid_u32 records)
@@ -325,12 +428,12 @@ void dim_thread_start(varid_u32 records)
 
 	if (dim_shadow || !records || records > 0x1000000 || !begin())
 		return;
-	shadow = map(shadow_size(records), DIM_PROT_READ | DIM_PROT_WRITE,
+	shadow = dim_map(shadow_size(records), DIM_PROT_READ | DIM_PROT_WRITE,
 		     DIM_MAP_PRIVATE | DIM_MAP_ANONYMOUS | DIM_MAP_NORESERVE, -1);
 	if (shadow) {
 		shadow->tid = thread();
 		shadow->capacity = records;
-		note_thread(shadow->tid, shadow);
+		note_thread(shadow->tid, (unsigned long)shadow);
 		DIM_BARRIER();
 		dim_shadow = shadow;
 	}
@@ -340,25 +443,13 @@ void dim_thread_start(varid_u32 records)
 void dim_thread_exit(void)
 {
 	struct varid_shadow *shadow = dim_shadow;
-	varid_u32 i;
 
 	if (!shadow)
 		return;
 	dim_shadow = 0;
 	DIM_BARRIER();
-	if (begin()) {
-		for (i = 0; i < dim.image->head.threads.count; i++) {
-			struct varid_thread *slot = &dim.image->threads[i];
-
-			if (slot->tid == shadow->tid && slot->base == (unsigned long)shadow) {
-				slot->tid = 0;
-				update(slot, sizeof(*slot));
-				break;
-			}
-		}
-		release_lock();
-	}
-	unmap(shadow, shadow_size(shadow->capacity));
+	dim_thread_base_gone((unsigned long)shadow);
+	dim_unmap(shadow, shadow_size(shadow->capacity));
 }
 #endif
 
@@ -372,8 +463,8 @@ static void adopt_threads(void)
 #ifndef DIM_NO_SHADOW
 		struct varid_shadow *shadow = (struct varid_shadow *)(unsigned long)dim.image->threads[i].base;
 
-		if (dim.image->threads[i].tid && shadow != dim_shadow)
-			unmap(shadow, shadow_size(shadow->capacity));
+		if (dim.image->head.layout.kind == VARID_LAYOUT_SHADOW && dim.image->threads[i].tid && shadow != dim_shadow)
+			dim_unmap(shadow, shadow_size(shadow->capacity));
 #endif
 		dim.image->threads[i].tid = 0;
 	}
@@ -391,30 +482,38 @@ static void adopt_threads(void)
 void dim_after_fork(void)
 {
 	varid_u32 pid;
+	int has_tunnel;
 
 	if (!dim.image)
 		return;
-	pid = process();
+	pid = dim_process();
 	if (dim.pid == pid)
 		return;
 	dim.lock = 0; /* whoever held it did not come along */
 	if (dim.shared)
-		unmap(dim.shared, sizeof(*dim.shared));
-	dim.shared = 0;
-	dim.pid = pid;
+		dim_unmap(dim.shared, sizeof(*dim.shared));
 	adopt_threads();
-	publish(pid);
+	dim.image->head.tactic = VARID_LOAD_FROM_DEX;
+	dim.image->head.control.address = dim.image->head.calls.address = 0;
+	has_tunnel = share(pid);
+	/* Before there is a tunnel, so that it says from its start where the child's files are. */
+	if (dim.forked)
+		dim.forked(has_tunnel);
+	if (has_tunnel)
+		publish();
 }
 
 void dim_shutdown(void)
 {
 	struct image *image = dim.image;
 
+	if (dim.ended)
+		dim.ended();
 	if (!begin())
 		return;
-	unmap(dim.shared, sizeof(*dim.shared));
+	dim_unmap(dim.shared, sizeof(*dim.shared));
 	dim.shared = 0;
 	dim.image = 0;
 	release_lock();
-	unmap(image, sizeof(*image));
+	dim_unmap(image, sizeof(*image));
 }

@@ -30,9 +30,32 @@ DIM_HIDDEN void dim_dex(varid_u64 start, varid_u64 size, const char *location, v
 /* The dex file at start is about to be unmapped. */
 DIM_HIDDEN void dim_dex_gone(varid_u64 start);
 
+/* The VM's compiler puts its traces here. Told again: ignored. */
+DIM_HIDDEN void dim_traces(varid_u64 start, varid_u64 end);
+
 /*
- * In a forked child, as early as possible: gives it a tunnel of its own. Called by every
- * event of dim itself when it finds itself in another process. Not for vfork.
+ * The bytecode at pc has been compiled; its code starts here, and ends where another's does. If there
+ * is no room for all, none is listed until all are thrown away.
+ */
+DIM_HIDDEN void dim_trace(varid_u64 start, varid_u64 pc);
+
+/* All traces are thrown away. */
+DIM_HIDDEN void dim_traces_gone(void);
+
+/*
+ * The calling thread is the VM's, and tls_offset leads to base, for readers that cannot see
+ * its thread pointer. Told again: ignored. A forked child has none until it is told.
+ * For VARID_LAYOUT_SHADOW dim does this itself.
+ */
+DIM_HIDDEN void dim_thread_base(varid_u64 base);
+
+/* The thread with this base ends, or never was. On any thread. */
+DIM_HIDDEN void dim_thread_base_gone(varid_u64 base);
+
+/*
+ * In a forked child, as early as possible and before its second thread (pthread_atfork): gives it a
+ * tunnel of its own. Called by every event of dim itself when it finds itself in another process.
+ * Calls are none (calls.h). Not for vfork.
  */
 DIM_HIDDEN void dim_after_fork(void);
 
@@ -46,6 +69,8 @@ DIM_INLINE unsigned long dim_thread_pointer(void)
 
 #if defined(__x86_64__)
 	__asm__("mov %%fs:0, %0" : "=r"(tp));
+#elif defined(__i386__)
+	__asm__("movl %%gs:0, %0" : "=r"(tp));
 #elif defined(__aarch64__)
 	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
 #else
@@ -72,6 +97,8 @@ DIM_INLINE varid_u64 dim_stack_pointer(void)
 
 #if defined(__x86_64__)
 	__asm__ volatile("mov %%rsp, %0" : "=r"(sp));
+#elif defined(__i386__)
+	__asm__ volatile("movl %%esp, %0" : "=r"(sp));
 #else
 	__asm__ volatile("mov %0, sp" : "=r"(sp));
 #endif

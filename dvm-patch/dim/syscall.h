@@ -11,7 +11,7 @@
 enum {
 	SYS_OPENAT = 257, SYS_CLOSE = 3, SYS_UNLINKAT = 263, SYS_FTRUNCATE = 77, SYS_FCNTL = 72,
 	SYS_MMAP = 9, SYS_MUNMAP = 11, SYS_GETPID = 39, SYS_GETTID = 186, SYS_CLOCK_GETTIME = 228,
-	SYS_SCHED_YIELD = 24, SYS_MEMFD_CREATE = 319,
+	SYS_SCHED_YIELD = 24, SYS_MEMFD_CREATE = 319, SYS_WRITE = 1, SYS_DUP3 = 292, SYS_FSTAT = 5, SYS_MADVISE = 28,
 };
 
 static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
@@ -27,11 +27,36 @@ static inline long dim_syscall(long n, long a, long b, long c, long d, long e, l
 			 : "rcx", "r11", "memory");
 	return result;
 }
+#elif defined(__i386__)
+enum {
+	SYS_OPENAT = 295, SYS_CLOSE = 6, SYS_UNLINKAT = 301, SYS_FTRUNCATE = 93, SYS_FCNTL = 55,
+	SYS_MMAP = 192, SYS_MUNMAP = 91, SYS_GETPID = 20, SYS_GETTID = 224, SYS_CLOCK_GETTIME = 265,
+	SYS_SCHED_YIELD = 158, SYS_MEMFD_CREATE = 356, SYS_WRITE = 4, SYS_DUP3 = 330, SYS_FSTAT = 197, SYS_MADVISE = 219,
+};
+
+/*
+ * ebx may hold the GOT and ebp the frame: both are swapped in and out, and the arguments that
+ * go there come by eax, so that none is addressed off a stack pointer that moved.
+ */
+static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+	const long ends[3] = { a, f, n };
+	long result;
+
+	__asm__ volatile("pushl %%ebx\n\tpushl %%ebp\n\t"
+			 "movl 4(%%eax), %%ebp\n\tmovl (%%eax), %%ebx\n\tmovl 8(%%eax), %%eax\n\t"
+			 "int $0x80\n\t"
+			 "popl %%ebp\n\tpopl %%ebx"
+			 : "=a"(result)
+			 : "a"(ends), "c"(b), "d"(c), "S"(d), "D"(e)
+			 : "memory");
+	return result;
+}
 #elif defined(__aarch64__)
 enum {
 	SYS_OPENAT = 56, SYS_CLOSE = 57, SYS_UNLINKAT = 35, SYS_FTRUNCATE = 46, SYS_FCNTL = 25,
 	SYS_MMAP = 222, SYS_MUNMAP = 215, SYS_GETPID = 172, SYS_GETTID = 178, SYS_CLOCK_GETTIME = 113,
-	SYS_SCHED_YIELD = 124, SYS_MEMFD_CREATE = 279,
+	SYS_SCHED_YIELD = 124, SYS_MEMFD_CREATE = 279, SYS_WRITE = 64, SYS_DUP3 = 24, SYS_FSTAT = 80, SYS_MADVISE = 233,
 };
 
 static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
@@ -54,7 +79,7 @@ static inline long dim_syscall(long n, long a, long b, long c, long d, long e, l
 enum {
 	SYS_OPENAT = 322, SYS_CLOSE = 6, SYS_UNLINKAT = 328, SYS_FTRUNCATE = 93, SYS_FCNTL = 221,
 	SYS_MMAP = 192, SYS_MUNMAP = 91, SYS_GETPID = 20, SYS_GETTID = 224, SYS_CLOCK_GETTIME = 263,
-	SYS_SCHED_YIELD = 158, SYS_MEMFD_CREATE = 385,
+	SYS_SCHED_YIELD = 158, SYS_MEMFD_CREATE = 385, SYS_WRITE = 4, SYS_DUP3 = 358, SYS_FSTAT = 197, SYS_MADVISE = 220,
 };
 
 /* The number goes to r7, which may be the frame pointer: it is swapped in and out. */
@@ -75,13 +100,13 @@ static inline long dim_syscall(long n, long a, long b, long c, long d, long e, l
 	return r0;
 }
 #else
-#error "dim knows the system calls of x86-64, arm64 and arm"
+#error "dim knows the system calls of x86-64, x86, arm64 and arm"
 #endif
 
-/* What the kernel's headers call AT_FDCWD, O_*, F_*, MFD_*, PROT_*, MAP_*. */
+/* What the kernel's headers call AT_FDCWD, O_*, F_*, MFD_*, PROT_*, MAP_*, MADV_*. */
 enum {
 	DIM_CWD = -100,
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 	DIM_O_NOFOLLOW = 0400000,
 #else
 	DIM_O_NOFOLLOW = 0100000,
@@ -90,7 +115,13 @@ enum {
 	DIM_O_CREAT = 0100,
 	DIM_O_EXCL = 0200,
 	DIM_O_CLOEXEC = 02000000,
+	DIM_O_WRONLY = 1,
+	DIM_O_APPEND = 02000,
+	DIM_F_GETLK = 5,
+	DIM_F_WRLCK = 1,
+	DIM_F_UNLCK = 2,
 	DIM_F_ADD_SEALS = 1033,
+	DIM_F_SEAL_FUTURE_WRITE = 0x10,
 	DIM_SEALS = 1 | 2 | 4, /* F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW */
 	DIM_MFD_CLOEXEC = 1,
 	DIM_MFD_ALLOW_SEALING = 2,
@@ -101,9 +132,26 @@ enum {
 	DIM_MAP_PRIVATE = 2,
 	DIM_MAP_ANONYMOUS = 0x20,
 	DIM_MAP_NORESERVE = 0x4000,
+	DIM_MADV_WIPEONFORK = 18,
 	DIM_CLOCK_MONOTONIC = 1,
 };
 
 #define DIM_MAX_ERRNO 4095
+
+/* What F_GETLK fills in. */
+struct dim_lock {
+	short type;
+	short whence;
+	long start;
+	long length;
+	int pid;
+};
+
+/* Room for what SYS_FSTAT (fstat64 on 32-bit machines) fills in; a file's device and number are in its start. */
+struct dim_status {
+	varid_u64 device;
+	varid_u64 number; /* on 32-bit machines its upper half */
+	varid_u64 more[22];
+};
 
 #endif

@@ -60,6 +60,7 @@ enum varid_vm {
 enum varid_layout_kind {
 	VARID_LAYOUT_LIST = 1,   /* fragments of linked frames off a per-thread base */
 	VARID_LAYOUT_SHADOW = 2, /* struct varid_shadow is the per-thread base */
+	VARID_LAYOUT_SAVE_AREAS = 3, /* frames of Dalvik: an area below each frame pointer */
 };
 
 /* Frames (a shadow record's sp) are addresses on the thread's native stack. */
@@ -76,6 +77,11 @@ enum varid_layout_kind {
  * index } at frame_*. The bytecode pc is frame_pc if not zero, else frame_insns +
  * 2 * frame_index; where frame_insns is zero (pushed and not yet entered, or run by
  * the switch interpreter), the method's own first instruction takes its place.
+ *
+ * SAVE_AREAS: the thread holds the innermost frame pointer at thread_fragment; reg_frame
+ * is one. A frame pointer's area lies -reg_frame_bias bytes below it and is as long:
+ * { frame pointer of the caller, method, pc of the caller, exported pc } at frame_*. An
+ * area without a method breaks the list: what called across it did so natively.
  */
 struct varid_layout {
 	varid_u32 kind;
@@ -106,6 +112,12 @@ struct varid_layout {
 	varid_u16 class_dex_cache;    /* reference */
 	varid_u16 dex_cache_dex_file; /* pointer */
 	varid_u16 dex_file_begin;     /* pointer */
+
+	/* SAVE_AREAS only. method_code is a pointer there, to the first instruction. */
+	varid_u16 frame_caller_pc;  /* 0: the caller is native */
+	varid_u16 method_name;      /* pointer to the name, in the dex file */
+	varid_u16 method_proto;     /* 32 bits: index in the dex file's proto_ids */
+	varid_u16 class_descriptor; /* pointer to the descriptor, in the dex file */
 };
 
 /* What the code of a range does. */
@@ -116,6 +128,7 @@ enum varid_range_kind {
 	VARID_RANGE_VM = 4,          /* other code of the VM */
 	VARID_RANGE_QUICK = 5,       /* interpreter loop with native frames: method at [sp], reg_pc is valid */
 	VARID_RANGE_HANDLERS = 6,    /* BODY, as 256 handlers of one size: opcode k's is the kth, and reg_pc may already be at its successor */
+	VARID_RANGE_TRACES = 7,      /* where the VM's compiler puts its traces */
 };
 
 struct varid_range {
@@ -148,12 +161,26 @@ struct varid_thread {
 	varid_u32 reserved;
 };
 
+/* Code that the VM compiled from a stretch of bytecode; it ends where the next one starts, so all are listed or none. */
+struct varid_trace {
+	varid_u64 start; /* address in the process */
+	varid_u64 pc;    /* of the stretch's first instruction; 0: the slot is free */
+};
+
 /* A table in the tunnel: count of capacity entries are valid. */
 struct varid_part {
 	varid_u32 offset;
 	varid_u32 entry_size;
 	varid_u32 capacity;
 	varid_u32 count;
+};
+
+/* A file of the VM's beside the tunnel, which has it open and mapped. */
+struct varid_file {
+	varid_u64 address; /* in the process; 0: there is none */
+	varid_u64 size;
+	varid_u32 fd; /* in the process */
+	varid_u32 reserved;
 };
 
 /*
@@ -170,11 +197,90 @@ struct varid_tunnel {
 	varid_u32 vm;
 	varid_u32 pid;         /* owner, in its own pid namespace; another's is an inherited mapping */
 	varid_u32 generation;
-	varid_u32 reserved;
+	varid_u32 tactic;      /* what the VM does at a call, enum varid_tactic */
 	struct varid_layout layout;
 	struct varid_part ranges;
 	struct varid_part codes;
 	struct varid_part threads;
+	struct varid_part traces;
+	struct varid_file control; /* struct varid_control: what varid wants */
+	struct varid_file calls;   /* struct varid_calls: what was counted */
+};
+
+enum varid_tactic {
+	VARID_LOAD_FROM_DEX = 0, /* nothing at a call */
+	VARID_METHOD_INVOKE = 1, /* invokes, returns and unwinds are counted */
+};
+
+#define VARID_CONTROL_NAME "varid-control"
+#define VARID_CONTROL_MAGIC "VARIDCTL"
+#define VARID_CONTROL_LOG 216
+#define VARID_FILTERS 32
+#define VARID_FILTER_SIZE 120
+
+/* The first characters of "package.Class.method", zero-terminated. */
+struct varid_filter {
+	varid_u8 prefix[VARID_FILTER_SIZE];
+};
+
+/*
+ * What varid wants of the VM: a file of its own, one page, which the VM makes and varid
+ * writes, from generation on; generation as in the tunnel. It holds as long as varid has
+ * a write lock (fcntl) on the file: when varid dies, the VM is back in its default tactic.
+ */
+struct varid_control {
+	varid_u8 magic[8];
+	varid_u32 version; /* VARID_TUNNEL_VERSION */
+	varid_u32 size;    /* sizeof(struct varid_control) */
+	varid_u32 generation;
+	varid_u32 tactic;
+	varid_u64 session; /* counts begin anew when it changes */
+	varid_u32 filter_count; /* 0: every method is counted */
+	varid_u32 reserved;
+	varid_u8 log[VARID_CONTROL_LOG]; /* a line per event goes to this path + "." + pid; "": none */
+	struct varid_filter filters[VARID_FILTERS];
+};
+
+#define VARID_CALLS_NAME "varid-calls"
+#define VARID_CALLS_MAGIC "VARIDCAL"
+#define VARID_CALLS_ENTRIES 4096 /* bytes from the file's start to the first entry */
+/*
+ * A method's entry is its remapped address, VARID_REMAP_FIRST + i: below the first page that a
+ * process can map on any machine, so that it is never the address of anything.
+ */
+#define VARID_REMAP_FIRST 0x1000u
+#define VARID_REMAP_END 0x10000u
+#define VARID_MAX_CALLS (VARID_REMAP_END - VARID_REMAP_FIRST)
+
+#define VARID_CALL_LEFT_OUT 1u /* by the filter: nothing is counted */
+#define VARID_NO_INDEX 0xffffffffu
+#define VARID_RETIRED (~0ull) /* the VM has forgotten the method */
+
+/* How often a method was called and left, in this process. Entries are never moved; counts only grow. */
+struct varid_call {
+	varid_u64 method; /* the VM's pointer, or VARID_RETIRED */
+	varid_u64 insns;  /* address of its first instruction in a mapped dex file; 0: it has none */
+	varid_u64 dex;    /* where its dex file starts, 0: not known */
+	varid_u32 index;  /* in the dex file's method_ids, VARID_NO_INDEX: not known */
+	varid_u32 flags;
+	varid_u64 invokes;
+	varid_u64 returns;
+	varid_u64 unwinds; /* left by an exception */
+	varid_u64 reserved;
+};
+
+/* The start of the calls' file; the entries follow at VARID_CALLS_ENTRIES. */
+struct varid_calls {
+	varid_u8 magic[8];
+	varid_u32 version; /* VARID_TUNNEL_VERSION */
+	varid_u32 entry_size;
+	varid_u32 capacity;
+	varid_u32 count;
+	varid_u64 session;   /* for which counts began; 0: the VM's own start */
+	varid_u64 uncounted; /* events of methods that there was no room for */
+	varid_u64 unlogged;  /* events that could not be written to the log */
+	varid_u32 refused;   /* contents of the control page that made no sense, or that the VM cannot do */
+	varid_u32 reserved;
 };
 
 /*

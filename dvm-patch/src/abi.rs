@@ -26,6 +26,8 @@ pub const VM_OTHER: u32 = 4;
 pub const LAYOUT_LIST: u32 = 1;
 /// [`Layout::kind`]: a [`Shadow`] is the per-thread base.
 pub const LAYOUT_SHADOW: u32 = 2;
+/// [`Layout::kind`]: Dalvik's frames, an area below each frame pointer.
+pub const LAYOUT_SAVE_AREAS: u32 = 3;
 /// [`Layout::flags`]: frames (a shadow record's sp) are addresses on the native stack.
 pub const LAYOUT_ON_NATIVE_STACK: u32 = 1;
 
@@ -42,6 +44,8 @@ pub const RANGE_QUICK: u32 = 5;
 /// [`Range::kind`]: a part of the body, as 256 handlers of one size: that of opcode k is the kth, and the pc's
 /// register may already be at the instruction that is executed next.
 pub const RANGE_HANDLERS: u32 = 6;
+/// [`Range::kind`]: where the VM's compiler puts its traces.
+pub const RANGE_TRACES: u32 = 7;
 
 /// [`Code::kind`]: a dex file as the VM executes it.
 pub const CODE_DEX: u32 = 1;
@@ -95,7 +99,8 @@ pub struct Layout {
     pub frame_index: u16,
     /// In a method: reference to its class.
     pub method_class: u16,
-    /// In a method: 32 bits, the code item's offset in the dex file, 0 if none.
+    /// In a method: 32 bits, the code item's offset in the dex file, 0 if none; of
+    /// [`LAYOUT_SAVE_AREAS`] a pointer to the first instruction.
     pub method_code: u16,
     /// In a method: 32 bits, its index in the dex file's `method_ids`.
     pub method_index: u16,
@@ -105,6 +110,14 @@ pub struct Layout {
     pub dex_cache_dex_file: u16,
     /// In a dex file object: pointer to the dex file's first byte.
     pub dex_file_begin: u16,
+    /// In an area: bytecode pc of the caller, 0 if that is native.
+    pub frame_caller_pc: u16,
+    /// In a method of [`LAYOUT_SAVE_AREAS`]: pointer to its name, in the dex file.
+    pub method_name: u16,
+    /// In such a method: 32 bits, its index in the dex file's `proto_ids`.
+    pub method_proto: u16,
+    /// In such a method's class: pointer to its descriptor, in the dex file.
+    pub class_descriptor: u16,
 }
 
 /// What the code at some addresses does.
@@ -151,6 +164,16 @@ pub struct Thread {
     pub reserved: u32,
 }
 
+/// Code that the VM compiled from a stretch of bytecode; it ends where the next one starts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// First address, in the process.
+    pub start: u64,
+    /// Address of the stretch's first instruction, 0 for a free slot.
+    pub pc: u64,
+}
+
 /// A table in the tunnel: `count` of `capacity` entries are valid.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +186,131 @@ pub struct Part {
     pub capacity: u32,
     /// Entries in use.
     pub count: u32,
+}
+
+/// A file of the VM's beside the tunnel, which has it open and mapped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VmFile {
+    /// Where it is mapped, in the process; 0: there is none.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Its descriptor, in the process.
+    pub fd: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// [`Tunnel::tactic`]: nothing at a call.
+pub const TACTIC_LOAD_FROM_DEX: u32 = 0;
+/// [`Tunnel::tactic`]: invokes, returns and unwinds are counted.
+pub const TACTIC_METHOD_INVOKE: u32 = 1;
+
+/// Name of the control page's memfd.
+pub const CONTROL_NAME: &str = "varid-control";
+/// First eight bytes of the control page.
+pub const CONTROL_MAGIC: [u8; 8] = *b"VARIDCTL";
+/// Bytes of [`Control::log`].
+pub const CONTROL_LOG: usize = 216;
+/// Filters that the control page has room for.
+pub const FILTERS: usize = 32;
+/// Bytes of a filter, its terminator included.
+pub const FILTER_SIZE: usize = 120;
+/// Name of the calls' memfd.
+pub const CALLS_NAME: &str = "varid-calls";
+/// First eight bytes of the calls' file.
+pub const CALLS_MAGIC: [u8; 8] = *b"VARIDCAL";
+/// Bytes from the start of the calls' file to the first entry.
+pub const CALLS_ENTRIES: u64 = 4096;
+/// The remapped address of the first entry's method.
+pub const REMAP_FIRST: u64 = 0x1000;
+/// Behind the last remapped address.
+pub const REMAP_END: u64 = 0x10000;
+/// Entries that there may be.
+pub const MAX_CALLS: u32 = 0xf000;
+/// [`Call::flags`]: the filter leaves it out.
+pub const CALL_LEFT_OUT: u32 = 1;
+/// [`Call::index`]: the VM does not know.
+pub const NO_INDEX: u32 = 0xffff_ffff;
+
+/// [`Call::method`]: the VM has forgotten the method.
+pub const RETIRED: u64 = u64::MAX;
+
+/// What varid wants of the VM: one page.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// [`CONTROL_MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Bytes of this structure.
+    pub size: u32,
+    /// Odd while varid changes something.
+    pub generation: u32,
+    /// `TACTIC_*`.
+    pub tactic: u32,
+    /// Counts begin anew when it changes.
+    pub session: u64,
+    /// Filters in use; 0: every method is counted.
+    pub filter_count: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// A line per event goes to this path + "." + pid, zero-terminated; empty: none.
+    pub log: [u8; CONTROL_LOG],
+    /// First characters of `package.Class.method`, zero-terminated.
+    pub filters: [[u8; FILTER_SIZE]; FILTERS],
+}
+
+/// How often a method was called and left.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The VM's pointer, or [`RETIRED`].
+    pub method: u64,
+    /// Address of its first instruction in a mapped dex file, 0: it has none.
+    pub insns: u64,
+    /// Where its dex file starts, 0: not known.
+    pub dex: u64,
+    /// In the dex file's `method_ids`, [`NO_INDEX`]: not known.
+    pub index: u32,
+    /// `CALL_*`.
+    pub flags: u32,
+    /// Calls.
+    pub invokes: u64,
+    /// Returns.
+    pub returns: u64,
+    /// Left by an exception.
+    pub unwinds: u64,
+    /// Zero.
+    pub reserved: u64,
+}
+
+/// The start of the calls' file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// [`CALLS_MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Bytes of a [`Call`].
+    pub entry_size: u32,
+    /// Entries there is room for.
+    pub capacity: u32,
+    /// Entries in use.
+    pub count: u32,
+    /// The session for which counts began; 0: the VM's own start.
+    pub session: u64,
+    /// Events of methods that there was no room for.
+    pub uncounted: u64,
+    /// Events that could not be written to the log.
+    pub unlogged: u64,
+    /// Contents of the control page that made no sense.
+    pub refused: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// The start of the tunnel.
@@ -185,8 +333,8 @@ pub struct Tunnel {
     pub pid: u32,
     /// Odd while the writer changes something.
     pub generation: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// `TACTIC_*`: what the VM does at a call.
+    pub tactic: u32,
     /// How to walk the VM's frames.
     pub layout: Layout,
     /// Table of [`Range`].
@@ -195,6 +343,12 @@ pub struct Tunnel {
     pub codes: Part,
     /// Table of [`Thread`].
     pub threads: Part,
+    /// Table of [`Trace`].
+    pub traces: Part,
+    /// Where the VM reads what varid wants: a [`Control`].
+    pub control: VmFile,
+    /// Where the VM counts calls: a [`Calls`].
+    pub calls: VmFile,
 }
 
 /// One call in a shadow stack.

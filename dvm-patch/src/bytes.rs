@@ -1,6 +1,6 @@
 //! How fixed-size fields are taken from bytes, without `unsafe` and without panics.
 
-use crate::abi::Part;
+use crate::abi::{Part, VmFile};
 
 /// Takes one field after the other; what lies behind the end is zero. Callers hand in as
 /// many bytes as the structure has.
@@ -40,6 +40,15 @@ impl<'a> Fields<'a> {
 
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take())
+    }
+
+    pub fn file(&mut self) -> VmFile {
+        VmFile {
+            address: self.u64(),
+            size: self.u64(),
+            fd: self.u32(),
+            reserved: self.u32(),
+        }
     }
 
     pub fn part(&mut self) -> Part {

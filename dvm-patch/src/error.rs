@@ -85,6 +85,30 @@ pub enum Error {
         /// Where it was said to be.
         base: u64,
     },
+    /// A file of the VM's cannot be had, or is not the one that it has mapped.
+    #[error("the {name} of process {pid}: {reason}")]
+    File {
+        /// The process.
+        pid: u32,
+        /// The file's name.
+        name: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another varid, or another session, tells this VM what to do.
+    #[error("another session controls process {pid}: stop that one first")]
+    Controlled {
+        /// The process.
+        pid: u32,
+    },
+    /// What is wanted of a VM does not fit into its control page.
+    #[error("{what}: at most {most}")]
+    Order {
+        /// What is too much.
+        what: &'static str,
+        /// What there is room for.
+        most: usize,
+    },
     /// The way from a method to its dex file ends in nothing.
     #[error("method {method:#x} leads to no dex file: its {what} is null")]
     Method {

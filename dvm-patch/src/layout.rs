@@ -1,7 +1,8 @@
 //! Whether a frame layout can be used: what a walker may rely on.
 
 use crate::abi::{
-    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, Layout, NO_FIELD, NO_REG, Shadow,
+    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SAVE_AREAS, LAYOUT_SHADOW, Layout, NO_FIELD,
+    NO_REG, Shadow,
 };
 use crate::reader::Description;
 use crate::{Error, Memory};
@@ -48,19 +49,23 @@ pub fn check(layout: &Layout) -> Result<(), Error> {
     match layout.kind {
         LAYOUT_SHADOW => Ok(()),
         LAYOUT_LIST => check_list(layout),
+        LAYOUT_SAVE_AREAS => check_save_areas(layout),
         other => refuse("unknown kind", u64::from(other)),
     }
 }
 
-fn check_list(layout: &Layout) -> Result<(), Error> {
-    let word = u16::from(layout.word);
-    let within = |what, offset: u16, size: u16, limit: u16| match offset.checked_add(size) {
+fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), Error> {
+    match offset.checked_add(size) {
         Some(end) if end <= limit => Ok(()),
         _ => Err(Error::Layout {
             what,
             value: u64::from(offset),
         }),
-    };
+    }
+}
+
+fn check_list(layout: &Layout) -> Result<(), Error> {
+    let word = u16::from(layout.word);
     within("thread_tid", layout.thread_tid, 4, MAX_THREAD_OFFSET)?;
     within(
         "thread_fragment",
@@ -76,12 +81,64 @@ fn check_list(layout: &Layout) -> Result<(), Error> {
     within("frame_pc", layout.frame_pc, word, WINDOW)?;
     within("frame_insns", layout.frame_insns, word, WINDOW)?;
     within("frame_index", layout.frame_index, 4, WINDOW)?;
+    check_objects(layout)
+}
+
+fn check_save_areas(layout: &Layout) -> Result<(), Error> {
+    /// Above an area is its frame, which may end the stack: it is read by itself.
+    const MAX_AREA: u16 = WINDOW - 4;
+    let refuse = |what, value: u64| Err(Error::Layout { what, value });
+    let word = u16::from(layout.word);
+    let area = layout.reg_frame_bias.unsigned_abs();
+    if layout.reg_frame_bias >= 0 || area > MAX_AREA || !area.is_multiple_of(4) {
+        return refuse("size of an area", u64::from(area));
+    }
+    if layout.flags & LAYOUT_ON_NATIVE_STACK != 0 {
+        return refuse("areas on the native stack", u64::from(layout.flags));
+    }
+    for (what, offset, size) in [
+        ("thread_tid", layout.thread_tid, 4),
+        ("thread_fragment", layout.thread_fragment, word),
+    ] {
+        within(what, offset, size, MAX_THREAD_OFFSET)?;
+    }
+    for (what, offset) in [
+        ("frame_link", layout.frame_link),
+        ("frame_method", layout.frame_method),
+        ("frame_pc", layout.frame_pc),
+        ("frame_caller_pc", layout.frame_caller_pc),
+    ] {
+        within(what, offset, word, area)?;
+    }
+    for offset in [
+        layout.frame_link,
+        layout.frame_method,
+        layout.frame_pc,
+        layout.frame_caller_pc,
+    ] {
+        if !offset.is_multiple_of(4) {
+            return refuse("field of an area that is not aligned", u64::from(offset));
+        }
+    }
+    check_objects(layout)
+}
+
+/// The way from a method to its dex file.
+fn check_objects(layout: &Layout) -> Result<(), Error> {
     if layout.reference != 4 && layout.reference != 8 {
         return Err(Error::Layout {
             what: "size of a reference",
             value: u64::from(layout.reference),
         });
     }
+    let of_areas = [
+        layout.method_name,
+        layout.method_proto,
+        layout.class_descriptor,
+    ];
+    let of_areas = of_areas
+        .into_iter()
+        .filter(|_| layout.kind == LAYOUT_SAVE_AREAS);
     for offset in [
         layout.method_class,
         layout.method_code,
@@ -89,7 +146,10 @@ fn check_list(layout: &Layout) -> Result<(), Error> {
         layout.class_dex_cache,
         layout.dex_cache_dex_file,
         layout.dex_file_begin,
-    ] {
+    ]
+    .into_iter()
+    .chain(of_areas)
+    {
         if offset != NO_FIELD {
             within(
                 "way from a method to its dex file",
@@ -170,10 +230,59 @@ mod tests {
             |l| l.word = 4,
             |l| l.reference = 0,
             |l| l.reg_pc = 200,
-            |l| l.kind = 3,
+            |l| l.kind = 4,
         ];
         for (which, spoil) in spoil.iter().enumerate() {
             let mut layout = art();
+            spoil(&mut layout);
+            assert!(check(&layout).is_err(), "{which}");
+        }
+    }
+
+    /// Dalvik 4.4 on x86.
+    fn dalvik() -> Layout {
+        Layout {
+            kind: LAYOUT_SAVE_AREAS,
+            machine: EM_386,
+            word: 4,
+            reference: 4,
+            reg_pc: 6,
+            reg_frame: 7,
+            reg_frame_bias: -20,
+            thread_tid: 124,
+            thread_fragment: 4,
+            frame_link: 0,
+            frame_method: 8,
+            frame_pc: 12,
+            frame_caller_pc: 4,
+            method_code: 32,
+            method_name: 16,
+            method_proto: 24,
+            class_descriptor: 24,
+            class_dex_cache: 40,
+            dex_file_begin: 44,
+            ..Layout::default()
+        }
+    }
+
+    #[test]
+    fn areas_that_are_not_what_a_walker_reads_are_refused() {
+        assert_eq!(check(&dalvik()), Ok(()));
+        let spoil: [fn(&mut Layout); 11] = [
+            |l| l.reg_frame_bias = 0,
+            |l| l.reg_frame_bias = 20,
+            |l| l.reg_frame_bias = -64,
+            |l| l.reg_frame_bias = -22,
+            |l| l.reg_frame_bias = i16::MIN,
+            |l| l.frame_pc = 20,
+            |l| l.frame_caller_pc = NO_FIELD,
+            |l| l.frame_method = 6,
+            |l| l.flags = LAYOUT_ON_NATIVE_STACK,
+            |l| l.thread_fragment = 0x4000,
+            |l| l.class_descriptor = 0x2000,
+        ];
+        for (which, spoil) in spoil.iter().enumerate() {
+            let mut layout = dalvik();
             spoil(&mut layout);
             assert!(check(&layout).is_err(), "{which}");
         }

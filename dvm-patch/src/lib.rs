@@ -4,12 +4,14 @@
 //! are linked, where its interpreter is and which dex files it executes.
 //!
 //! - [`abi`]: the structures of the tunnel, as `include/varid_tunnel.h` defines them.
+//! - [`control`]: what varid tells the VM, and the lease under which that holds.
+//! - [`calls`]: how often methods were called.
 //! - [`reader`]: a process's tunnel, read from outside and doubted.
 //! - [`builds`]: the same facts for VM builds that are known without a tunnel.
 //! - [`method`]: from a VM's method pointer to a method of a dex file.
 //! - [`layout`]: whether a frame layout can be used.
 //!
-//! The other half, `dim/dim.c` and the VMs' adapters, runs inside the VM and is C. Callers
+//! The other half, `dim/` and the VMs' adapters, runs inside the VM and is C. Callers
 //! need the right to read the process's memory (as its owner, or CAP_SYS_PTRACE), and find
 //! the tunnel in its memory map: a mapping of [`abi::NAME`].
 
@@ -28,7 +30,10 @@
 pub mod abi;
 pub mod builds;
 mod bytes;
+pub mod calls;
+pub mod control;
 mod error;
+mod file;
 pub mod layout;
 mod memory;
 pub mod method;

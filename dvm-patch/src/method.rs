@@ -56,6 +56,46 @@ pub fn resolve_method(
     }))
 }
 
+/// A method of a VM whose methods know no index: what it says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NamedMethod {
+    /// Address of the dex file's first byte, in the process.
+    pub dex_begin: u64,
+    /// Address of its first instruction; something else, or 0, if it has no bytecode.
+    pub insns: u64,
+    /// Address of its class's descriptor, in the dex file.
+    pub descriptor: u64,
+    /// Address of its name, in the dex file.
+    pub name: u64,
+    /// Index of its prototype in the dex file's `proto_ids`.
+    pub proto: u32,
+}
+
+/// The same for a layout of `LAYOUT_SAVE_AREAS`.
+pub fn resolve_named(
+    layout: &Layout,
+    memory: &dyn Memory,
+    method: u64,
+) -> Result<NamedMethod, Error> {
+    let field = |object: u64, what: &'static str, offset: u16| {
+        if object == 0 || offset == NO_FIELD {
+            return Err(Error::Method { method, what });
+        }
+        Ok(object.wrapping_add(u64::from(offset)))
+    };
+    let pointer = |at| memory.read_word(at, layout.word);
+    let class = pointer(field(method, "address", layout.method_class)?)?;
+    let dvm_dex = pointer(field(class, "class", layout.class_dex_cache)?)?;
+    let dex_file = pointer(field(dvm_dex, "dex cache", layout.dex_cache_dex_file)?)?;
+    Ok(NamedMethod {
+        dex_begin: pointer(field(dex_file, "dex file", layout.dex_file_begin)?)?,
+        insns: pointer(field(method, "address", layout.method_code)?)?,
+        descriptor: pointer(field(class, "class", layout.class_descriptor)?)?,
+        name: pointer(field(method, "address", layout.method_name)?)?,
+        proto: memory.read_u32(field(method, "address", layout.method_proto)?)?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +181,50 @@ mod tests {
             ..layout()
         };
         assert!(resolve_method(&layout, &memory, 0x1000).is_err());
+    }
+
+    #[test]
+    fn a_method_without_an_index_says_how_it_is_called() {
+        // Dalvik 4.4: a method at 0x1000, its class at 0x1040, DvmDex at 0x1080, DexFile at 0x1090.
+        let layout = Layout {
+            kind: crate::abi::LAYOUT_SAVE_AREAS,
+            word: 4,
+            reference: 4,
+            method_class: 0,
+            method_code: 32,
+            method_name: 16,
+            method_proto: 24,
+            class_descriptor: 24,
+            class_dex_cache: 40,
+            dex_cache_dex_file: 0,
+            dex_file_begin: 44,
+            ..Layout::default()
+        };
+        let mut bytes = vec![0; 0x100];
+        let mut put =
+            |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        put(0, 0x1040);
+        put(16, 0x9123);
+        put(24, 7);
+        put(32, 0x9200);
+        put(0x40 + 24, 0x9111);
+        put(0x40 + 40, 0x1080);
+        put(0x80, 0x1090);
+        put(0x90 + 44, 0x9000);
+        let start = 0x1000;
+        let expected = NamedMethod {
+            dex_begin: 0x9000,
+            insns: 0x9200,
+            descriptor: 0x9111,
+            name: 0x9123,
+            proto: 7,
+        };
+        let resolve = |bytes: &[u8]| resolve_named(&layout, &ByteMemory { start, bytes }, start);
+        assert_eq!(resolve(&bytes), Ok(expected));
+        for at in [0, 0x40 + 40, 0x80] {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 4].fill(0);
+            assert!(resolve(&bytes).is_err(), "{at:#x}");
+        }
     }
 }

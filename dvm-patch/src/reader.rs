@@ -2,7 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 
-use crate::abi::{self, CODE_LOCATION, Layout, MAGIC, Part, Range, Thread, VERSION};
+use crate::abi::{self, CODE_LOCATION, Layout, MAGIC, Part, Range, Thread, Trace, VERSION};
 use crate::bytes::{Fields, part_at};
 use crate::{Error, Memory, layout};
 
@@ -13,6 +13,7 @@ const MAX_SIZE: u64 = 64 << 20;
 const MAX_RANGES: u32 = 4096;
 const MAX_CODES: u32 = 1 << 16;
 const MAX_THREADS: u32 = 1 << 16;
+const MAX_TRACES: u32 = 1 << 18;
 
 /// What a VM says about itself, checked for consistency and copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,14 @@ pub struct Description {
     pub codes: Vec<Code>,
     /// Threads that it lists; not every VM lists any.
     pub threads: Vec<Thread>,
+    /// Traces that it has compiled; sorted, each of another start.
+    pub traces: Vec<Trace>,
+    /// Where it reads what is wanted of it; None: it counts no calls.
+    pub control: Option<abi::VmFile>,
+    /// Where it counts calls; None: it never has.
+    pub calls: Option<abi::VmFile>,
+    /// What it does at a call, `abi::TACTIC_*`.
+    pub tactic: u32,
     /// Its owner, in the owner's own pid namespace.
     pub pid: u32,
     /// `CLOCK_MONOTONIC` nanoseconds when it was made.
@@ -123,12 +132,17 @@ impl Header {
         let ranges = self.table(memory, start, &head.ranges)?;
         let codes = self.table(memory, start, &head.codes)?;
         let threads = self.table(memory, start, &head.threads)?;
+        let traces = self.table(memory, start, &head.traces)?;
         Ok(Description {
             vm: head.vm,
             layout: head.layout,
             ranges: read_ranges(&ranges, &head.ranges)?,
             codes: read_codes(&codes, &head.codes)?,
             threads: read_threads(&threads),
+            traces: read_traces(&traces),
+            control: Some(head.control).filter(|file| file.address != 0),
+            calls: Some(head.calls).filter(|file| file.address != 0),
+            tactic: head.tactic,
             pid: head.pid,
             time: head.time,
             inherited: head.pid != pid,
@@ -156,6 +170,12 @@ impl Header {
                 size_of::<Thread>(),
                 MAX_THREADS,
             ),
+            (
+                &head.traces,
+                offset_of!(abi::Tunnel, traces),
+                size_of::<Trace>(),
+                MAX_TRACES,
+            ),
         ];
         let mut spans = Vec::with_capacity(parts.len());
         for (part, at, entry_size, most) in parts {
@@ -176,7 +196,7 @@ impl Header {
             if u64::from(part.offset) < u64::from(head.header_size) {
                 return Err(malformed("a table inside the header", part.offset));
             }
-            // At most 2^16 entries of 256 bytes and a 32-bit offset: no overflow.
+            // At most 2^18 entries of 256 bytes and a 32-bit offset: no overflow.
             let end = u64::from(part.capacity)
                 .saturating_mul(entry_size as u64)
                 .saturating_add(u64::from(part.offset));
@@ -222,7 +242,7 @@ fn parse_head(bytes: &[u8]) -> abi::Tunnel {
         vm: fields.u32(),
         pid: fields.u32(),
         generation: fields.u32(),
-        reserved: fields.u32(),
+        tactic: fields.u32(),
         layout: Layout {
             kind: fields.u32(),
             flags: fields.u32(),
@@ -249,10 +269,17 @@ fn parse_head(bytes: &[u8]) -> abi::Tunnel {
             class_dex_cache: fields.u16(),
             dex_cache_dex_file: fields.u16(),
             dex_file_begin: fields.u16(),
+            frame_caller_pc: fields.u16(),
+            method_name: fields.u16(),
+            method_proto: fields.u16(),
+            class_descriptor: fields.u16(),
         },
         ranges: fields.part(),
         codes: fields.part(),
         threads: fields.part(),
+        traces: fields.part(),
+        control: fields.file(),
+        calls: fields.file(),
     }
 }
 
@@ -274,7 +301,7 @@ fn read_ranges(bytes: &[u8], part: &Part) -> Result<Vec<Range>, Error> {
         if range.start >= range.end {
             return Err(malformed("a range that ends before it starts", range.start));
         }
-        if !(abi::RANGE_BODY..=abi::RANGE_HANDLERS).contains(&range.kind) {
+        if !(abi::RANGE_BODY..=abi::RANGE_TRACES).contains(&range.kind) {
             return Err(malformed("a range of unknown kind", u64::from(range.kind)));
         }
         ranges.push(range);
@@ -347,6 +374,20 @@ fn read_threads(bytes: &[u8]) -> Vec<Thread> {
         })
         .filter(|thread| thread.tid != 0)
         .collect()
+}
+
+fn read_traces(bytes: &[u8]) -> Vec<Trace> {
+    let entries = bytes.chunks_exact(size_of::<Trace>()).map(|entry| {
+        let mut fields = Fields::new(entry);
+        Trace {
+            start: fields.u64(),
+            pc: fields.u64(),
+        }
+    });
+    let mut traces: Vec<Trace> = entries.filter(|trace| trace.pc != 0).collect();
+    traces.sort_by_key(|trace| trace.start);
+    traces.dedup_by_key(|trace| trace.start);
+    traces
 }
 
 /// The first start that lies before the end of the span before it; spans are sorted.

@@ -32,13 +32,21 @@ fn mirrored() -> Vec<(String, u64)> {
     structure!("varid_layout", Layout, kind flags machine word reference reg_pc reg_frame
         reg_frame_bias tls_offset thread_tid thread_fragment fragment_quick fragment_link
         fragment_top frame_link frame_method frame_pc frame_insns frame_index method_class
-        method_code method_index class_dex_cache dex_cache_dex_file dex_file_begin);
+        method_code method_index class_dex_cache dex_cache_dex_file dex_file_begin
+        frame_caller_pc method_name method_proto class_descriptor);
     structure!("varid_range", Range, start end kind reserved);
     structure!("varid_code", Code, start size time kind flags location);
     structure!("varid_thread", Thread, base tid reserved);
+    structure!("varid_trace", Trace, start pc);
     structure!("varid_part", Part, offset entry_size capacity count);
     structure!("varid_tunnel", Tunnel, magic version header_size size time vm pid generation
-        reserved layout ranges codes threads);
+        tactic layout ranges codes threads traces control calls);
+    structure!("varid_file", VmFile, address size fd reserved);
+    structure!("varid_control", Control, magic version size generation tactic session filter_count
+        reserved log filters);
+    structure!("varid_calls", Calls, magic version entry_size capacity count session uncounted
+        unlogged refused reserved);
+    structure!("varid_call", Call, method insns dex index flags invokes returns unwinds reserved);
     structure!("varid_shadow_record", ShadowRecord, method sp);
     structure!("varid_shadow", Shadow, tid capacity depth);
     for (name, value) in [
@@ -51,6 +59,7 @@ fn mirrored() -> Vec<(String, u64)> {
         ("VARID_VM_OTHER", u64::from(abi::VM_OTHER)),
         ("VARID_LAYOUT_LIST", u64::from(abi::LAYOUT_LIST)),
         ("VARID_LAYOUT_SHADOW", u64::from(abi::LAYOUT_SHADOW)),
+        ("VARID_LAYOUT_SAVE_AREAS", u64::from(abi::LAYOUT_SAVE_AREAS)),
         (
             "VARID_LAYOUT_ON_NATIVE_STACK",
             u64::from(abi::LAYOUT_ON_NATIVE_STACK),
@@ -61,6 +70,32 @@ fn mirrored() -> Vec<(String, u64)> {
         ("VARID_RANGE_VM", u64::from(abi::RANGE_VM)),
         ("VARID_RANGE_QUICK", u64::from(abi::RANGE_QUICK)),
         ("VARID_RANGE_HANDLERS", u64::from(abi::RANGE_HANDLERS)),
+        ("VARID_RANGE_TRACES", u64::from(abi::RANGE_TRACES)),
+        ("VARID_LOAD_FROM_DEX", u64::from(abi::TACTIC_LOAD_FROM_DEX)),
+        ("VARID_METHOD_INVOKE", u64::from(abi::TACTIC_METHOD_INVOKE)),
+        ("VARID_CONTROL_LOG", abi::CONTROL_LOG as u64),
+        ("VARID_FILTERS", abi::FILTERS as u64),
+        ("VARID_FILTER_SIZE", abi::FILTER_SIZE as u64),
+        ("VARID_CALLS_ENTRIES", abi::CALLS_ENTRIES),
+        ("VARID_REMAP_FIRST", abi::REMAP_FIRST),
+        ("VARID_REMAP_END", abi::REMAP_END),
+        ("VARID_MAX_CALLS", u64::from(abi::MAX_CALLS)),
+        ("VARID_CALL_LEFT_OUT", u64::from(abi::CALL_LEFT_OUT)),
+        ("VARID_RETIRED", abi::RETIRED),
+        ("VARID_NO_INDEX", u64::from(abi::NO_INDEX)),
+        (
+            "*(const uint64_t *)VARID_CONTROL_MAGIC",
+            u64::from_ne_bytes(abi::CONTROL_MAGIC),
+        ),
+        (
+            "*(const uint64_t *)VARID_CALLS_MAGIC",
+            u64::from_ne_bytes(abi::CALLS_MAGIC),
+        ),
+        (
+            "sizeof(VARID_CONTROL_NAME) - 1",
+            abi::CONTROL_NAME.len() as u64,
+        ),
+        ("sizeof(VARID_CALLS_NAME) - 1", abi::CALLS_NAME.len() as u64),
         ("VARID_CODE_DEX", u64::from(abi::CODE_DEX)),
         ("VARID_CODE_BOOT", u64::from(abi::CODE_BOOT)),
         ("VARID_CODE_LOCATION", abi::CODE_LOCATION as u64),

@@ -4,10 +4,11 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::sink;
 use varid_fuzz::with_session;
+use varid_recording::PERF_DATA;
 use varid_report::{Format, Options, Profile, View, render};
 
 fuzz_target!(|bytes: &[u8]| {
-    with_session(bytes, |session| {
+    with_session(&[(PERF_DATA, bytes)], |session| {
         let Ok(profile) = Profile::from_session(session, &Options::default()) else {
             return;
         };

@@ -3,9 +3,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_fuzz::with_session;
+use varid_recording::PERF_DATA;
 
 fuzz_target!(|bytes: &[u8]| {
-    with_session(bytes, |session| {
+    with_session(&[(PERF_DATA, bytes)], |session| {
         let Ok(records) = session.records() else {
             return;
         };

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_shim::{Step, Walk};
-use varid_tunnel::abi::{LAYOUT_LIST, Layout};
+use varid_tunnel::abi::{LAYOUT_LIST, LAYOUT_SHADOW, Layout};
 use varid_tunnel::layout;
 
 /// walker.h's buffers are no larger.
@@ -60,6 +60,10 @@ impl Input<'_> {
             class_dex_cache: self.u16()?,
             dex_cache_dex_file: self.u16()?,
             dex_file_begin: self.u16()?,
+            frame_caller_pc: self.u16()?,
+            method_name: self.u16()?,
+            method_proto: self.u16()?,
+            class_descriptor: self.u16()?,
         })
     }
 }
@@ -70,14 +74,15 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
         let Step::Frame(frame) = walk.step() else {
             return;
         };
-        if layout.kind != LAYOUT_LIST || frame.is_quick() {
+        if layout.kind == LAYOUT_SHADOW || frame.is_quick() {
             continue;
         }
         assert!(
             below.is_none_or(|below| below < frame.addr),
             "a caller's frame that does not lie above"
         );
-        below = (!frame.is_outermost()).then_some(frame.addr);
+        // Fragments lie anywhere; areas are one list.
+        below = (layout.kind != LAYOUT_LIST || !frame.is_outermost()).then_some(frame.addr);
     }
 }
 
@@ -105,7 +110,7 @@ fn run(bytes: &[u8]) -> Option<()> {
             steps(walk, &layout);
         }
     }
-    if layout.kind == LAYOUT_LIST {
+    if layout.kind != LAYOUT_SHADOW {
         steps(Walk::from_frame(&layout, frame, pc, read), &layout);
     }
     Some(())

@@ -1,8 +1,8 @@
-//! How does a fuzz target get a session folder whose perf.data is its input?
+//! How does a fuzz target get a session folder with files of its own in it?
 
 use std::path::Path;
 use varid_recording::{
-    EventDesc, Manifest, PERF_DATA, Rate, SessionReader, SessionWriter, Source, Target, TargetKind,
+    EventDesc, Manifest, Rate, SessionReader, SessionWriter, Source, Target, TargetKind,
 };
 
 /// The manifest of every session here.
@@ -31,11 +31,13 @@ thread_local! {
     };
 }
 
-/// Calls `visit` with a session that has these bytes as its perf.data.
-pub fn with_session(perf_data: &[u8], visit: impl FnOnce(&SessionReader)) {
+/// Calls `visit` with a session in which these files have these contents.
+pub fn with_session(files: &[(&str, &[u8])], visit: impl FnOnce(&SessionReader)) {
     FOLDER.with(|folder| {
         let path: &Path = folder.path();
-        std::fs::write(path.join(PERF_DATA), perf_data).expect("room for perf.data");
+        for (name, bytes) in files {
+            std::fs::write(path.join(name), bytes).expect("room for the file");
+        }
         visit(&SessionReader::open(path).expect("the session"));
     });
 }

@@ -175,8 +175,9 @@ static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bo
 {
 	__u64 at = s->walk.next, start = s->copy_start, whole = s->copy_len, reg_pc = s->walk.reg_pc;
 	const struct varid_layout layout = s->layout; // what is written to out cannot change it
-	__u64 pos = s->pos, next, taken = 0;
+	__u64 pos = s->pos, next, pc, taken = 0;
 	struct varid_packed_frame *out;
+	const __u8 *window;
 
 	if (!at || s->walk.quick || layout.kind != VARID_LAYOUT_LIST ||
 	    s->record.frames + PLAIN_AT_ONCE > limit || pos > OUT_MAX - PLAIN_AT_ONCE * sizeof(*out))
@@ -193,8 +194,10 @@ static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bo
 		} else if (offset >= whole) {
 			break;
 		}
-		if (!varid_plain_frame(&layout, alone ? s->alone : s->copy + (offset & (COPY_MAX - 1)), at,
-				       i ? 0 : reg_pc, &next, &out[i]))
+		window = alone ? s->alone : s->copy + (offset & (COPY_MAX - 1));
+		next = varid_word(&layout, window, layout.frame_link);
+		pc = !i && reg_pc ? reg_pc : varid_word(&layout, window, layout.frame_pc);
+		if (!varid_plain_frame(at, next, pc, &out[i]))
 			break;
 		if (!i && !s->reach)
 			s->reach = at;
@@ -233,12 +236,16 @@ __noinline int start(struct scratch *s, __u64 base, __u32 tid, __u64 reg_frame, 
 				reg_frame, reg_pc);
 }
 
+// Begins at a base that was the thread's once. Only its innermost frame, which is the one in the register, tells that it is still.
 static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame, __u64 reg_pc)
 {
-	if (s->layout.kind != VARID_LAYOUT_LIST)
+	int result;
+
+	if (s->layout.kind == VARID_LAYOUT_SHADOW)
 		return VARID_WALK_END;
-	return varid_walk_start(&s->walk, &s->layout, base, 0, s->record.regs[REG_SP(s->record.flags)],
-				reg_frame, reg_pc);
+	result = varid_walk_start(&s->walk, &s->layout, base, 0, s->record.regs[REG_SP(s->record.flags)],
+				  reg_frame, reg_pc);
+	return s->walk.next == VARID_ADDRESS(reg_frame) ? result : VARID_WALK_END;
 }
 
 // Where what the walk that is over has read ends.
@@ -272,9 +279,8 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	s->copy_len = 0;
 	s->copy_end = 0;
 	s->copy_sum = 0;
-	// That the thread's innermost frame is the one in the register tells that the base is still right.
 	if (thread->id != id || !reg_frame || resume(s, thread->base, reg_frame, reg_pc) != VARID_WALK_FRAME) {
-		slot = (void *)VARID_ADDRESS(thread_pointer(task) + s->layout.tls_offset);
+		slot = (void *)VARID_ADDRESS(thread_pointer(task, s->record.flags) + s->layout.tls_offset);
 		if (bpf_probe_read_user(&base, s->layout.word == 4 ? 4 : sizeof(base), slot) || !base) {
 			s->record.flags |= VARID_NO_BASE;
 			return;

@@ -22,7 +22,12 @@ struct pid {
 } KERNEL_TYPE;
 
 #if defined(__TARGET_ARCH_x86)
+struct desc_struct {
+	__u64 bits; // as the processor has them; only the array's place is asked for
+};
+
 struct thread_struct {
+	struct desc_struct tls_array[3];
 	unsigned long fsbase;
 } KERNEL_TYPE;
 
@@ -30,7 +35,8 @@ struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 #define CTX_IN_USER(regs) (((regs)->cs & 3) == 3)
-#define CTX_COMPAT(regs) 0
+#define USER32_CS 0x23
+#define CTX_COMPAT(regs) (((regs)->cs & 0xffff) == USER32_CS)
 #elif defined(__TARGET_ARCH_arm64)
 struct cpu_context_uw {
 	unsigned long tp_value;
@@ -66,6 +72,16 @@ struct bpf_perf_event_data {
 #if defined(__TARGET_ARCH_x86)
 #define COPY_REGS(to, from)                            \
 	do {                                           \
+		if (CTX_COMPAT(from)) {                        \
+			(to)[VARID_I386_EDX] = (from)->dx;     \
+			(to)[VARID_I386_EBX] = (from)->bx;     \
+			(to)[VARID_I386_EBP] = (from)->bp;     \
+			(to)[VARID_I386_ESI] = (from)->si;     \
+			(to)[VARID_I386_EDI] = (from)->di;     \
+			(to)[VARID_I386_ESP] = (from)->sp;     \
+			(to)[VARID_I386_EIP] = (from)->ip;     \
+			break;                                 \
+		}                                              \
 		(to)[VARID_X86_RBX] = (from)->bx;      \
 		(to)[VARID_X86_RBP] = (from)->bp;      \
 		(to)[VARID_X86_R12] = (from)->r12;     \
@@ -75,13 +91,19 @@ struct bpf_perf_event_data {
 		(to)[VARID_X86_RSP] = (from)->sp;      \
 		(to)[VARID_X86_RIP] = (from)->ip;      \
 	} while (0)
-#define REG_SP(flags) VARID_X86_RSP
-#define REG_IP(flags) VARID_X86_RIP
+#define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
+#define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
 #define CTX_IP(regs) ((regs)->ip)
 
-static __always_inline __u64 thread_pointer(struct task_struct *task)
+// A 32-bit process's gs: both C libraries take the first of the thread's own segments for it.
+static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flags)
 {
-	return task->thread.fsbase;
+	__u64 segment = 0;
+
+	if (!(flags & VARID_COMPAT))
+		return task->thread.fsbase;
+	bpf_probe_read_kernel(&segment, sizeof(segment), &task->thread.tls_array);
+	return (segment >> 16 & 0xffffff) | (segment >> 32 & 0xff000000);
 }
 #else
 // A 32-bit process' r0 to r14 are the first ones.
@@ -104,7 +126,7 @@ static __always_inline __u64 thread_pointer(struct task_struct *task)
 #define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 #define CTX_IP(regs) ((regs)->pc)
 
-static __always_inline __u64 thread_pointer(struct task_struct *task)
+static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flags)
 {
 	return task->thread.uw.tp_value;
 }

@@ -22,6 +22,10 @@ enum varid_x86_reg {
 	VARID_X86_RBX, VARID_X86_RBP, VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15,
 	VARID_X86_RSP, VARID_X86_RIP, VARID_X86_COUNT,
 };
+enum varid_i386_reg {
+	VARID_I386_EDX, VARID_I386_EBX, VARID_I386_EBP, VARID_I386_ESI, VARID_I386_EDI,
+	VARID_I386_ESP, VARID_I386_EIP, VARID_I386_COUNT,
+};
 enum varid_arm64_reg {
 	VARID_ARM64_X19, /* ... X30 = X19 + 11 */
 	VARID_ARM64_SP = 12, VARID_ARM64_PC, VARID_ARM64_COUNT,
@@ -68,6 +72,8 @@ struct varid_target {
 #define VARID_FRAME_QUICK 1ull    /* compiled or native method: addr is its native frame, no pc */
 #define VARID_FRAME_OUTERMOST 2ull /* last of its fragment: native code called it */
 #define VARID_FRAME_RELATIVE 4ull  /* pc counts bytes from the method's first instruction */
+#define VARID_FRAME_EXPORTED 8ull  /* pc may be an earlier one of the method, or nothing: the method tells */
+#define VARID_FRAME_PAIR (VARID_FRAME_RELATIVE | VARID_FRAME_EXPORTED) /* both method and pc are needed */
 
 /* A frame as the walker finds it. */
 struct varid_frame {
@@ -78,13 +84,13 @@ struct varid_frame {
 };
 
 /*
- * A frame as it stands in a record: its flags lie above its address. Of a RELATIVE one a
+ * A frame as it stands in a record: its flags lie above its address. Of a PAIR a
  * second entry follows, whose `what` is the pc; its `addr` is 0.
  */
 #define VARID_FRAME_FLAGS_SHIFT 56
 struct varid_packed_frame {
 	varid_u64 addr;
-	varid_u64 what; /* pc; the method of a QUICK or RELATIVE frame */
+	varid_u64 what; /* pc; the method of a QUICK frame or a PAIR */
 };
 
 /* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes. */

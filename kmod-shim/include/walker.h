@@ -32,10 +32,10 @@ enum varid_walk_result {
 
 struct varid_walk {
 	varid_u64 base;     /* of the thread */
-	varid_u64 next;     /* LIST: the next frame; SHADOW: records still to come */
+	varid_u64 next;     /* LIST: the next frame; SHADOW: records still to come; SAVE_AREAS: the next area */
 	varid_u64 quick;    /* LIST: a quick frame that comes before next */
 	varid_u64 fragment; /* LIST: the next outer fragment */
-	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame */
+	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame. SAVE_AREAS: of the next one, from its callee's area, too */
 };
 
 static inline __attribute__((always_inline)) varid_u64
@@ -46,7 +46,16 @@ varid_word(const struct varid_layout *layout, const varid_u8 *window, varid_u32 
 	return *(const varid_u64 *)(window + VARID_OFFSET(offset)) & mask;
 }
 
-/* Takes in the fragment at addr: its quick frame, its top frame, the next one out. */
+/* Takes in a fragment: its quick frame, its top frame, the next one out. */
+static inline __attribute__((always_inline)) void
+varid_walk_into(struct varid_walk *walk, varid_u64 quick, varid_u64 top, varid_u64 link)
+{
+	walk->quick = quick & ~VARID_QUICK_TAG;
+	walk->next = top;
+	walk->fragment = link;
+}
+
+/* The same with the fragment at addr. */
 static inline __attribute__((always_inline)) int
 varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 addr)
 {
@@ -54,10 +63,37 @@ varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, 
 
 	if (!window)
 		return VARID_WALK_TORN;
-	walk->quick = varid_word(layout, window, layout->fragment_quick) & ~VARID_QUICK_TAG;
-	walk->next = varid_word(layout, window, layout->fragment_top);
-	walk->fragment = varid_word(layout, window, layout->fragment_link);
+	varid_walk_into(walk, varid_word(layout, window, layout->fragment_quick),
+			varid_word(layout, window, layout->fragment_top),
+			varid_word(layout, window, layout->fragment_link));
 	return VARID_WALK_FRAME;
+}
+
+/* The walk is in its innermost fragment: does that agree with the registers? */
+static inline __attribute__((always_inline)) int
+varid_walk_begun(struct varid_walk *walk, varid_u64 sp, varid_u64 reg_frame)
+{
+	/* Compiled code leaves behind what it last told the VM; a frame below sp is no more. */
+	if (walk->quick < VARID_ADDRESS(sp))
+		walk->quick = 0;
+	reg_frame = VARID_ADDRESS(reg_frame);
+	if (reg_frame && (walk->next != reg_frame || walk->quick))
+		return VARID_WALK_TORN;
+	return VARID_WALK_FRAME;
+}
+
+/* Where the area of the frame pointer is; 0: of none. */
+static inline __attribute__((always_inline)) varid_u64
+varid_area(const struct varid_layout *layout, varid_u64 frame)
+{
+	return frame ? VARID_ADDRESS(frame + layout->reg_frame_bias) : 0;
+}
+
+/* Nothing but the area is sure to be there: above it is the frame, which may end its stack. */
+static inline __attribute__((always_inline)) const varid_u8 *
+varid_area_at(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 at)
+{
+	return VARID_WINDOW_AT(walk, at, VARID_OFFSET((varid_u32)-layout->reg_frame_bias));
 }
 
 /*
@@ -73,8 +109,6 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, var
 	const varid_u8 *window;
 
 	base = VARID_ADDRESS(base);
-	sp = VARID_ADDRESS(sp);
-	reg_frame = VARID_ADDRESS(reg_frame);
 	walk->base = base;
 	walk->next = walk->quick = walk->fragment = 0;
 	walk->reg_pc = VARID_ADDRESS(reg_pc);
@@ -97,14 +131,19 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, var
 		if (*(const varid_u32 *)window != tid)
 			return VARID_WALK_END;
 	}
+	if (layout->kind == VARID_LAYOUT_SAVE_AREAS) {
+		window = VARID_WINDOW_AT(walk, base + layout->thread_fragment, layout->word == 4 ? 4 : 8);
+		if (!window)
+			return VARID_WALK_TORN;
+		walk->next = varid_area(layout, varid_word(layout, window, 0));
+		/* A handler in need of registers puts them aside for a moment. */
+		if (walk->next != VARID_ADDRESS(reg_frame))
+			walk->reg_pc = 0;
+		return VARID_WALK_FRAME;
+	}
 	if (varid_walk_fragment(walk, layout, base + layout->thread_fragment) != VARID_WALK_FRAME)
 		return VARID_WALK_TORN;
-	/* Compiled code leaves behind what it last told the VM; a frame below sp is no more. */
-	if (walk->quick < sp)
-		walk->quick = 0;
-	if (reg_frame && (walk->next != reg_frame || walk->quick))
-		return VARID_WALK_TORN;
-	return VARID_WALK_FRAME;
+	return varid_walk_begun(walk, sp, reg_frame);
 }
 
 static inline __attribute__((always_inline)) int
@@ -128,6 +167,54 @@ varid_walk_shadow(struct varid_walk *walk, struct varid_frame *out)
 	return VARID_WALK_FRAME;
 }
 
+/*
+ * A frame's pc is in the area of what it called. Across a break, and of the innermost frame
+ * outside the loop's body, there is only what the frame has exported, for whatever it was at
+ * then; a native method never has.
+ */
+static inline __attribute__((always_inline)) int
+varid_walk_area(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
+{
+	const varid_u8 *window;
+	varid_u64 at = walk->next, next;
+
+	if (!at)
+		return VARID_WALK_END;
+	window = varid_area_at(walk, layout, at);
+	if (!window)
+		return VARID_WALK_TORN;
+	next = varid_area(layout, varid_word(layout, window, layout->frame_link));
+	out->method = varid_word(layout, window, layout->frame_method);
+	if (!out->method) {
+		if (next && next <= at)
+			return VARID_WALK_TORN;
+		at = next;
+		walk->reg_pc = 0;
+		if (!at)
+			return VARID_WALK_END;
+		window = varid_area_at(walk, layout, at);
+		if (!window)
+			return VARID_WALK_TORN;
+		next = varid_area(layout, varid_word(layout, window, layout->frame_link));
+		out->method = varid_word(layout, window, layout->frame_method);
+	}
+	/* As fragments: callers lie above. No break is followed by another. */
+	if (!out->method || (next && next <= at))
+		return VARID_WALK_TORN;
+	out->addr = at;
+	out->flags = 0;
+	out->pc = walk->reg_pc;
+	if (!out->pc) {
+		out->pc = varid_word(layout, window, layout->frame_pc);
+		out->flags = VARID_FRAME_EXPORTED;
+	}
+	walk->reg_pc = varid_word(layout, window, layout->frame_caller_pc);
+	if (!next || !walk->reg_pc)
+		out->flags |= VARID_FRAME_OUTERMOST;
+	walk->next = next;
+	return VARID_WALK_FRAME;
+}
+
 static inline __attribute__((always_inline)) int
 varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
 {
@@ -136,6 +223,8 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 
 	if (layout->kind == VARID_LAYOUT_SHADOW)
 		return varid_walk_shadow(walk, out);
+	if (layout->kind == VARID_LAYOUT_SAVE_AREAS)
+		return varid_walk_area(walk, layout, out);
 
 	if (!walk->next && !walk->quick) {
 		if (!walk->fragment)
@@ -185,20 +274,16 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 }
 
 /*
- * Is the frame at, whose bytes are in the window, plain: its pc known, its caller above it or
- * none? Then varid_walk_step, if no quick frame comes before, would give it this packed
- * form and the same next frame.
+ * LIST: is the frame at, with this link and this pc (from the register if it is the first one), plain:
+ * its pc known, its caller above it or none? Then varid_walk_step, if no quick frame comes
+ * before, would give it this packed form, and the link for the next frame.
  */
 static inline __attribute__((always_inline)) int
-varid_plain_frame(const struct varid_layout *layout, const varid_u8 *window, varid_u64 at,
-		  varid_u64 reg_pc, varid_u64 *next, struct varid_packed_frame *out)
+varid_plain_frame(varid_u64 at, varid_u64 link, varid_u64 pc, struct varid_packed_frame *out)
 {
-	varid_u64 pc = reg_pc ? reg_pc : varid_word(layout, window, layout->frame_pc);
-
-	*next = varid_word(layout, window, layout->frame_link);
-	if (!pc || (*next && *next <= at))
+	if (!pc || (link && link <= at))
 		return 0;
-	out->addr = *next ? at : at | VARID_FRAME_OUTERMOST << VARID_FRAME_FLAGS_SHIFT;
+	out->addr = link ? at : at | VARID_FRAME_OUTERMOST << VARID_FRAME_FLAGS_SHIFT;
 	out->what = pc;
 	return 1;
 }
@@ -208,8 +293,8 @@ static inline __attribute__((always_inline)) int
 varid_pack_frame(const struct varid_frame *frame, struct varid_packed_frame *out)
 {
 	out[0].addr = VARID_ADDRESS(frame->addr) | frame->flags << VARID_FRAME_FLAGS_SHIFT;
-	out[0].what = frame->flags & (VARID_FRAME_QUICK | VARID_FRAME_RELATIVE) ? frame->method : frame->pc;
-	if (!(frame->flags & VARID_FRAME_RELATIVE))
+	out[0].what = frame->flags & (VARID_FRAME_QUICK | VARID_FRAME_PAIR) ? frame->method : frame->pc;
+	if (!(frame->flags & VARID_FRAME_PAIR))
 		return 1;
 	out[1].addr = 0;
 	out[1].what = frame->pc;

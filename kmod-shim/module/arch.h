@@ -11,6 +11,12 @@
 
 #include "varid_record.h"
 
+/* A machine that has fewer registers than a record has room for: there are none from first on. */
+static __always_inline void varid_no_registers_from(struct varid_record *record, int first)
+{
+	memset(record->regs + first, 0, (VARID_REGS - first) * sizeof(record->regs[0]));
+}
+
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
  * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
@@ -31,13 +37,15 @@ struct varid_link {
 #endif
 
 #if defined(CONFIG_X86_64)
+#include <asm/desc.h>
 #include <asm/msr.h>
 
 #define VARID_MACHINE EM_X86_64
-#define VARID_SP(flags) VARID_X86_RSP
-#define VARID_PC(flags) VARID_X86_RIP
+#define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
+#define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
 
-#define VARID_FP(flags) VARID_X86_RBP
+/* A 32-bit process' frames are linked by words of its own size, as none here are. */
+#define VARID_FP(flags) ((flags) & VARID_COMPAT ? -1 : VARID_X86_RBP)
 #define varid_return_address(word) (word)
 
 static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
@@ -69,6 +77,18 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 {
 	u64 *to = record->regs;
 
+	if (from->cs == __USER32_CS) {
+		record->flags |= VARID_COMPAT;
+		to[VARID_I386_EDX] = from->dx;
+		to[VARID_I386_EBX] = from->bx;
+		to[VARID_I386_EBP] = from->bp;
+		to[VARID_I386_ESI] = from->si;
+		to[VARID_I386_EDI] = from->di;
+		to[VARID_I386_ESP] = from->sp;
+		to[VARID_I386_EIP] = from->ip;
+		varid_no_registers_from(record, VARID_I386_COUNT);
+		return;
+	}
 	to[VARID_X86_RBX] = from->bx;
 	to[VARID_X86_RBP] = from->bp;
 	to[VARID_X86_R12] = from->r12;
@@ -77,12 +97,16 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 	to[VARID_X86_R15] = from->r15;
 	to[VARID_X86_RSP] = from->sp;
 	to[VARID_X86_RIP] = from->ip;
+	varid_no_registers_from(record, VARID_X86_COUNT);
 }
 
 static inline u64 varid_thread_pointer(u32 flags)
 {
 	unsigned long base;
 
+	/* gs: both C libraries take the first of the thread's own segments for it. */
+	if (flags & VARID_COMPAT)
+		return get_desc_base(&current->thread.tls_array[0]);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 	rdmsrq(MSR_FS_BASE, base);
 #else
@@ -134,11 +158,13 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 		to[VARID_ARM_LR] = from->regs[14];
 		to[VARID_ARM_SP] = from->regs[13];
 		to[VARID_ARM_PC] = from->pc;
+		varid_no_registers_from(record, VARID_ARM_COUNT);
 		return;
 	}
 	memcpy(&to[VARID_ARM64_X19], &from->regs[19], 12 * sizeof(*to));
 	to[VARID_ARM64_SP] = from->sp;
 	to[VARID_ARM64_PC] = from->pc;
+	varid_no_registers_from(record, VARID_ARM64_COUNT);
 }
 
 static inline u64 varid_thread_pointer(u32 flags)
@@ -185,6 +211,7 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 	to[VARID_ARM_LR] = from->ARM_lr;
 	to[VARID_ARM_SP] = from->ARM_sp;
 	to[VARID_ARM_PC] = from->ARM_pc;
+	varid_no_registers_from(record, VARID_ARM_COUNT);
 }
 
 static inline u64 varid_thread_pointer(u32 flags)

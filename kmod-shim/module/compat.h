@@ -26,6 +26,9 @@
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 17, 0)
 #include <linux/timekeeping.h>
 #endif
+#ifdef user_read_access_begin /* 5.7 */
+#include <linux/nospec.h>
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(3, 10, 0)
 #error "the module knows kernels from 3.10 on; its guide says what older ones would need"
@@ -112,6 +115,83 @@ static inline int varid_copy(void *to, u64 from, u32 size)
 	}
 #endif
 }
+
+/* Whether /proc/PID/status says that a process is in a pid namespace, so that the daemon can. */
+#define VARID_NAMESPACES_ARE_TOLD (LINUX_VERSION_CODE >= KERNEL_VERSION(4, 1, 0))
+
+/*
+ * Single words of the interrupted process, without a call for each: between varid_words_begin
+ * and varid_words_end, where nothing may be called. The first returns where the words have to
+ * lie below, or 0 if they have to be copied; first is the address of one of them. varid_get_word
+ * goes to the label if there is none; as varid_copy, it never sleeps and takes no page in.
+ */
+#ifdef user_read_access_begin /* 5.7 */
+static __always_inline unsigned long varid_words_begin(u64 first)
+{
+	const unsigned long end = TASK_SIZE - sizeof(long);
+
+#ifdef CONFIG_X86
+	u8 byte;
+
+	/* Asks whether the memory is ours, which it then is until the overflow is over. */
+	if (varid_copy(&byte, first, sizeof(byte)))
+		return 0;
+#endif
+	if (first >= end)
+		return 0;
+	pagefault_disable();
+	if (user_read_access_begin((const void __user *)(unsigned long)first, sizeof(long)))
+		return end;
+	pagefault_enable();
+	return 0;
+}
+
+static __always_inline void varid_words_end(void)
+{
+	user_read_access_end();
+	pagefault_enable();
+}
+
+/* What is read at once has been compared with end; in speculation it may not have been. */
+#ifdef CONFIG_ARM64
+#define varid_below(at, end) ((unsigned long)(at)) /* its user accesses reach user memory only, in speculation, too */
+#else
+#define varid_below(at, end) array_index_nospec((unsigned long)(at), end)
+#endif
+
+#if defined(CONFIG_ARM64) && LINUX_VERSION_CODE >= KERNEL_VERSION(5, 11, 0) && \
+	LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+/* Its unsafe_get_user asks again, for each word, what varid_words_begin has asked for all. */
+#define varid_load_word(word, from, label)								\
+	do {												\
+		int load_error = 0;									\
+													\
+		__raw_get_user(word, uaccess_mask_ptr(from), load_error);				\
+		if (load_error)										\
+			goto label;									\
+	} while (0)
+#else
+#define varid_load_word(word, from, label) unsafe_get_user(word, from, label)
+#endif
+
+#define varid_get_word(word, at, end, label)								\
+	do {												\
+		const u64 get_at = (at);								\
+													\
+		if (get_at >= (end) || get_at % sizeof(word))						\
+			goto label;									\
+		varid_load_word(word, (const typeof(word) __user *)varid_below(get_at, end), label);	\
+	} while (0)
+#else
+#define varid_words_begin(first) 0ul
+#define varid_words_end() do { } while (0)
+#define varid_get_word(word, at, end, label)								\
+	do {												\
+		(void)(end);										\
+		(word) = (at);										\
+		goto label;										\
+	} while (0)
+#endif
 
 /* Whether a process's memory is its user's to read: not after a set-user-id exec or a prctl that says so. */
 static inline bool varid_is_dumpable(struct mm_struct *mm)

@@ -20,7 +20,7 @@ module_param(mode, ushort, 0444);
 MODULE_PARM_DESC(mode, "permissions of /dev/varid: 0666 lets every process have a tunnel; sessions need CAP_PERFMON");
 
 /* What an open file is: nothing yet, a session, or a tunnel. */
-struct varid_file {
+struct varid_opened {
 	struct mutex lock; /* of which of them it is */
 	struct varid_session *session;
 	struct varid_tunnel_memory *tunnel;
@@ -28,7 +28,7 @@ struct varid_file {
 
 static int open(struct inode *inode, struct file *file)
 {
-	struct varid_file *opened = kzalloc(sizeof(*opened), GFP_KERNEL);
+	struct varid_opened *opened = kzalloc(sizeof(*opened), GFP_KERNEL);
 
 	if (!opened)
 		return -ENOMEM;
@@ -91,7 +91,7 @@ static void free_session(struct varid_session *session)
 
 static int release(struct inode *inode, struct file *file)
 {
-	struct varid_file *opened = file->private_data;
+	struct varid_opened *opened = file->private_data;
 
 	if (opened->session)
 		free_session(opened->session);
@@ -101,7 +101,7 @@ static int release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static long begin_session(struct varid_file *opened, struct varid_module_session __user *from)
+static long begin_session(struct varid_opened *opened, struct varid_module_session __user *from)
 {
 	struct varid_module_session asked;
 	struct varid_session *session;
@@ -301,7 +301,7 @@ static long set_target(struct varid_session *session, const struct varid_module_
 
 static long ioctl(struct file *file, unsigned int request, unsigned long argument)
 {
-	struct varid_file *opened = file->private_data;
+	struct varid_opened *opened = file->private_data;
 	struct varid_session *session = READ_ONCE(opened->session);
 	void __user *at = (void __user *)argument;
 	long result = 0;
@@ -362,7 +362,7 @@ static int map_ring(struct varid_session *session, struct vm_area_struct *vma)
 
 static int mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct varid_file *opened = file->private_data;
+	struct varid_opened *opened = file->private_data;
 	int result;
 
 	mutex_lock(&opened->lock);
@@ -376,7 +376,7 @@ static int mmap(struct file *file, struct vm_area_struct *vma)
 
 static __poll_t poll(struct file *file, poll_table *table)
 {
-	struct varid_file *opened = file->private_data;
+	struct varid_opened *opened = file->private_data;
 	struct varid_session *session = READ_ONCE(opened->session);
 	u32 cpu;
 

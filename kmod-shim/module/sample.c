@@ -5,61 +5,13 @@
  * will need, and hands them over in one record. It sleeps nowhere, takes no lock,
  * allocates nothing and resolves nothing; the BPF program (../bpf) does the same.
  */
-#include <linux/string.h>
+#include "frames.h"
 
-#include "arch.h"
-#include "compat.h"
-#include "varid.h"
-
-/* The walker's reads see the tunnel's memory first. */
-struct varid_walk;
-static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size);
-#define VARID_WINDOW_AT(walk, addr, size) varid_window(walk, addr, size)
-#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
-#include "walker.h"
-
-#define OUT_MAX 65400 /* of a record's 65,535 bytes */
-#define MAX_USER 127  /* of a raw sample's callchain, as perf's own limit is */
-#define OWN_FRAMES 40 /* of the interrupt, inside the interrupted function's */
-
-struct varid_scratch {
-	struct varid_walk walk;
-	const struct varid_layout *layout;
-	const struct varid_tunnel_memory *tunnel;
-	u8 window[VARID_WINDOW + VARID_WORD_MAX] __aligned(8);
-	u64 reach; /* address of the innermost frame that is not a quick one */
-	unsigned long kernel[OWN_FRAMES + VARID_MAX_KERNEL];
-	u32 pos; /* bytes of out in use */
-	union {
-		u8 out[OUT_MAX];
-		struct {
-			struct perf_event_header header;
-			struct varid_record record;
-		};
-	};
-};
+#define MAX_USER 127 /* of a raw sample's callchain, as perf's own limit is */
 
 size_t varid_scratch_size(void)
 {
 	return sizeof(struct varid_scratch);
-}
-
-static int varid_read(const struct varid_scratch *s, void *to, u32 size, u64 from)
-{
-	const struct varid_tunnel_memory *tunnel = s->tunnel;
-
-	if (tunnel && from >= tunnel->start && from - tunnel->start <= tunnel->size - size) {
-		memcpy(to, tunnel->memory + (from - tunnel->start), size);
-		return 0;
-	}
-	return varid_copy(to, from, size);
-}
-
-static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size)
-{
-	struct varid_scratch *s = container_of(walk, struct varid_scratch, walk);
-
-	return varid_read(s, s->window, size, addr) ? NULL : s->window;
 }
 
 /* The reader may have written anything to tail; at worst nothing fits, or its own records suffer. */
@@ -87,88 +39,20 @@ static void commit(struct varid_ring *ring, struct varid_scratch *s, u32 type, u
 		ring->no_space++;
 		return;
 	}
-	memset(s->out + s->pos, 0, size - s->pos);
+	if (size > s->pos)
+		memset(s->out + s->pos, 0, size - s->pos);
 	s->header.type = type;
 	s->header.misc = misc;
 	s->header.size = size;
 	smp_mb(); /* the reader has read what is overwritten */
 	memcpy(ring->data + start, s->out, first);
-	memcpy(ring->data, s->out + first, size - first);
+	if (size > first)
+		memcpy(ring->data, s->out + first, size - first);
 	smp_wmb(); /* the record before the head that includes it */
 	ring->head += size;
 	atomic64_set((atomic64_t *)&ring->control->head, ring->head);
 	if (used < ring->size / 4 && used + size >= ring->size / 4)
 		irq_work_queue(&ring->wake);
-}
-
-static bool put(struct varid_scratch *s, const void *what, u32 size)
-{
-	if (s->pos > OUT_MAX - 8 - size)
-		return false;
-	memcpy(s->out + s->pos, what, size);
-	s->pos += size;
-	return true;
-}
-
-static bool put_word(struct varid_scratch *s, u64 word)
-{
-	return put(s, &word, sizeof(word));
-}
-
-static bool take_frame(struct varid_scratch *s, u32 limit)
-{
-	struct varid_record *record = &s->record;
-	struct varid_packed_frame packed[2];
-	struct varid_frame frame;
-	int entries;
-	const int result = varid_walk_step(&s->walk, s->layout, &frame);
-
-	if (result == VARID_WALK_TORN)
-		record->flags |= VARID_TORN;
-	if (result != VARID_WALK_FRAME)
-		return false;
-	entries = varid_pack_frame(&frame, packed);
-	if (record->frames >= limit || !put(s, packed, entries * sizeof(packed[0]))) {
-		record->flags |= VARID_FRAMES_TRUNCATED;
-		return false;
-	}
-	record->frames += entries;
-	if (!s->reach && !(frame.flags & VARID_FRAME_QUICK))
-		s->reach = frame.addr;
-	return true;
-}
-
-static void take_frames(struct varid_scratch *s, const struct varid_target *target)
-{
-	const u32 limit = target->flags & VARID_TARGET_NO_STACK ? 1 : VARID_MAX_FRAMES;
-	struct varid_record *record = &s->record;
-	const u64 ip = record->regs[VARID_PC(record->flags)];
-	u64 slot, base = 0, reg_frame = 0, reg_pc = 0;
-	int result;
-
-	if (!(target->flags & VARID_TARGET_READY)) {
-		record->flags |= VARID_NOT_READY;
-		return;
-	}
-	s->layout = &target->layout;
-	if (ip >= target->body_start && ip < target->body_end) {
-		record->flags |= VARID_IN_BODY;
-		reg_frame = record->regs[s->layout->reg_frame & (VARID_REGS - 1)] + s->layout->reg_frame_bias;
-		reg_pc = record->regs[s->layout->reg_pc & (VARID_REGS - 1)];
-	}
-	slot = VARID_ADDRESS(varid_thread_pointer(record->flags) + s->layout->tls_offset);
-	if (varid_read(s, &base, s->layout->word == 4 ? 4 : 8, slot) || !base) {
-		record->flags |= VARID_NO_BASE;
-		return;
-	}
-	result = varid_walk_start(&s->walk, s->layout, base, task_pid_vnr(current), record->regs[VARID_SP(record->flags)],
-				  reg_frame, reg_pc);
-	if (result != VARID_WALK_FRAME) {
-		record->flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
-		return;
-	}
-	while (take_frame(s, limit))
-		;
 }
 
 /* The part of this task's own stack from the interrupted function on, leaf first. */
@@ -232,6 +116,18 @@ static u32 take_stack(struct varid_scratch *s, u64 from, u32 want, bool *truncat
 	return taken;
 }
 
+/* The page of the red zone may be absent, where sp's is not: then the slice begins with that. */
+static u32 skip_absent(struct varid_record *record, u32 want)
+{
+	const u32 skip = VARID_PAGE - (record->stack_addr & (VARID_PAGE - 1));
+	u8 byte;
+
+	if (skip > VARID_RED_ZONE || skip >= want || !varid_copy(&byte, record->stack_addr, sizeof(byte)))
+		return want;
+	record->stack_addr += skip;
+	return want - skip;
+}
+
 /* Returns the user registers, or NULL: a kernel thread has none. */
 static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_target *target,
 				    const struct pt_regs *regs, u64 period, u32 id, u32 flags)
@@ -239,8 +135,8 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	struct varid_scratch *s = ring->scratch;
 	struct varid_record *record = &s->record;
 	bool truncated = false;
+	u32 want;
 
-	memset(record, 0, sizeof(*record));
 	record->time = varid_clock();
 	record->pid = current->tgid;
 	record->tid = current->pid;
@@ -248,6 +144,8 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	record->flags = flags;
 	record->period = period;
 	record->ip = instruction_pointer((struct pt_regs *)regs);
+	record->frames = 0;
+	record->kernel = 0;
 	if (!user_mode((struct pt_regs *)regs)) {
 		record->flags |= VARID_IN_KERNEL;
 		/* A kernel thread has no user registers, only room for them. */
@@ -255,6 +153,8 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	}
 	if (regs)
 		varid_take_registers(record, regs);
+	else
+		varid_no_registers_from(record, 0);
 	record->stack_addr = VARID_ADDRESS(record->regs[VARID_SP(record->flags)]) - VARID_RED_ZONE;
 	s->pos = sizeof(s->header) + sizeof(*record);
 	s->reach = 0;
@@ -263,7 +163,12 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	take_frames(s, target);
 	if (record->flags & VARID_IN_KERNEL)
 		record->kernel = take_kernel_stack(s, record->ip);
-	record->stack_len = take_stack(s, record->stack_addr, stack_wanted(s, target), &truncated);
+	want = stack_wanted(s, target);
+	record->stack_len = 0;
+	if (want) {
+		want = skip_absent(record, want);
+		record->stack_len = take_stack(s, record->stack_addr, want, &truncated);
+	}
 	if (truncated)
 		record->flags |= VARID_STACK_TRUNCATED;
 	commit(ring, s, VARID_MODULE_RECORD, id);
@@ -298,6 +203,7 @@ static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 {
 	struct varid_scratch *s = ring->scratch;
 	const struct varid_record record = s->record;
+	const u64 sp = VARID_ADDRESS(record.regs[VARID_SP(record.flags)]);
 	const u32 stack = ring->session->raw_stack;
 	const bool in_kernel = record.flags & VARID_IN_KERNEL;
 	const u64 registers = ring->session->raw_regs;
@@ -336,7 +242,7 @@ static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 		size_at = s->pos;
 		put_word(s, 0);
 		if (user)
-			size = take_stack(s, record.stack_addr + VARID_RED_ZONE, stack, &truncated) & ~7u;
+			size = take_stack(s, sp, stack, &truncated) & ~7u;
 		s->pos = size_at + 8 + size;
 		{
 			u64 word = size;

@@ -49,6 +49,10 @@ pub mod frame_flags {
     pub const OUTERMOST: u64 = 2;
     /// The pc counts bytes from the method's first instruction.
     pub const RELATIVE: u64 = 4;
+    /// The pc may be an earlier one of the method, or nothing: the method tells.
+    pub const EXPORTED: u64 = 8;
+    /// Both the method and the pc are needed.
+    pub const PAIR: u64 = RELATIVE | EXPORTED;
     /// Where the flags of a frame begin in its record's word, above the address.
     pub const SHIFT: u32 = 56;
 }
@@ -190,9 +194,12 @@ mod tests {
             ("VARID_FRAME_QUICK", frame_flags::QUICK as usize),
             ("VARID_FRAME_OUTERMOST", frame_flags::OUTERMOST as usize),
             ("VARID_FRAME_RELATIVE", frame_flags::RELATIVE as usize),
+            ("VARID_FRAME_EXPORTED", frame_flags::EXPORTED as usize),
+            ("VARID_FRAME_PAIR", frame_flags::PAIR as usize),
             ("VARID_FRAME_FLAGS_SHIFT", frame_flags::SHIFT as usize),
             ("VARID_ADDRESS(~0ull)", ADDRESS_MASK as usize),
             ("VARID_X86_COUNT", Machine::X86_64.regs().len()),
+            ("VARID_I386_COUNT", Machine::X86.regs().len()),
             ("VARID_ARM64_COUNT", Machine::Aarch64.regs().len()),
             ("VARID_ARM_COUNT", Machine::Arm.regs().len()),
             ("VARID_TARGET_READY", target_flags::READY as usize),

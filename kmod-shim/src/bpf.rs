@@ -40,6 +40,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The map of targets is full.
+    #[error("the BPF shim has no room for another process: record fewer at once")]
+    TooManyTargets,
     /// A map operation failed.
     #[error("cannot update the BPF shim's map '{map}': {source}")]
     Map {
@@ -235,7 +238,14 @@ impl Shim {
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), Error> {
         self.targets
             .insert(pid, target, 0)
-            .map_err(map_error("targets"))
+            .map_err(|error| match error {
+                MapError::SyscallError(error)
+                    if error.io_error.raw_os_error() == Some(libc::E2BIG) =>
+                {
+                    Error::TooManyTargets
+                }
+                source => map_error("targets")(source),
+            })
     }
 
     /// Forgets a process; it is no error if it was not known.

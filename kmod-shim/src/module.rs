@@ -43,6 +43,9 @@ pub enum ModuleError {
         /// ELF e_machine.
         theirs: u32,
     },
+    /// Its table of targets is full.
+    #[error("the kernel module has no room for another process: record fewer at once")]
+    TooManyTargets,
     /// A request failed.
     #[error("{MODULE_DEVICE}: {step}: {source}")]
     Request {
@@ -201,7 +204,10 @@ impl Module {
             target: *target,
         };
         self.request(abi::TARGET, &mut raw)
-            .map_err(failed("set a target"))
+            .map_err(|error| match error.raw_os_error() {
+                Some(libc::ENOSPC) => ModuleError::TooManyTargets,
+                _ => failed("set a target")(error),
+            })
     }
 
     /// Admits every process that has no entry of its own.

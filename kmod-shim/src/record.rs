@@ -12,7 +12,7 @@ pub const CONTEXT_MAX: u64 = 0u64.wrapping_sub(4095);
 pub struct ManagedFrame {
     /// Where the frame lies; its native caller's frame encloses it. 0: nowhere.
     pub addr: u64,
-    /// The VM's method pointer of a quick or a relative frame; 0: the pc says it all.
+    /// The VM's method pointer of a quick frame, or where both are needed; 0: the pc says it all.
     pub method: u64,
     /// Absolute bytecode pc, or relative to the method (see `flags`).
     pub pc: u64,
@@ -30,6 +30,11 @@ impl ManagedFrame {
     #[inline]
     pub fn is_outermost(&self) -> bool {
         self.flags & frame_flags::OUTERMOST != 0
+    }
+    /// The pc may be an earlier one of the method, or nothing.
+    #[inline]
+    pub fn is_exported(&self) -> bool {
+        self.flags & frame_flags::EXPORTED != 0
     }
     /// The second word of an entry that was taken for a frame's.
     fn what(&self) -> u64 {
@@ -61,8 +66,11 @@ pub struct Record {
     pub ip: u64,
     /// User registers.
     pub regs: Regs,
-    /// Managed frames, innermost first.
+    /// Managed frames, innermost first; of a record that was only [read](Record::read) they are in
+    /// `packed` until they are asked for.
     pub frames: Vec<ManagedFrame>,
+    /// The same as they stand in the record.
+    pub packed: Vec<PackedFrame>,
     /// Kernel callchain, leaf first.
     pub kernel: Vec<u64>,
     /// Address of `stack`'s first byte.
@@ -73,7 +81,7 @@ pub struct Record {
 
 /// A record that contradicts itself.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("shim record of {len} bytes is too short for {what}")]
+#[error("{len} bytes of a shim's record are too few for {what}")]
 pub struct DecodeError {
     len: usize,
     what: &'static str,
@@ -83,25 +91,31 @@ impl Record {
     /// Decodes the bytes that the shim wrote; trailing bytes are the ring's padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut record = Self::default();
-        record.decode_into(bytes)?;
+        record.read(bytes)?;
+        record.unpack()?;
         Ok(record)
     }
 
-    /// The same in the place of a record that is done with, whose memory is used again. After an
-    /// error it holds nothing that means anything.
-    pub fn decode_into(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
+    /// The same but for what [`Record::unpack`] does, in the place of a record that is done with,
+    /// whose memory is used again. After an error it holds nothing that means anything.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         let too_short = |what| DecodeError {
             len: bytes.len(),
             what,
         };
-        let (head, rest) = RawRecord::split_from(bytes).ok_or(too_short("its head"))?;
+        let (head, rest) = bytes
+            .split_first_chunk::<{ size_of::<RawRecord>() }>()
+            .ok_or(too_short("its head"))?;
+        let (words, _) = head.as_chunks();
+        let words = words.try_into().map_err(|_| too_short("its head"))?;
+        let head = RawRecord::from_words(words);
         let machine = match head.flags & flags::COMPAT {
             0 => Machine::NATIVE,
-            _ => Machine::Arm,
+            _ => Machine::NATIVE.compat().unwrap_or(Machine::NATIVE),
         };
-        let entries = usize::from(head.frames).saturating_mul(size_of::<Entry>());
-        let (entries, rest) = rest
-            .split_at_checked(entries)
+        let frames = usize::from(head.frames).saturating_mul(size_of::<PackedFrame>());
+        let (frames, rest) = rest
+            .split_at_checked(frames)
             .ok_or(too_short("its frames"))?;
         let addresses = usize::from(head.kernel).saturating_mul(size_of::<u64>());
         let (addresses, rest) = rest
@@ -111,16 +125,10 @@ impl Record {
             .get(..head.stack_len as usize)
             .ok_or(too_short("its stack"))?;
 
-        let (entries, _) = entries.as_chunks();
+        let (frames, _) = frames.as_chunks();
         self.frames.clear();
-        self.frames.extend(entries.iter().map(frame));
-        let flags = entries
-            .iter()
-            .fold(0, |all, entry| all | frame(entry).flags);
-        if flags & frame_flags::RELATIVE != 0 {
-            self.join_relative()
-                .ok_or(too_short("the pc of its last frame"))?;
-        }
+        self.packed.clear();
+        self.packed.extend_from_slice(frames);
         self.kernel.clear();
         let (addresses, _) = addresses.as_chunks();
         let addresses = addresses.iter().map(|word| u64::from_le_bytes(*word));
@@ -136,12 +144,35 @@ impl Record {
         Ok(())
     }
 
-    /// The second entry of a relative frame was taken for a frame: it is the pc of the one before.
-    fn join_relative(&mut self) -> Option<()> {
+    /// Takes the packed frames apart, of a record that has any.
+    pub fn unpack(&mut self) -> Result<(), DecodeError> {
+        if self.packed.is_empty() {
+            return Ok(());
+        }
+        self.frames.clear();
+        self.frames.extend(self.packed.iter().map(frame));
+        let flags = |all, entry: &PackedFrame| all | frame(entry).flags;
+        if self.packed.iter().fold(0, flags) & frame_flags::PAIR != 0 {
+            self.join_pairs().ok_or(DecodeError {
+                len: self.packed.as_flattened().len(),
+                what: "the pc of its last frame",
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The innermost frame, as far as its first entry tells.
+    #[inline]
+    pub fn innermost(&self) -> Option<ManagedFrame> {
+        self.packed.first().map(frame)
+    }
+
+    /// The second entry of a pair was taken for a frame: it is the pc of the one before.
+    fn join_pairs(&mut self) -> Option<()> {
         let entries = std::mem::take(&mut self.frames);
         let mut entries = entries.into_iter();
         while let Some(mut frame) = entries.next() {
-            if frame.is_relative() {
+            if frame.flags & frame_flags::PAIR != 0 {
                 frame.pc = entries.next()?.what();
             }
             self.frames.push(frame);
@@ -162,16 +193,16 @@ impl Record {
     }
 }
 
-/// A packed frame as it stands in a record.
-type Entry = [u8; 16];
+/// A frame as it stands in a record; a relative one has two of these.
+pub type PackedFrame = [u8; 16];
 
 /// What an entry says, if it is a frame's first.
-fn frame(entry: &Entry) -> ManagedFrame {
+fn frame(entry: &PackedFrame) -> ManagedFrame {
     let (words, _) = entry.as_chunks();
     let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
     let (word, what) = (word(0), word(1));
     let flags = word >> frame_flags::SHIFT;
-    let is_method = flags & (frame_flags::QUICK | frame_flags::RELATIVE) != 0;
+    let is_method = flags & (frame_flags::QUICK | frame_flags::PAIR) != 0;
     // All ones or none: several frames are taken apart at once.
     let method = 0u64.wrapping_sub(u64::from(is_method));
     ManagedFrame {
@@ -183,30 +214,25 @@ fn frame(entry: &Entry) -> ManagedFrame {
 }
 
 impl RawRecord {
-    /// The fixed part of a record, and what follows it.
-    fn split_from(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (head, rest) = bytes.split_first_chunk::<{ size_of::<Self>() }>()?;
-        let (words, _) = head.as_chunks();
-        let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
-        let (ids, place, lengths) = (word(1), word(2), word(6));
-        let mut record = Self {
-            time: word(0),
+    /// The fixed part of a record.
+    #[inline]
+    fn from_words(words: &[[u8; 8]; size_of::<Self>() / 8]) -> Self {
+        let [time, ids, place, period, ip, stack_addr, lengths, regs @ ..] =
+            words.map(u64::from_le_bytes);
+        Self {
+            time,
             pid: ids as u32,
             tid: (ids >> 32) as u32,
             cpu: place as u32,
             flags: (place >> 32) as u32,
-            period: word(3),
-            ip: word(4),
-            stack_addr: word(5),
+            period,
+            ip,
+            stack_addr,
             stack_len: lengths as u32,
             frames: (lengths >> 32) as u16,
             kernel: (lengths >> 48) as u16,
-            regs: [0; 16],
-        };
-        for (index, reg) in record.regs.iter_mut().enumerate() {
-            *reg = word(index.saturating_add(7));
+            regs,
         }
-        Some((record, rest))
     }
 }
 
@@ -276,6 +302,11 @@ mod tests {
             record.frames,
             [frame(0x10, 0, 0x9000, 0), frame(0x20, 0x5000, 14, 6)]
         );
+        // So has one that says where its method last was.
+        input[56 + 16 * 8 + 16 + 7] = 8;
+        let exported = Record::decode(&input).unwrap().frames[1];
+        assert_eq!(exported, frame(0x20, 0x5000, 14, 8));
+        assert!(exported.is_exported() && !exported.is_relative());
         // The second entry is what follows the frames.
         input[52] = 2;
         assert!(Record::decode(&input).is_err());
@@ -283,14 +314,21 @@ mod tests {
 
     #[test]
     fn a_compat_record_has_the_registers_of_its_own_machine() {
+        let Some(machine) = Machine::NATIVE.compat() else {
+            println!("skipped: this kernel runs no other machine's processes");
+            return;
+        };
         let mut input = bytes(0, 0, 0);
         input[20..24].copy_from_slice(&flags::COMPAT.to_le_bytes());
         for (index, at) in (56..).step_by(8).take(11).enumerate() {
             input[at] = index as u8 + 1;
         }
         let record = Record::decode(&input).unwrap();
-        assert_eq!(record.regs.machine(), Machine::Arm);
-        assert_eq!(record.regs.get(4), Some(1));
-        assert_eq!((record.regs.sp(), record.regs.ip()), (Some(10), Some(11)));
+        assert_eq!(record.regs.machine(), machine);
+        let count = machine.regs().len() as u64;
+        let first = machine.regs()[0].dwarf;
+        assert_eq!(record.regs.get(first), Some(1));
+        let last = (Some(count - 1), Some(count));
+        assert_eq!((record.regs.sp(), record.regs.ip()), last);
     }
 }

@@ -9,6 +9,8 @@ pub enum Machine {
     X86_64,
     /// AArch64.
     Aarch64,
+    /// 32-bit x86: a process under an x86-64 kernel.
+    X86,
     /// 32-bit ARM: of a 32-bit kernel, or a process under an AArch64 one.
     Arm,
 }
@@ -36,6 +38,17 @@ const X86_64: &[RegInfo] = &[
     reg(15, 23), // r15
     reg(7, 7),   // rsp
     reg(16, 8),  // rip, the return address' column
+];
+
+/// `varid_i386_reg`. edx is no callee's, but an interpreter loop may keep its pc there.
+const X86: &[RegInfo] = &[
+    reg(2, 3), // edx
+    reg(3, 1), // ebx
+    reg(5, 6), // ebp
+    reg(6, 4), // esi
+    reg(7, 5), // edi
+    reg(4, 7), // esp
+    reg(8, 8), // eip, the return address' column
 ];
 
 /// `varid_arm64_reg`: x19 to x30, sp, pc.
@@ -88,6 +101,7 @@ impl Machine {
     /// The machine of an ELF file's header (`e_machine`).
     pub fn of_elf(e_machine: u16) -> Option<Self> {
         match e_machine {
+            3 => Some(Self::X86),
             62 => Some(Self::X86_64),
             183 => Some(Self::Aarch64),
             40 => Some(Self::Arm),
@@ -96,9 +110,11 @@ impl Machine {
     }
 
     /// Its registers as they stand in a record.
+    #[inline]
     pub fn regs(self) -> &'static [RegInfo] {
         match self {
             Self::X86_64 => X86_64,
+            Self::X86 => X86,
             Self::Aarch64 => AARCH64,
             Self::Arm => ARM,
         }
@@ -108,7 +124,7 @@ impl Machine {
     pub fn word(self) -> u8 {
         match self {
             Self::X86_64 | Self::Aarch64 => 8,
-            Self::Arm => 4,
+            Self::X86 | Self::Arm => 4,
         }
     }
 
@@ -116,6 +132,7 @@ impl Machine {
     pub fn ip(self) -> u16 {
         match self {
             Self::X86_64 => 16,
+            Self::X86 => 8,
             Self::Aarch64 => 32,
             Self::Arm => 15,
         }
@@ -125,6 +142,7 @@ impl Machine {
     pub fn sp(self) -> u16 {
         match self {
             Self::X86_64 => 7,
+            Self::X86 => 4,
             Self::Aarch64 => 31,
             Self::Arm => 13,
         }
@@ -134,6 +152,7 @@ impl Machine {
     pub fn fp(self) -> u16 {
         match self {
             Self::X86_64 => 6,
+            Self::X86 => 5,
             Self::Aarch64 => 29,
             Self::Arm => 11,
         }
@@ -142,7 +161,7 @@ impl Machine {
     /// DWARF number of the register in which a call leaves its return address, where it does not push it.
     pub fn link(self) -> Option<u16> {
         match self {
-            Self::X86_64 => None,
+            Self::X86_64 | Self::X86 => None,
             Self::Aarch64 => Some(30),
             Self::Arm => Some(14),
         }
@@ -154,8 +173,12 @@ impl Machine {
     }
 
     /// The machine of the processes whose registers are not this one's own: a 64-bit kernel runs them, too.
-    fn compat(self) -> Option<Self> {
-        (self == Self::Aarch64).then_some(Self::Arm)
+    pub fn compat(self) -> Option<Self> {
+        match self {
+            Self::X86_64 => Some(Self::X86),
+            Self::Aarch64 => Some(Self::Arm),
+            Self::X86 | Self::Arm => None,
+        }
     }
 
     /// Where this machine's kernel has a register of a process of `machine`: its bit in `sample_regs_user`.
@@ -183,8 +206,16 @@ impl Machine {
     }
 
     /// The place in a record of a register known by its DWARF number.
+    #[inline]
     pub fn index(self, dwarf: u16) -> Option<usize> {
-        self.regs().iter().position(|reg| reg.dwarf == dwarf)
+        let regs = self.regs();
+        // Most numbers follow one another.
+        let first = regs.first().map_or(0, |reg| reg.dwarf);
+        let likely = usize::from(dwarf.wrapping_sub(first));
+        let is_at = |index: &usize| regs.get(*index).is_some_and(|reg| reg.dwarf == dwarf);
+        Some(likely)
+            .filter(is_at)
+            .or_else(|| regs.iter().position(|reg| reg.dwarf == dwarf))
     }
 }
 
@@ -215,14 +246,19 @@ impl Regs {
     }
 
     /// All registers of a record are known.
+    #[inline]
     pub fn from_record(machine: Machine, values: &[u64; RECORD_REGS]) -> Self {
-        let mut regs = Self::unknown(machine);
         let count = machine.regs().len();
-        for (to, from) in regs.values.iter_mut().zip(values).take(count) {
-            *to = *from;
-        }
         let unknown = RECORD_REGS.saturating_sub(count) as u32;
-        regs.known = u16::MAX.checked_shr(unknown).unwrap_or(0);
+        let mut regs = Self {
+            machine,
+            known: u16::MAX.checked_shr(unknown).unwrap_or(0),
+            values: *values,
+        };
+        regs.values
+            .iter_mut()
+            .skip(count)
+            .for_each(|value| *value = 0);
         regs
     }
 
@@ -260,6 +296,7 @@ impl Regs {
     }
 
     /// The register with this DWARF number.
+    #[inline]
     pub fn get(&self, dwarf: u16) -> Option<u64> {
         self.at(self.machine.index(dwarf)?)
     }
@@ -295,6 +332,7 @@ impl Regs {
     }
 
     /// The instruction pointer.
+    #[inline]
     pub fn ip(&self) -> Option<u64> {
         self.last_but(0)
     }
@@ -318,7 +356,12 @@ mod tests {
 
     #[test]
     fn stack_and_instruction_pointer_are_the_last_two() {
-        for machine in [Machine::X86_64, Machine::Aarch64, Machine::Arm] {
+        for machine in [
+            Machine::X86_64,
+            Machine::X86,
+            Machine::Aarch64,
+            Machine::Arm,
+        ] {
             let count = machine.regs().len();
             assert!(count <= RECORD_REGS);
             assert_eq!(machine.index(machine.sp()), Some(count - 2));
@@ -347,7 +390,16 @@ mod tests {
         assert_eq!(compat.get(13), Some(0x100 + 31));
         assert_eq!(compat.get(15), Some(0x100 + 32));
         assert_eq!(Regs::from_perf(host, 0, &words), Regs::unknown(host));
-        assert_eq!(Machine::X86_64.perf_mask(), 0xf0_01c2);
+        assert_eq!(Machine::X86_64.perf_mask(), 0xf0_01fa);
+        let words: Vec<u64> = (0..64)
+            .filter(|bit| Machine::X86_64.perf_mask() >> bit & 1 == 1)
+            .map(|bit| 0x100 + bit)
+            .collect();
+        let compat = Regs::from_perf(Machine::X86_64, 1, &words);
+        assert_eq!(compat.machine(), Machine::X86);
+        let by_number = [2, 3, 4, 5, 6, 7, 8].map(|dwarf| compat.get(dwarf));
+        let bits = [3, 1, 7, 6, 4, 5, 8];
+        assert_eq!(by_number, bits.map(|bit| Some(0x100 + bit)));
     }
 
     #[test]

@@ -50,6 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         len: length,
         pgoff: offset,
         kernel: false,
+        mode: None,
         path: image.into(),
         build_id: build_id?,
     }))?;
@@ -64,6 +65,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             period: 1_000_000,
             original_ip: address,
             mode: CpuMode::User,
+            uid: 1000,
+            frame: 0,
             kernel: Vec::new(),
             user: vec![address],
         }))?;

@@ -8,10 +8,11 @@ use std::{
 
 use crate::{
     format::{
-        CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, SAMPLE_ID_SIZE, kind,
-        misc,
+        CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, RAW_SIZE,
+        SAMPLE_ID_SIZE, kind, misc,
     },
-    record::{CpuMode, Mapping, Record, Sample},
+    mode::Mode,
+    record::{CpuMode, Mapping, NO_UID, Record, Sample},
 };
 
 /// What is wrong with a record, and how many bytes behind its header.
@@ -89,7 +90,7 @@ fn mapping(record_misc: u16, time: u64, cursor: &mut Cursor<'_>) -> Result<Mappi
     let (start, len, pgoff) = (cursor.word()?, cursor.word()?, cursor.word()?);
     let [build_id_len, _, _, _] = cursor.take::<4>()?;
     let build_id = cursor.take::<MAX_BUILD_ID>()?;
-    cursor.word()?; // prot, flags
+    let (prot, flags) = (cursor.half()?, cursor.half()?);
     let path = PathBuf::from(Path::new(OsStr::from_bytes(cursor.string(SAMPLE_ID_SIZE)?)));
     let build_id = if record_misc & misc::MMAP_BUILD_ID == 0 {
         &[]
@@ -107,6 +108,7 @@ fn mapping(record_misc: u16, time: u64, cursor: &mut Cursor<'_>) -> Result<Mappi
         len,
         pgoff,
         kernel: record_misc & misc::CPUMODE_MASK == misc::KERNEL,
+        mode: Mode::of_record(prot, flags),
         path,
         build_id: build_id.to_vec(),
     })
@@ -130,6 +132,7 @@ fn sample(record_misc: u16, cursor: &mut Cursor<'_>, events: usize) -> Result<Sa
     cursor.half()?;
     let period = cursor.word()?;
     let (kernel, user) = callchain(cursor)?;
+    let (uid, frame) = raw(cursor)?;
     Ok(Sample {
         event,
         time,
@@ -143,9 +146,26 @@ fn sample(record_misc: u16, cursor: &mut Cursor<'_>, events: usize) -> Result<Sa
         } else {
             CpuMode::User
         },
+        uid,
+        frame,
         kernel,
         user,
     })
+}
+
+/// The user id and the frame pointer, in recordings that have them.
+fn raw(cursor: &mut Cursor<'_>) -> Result<(u32, u64), Wrong> {
+    if cursor.rest.is_empty() {
+        return Ok((NO_UID, 0));
+    }
+    let at = cursor.at;
+    if cursor.half()? < RAW_SIZE {
+        return Err(Wrong {
+            at,
+            reason: "raw data without user id and frame pointer",
+        });
+    }
+    Ok((cursor.half()?, cursor.word()?))
 }
 
 fn callchain(cursor: &mut Cursor<'_>) -> Result<(Vec<u64>, Vec<u64>), Wrong> {

@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use crate::{
     format::{
         self, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, MAX_COMM,
-        MAX_FRAMES, MAX_PATH, RECORD_HEADER_SIZE, kind, misc,
+        MAX_FRAMES, MAX_PATH, RAW_SIZE, RECORD_HEADER_SIZE, kind, misc,
     },
+    mode::Mode,
     record::{CpuMode, Mapping, Record, Sample},
     remap::{Marker, Reason},
 };
@@ -55,7 +56,7 @@ pub fn record(out: &mut Vec<u8>, record: &Record) {
             word(out, *count);
             sample_id(out, &id(0, 0, *time));
         }),
-        Record::Sample(sample) => self::sample(out, sample),
+        Record::Sample(sample) => self::sample(out, &sample.borrowed()),
     }
 }
 
@@ -86,22 +87,21 @@ fn framed(out: &mut Vec<u8>, kind: u32, misc: u16, body: impl FnOnce(&mut Vec<u8
     let start = out.len();
     out.extend([0; RECORD_HEADER_SIZE]);
     body(out);
-    // Strings, build-ids and frames are bounded by format's limits: the size always fits.
-    let size = u16::try_from(out.len().saturating_sub(start)).unwrap_or(u16::MAX);
-    let header = out
-        .get_mut(start..)
-        .and_then(|record| record.first_chunk_mut::<RECORD_HEADER_SIZE>());
-    if let Some(header) = header {
-        let [k0, k1, k2, k3] = kind.to_le_bytes();
-        let [m0, m1] = misc.to_le_bytes();
-        let [s0, s1] = size.to_le_bytes();
-        *header = [k0, k1, k2, k3, m0, m1, s0, s1];
+    let header = header(kind, misc, out.len().saturating_sub(start));
+    let room = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut);
+    if let Some(room) = room {
+        *room = header.to_le_bytes();
     }
 }
 
+/// `struct perf_event_header` of a record of `size` bytes.
+fn header(kind: u32, misc: u16, size: usize) -> u64 {
+    // Strings, build-ids and frames are bounded by format's limits: the size always fits.
+    let size = u16::try_from(size).unwrap_or(u16::MAX);
+    u64::from(kind) | u64::from(misc) << 32 | u64::from(size) << 48
+}
+
 fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
-    const PROT_READ_EXEC: u32 = 1 | 4;
-    const MAP_PRIVATE: u32 = 2;
     let mode = if mapping.kernel {
         misc::KERNEL
     } else {
@@ -118,7 +118,8 @@ fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
         let (bytes, len) = padded_build_id(&mapping.build_id);
         out.extend([len, 0, 0, 0]);
         out.extend(bytes);
-        pair(out, PROT_READ_EXEC, MAP_PRIVATE);
+        let (prot, flags) = Mode::recorded(mapping.mode);
+        pair(out, prot, flags);
         string(out, mapping.path.as_os_str().as_bytes(), MAX_PATH);
         sample_id(out, &id(mapping.pid, mapping.tid, mapping.time));
     });
@@ -133,50 +134,80 @@ fn task(out: &mut Vec<u8>, kind: u32, (pid, ppid): (u32, u32), (tid, ptid): (u32
     });
 }
 
-/// Appends a sample's record.
-pub fn sample(out: &mut Vec<u8>, sample: &Sample) {
+/// As it stands in the file.
+type Word = [u8; size_of::<u64>()];
+
+/// Words of a sample's record before its chain.
+const FIXED: usize = 9;
+/// And behind it: the size of its raw data and whose process it is of; where the VM's frame lies.
+const RAW: usize = 2;
+
+/// Appends a sample's record: its chain with its contexts; frames beyond [`MAX_FRAMES`] are
+/// replaced by a marker.
+pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[u64]>) {
     let (mode, leaf) = match sample.mode {
         CpuMode::Kernel => (misc::KERNEL, sample.kernel.first()),
         CpuMode::User => (misc::USER, sample.user.first()),
     };
-    framed(out, kind::SAMPLE, mode, |out| {
-        let fixed = [
-            format::id(sample.event),
-            leaf.copied().map_or(sample.original_ip, address),
-            u64::from(sample.pid) | u64::from(sample.tid) << 32,
-            sample.time,
-            sample.original_ip,
-            u64::from(sample.cpu),
-            sample.period,
-        ];
-        words(out, fixed.into_iter());
-        callchain(out, &sample.kernel, &sample.user);
-    });
-}
-
-/// The chain with its contexts; frames beyond [`MAX_FRAMES`] are replaced by a marker.
-fn callchain(out: &mut Vec<u8>, kernel: &[u64], user: &[u64]) {
-    let kernel = kernel.get(..MAX_FRAMES).unwrap_or(kernel);
+    let kernel = sample.kernel.get(..MAX_FRAMES).unwrap_or(sample.kernel);
     let room = MAX_FRAMES.saturating_sub(kernel.len());
-    let (user, cut) = if user.len() > room {
-        (user.get(..room.saturating_sub(1)).unwrap_or(&[]), true)
-    } else {
-        (user, false)
+    let (user, cut) = match sample.user.get(..room.saturating_sub(1)) {
+        Some(user) if sample.user.len() > room => (user, true),
+        _ => (sample.user, false),
     };
-    let truncated = cut.then(|| Marker::Reason(Reason::Truncated).address());
     let user_len = user.len().saturating_add(usize::from(cut));
-    let with_context = |len: usize| if len == 0 { 0 } else { len.saturating_add(1) };
-    let len = with_context(kernel.len()).saturating_add(with_context(user_len));
-    word(out, len as u64);
+    let with_context = |len: usize| len.saturating_add(usize::from(len > 0));
+    let entries = with_context(kernel.len()).saturating_add(with_context(user_len));
+    let size = entries
+        .saturating_add(FIXED + RAW)
+        .saturating_mul(size_of::<u64>());
+    let fixed: [u64; FIXED] = [
+        header(kind::SAMPLE, mode, size),
+        format::id(sample.event),
+        leaf.copied().map_or(sample.original_ip, address),
+        u64::from(sample.pid) | u64::from(sample.tid) << 32,
+        sample.time,
+        sample.original_ip,
+        u64::from(sample.cpu),
+        sample.period,
+        entries as u64,
+    ];
+    let start = out.len();
+    out.resize(start.saturating_add(size), 0);
+    let (words, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+    let Some((head, mut room)) = words.split_first_chunk_mut() else {
+        return;
+    };
+    *head = fixed.map(u64::to_le_bytes);
     if !kernel.is_empty() {
-        word(out, CONTEXT_KERNEL);
-        words(out, kernel.iter().copied().map(address));
+        room = put(room, [CONTEXT_KERNEL]);
+        room = put(room, kernel.iter().copied().map(address));
     }
     if user_len > 0 {
-        word(out, CONTEXT_USER);
-        words(out, user.iter().copied().map(address));
-        truncated.into_iter().for_each(|marker| word(out, marker));
+        room = put(room, [CONTEXT_USER]);
+        room = put(room, user.iter().copied().map(address));
     }
+    if cut {
+        room = put(room, [Marker::Reason(Reason::Truncated).address()]);
+    }
+    let raw: [u64; RAW] = [
+        u64::from(RAW_SIZE) | u64::from(sample.uid) << 32,
+        sample.frame,
+    ];
+    put(room, raw);
+}
+
+/// Puts words where there is room for them; what is left of it.
+fn put<I>(room: &mut [Word], words: I) -> &mut [Word]
+where
+    I: IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
+{
+    let words = words.into_iter();
+    let (these, rest) = room.split_at_mut_checked(words.len()).unwrap_or_default();
+    for (to, word) in these.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
+    rest
 }
 
 /// An address that no reader takes for a context: no code lies in the last page.
@@ -193,17 +224,6 @@ fn sample_id(out: &mut Vec<u8>, id: &Id) {
 
 fn word(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
-}
-
-/// Several words at once: a sample's are most of what is written.
-fn words(out: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
-    let start = out.len();
-    let bytes = words.len().saturating_mul(size_of::<u64>());
-    out.resize(start.saturating_add(bytes), 0);
-    let (room, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
-    for (to, word) in room.iter_mut().zip(words) {
-        *to = word.to_le_bytes();
-    }
 }
 
 fn pair(out: &mut Vec<u8>, first: u32, second: u32) {

@@ -50,8 +50,14 @@ pub const fn id(event: usize) -> u64 {
     FIRST_ID.saturating_add(event as u64)
 }
 
-/// `PERF_SAMPLE_` IP, TID, TIME, ADDR, CALLCHAIN, CPU, PERIOD and IDENTIFIER.
-pub const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 16;
+/// `PERF_SAMPLE_` IP, TID, TIME, ADDR, CALLCHAIN, CPU, PERIOD, RAW and IDENTIFIER.
+pub const SAMPLE_TYPE: u64 = OLD_SAMPLE_TYPE | 1 << 10;
+
+/// The same without RAW: older recordings.
+pub const OLD_SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 16;
+
+/// Bytes of a sample's raw data: a user id (u32) and a frame pointer (u64). Later versions may append to it.
+pub const RAW_SIZE: u32 = 12;
 
 /// Where `perf_event_attr.sample_type` lies.
 pub const SAMPLE_TYPE_AT: u64 = 24;

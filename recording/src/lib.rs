@@ -8,9 +8,11 @@
 //! | question | file |
 //! |---|---|
 //! | what flows | [`record`] |
+//! | what may a process do with a mapping | [`mode`] |
 //! | what was counted | [`event`] |
 //! | what is known about a session | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
+//! | how often was each method called | `calls` |
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | [`writer`] |
 //! | how is it read | [`reader`] |
@@ -33,6 +35,7 @@
     )
 )]
 
+mod calls;
 mod decode;
 mod encode;
 pub mod error;
@@ -41,19 +44,25 @@ mod features;
 mod format;
 pub mod host;
 pub mod manifest;
+pub mod mode;
 pub mod reader;
 pub mod record;
+mod regular;
 pub mod remap;
 pub mod writer;
 
+pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
 pub use error::{Error, Result};
 pub use event::{EventDesc, Events, Rate};
 pub use host::Host;
 pub use manifest::{
-    Counts, Image, ImageKind, Layer, Manifest, Source, Stack, State, Tactic, Target, TargetKind,
+    Change, Counts, Image, ImageKind, Layer, Manifest, Membership, Source, Stack, State, Tactic,
+    Target, TargetKind,
 };
+pub use mode::Mode;
 pub use reader::{Records, SessionReader};
-pub use record::{CpuMode, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample};
+pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample};
+pub use regular::open_regular;
 pub use remap::{Marker, Reason};
 pub use writer::SessionWriter;
 

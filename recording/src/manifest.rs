@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     event::Events,
     host::Host,
+    regular::open_regular,
 };
 
 /// The manifest's version that this crate writes, and the latest one it reads.
@@ -66,6 +67,46 @@ pub struct Manifest {
     /// What turned out otherwise than it was asked for, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What was asked for at the start, as varid.toml says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub configuration: String,
+    /// What was asked for otherwise later, or was to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// Which service a process counts for, from when on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memberships: Vec<Membership>,
+}
+
+/// A configuration file that was read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// From when on it stands, in nanoseconds of CLOCK_MONOTONIC: samples from then on follow it.
+    pub time_ns: u64,
+    /// Its keys that are new and stand from then on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Its keys that are new and stand from the next session on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+    /// All that stands from then on, as varid.toml says it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub configuration: String,
+    /// What was wrong with it, so that nothing changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A process that counts for a service from a time on; if there was none before, also until then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    /// The process.
+    pub pid: u32,
+    /// In nanoseconds of CLOCK_MONOTONIC.
+    pub since_ns: u64,
+    /// The service; none: it counts for no service any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
 }
 
 impl Manifest {
@@ -95,6 +136,9 @@ impl Manifest {
             counts: Counts::default(),
             images: Vec::new(),
             notes: Vec::new(),
+            configuration: String::new(),
+            changes: Vec::new(),
+            memberships: Vec::new(),
         }
     }
 
@@ -135,7 +179,7 @@ impl Manifest {
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
-    fs::File::open(path)?
+    open_regular(path)?
         .take(MAX_BYTES)
         .read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -190,6 +234,18 @@ pub enum Stack {
     None,
 }
 
+impl Stack {
+    /// The name that manifests, configurations and the command line use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vertical => "vertical",
+            Self::Full => "full",
+            Self::None => "none",
+        }
+    }
+}
+
 /// How managed frames were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -199,6 +255,17 @@ pub enum Tactic {
     LoadFromDex,
     /// An event at every invoke.
     MethodInvoke,
+}
+
+impl Tactic {
+    /// The name that manifests, configurations, options and VMs use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LoadFromDex => "load-from-dex",
+            Self::MethodInvoke => "method-invoke",
+        }
+    }
 }
 
 /// What was profiled.
@@ -223,11 +290,16 @@ pub enum TargetKind {
     All,
     /// A command that was launched.
     Command,
+    /// A service by its name.
+    Service,
+    /// Several apps and services, by their names.
+    Several,
 }
 
 /// What became of the samples. [`SessionWriter`](crate::SessionWriter) keeps `samples`,
 /// `attributed`, `unattributed`, `lost` and `dropped` from the records that pass through it;
-/// `throttled` and `transitions` are the caller's.
+/// `throttled`,
+/// `transitions` and `filtered` are the caller's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
@@ -247,6 +319,10 @@ pub struct Counts {
     /// Samples in a transition window (a frame pushed and not yet entered, an interpreter's
     /// prologue or epilogue) that were recognised and resolved.
     pub transitions: u64,
+    /// Samples that were not recorded because others were asked for, by the reason: `method`, and
+    /// `method-incomplete` for those with frames missing that might have been others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub filtered: BTreeMap<String, u64>,
 }
 
 // As serde calls it.

@@ -8,14 +8,17 @@ use std::{
 };
 
 use crate::{
-    PERF_DATA, SESSION_JSON, SYMBOLS, decode,
+    PERF_DATA, SESSION_JSON, SYMBOLS,
+    calls::{self, CallCount},
+    decode,
     error::{Error, Result},
     format::{
-        ATTR_SIZE, HEADER_SIZE, MAGIC, MAX_EVENTS, RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT,
-        kind,
+        ATTR_SIZE, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE, RECORD_HEADER_SIZE,
+        SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
     },
     manifest::Manifest,
     record::Record,
+    regular::open_regular,
 };
 
 /// A session folder, opened for reading. Nothing in it is trusted.
@@ -60,6 +63,15 @@ impl SessionReader {
         &self.manifest
     }
 
+    /// How often methods were called, where that was counted; else nothing.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or a line of it is no count.
+    pub fn calls(&self) -> Result<Vec<CallCount>> {
+        calls::read(&self.dir)
+    }
+
     /// The records that the file holds now, in order of time.
     ///
     /// # Errors
@@ -99,7 +111,7 @@ pub struct Records {
 
 impl Records {
     fn open(path: PathBuf, events: usize) -> Result<Self> {
-        let mut file = File::open(&path)
+        let mut file = open_regular(&path)
             .map(BufReader::new)
             .map_err(Error::io("open", path.clone()))?;
         let len = file
@@ -272,7 +284,7 @@ fn data_section(
         let at = at.saturating_add(SAMPLE_TYPE_AT);
         let mut sample_type = [0; 8];
         read(&mut sample_type, at)?;
-        if u64::from_le_bytes(sample_type) != SAMPLE_TYPE {
+        if ![SAMPLE_TYPE, OLD_SAMPLE_TYPE].contains(&u64::from_le_bytes(sample_type)) {
             return Err(wrong(
                 at,
                 "not a recording of varid: it samples other fields",

@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
+use crate::mode::Mode;
+
 /// Where the shim's own addresses start: methods without bytecode of their own and
 /// markers live in this range of every profiled process, backed by `symbols/remap.elf`.
 pub const REMAP_BASE: u64 = 0x6000_0000_0000;
 
 /// Bytes of address space behind [`REMAP_BASE`].
 pub const REMAP_SIZE: u64 = 0x100_0000;
+
+/// Instead of a user id, where none is known.
+pub const NO_UID: u32 = u32::MAX;
 
 /// Where the sampled instruction ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,9 +23,9 @@ pub enum CpuMode {
     User,
 }
 
-/// One attributed sample.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
+/// One attributed sample, with callchains of its own or borrowed ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample<Chain = Vec<u64>> {
     /// Whose sample it is: the place of the event among the session's
     /// [`Events`](crate::Events). An event that is read with its leader's samples has samples
     /// of its own, of the same place and time.
@@ -39,11 +44,51 @@ pub struct Sample {
     pub original_ip: u64,
     /// Kernel or user.
     pub mode: CpuMode,
+    /// Whose process it is: the effective user id; [`NO_UID`] if it is not known.
+    pub uid: u32,
+    /// Where the frame of the innermost managed method lies: the VM's frame pointer; 0: there is
+    /// none, or it lies nowhere.
+    pub frame: u64,
     /// Kernel addresses, leaf first; callers are return addresses.
-    pub kernel: Vec<u64>,
+    pub kernel: Chain,
     /// User addresses, leaf first: native addresses, dex addresses (callers: the
     /// invoke's address + 1) and addresses of the remap range.
-    pub user: Vec<u64>,
+    pub user: Chain,
+}
+
+impl Sample {
+    /// The same with borrowed callchains.
+    #[must_use]
+    pub fn borrowed(&self) -> Sample<&[u64]> {
+        let Self {
+            event,
+            time,
+            pid,
+            tid,
+            cpu,
+            period,
+            original_ip,
+            mode,
+            uid,
+            frame,
+            ref kernel,
+            ref user,
+        } = *self;
+        Sample {
+            event,
+            time,
+            pid,
+            tid,
+            cpu,
+            period,
+            original_ip,
+            mode,
+            uid,
+            frame,
+            kernel,
+            user,
+        }
+    }
 }
 
 /// A range of a process's addresses that a file stands for.
@@ -63,6 +108,8 @@ pub struct Mapping {
     pub pgoff: u64,
     /// The kernel's own mapping (`[kernel.kallsyms]_text` and modules).
     pub kernel: bool,
+    /// What the process may do with it; none: it is not known, or no process has mapped it.
+    pub mode: Option<Mode>,
     /// The file whose symbols serve this range: an ELF file, or a substitute in the session.
     pub path: PathBuf,
     /// The file's GNU build-id, at most 20 bytes; empty if unknown.
@@ -122,4 +169,19 @@ pub enum Record {
     },
     /// A sample.
     Sample(Sample),
+}
+
+impl Record {
+    /// When it was, in nanoseconds of CLOCK_MONOTONIC.
+    #[must_use]
+    pub const fn time(&self) -> u64 {
+        match self {
+            Self::Mapping(mapping) => mapping.time,
+            Self::Sample(sample) => sample.time,
+            Self::Comm { time, .. }
+            | Self::Fork { time, .. }
+            | Self::Exit { time, .. }
+            | Self::Lost { time, .. } => *time,
+        }
+    }
 }

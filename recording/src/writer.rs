@@ -3,7 +3,7 @@
 //! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it.
 
 mod data;
-mod folder;
+pub(crate) mod folder;
 
 use std::{
     fs,
@@ -12,7 +12,9 @@ use std::{
 };
 
 use crate::{
-    PERF_DATA, SESSION_JSON, SYMBOLS, encode,
+    PERF_DATA, SESSION_JSON, SYMBOLS,
+    calls::{self, CallCount},
+    encode,
     error::{Error, Result},
     features::{self, Facts},
     manifest::{Counts, Manifest, State},
@@ -109,7 +111,7 @@ impl SessionWriter {
     }
 
     /// The manifest, to be changed; [`save_manifest`](Self::save_manifest) writes it. Of its
-    /// counts only `throttled` and `transitions` are the caller's.
+    /// counts only `throttled`, `transitions` and `filtered` are the caller's.
     pub const fn manifest_mut(&mut self) -> &mut Manifest {
         &mut self.manifest
     }
@@ -138,7 +140,7 @@ impl SessionWriter {
     /// lost by that: see [`flush`](Self::flush).
     pub fn write(&mut self, record: &Record) -> Result<()> {
         if let Record::Sample(sample) = record {
-            return self.write_sample(sample);
+            return self.write_sample(&sample.borrowed());
         }
         // Names and mappings have as much room again: samples need them.
         if self.batch.len() < MAX_BACKLOG.saturating_mul(2) {
@@ -157,7 +159,7 @@ impl SessionWriter {
     /// # Errors
     ///
     /// As of [`write`](Self::write).
-    pub fn write_sample(&mut self, sample: &Sample) -> Result<()> {
+    pub fn write_sample(&mut self, sample: &Sample<&[u64]>) -> Result<()> {
         if self.batch.len() < MAX_BACKLOG {
             self.count(sample);
             encode::sample(&mut self.batch, sample);
@@ -221,6 +223,15 @@ impl SessionWriter {
         }
     }
 
+    /// Replaces what the session says of calls: see [`CallCount`].
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; the old one stays.
+    pub fn save_calls(&self, counts: &[CallCount]) -> Result<()> {
+        calls::write(&self.folder.path, counts)
+    }
+
     /// Replaces session.json: a reader sees the old or the new one, never a part.
     ///
     /// # Errors
@@ -230,6 +241,7 @@ impl SessionWriter {
         self.manifest.counts = Counts {
             throttled: self.manifest.counts.throttled,
             transitions: self.manifest.counts.transitions,
+            filtered: std::mem::take(&mut self.manifest.counts.filtered),
             ..self.counts.clone()
         };
         let new = self.folder.path.join(SESSION_JSON_NEW);
@@ -281,6 +293,7 @@ impl SessionWriter {
             Record::Lost { count, .. } => add(&mut self.counts.lost, *count),
             Record::Mapping(Mapping {
                 kernel: true,
+                mode: None,
                 path,
                 build_id,
                 ..
@@ -292,15 +305,15 @@ impl SessionWriter {
             }
             _ => {}
         }
-        self.latest = self.latest.max(time(record));
+        self.latest = self.latest.max(record.time());
     }
 
-    fn count(&mut self, sample: &Sample) {
+    fn count(&mut self, sample: &Sample<&[u64]>) {
         add(&mut self.counts.samples, 1);
         self.latest = self.latest.max(sample.time);
         let cut = sample.kernel.len().saturating_add(sample.user.len()) > crate::format::MAX_FRAMES;
         let reason =
-            remap::unattributed(&sample.user).or_else(|| cut.then_some(remap::Reason::Truncated));
+            remap::unattributed(sample.user).or_else(|| cut.then_some(remap::Reason::Truncated));
         match reason {
             None => add(&mut self.counts.attributed, 1),
             Some(reason) => {
@@ -318,17 +331,6 @@ impl SessionWriter {
 
 fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
-}
-
-fn time(record: &Record) -> u64 {
-    match record {
-        Record::Mapping(mapping) => mapping.time,
-        Record::Sample(sample) => sample.time,
-        Record::Comm { time, .. }
-        | Record::Fork { time, .. }
-        | Record::Exit { time, .. }
-        | Record::Lost { time, .. } => *time,
-    }
 }
 
 #[cfg(test)]
@@ -357,6 +359,8 @@ mod tests {
             period: 1,
             original_ip: 1,
             mode: CpuMode::User,
+            uid: 1000,
+            frame: 0,
             kernel: vec![],
             user: vec![1; 100],
         })

@@ -46,6 +46,7 @@ fn session(dir: &Path) -> SessionWriter {
             len: REMAP_SIZE,
             pgoff: 0,
             kernel: false,
+            mode: None,
             path: remap,
             build_id: common::BUILD_ID.to_vec(),
         }))
@@ -144,6 +145,7 @@ fn perf_puts_kernel_frames_under_the_kernel() {
             len: 0x100_0000,
             pgoff: 0xffff_ffff_8100_0000,
             kernel: true,
+            mode: None,
             path: "[kernel.kallsyms]_text".into(),
             build_id: build_id.clone(),
         }))
@@ -158,6 +160,8 @@ fn perf_puts_kernel_frames_under_the_kernel() {
             period: 1,
             original_ip: 0xffff_ffff_8100_1234,
             mode: CpuMode::Kernel,
+            uid: 1000,
+            frame: 0,
             kernel: vec![0xffff_ffff_8100_1234],
             user: vec![DEX + DRAW],
         }))

@@ -8,7 +8,8 @@ use std::{fs, os::unix::ffi::OsStringExt};
 use common::{DEX, comm, manifest, user_sample};
 use proptest::{collection::vec, prelude::*};
 use varid_recording::{
-    CpuMode, Error, Mapping, Marker, Reason, Record, Sample, SessionReader, SessionWriter, State,
+    CpuMode, Error, Mapping, Marker, Mode, Reason, Record, Sample, SessionReader, SessionWriter,
+    State,
 };
 
 fn address() -> impl Strategy<Value = u64> {
@@ -18,26 +19,36 @@ fn address() -> impl Strategy<Value = u64> {
 fn sample() -> impl Strategy<Value = Record> {
     let ids = (any::<u32>(), any::<u32>(), any::<u32>());
     let rest = (any::<u64>(), address(), any::<bool>());
-    (ids, rest, vec(address(), 0..20), vec(address(), 0..200)).prop_map(
-        |((pid, tid, cpu), (period, original_ip, in_kernel), kernel, user)| {
-            Record::Sample(Sample {
-                event: 0,
-                time: 0,
-                pid,
-                tid,
-                cpu,
-                period,
-                original_ip,
-                mode: if in_kernel {
-                    CpuMode::Kernel
-                } else {
-                    CpuMode::User
-                },
-                kernel,
-                user,
-            })
-        },
+    let extra = (any::<u32>(), any::<u64>());
+    (
+        ids,
+        rest,
+        extra,
+        vec(address(), 0..20),
+        vec(address(), 0..200),
     )
+        .prop_map(
+            |((pid, tid, cpu), (period, original_ip, in_kernel), (uid, frame), kernel, user)| {
+                Record::Sample(Sample {
+                    event: 0,
+                    time: 0,
+                    pid,
+                    tid,
+                    cpu,
+                    period,
+                    original_ip,
+                    mode: if in_kernel {
+                        CpuMode::Kernel
+                    } else {
+                        CpuMode::User
+                    },
+                    uid,
+                    frame,
+                    kernel,
+                    user,
+                })
+            },
+        )
 }
 
 fn mapping() -> impl Strategy<Value = Record> {
@@ -49,8 +60,17 @@ fn mapping() -> impl Strategy<Value = Record> {
         any::<u64>(),
         any::<u64>(),
     );
-    (numbers, any::<bool>(), path, vec(any::<u8>(), 0..=20)).prop_map(
-        |((pid, tid, start, len, pgoff), kernel, path, build_id)| {
+    let mode = any::<Option<(bool, bool, bool, bool)>>().prop_map(|mode| {
+        mode.map(|(read, write, execute, shared)| Mode {
+            read,
+            write,
+            execute,
+            shared,
+        })
+    });
+    let what = (any::<bool>(), mode);
+    (numbers, what, path, vec(any::<u8>(), 0..=20)).prop_map(
+        |((pid, tid, start, len, pgoff), (kernel, mode), path, build_id)| {
             Record::Mapping(Mapping {
                 time: 0,
                 pid,
@@ -59,6 +79,7 @@ fn mapping() -> impl Strategy<Value = Record> {
                 len,
                 pgoff,
                 kernel,
+                mode,
                 path: std::ffi::OsString::from_vec(path).into(),
                 build_id,
             })

@@ -7,6 +7,10 @@ use std::{
     rc::Rc,
 };
 
+use std::ops::Range;
+
+use varid_recording::Mode;
+
 use crate::profile::ImageId;
 
 /// A mapping's file, and what to add to an address to get the offset in it (modulo 2^64).
@@ -16,6 +20,19 @@ pub struct Mapped {
     pub image: ImageId,
     /// `pgoff - start`, wrapping.
     bias: u64,
+    /// What the process may do with it, if that is known.
+    pub mode: Option<Mode>,
+}
+
+/// What is left of a mapping around an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// What is there.
+    pub mapped: Mapped,
 }
 
 impl Mapped {
@@ -44,9 +61,14 @@ impl AddressSpaces {
     /// Maps a range; whatever it covers is unmapped there. `false`: there are too many
     /// mappings already, and this one was left out.
     #[must_use]
-    pub fn map(&mut self, pid: u32, start: u64, len: u64, pgoff: u64, image: ImageId) -> bool {
-        let end = start.saturating_add(len);
-        if end == start {
+    pub fn map(
+        &mut self,
+        pid: u32,
+        Range { start, end }: Range<u64>,
+        pgoff: u64,
+        (image, mode): (ImageId, Option<Mode>),
+    ) -> bool {
+        if end <= start {
             return true;
         }
         let shared = self.processes.entry(pid).or_default();
@@ -73,7 +95,7 @@ impl AddressSpaces {
             }
         }
         let bias = pgoff.wrapping_sub(start);
-        space.insert(start, (end, Mapped { image, bias }));
+        space.insert(start, (end, Mapped { image, bias, mode }));
         let kept = if others { 0 } else { before };
         self.entries = self
             .entries
@@ -101,8 +123,13 @@ impl AddressSpaces {
 
     /// The mapping of an address.
     pub fn lookup(&self, pid: u32, address: u64) -> Option<Mapped> {
-        let (_, (end, mapped)) = self.processes.get(&pid)?.range(..=address).next_back()?;
-        (address < *end).then_some(*mapped)
+        Some(self.stretch(pid, address)?.mapped)
+    }
+
+    /// The mapping of an address, and how far it reaches.
+    pub fn stretch(&self, pid: u32, address: u64) -> Option<Stretch> {
+        let (&start, &(end, mapped)) = self.processes.get(&pid)?.range(..=address).next_back()?;
+        (address < end).then_some(Stretch { start, end, mapped })
     }
 }
 
@@ -114,8 +141,8 @@ mod tests {
     fn a_new_mapping_splits_the_old_one_and_offsets_stay_right() {
         let mut spaces = AddressSpaces::default();
         let (old, new) = (ImageId(0), ImageId(1));
-        assert!(spaces.map(1, 0x1000, 0x3000, 0x500, old));
-        assert!(spaces.map(1, 0x2000, 0x1000, 0, new));
+        assert!(spaces.map(1, 0x1000..0x4000, 0x500, (old, None)));
+        assert!(spaces.map(1, 0x2000..0x3000, 0, (new, None)));
         let at = |address| {
             let mapped = spaces.lookup(1, address)?;
             Some((mapped.image, mapped.offset(address)))
@@ -130,9 +157,9 @@ mod tests {
     #[test]
     fn a_child_keeps_its_parents_mappings_until_either_changes() {
         let mut spaces = AddressSpaces::default();
-        assert!(spaces.map(1, 0, 0x1000, 0, ImageId(0)));
+        assert!(spaces.map(1, 0..0x1000, 0, (ImageId(0), None)));
         spaces.fork(1, 2);
-        assert!(spaces.map(1, 0, 0x1000, 0, ImageId(1)));
+        assert!(spaces.map(1, 0..0x1000, 0, (ImageId(1), None)));
         assert_eq!(spaces.lookup(2, 0).map(|m| m.image), Some(ImageId(0)));
         spaces.clear(2);
         assert_eq!(spaces.lookup(2, 0), None);
@@ -142,8 +169,8 @@ mod tests {
     #[test]
     fn mappings_at_the_end_of_memory_and_of_no_size_are_harmless() {
         let mut spaces = AddressSpaces::default();
-        assert!(spaces.map(1, u64::MAX - 1, u64::MAX, u64::MAX, ImageId(0)));
-        assert!(spaces.map(1, 5, 0, 0, ImageId(0)));
+        assert!(spaces.map(1, u64::MAX - 1..u64::MAX, u64::MAX, (ImageId(0), None)));
+        assert!(spaces.map(1, 5..5, 0, (ImageId(0), None)));
         assert_eq!(spaces.lookup(1, 5), None);
         assert!(spaces.lookup(1, u64::MAX - 1).is_some());
     }
@@ -152,12 +179,12 @@ mod tests {
     fn forks_and_mappings_in_turn_do_not_take_the_square_of_memory() {
         let mut spaces = AddressSpaces::default();
         for page in 0..10_000 {
-            assert!(spaces.map(0, page * 0x1000, 0x1000, 0, ImageId(0)));
+            assert!(spaces.map(0, page * 0x1000..(page + 1) * 0x1000, 0, (ImageId(0), None)));
         }
         let fits = (1..1_000)
             .take_while(|&pid| {
                 spaces.fork(0, pid);
-                spaces.map(pid, 0, 0x1000, 0, ImageId(1))
+                spaces.map(pid, 0..0x1000, 0, (ImageId(1), None))
             })
             .count();
         assert!(spaces.entries <= MAX_MAPPINGS);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::{
-    callgraph,
+    callgraph, dim,
     profile::Profile,
     rows::{self, Row},
     text::one_line,
@@ -17,14 +17,17 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         Table::By(by) => by,
         Table::Overview => By::Symbol,
         Table::Callgraph => return callgraph(profile, view, out),
+        Table::Dim => return dim::show::write_csv(profile, view, out),
     };
     let labels: &[&str] = match by {
         By::Layer => &["layer"],
         By::Image => &["layer", "image"],
         By::Symbol => &["layer", "image", "symbol"],
         By::Line => &["layer", "image", "symbol", "file", "line"],
+        By::Service => &["service"],
         By::Process => &["pid", "process"],
         By::Thread => &["pid", "process", "tid", "thread"],
+        By::Calls => &["layer", "image", "symbol", "calls", "returns", "unwinds"],
     };
     let numbers = [
         "self",
@@ -105,15 +108,19 @@ fn cell(row: &Row, label: &str) -> String {
         "symbol" => row.symbol_name(),
         "file" => row.file.as_deref().unwrap_or_default().to_owned(),
         "line" => number(row.line),
+        "service" => text(&row.service),
         "pid" => number(row.pid),
         "process" => text(&row.process),
         "tid" => number(row.tid),
+        "calls" => row.calls.unwrap_or_default().invokes.to_string(),
+        "returns" => row.calls.unwrap_or_default().returns.to_string(),
+        "unwinds" => row.calls.unwrap_or_default().unwinds.to_string(),
         _ => text(&row.thread),
     }
 }
 
 /// A record as RFC 4180 has it, except that lines end as they do on Unix.
-fn record(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {
+pub fn record(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {
     let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
     writeln!(out, "{}", fields.join(","))
 }
@@ -121,7 +128,7 @@ fn record(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Resu
 /// A field in one line that no spreadsheet takes for a formula: an apostrophe is before what would be one.
 fn quoted(field: &str) -> String {
     let mut text = one_line(field);
-    if text.starts_with(['=', '+', '-', '@']) {
+    if text.starts_with(['=', '+', '-', '@']) && text.parse::<i64>().is_err() {
         text.insert(0, '\'');
     }
     if text.contains([',', '"']) {
@@ -141,6 +148,7 @@ mod tests {
             "\"'=HYPERLINK(\"\"x\"\",1)\""
         );
         assert_eq!(quoted("-bash"), "'-bash");
+        assert_eq!(quoted("-2"), "-2");
         assert_eq!(quoted("a\r\n\u{1b}[2J"), "a???[2J");
         assert_eq!(quoted("a = b"), "a = b");
     }

@@ -168,13 +168,17 @@ impl Images {
         }
     }
 
+    /// What kind of file an image is; none: it is only a name.
+    pub fn kind(&self, id: ImageId) -> Option<ImageKind> {
+        match self.states.get(usize::try_from(id.0).ok()?)? {
+            State::Unread(wanted) | State::Read(wanted, _) => Some(wanted.kind),
+            State::Named => None,
+        }
+    }
+
     /// Whether an image holds the app's own methods.
     pub fn is_app(&self, id: ImageId) -> bool {
-        let index = usize::try_from(id.0).unwrap_or(usize::MAX);
-        let is_managed = match self.states.get(index) {
-            Some(State::Unread(wanted) | State::Read(wanted, _)) => wanted.kind != ImageKind::Elf,
-            Some(State::Named) | None => false,
-        };
+        let is_managed = self.kind(id).is_some_and(|kind| kind != ImageKind::Elf);
         is_managed && self.get(id).is_some_and(|image| image.layer == Layer::App)
     }
 

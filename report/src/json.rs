@@ -12,6 +12,7 @@ use varid_recording::{Layer, Rate, Source, State, Target};
 use crate::{
     JSON_VERSION,
     callgraph::{self, Call},
+    dim::{self, show::JsonDim},
     missing::Missing,
     profile::Profile,
     rows::{self, Row, Rows},
@@ -44,16 +45,26 @@ struct Report<'p> {
     attributed: u64,
     unattributed: &'p BTreeMap<&'static str, u64>,
     lost: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    filtered: &'p BTreeMap<String, u64>,
     throttled: u64,
     percent_of: &'static str,
     layers: Vec<JsonRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<Vec<JsonRow>>,
     by: &'static str,
-    rows: Vec<JsonRow>,
+    rows: JsonRows,
     rows_hidden: usize,
     missing: Vec<JsonMissing<'p>>,
     notes: &'p [String],
+}
+
+/// The rows of a table; what they are is in `by`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum JsonRows {
+    Symbols(Vec<JsonRow>),
+    Dim(Vec<JsonDim>),
 }
 
 #[derive(Serialize)]
@@ -81,6 +92,12 @@ struct JsonRow {
     total_percent: f64,
     self_period: u64,
     total_period: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    returns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwinds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callers: Option<Vec<JsonCall>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,6 +137,8 @@ struct What {
     tid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<String>,
 }
 
 /// Writes the view as one JSON object and a newline.
@@ -136,12 +155,20 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         (rows, hidden)
     };
     let by = match view.table {
-        Table::By(by) => by,
-        Table::Overview | Table::Callgraph => By::Symbol,
+        Table::By(by) => by.name(),
+        Table::Overview | Table::Callgraph => By::Symbol.name(),
+        Table::Dim => "dim",
     };
+    let symbols = |(rows, hidden)| (JsonRows::Symbols(rows), hidden);
     let (rows, rows_hidden) = match view.table {
-        Table::Callgraph => callgraph(profile, view),
-        Table::Overview | Table::By(_) => plain(rows::rows(profile, by, view)),
+        Table::Callgraph => symbols(callgraph(profile, view)),
+        Table::Overview => symbols(plain(rows::rows(profile, By::Symbol, view))),
+        Table::By(by) => symbols(plain(rows::rows(profile, by, view))),
+        Table::Dim => {
+            let (rows, hidden) = dim::show::rows(profile, view);
+            let rows = rows.into_iter().map(JsonDim::from);
+            (JsonRows::Dim(rows.collect()), hidden)
+        }
     };
     let images =
         (view.table == Table::Overview).then(|| plain(rows::rows(profile, By::Image, view)).0);
@@ -176,11 +203,12 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
             .saturating_sub(profile.unattributed_samples()),
         unattributed: &profile.unattributed,
         lost: profile.lost,
+        filtered: &manifest.counts.filtered,
         throttled: manifest.counts.throttled,
         percent_of: view.percent_of.name(),
         layers: plain(rows::rows(profile, By::Layer, &everything)).0,
         images,
-        by: by.name(),
+        by,
         rows,
         rows_hidden,
         missing: profile
@@ -219,7 +247,7 @@ fn callgraph(profile: &Profile, view: &View) -> (Vec<JsonRow>, usize) {
 fn json_row(profile: &Profile, view: &View, row: Row) -> JsonRow {
     let all = view.percent_of.value(profile.weight());
     let percent = |weight| rounded(rows::percent(view.percent_of.value(weight), all));
-    let share = row.share;
+    let (share, calls) = (row.share, row.calls);
     JsonRow {
         what: what(row),
         own: share.own.samples,
@@ -228,6 +256,9 @@ fn json_row(profile: &Profile, view: &View, row: Row) -> JsonRow {
         total_percent: percent(share.total),
         self_period: share.own.period,
         total_period: share.total.period,
+        calls: calls.map(|calls| calls.invokes),
+        returns: calls.map(|calls| calls.returns),
+        unwinds: calls.map(|calls| calls.unwinds),
         callers: None,
         callees: None,
     }
@@ -263,6 +294,7 @@ fn what(row: Row) -> What {
         process: row.process,
         tid: row.tid,
         thread: row.thread,
+        service: row.service,
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is a kernel address called?
 
-use std::path::PathBuf;
+use std::{io::Read, path::PathBuf};
 
-use varid_recording::{Host, Mapping, SessionReader, host};
+use varid_recording::{Host, Mapping, SessionReader, host, open_regular};
 use varid_symbolizer::{
     elf::DebugFiles,
     kernel::{KernelSymbols, Vmlinux},
@@ -117,8 +117,10 @@ impl Kernel {
     }
 
     fn read(&self) -> Sources {
-        let symbols = match std::fs::read(&self.path) {
-            Ok(bytes) => KernelSymbols::parse(&bytes).map_err(|error| error.to_string()),
+        let mut bytes = Vec::new();
+        let read = open_regular(&self.path).and_then(|mut file| file.read_to_end(&mut bytes));
+        let symbols = match read {
+            Ok(_) => KernelSymbols::parse(&bytes).map_err(|error| error.to_string()),
             Err(_) => running(&self.release, self.text.as_ref()),
         };
         let wanted = self.detail.inlined || self.detail.lines;

@@ -14,8 +14,11 @@
 //! | what were an app's methods called before R8 or ProGuard | `renamed` |
 //! | which symbols and lines are there | [`place`] |
 //! | how much did each line, symbol, image or layer take | [`tree`] |
+//! | how often was each method called | [`calls`] |
+//! | which service does a process count for | [`services`] |
 //! | what is known of the whole recording | [`profile`] |
 //! | what would give more names, and where is it to be had | [`missing`] |
+//! | in which frames were the threads, one by one | [`dim`] |
 //! | which rows does a view have | [`view`], `rows`, `callgraph` |
 //! | how do they look | `text`, `json`, `csv` |
 //!
@@ -36,7 +39,9 @@
 
 mod address_space;
 mod callgraph;
+pub mod calls;
 mod csv;
+pub mod dim;
 mod error;
 mod files;
 mod image;
@@ -50,16 +55,20 @@ pub mod profile;
 mod renamed;
 mod resolve;
 mod rows;
+pub mod services;
 mod text;
 pub mod tree;
 pub mod view;
 
+pub use calls::Calls;
+pub use dim::Dim;
 pub use error::{Error, Result};
 pub use missing::{Lack, Missing};
 pub use names::Names;
 pub use options::{Options, Pattern};
 pub use place::{Location, Place, PlaceId, Symbol, SymbolId};
 pub use profile::{Image, ImageId, Profile, Task, TaskId};
+pub use services::ServiceId;
 pub use tree::{CallTree, Key, Share, Weight};
 pub use view::{By, Format, PercentOf, Table, View, render};
 

@@ -16,6 +16,8 @@ pub struct Options {
     pub thread: Option<Pattern>,
     /// Where names and lines come from.
     pub names: Names,
+    /// Whether the frames in which threads were sampled are wanted, one by one.
+    pub dim: bool,
 }
 
 impl Options {

@@ -26,6 +26,8 @@ pub struct Symbol {
     pub recorded: Option<String>,
     /// Where it is.
     pub image: ImageId,
+    /// Its first address, as an offset in the image; of kernel functions the address, of inlined ones 0.
+    pub start: u64,
     /// What its samples count for.
     pub layer: Layer,
     /// Set if it stands for frames that are missing.
@@ -82,6 +84,7 @@ impl Places {
     /// The number of a symbol that starts at this address of its image.
     pub fn symbol(&mut self, start: u64, symbol: Symbol) -> SymbolId {
         let start = if symbol.inlined { 0 } else { start };
+        let symbol = Symbol { start, ..symbol };
         let key = (symbol.image, start, symbol.name.clone(), symbol.inlined);
         let next = SymbolId(number(self.symbols.len()));
         *self.symbol_ids.entry(key).or_insert_with(|| {
@@ -126,6 +129,13 @@ impl Places {
             self.stacks.get(first..end)
         };
         range(stack).unwrap_or_default()
+    }
+
+    /// A place and its symbol.
+    pub fn get(&self, id: PlaceId) -> Option<(&Symbol, &Place)> {
+        let place = self.places.get(usize::try_from(id.0).ok()?)?;
+        let symbol = self.symbols.get(usize::try_from(place.symbol.0).ok()?)?;
+        Some((symbol, place))
     }
 
     /// By [`SymbolId`] and by [`PlaceId`].

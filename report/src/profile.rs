@@ -6,14 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use varid_recording::{CpuMode, EventDesc, Layer, Manifest, Record, Sample, SessionReader, remap};
+use varid_recording::{
+    Change, CpuMode, EventDesc, Layer, Manifest, Record, Sample, SessionReader, remap,
+};
 
 use crate::{
+    calls::{Calls, Counting},
+    dim::{Collected, Dim},
     error::{Error, Result},
     missing::{self, Missing},
     options::Options,
     place::{Place, PlaceId, Symbol, SymbolId},
     resolve::Resolver,
+    services::{ServiceId, Services},
     tree::{CallTree, Weight},
 };
 
@@ -45,6 +50,8 @@ pub struct Task {
     pub tid: u32,
     /// The name that it had when it was sampled; `:TID` if none is known.
     pub name: Arc<str>,
+    /// What its process counted for then.
+    pub service: Option<ServiceId>,
 }
 
 /// The samples of one event of a recording as a call tree, with everything that a report says of
@@ -69,8 +76,14 @@ pub struct Profile {
     pub places: Vec<Place>,
     /// By [`TaskId`].
     pub tasks: Vec<Task>,
+    /// By [`ServiceId`]: their names.
+    pub services: Vec<String>,
+    /// The frames in which threads were sampled, if they were asked for.
+    pub dim: Vec<Dim>,
     /// The last known names of processes.
     pub processes: HashMap<u32, Arc<str>>,
+    /// How often methods were called in the processes that count, where that was counted.
+    pub calls: HashMap<SymbolId, Calls>,
     /// Samples of the event in the recording, whether they count or not.
     pub recorded: u64,
     /// Samples that count and are not attributed, by reason.
@@ -124,6 +137,7 @@ impl Profile {
             resolver: Resolver::new(session, &options.names)?,
             names: HashMap::new(),
             task_ids: HashMap::new(),
+            services: Services::of(&session.manifest().memberships),
             profile: Self {
                 session: session.dir().to_owned(),
                 manifest: session.manifest().clone(),
@@ -134,7 +148,10 @@ impl Profile {
                 symbols: Vec::new(),
                 places: Vec::new(),
                 tasks: Vec::new(),
+                services: Vec::new(),
+                dim: Vec::new(),
                 processes: HashMap::new(),
+                calls: HashMap::new(),
                 recorded: 0,
                 unattributed: BTreeMap::new(),
                 lost: 0,
@@ -144,17 +161,34 @@ impl Profile {
             },
         };
         let mut damage = None;
+        let calls = session.calls().unwrap_or_else(|error| {
+            damage = Some(format!("{error}; no calls are shown"));
+            Vec::new()
+        });
+        let mut counting = Counting::new(
+            calls
+                .into_iter()
+                .filter(|count| options.pid.is_none_or(|pid| pid == count.pid))
+                .collect(),
+        );
         for record in session.records()? {
             match record {
-                Ok(record) => builder.record(&record),
+                Ok(record) => {
+                    counting.until(Some(record.time()), &mut builder.resolver);
+                    builder.record(&record);
+                }
                 Err(error) => damage = Some(format!("{error}; what follows is left out")),
             }
         }
+        counting.until(None, &mut builder.resolver);
         let mut profile = builder.profile;
+        profile.services = builder.services.into_names();
         let found = builder.resolver.finish();
         (profile.images, profile.symbols, profile.places) =
             (found.images, found.symbols, found.places);
+        profile.calls = counting.by_symbol(&profile.places);
         let told = profile.manifest.notes.iter().cloned();
+        let told = told.chain(changes(&profile.manifest));
         profile.notes = told.chain(damage).chain(found.notes).collect();
         // A killed session's manifest may know of less than its records, and of more that
         // never got there.
@@ -165,6 +199,7 @@ impl Profile {
             let mut profile = Self {
                 event,
                 tree: part.tree,
+                dim: part.dim.finish(|id| path(&profile.images, id)),
                 recorded: part.recorded,
                 unattributed: part.unattributed,
                 ..profile.clone()
@@ -227,6 +262,30 @@ impl Profile {
     }
 }
 
+/// What became of the configuration while it was recorded, as sentences.
+fn changes(manifest: &Manifest) -> Vec<String> {
+    let sentence = |change: &Change| {
+        let at = change.time_ns.saturating_sub(manifest.start_time_ns) / 1_000_000;
+        let at = format!("{}.{:03} s", at / 1000, at % 1000);
+        let mut parts = Vec::new();
+        if let Some(error) = &change.error {
+            parts.push(format!("was wrong and changed nothing: {error}"));
+        }
+        if !change.changed.is_empty() {
+            parts.push(format!("changed {}", change.changed.join(", ")));
+        }
+        if !change.waiting.is_empty() {
+            let keys = change.waiting.join(", ");
+            parts.push(format!("has another {keys} for the next session"));
+        }
+        format!(
+            "{at} after the start the configuration {}",
+            parts.join("; ")
+        )
+    };
+    manifest.changes.iter().map(sentence).collect()
+}
+
 fn no_event(session: &SessionReader, options: &Options) -> Error {
     let events = session.manifest().events.iter();
     Error::NoEvent {
@@ -239,6 +298,7 @@ fn no_event(session: &SessionReader, options: &Options) -> Error {
 #[derive(Clone, Default)]
 struct Part {
     tree: CallTree,
+    dim: Collected,
     recorded: u64,
     unattributed: BTreeMap<&'static str, u64>,
 }
@@ -251,6 +311,7 @@ struct Builder {
     /// Names of threads now, by pid and tid.
     names: HashMap<(u32, u32), Arc<str>>,
     task_ids: HashMap<Task, TaskId>,
+    services: Services,
     profile: Profile,
 }
 
@@ -324,6 +385,7 @@ impl Builder {
             pid,
             tid,
             name: Arc::clone(name),
+            service: self.services.at(pid, sample.time),
         };
         let next = TaskId(u32::try_from(profile.tasks.len()).unwrap_or(u32::MAX));
         let id = *self.task_ids.entry(task).or_insert_with_key(|task| {
@@ -334,13 +396,23 @@ impl Builder {
             let count = part.unattributed.entry(reason.name()).or_default();
             *count = count.saturating_add(1);
         }
-        let frames = frames(&mut self.resolver, sample);
         let weight = Weight {
             samples: 1,
             period: sample.period,
         };
+        if profile.options.dim {
+            part.dim.add(&mut self.resolver, sample, weight);
+        }
+        let frames = frames(&mut self.resolver, sample);
         part.tree.add(id, frames.into_iter().rev(), weight);
     }
+}
+
+/// Where an image was; what it is called, if it was nowhere.
+fn path(images: &[Image], id: ImageId) -> Option<PathBuf> {
+    let image = images.get(usize::try_from(id.0).ok()?)?;
+    let named = || PathBuf::from(&image.name);
+    Some(image.path.clone().unwrap_or_else(named))
 }
 
 /// The frames of a sample, leaf first. The first address of either part is where its code

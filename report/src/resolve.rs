@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use varid_recording::{Layer, Mapping, Marker, Reason, SessionReader, remap};
+use varid_recording::{ImageKind, Layer, Mapping, Marker, Reason, SessionReader, remap};
 
 use crate::{
-    address_space::AddressSpaces,
+    address_space::{AddressSpaces, Stretch},
     error::Result,
     files::Files,
     image::{Detail, FileState, Function, Images},
@@ -114,7 +114,12 @@ impl Resolver {
             pgoff,
             ..
         } = *mapping;
-        if !self.spaces.map(pid, start, len, pgoff, image) {
+        if !self.spaces.map(
+            pid,
+            start..start.saturating_add(len),
+            pgoff,
+            (image, mapping.mode),
+        ) {
             self.notes.insert(
                 "too many mappings: addresses in the later ones are in [unknown]".to_owned(),
             );
@@ -145,6 +150,25 @@ impl Resolver {
             None => self.recent(pid, address),
         };
         self.places.of(stack)
+    }
+
+    /// The mapping of a user address now, and where in it the address is.
+    pub fn mapped(&self, pid: u32, address: u64) -> Option<Stretch> {
+        self.spaces.stretch(pid, address)
+    }
+
+    /// Whether an address of an image is in a method of a VM.
+    pub fn is_managed(&self, image: ImageId, address: u64) -> bool {
+        match self.images.kind(image) {
+            Some(ImageKind::Dex) => true,
+            Some(ImageKind::Remap) => remap::contains(address) && Marker::at(address).is_none(),
+            Some(ImageKind::Elf) | None => false,
+        }
+    }
+
+    /// A symbol and the place of it that an id stands for.
+    pub fn place(&self, id: PlaceId) -> Option<(&Symbol, &Place)> {
+        self.places.get(id)
     }
 
     /// The places of a kernel address, as [`Resolver::user`] has them.
@@ -267,6 +291,7 @@ impl Resolver {
             name,
             recorded: None,
             image,
+            start: 0,
             layer: self
                 .images
                 .get(image)

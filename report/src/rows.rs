@@ -5,10 +5,12 @@ use std::sync::Arc;
 use varid_recording::Layer;
 
 use crate::{
+    calls::Calls,
     options::Pattern,
     place::{PlaceId, SymbolId},
     profile::Profile,
     resolve::MARKERS,
+    services::ServiceId,
     tree::{Key, Share},
     view::{By, View},
 };
@@ -29,7 +31,10 @@ pub struct Row {
     pub process: Option<String>,
     pub tid: Option<u32>,
     pub thread: Option<String>,
+    pub service: Option<String>,
     pub share: Share,
+    /// How often the symbol was called, where that was counted.
+    pub calls: Option<Calls>,
     /// In tables by symbol, whose row it is.
     pub id: Option<SymbolId>,
 }
@@ -81,7 +86,12 @@ pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
     });
     let value = |row: &Row| {
         let Share { own, total } = row.share;
-        (view.percent_of.value(own), view.percent_of.value(total))
+        let calls = row.calls.filter(|_| by == By::Calls).unwrap_or_default();
+        (
+            calls,
+            view.percent_of.value(own),
+            view.percent_of.value(total),
+        )
     };
     let name = |row: &Row| {
         (
@@ -90,7 +100,7 @@ pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
             row.image.clone(),
             row.inlined,
             (row.file.clone(), row.line),
-            row.pid,
+            (row.pid, row.service.clone()),
             row.tid,
             row.thread.clone(),
         )
@@ -100,8 +110,20 @@ pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
         by_value.then_with(|| name(one).cmp(&name(other)))
     });
     let found = rows.len();
-    let all = view.percent_of.value(profile.weight());
-    rows.retain(|row| percent(value(row).1, all) >= view.min_percent);
+    let invokes = |calls: &Calls| calls.invokes;
+    let all = match by {
+        By::Calls => profile
+            .calls
+            .values()
+            .map(invokes)
+            .fold(0, u64::saturating_add),
+        _ => view.percent_of.value(profile.weight()),
+    };
+    let part = |row: &Row| match (by, value(row)) {
+        (By::Calls, (calls, ..)) => calls.invokes,
+        (_, (.., total)) => total,
+    };
+    rows.retain(|row| percent(part(row), all) >= view.min_percent);
     rows.truncate(view.limit.unwrap_or(usize::MAX));
     Rows {
         hidden: found.saturating_sub(rows.len()),
@@ -160,6 +182,12 @@ fn all(profile: &Profile, by: By) -> Vec<Row> {
             profile.tree.shares(|key| Some(place(key)?.1.symbol)),
             |id| symbol_row(profile, id),
         ),
+        By::Calls => {
+            let mut shares = profile.tree.shares(|key| Some(place(key)?.1.symbol));
+            let counted = profile.calls.keys();
+            let counted = counted.map(|id| (*id, shares.remove(id).unwrap_or_default()));
+            made(counted.collect::<Vec<_>>(), |id| symbol_row(profile, id))
+        }
         By::Line => made(profile.tree.shares(|key| Some(place(key)?.0)), |id| {
             line_row(profile, id)
         }),
@@ -174,6 +202,14 @@ fn all(profile: &Profile, by: By) -> Vec<Row> {
                     thread: task.map(|task| task.name.to_string()),
                     ..Row::default()
                 }
+            })
+        }
+        By::Service => {
+            let shares = profile.tree.shares(|key| Some(task(key)?.1.service));
+            let name = |id: ServiceId| profile.services.get(usize::try_from(id.0).ok()?).cloned();
+            made(whole(shares), |service| Row {
+                service: service.and_then(name),
+                ..Row::default()
             })
         }
         By::Process => {
@@ -197,6 +233,7 @@ pub fn symbol_row(profile: &Profile, id: SymbolId) -> Row {
         symbol: symbol.map(|symbol| symbol.name.clone()),
         recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
         inlined: symbol.is_some_and(|symbol| symbol.inlined),
+        calls: profile.calls.get(&id).copied(),
         id: Some(id),
         ..Row::default()
     }

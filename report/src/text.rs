@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use varid_recording::{Rate, State, TargetKind};
+use varid_recording::{Rate, State, Tactic, TargetKind};
 
 use crate::{
     callgraph::{self, Entry},
+    dim,
     missing::{Lack, Missing},
     profile::Profile,
     rows::{self, Row, Rows},
@@ -24,6 +25,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         Table::By(By::Layer) => {}
         Table::By(by) => table(profile, by, view, out)?,
         Table::Callgraph => callgraph(profile, view, out)?,
+        Table::Dim => dim::show::write_text(profile, view, out)?,
     }
     foot(profile, view, out)
 }
@@ -33,7 +35,8 @@ fn head(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     let target = match (manifest.target.kind, one_line(&manifest.target.value)) {
         (TargetKind::All, _) => "the whole system".to_owned(),
         (TargetKind::Pid, value) => format!("pid {value}"),
-        (TargetKind::App | TargetKind::Command, value) => value,
+        (TargetKind::Service, value) => format!("service {value}"),
+        (TargetKind::App | TargetKind::Command | TargetKind::Several, value) => value,
     };
     let seconds = thousandths(profile.duration_ns / 1_000_000);
     let state = match manifest.state {
@@ -100,11 +103,23 @@ fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Res
         By::Image => &["image name"],
         By::Symbol => &["image name", "symbol name"],
         By::Line => &["layer", "source line", "image name", "symbol name"],
+        By::Service => &["service"],
         By::Process => &["pid", "process"],
         By::Thread => &["pid", "process", "tid", "thread"],
+        By::Calls => &["calls", "returns", "unwound", "image name", "symbol name"],
     };
+    if by == By::Calls && profile.calls.is_empty() {
+        let why = match profile.manifest.tactic {
+            Tactic::MethodInvoke => "the notes below may say why",
+            Tactic::LoadFromDex => {
+                "'varid start' and 'varid record' count them with --tactic method-invoke"
+            }
+        };
+        writeln!(out, "No calls were counted: {why}")?;
+        return writeln!(out);
+    }
     // Threads and processes call nobody: their total would be the same again.
-    let with_total = !matches!(by, By::Process | By::Thread);
+    let with_total = !matches!(by, By::Process | By::Thread | By::Service);
     let mut header = vec!["samples", "%"];
     if with_total {
         header.extend(["total", "%"]);
@@ -217,6 +232,14 @@ fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "samples       {samples}, {attributed} attributed")?;
     writeln!(out, "unattributed  {unattributed}{reasons}")?;
     writeln!(out, "lost          {}", profile.lost)?;
+    let filtered = &manifest.counts.filtered;
+    if !filtered.is_empty() {
+        let all = filtered.iter();
+        let all: Vec<_> = all
+            .map(|(reason, count)| format!("by {reason} {count}"))
+            .collect();
+        writeln!(out, "filtered      {}", one_line(&all.join(", ")))?;
+    }
     writeln!(out, "throttled     {}", manifest.counts.throttled)?;
     writeln!(out, "event         {}", event(profile))?;
     writeln!(out, "source        {}", manifest.source.name())?;
@@ -284,6 +307,10 @@ fn cell(row: &Row, label: &str) -> String {
         "image name" => text(&row.image),
         "symbol name" => one_line(&row.symbol_name()),
         "source line" => one_line(&row.source_line()),
+        "calls" => row.calls.unwrap_or_default().invokes.to_string(),
+        "returns" => row.calls.unwrap_or_default().returns.to_string(),
+        "unwound" => row.calls.unwrap_or_default().unwinds.to_string(),
+        "service" => row.service.as_deref().map_or("-".to_owned(), one_line),
         "pid" => number(row.pid),
         "process" => text(&row.process),
         "tid" => number(row.tid),
@@ -291,7 +318,7 @@ fn cell(row: &Row, label: &str) -> String {
     }
 }
 
-fn columns(header: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+pub fn columns(header: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
     let widths = widths(header, rows);
     let header: Vec<String> = header.iter().map(|&label| label.to_owned()).collect();
     line(&header, &widths, out)?;
@@ -319,7 +346,7 @@ fn line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<(
     writeln!(out, "{}", text.join("  ").trim_end())
 }
 
-fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {
     if hidden > 0 {
         writeln!(out, "({hidden} more)")?;
     }
@@ -337,7 +364,12 @@ fn event(profile: &Profile) -> String {
             let leader = leader.map_or_else(String::new, |leader| one_line(&leader.name));
             format!("{name}, read with each sample of {leader}")
         }
-        Rate::Frequency(hz) => format!("{name} at {hz} Hz"),
+        Rate::Frequency(hz) => {
+            let mut changes = profile.manifest.changes.iter();
+            let changed = changes.any(|change| change.changed.iter().any(|key| key == "frequency"));
+            let first = if changed { "at first " } else { "at " };
+            format!("{name} {first}{hz} Hz")
+        }
         Rate::Period(period) => format!("{name} every {period} {}", unit(profile)),
     }
 }

@@ -17,8 +17,8 @@ pub struct View {
     pub symbol: Option<Pattern>,
     /// At most so many rows.
     pub limit: Option<usize>,
-    /// Only rows whose total has at least so many percent; in call graphs, also only callers
-    /// and callees that have so many percent of their method's total.
+    /// Only rows whose total has at least so many percent, of counted calls whose calls are so many of
+    /// all; in call graphs, also only callers and callees that have so many percent of their method's total.
     pub min_percent: f64,
     /// What percentages are of, and what rows are sorted by.
     pub percent_of: PercentOf,
@@ -34,6 +34,8 @@ pub enum Table {
     By(By),
     /// Symbols with their callers and callees.
     Callgraph,
+    /// The frames in which threads were sampled; known if [`Options::dim`](crate::Options) asked for them.
+    Dim,
 }
 
 /// What a row of a table is.
@@ -45,12 +47,16 @@ pub enum By {
     Symbol,
     /// A line of a method or function; known if [`Names::lines`](crate::Names) asked for it.
     Line,
-    /// A thread under one of its names.
+    /// A thread under one of its names, in one of its services.
     Thread,
     /// A process.
     Process,
+    /// A service: a set of processes.
+    Service,
     /// A layer.
     Layer,
+    /// A method whose calls were counted, those that were called most first.
+    Calls,
 }
 
 impl By {
@@ -63,7 +69,9 @@ impl By {
             Self::Line => "line",
             Self::Thread => "thread",
             Self::Process => "process",
+            Self::Service => "service",
             Self::Layer => "layer",
+            Self::Calls => "calls",
         }
     }
 }

@@ -153,6 +153,7 @@ fn the_kernel_has_lines_wherever_it_was_loaded() {
         len: 0x10_0000,
         pgoff: start,
         kernel: true,
+        mode: None,
         path: "[kernel.kallsyms]_text".into(),
         build_id: vec![0x12, 0x34, 0x56, 0x78, 0x90],
     }));

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What of the project runs on a board? Builds it for the board's processor: products.sh ARCH [OUTDIR]
 # ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid as boards have it (cross.sh --board), libvarid_art.so,
-# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/; arm64 also shadowvm32/, which runs
+# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/; arm64 also areavm/ and shadowvm32/, which runs
 # there as a 32-bit process. Other dex files are the same for every processor: make testbed. Exit status 3: rustup's standard library for ARCH is not installed.
 set -euo pipefail
 
@@ -34,17 +34,32 @@ cargo build --quiet --locked --release --target "$target" -p artvm
 for library in libicu_jni.so libjavacore.so libopenjdk.so; do
     cp "$CARGO_TARGET_DIR/$target/release/$library" "$new/"
 done
-CC=$tools-gcc tests/workloads/libraries.sh "$new"
-# Frames that the kernel can follow: Thumb code has none.
-frames="-marm -mapcs-frame"
-case $1 in
-arm64)
-    CC=$tools-gcc tests/shadowvm/build.sh "$new/shadowvm"
-    CC=arm-linux-gnueabihf-gcc CFLAGS="$frames -static" tests/shadowvm/build.sh "$new/shadowvm32"
-    ;;
-armhf) CC=$tools-gcc CFLAGS=$frames tests/shadowvm/build.sh "$new/shadowvm" ;;
-esac
+
+in_c() { # ARCH
+    # Frames that the kernel can follow: Thumb code has none.
+    local frames="-marm -mapcs-frame"
+    CC=$tools-gcc tests/workloads/libraries.sh "$new"
+    case $1 in
+    arm64)
+        CC=$tools-gcc tests/shadowvm/build.sh "$new/shadowvm"
+        CC=$tools-gcc tests/areavm/build.sh "$new/areavm"
+        CC=arm-linux-gnueabihf-gcc CFLAGS="$frames -static" tests/shadowvm/build.sh "$new/shadowvm32"
+        ;;
+    armhf) CC=$tools-gcc CFLAGS=$frames tests/shadowvm/build.sh "$new/shadowvm" ;;
+    esac
+}
+
+# It takes longer to compile than to look through: only where something is newer than when it was begun last.
+begun=$out/.begun
+sources=(tests/workloads tests/shadowvm tests/areavm tests/methods dvm-patch tests/board/products.sh)
+if [ ! -e "$begun" ] || [ -n "$(find "${sources[@]}" -newer "$begun" -not -path '*/__pycache__*' -print -quit)" ]; then
+    # Until all of it is there it is not done.
+    rm -f "$begun"
+    touch "$new.begun"
+    in_c "$1"
+fi
 # By rename: another test program may be reading what was there.
 cd "$new"
 find . -type d -exec mkdir -p "$out/{}" \;
 find . -type f -exec mv {} "$out/{}" \;
+[ ! -e "$new.begun" ] || mv "$new.begun" "$begun"

@@ -46,12 +46,12 @@ class File:
         if self.arm64:
             (instruction,) = struct.unpack_from("<I", self.content, offset & ~3)
             return any(instruction & mask == call for mask, call in ARM64_CALLS)
-        before = self.content[: offset + 1][-7:]
+        before = self.content[max(offset - 6, 0) : offset + 1]
         return before[-5] == 0xE8 or any(is_indirect_call(before[-length:]) for length in INDIRECT)
 
     def exits_behind(self, offset):
         """Whether the thread ends as soon as the call at an offset returns."""
-        return self.arm64 and self.content[(offset & ~3) + 4 :].startswith(ARM64_EXIT)
+        return self.arm64 and self.content.startswith(ARM64_EXIT, (offset & ~3) + 4)
 
     def is_in_epilogue(self, offset):
         """Whether nothing but registers on the stack and the return are left; arm64 has them all in one place."""

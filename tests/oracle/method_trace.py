@@ -16,7 +16,9 @@ def records(path):
     data = Path(path).read_bytes()
     end = data.index(b"*end\n") + 5
     methods, section = {}, ""
-    for line in data[:end].decode().splitlines():
+    # Names are dex strings: characters beyond 16 bits are two surrogates.
+    text = data[:end].decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16")
+    for line in text.split("\n"):
         if line.startswith("*"):
             section = line[1:]
         elif section == "methods":

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from dataclasses import dataclass, field
+from functools import cache
 
 import board
 
@@ -11,9 +12,10 @@ FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
 # What a session keeps of the vdso, which the process has mapped under its own name.
 VDSO = re.compile(r"^.*/symbols/vdso-[^/]*\.so$")
 REGISTER = re.compile(r"(\w+):0x([0-9a-f]+)")
+WHOLE = "8192"  # frames: perf shows 127 unless told, and what a recording says is missing comes last
 
 
-@dataclass
+@dataclass(frozen=True)
 class Frame:
     """One entry of a callchain. `offset` is in the file, except in the kernel."""
 
@@ -41,7 +43,7 @@ class Raw:
 
 def lines(path, fields, *options):
     """perf script's output, line by line."""
-    command = board.command("perf", "script", "-i", path, "--ns", "--no-inline", "-F", fields, *options)
+    command = board.command("perf", "script", "-i", path, "--ns", "--no-inline", "--max-stack", WHOLE, "-F", fields, *options)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as perf:
         yield from perf.stdout
         errors = perf.stderr.read()
@@ -49,35 +51,55 @@ def lines(path, fields, *options):
             raise SystemExit(f"{' '.join(command)}: {errors}")
 
 
-def attributed(path, *options):
+# Recordings are a few lines again and again: each of them is understood once.
+
+
+@cache
+def frame(line):
+    """What a line of a callchain says, or None: it is none."""
+    found = FRAME.match(line)
+    return found and Frame(int(found[1], 16), found[2], VDSO.sub("[vdso]", found[3]))
+
+
+@cache
+def address(line):
+    """The address that a line of a callchain without symbols says, or None: it is none."""
+    is_none = HEAD.match(line) or line.lstrip().startswith("ABI:") or not line.strip()
+    return None if is_none else int(line.split()[0], 16)
+
+
+def attributed(path):
     """Samples of perf.data as (thread, time), sample; in the file's order."""
     key = sample = None
-    for line in lines(path, "tid,time,addr,ip,sym,dso", *options):
-        if head := HEAD.match(line):
+    for line in lines(path, "tid,time,addr,ip,sym,dso"):
+        if found := frame(line):
+            sample.chain.append(found)
+        elif head := HEAD.match(line):
             if sample:
                 yield key, sample
             key, sample = (int(head[1]), head[2]), Attributed(int(head[3], 16))
-        elif frame := FRAME.match(line):
-            sample.chain.append(Frame(int(frame[1], 16), frame[2], VDSO.sub("[vdso]", frame[3])))
         elif line.strip():
             raise SystemExit(f"{path}: perf script printed {line!r}")
     if sample:
         yield key, sample
 
 
-def raw(path):
-    """Samples of raw.data as (thread, time), sample."""
+def raw(path, recorded=()):
+    """Samples of raw.data as (thread, time), sample. A thread that the kernel has forgotten already has the number that `recorded` has at its time."""
+    threads = {time: thread for thread, time in recorded}
     key = sample = None
     # Asked for alone: now and then the kernel has no room for a callchain, and perf prints no address with the rest.
     ips = lines(path, "ip", "-G")
     for line in lines(path, "tid,time,ip,uregs"):
-        if head := HEAD.match(line):
+        if (found := address(line)) is not None:
+            sample.chain.append(found)
+        elif head := HEAD.match(line):
             if sample:
                 yield key, sample
-            key, sample = (int(head[1]), head[2]), Raw(int(next(ips), 16))
+            thread = int(head[1])
+            key = (thread if thread >= 0 else threads.get(head[2], thread), head[2])
+            sample = Raw(int(next(ips), 16))
         elif line.lstrip().startswith("ABI:"):
             sample.registers = {name: int(value, 16) for name, value in REGISTER.findall(line)}
-        elif line.strip():
-            sample.chain.append(int(line.split()[0], 16))
     if sample:
         yield key, sample

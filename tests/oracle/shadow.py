@@ -16,6 +16,8 @@ import struct
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
+from typing import NamedTuple
 
 import board
 import perf_script
@@ -32,11 +34,18 @@ MANY = 20
 # By an ELF file's machine: whose objdump reads it, what makes a function's frame, what gives the caller's back, and what returns.
 MACHINE = 18  # where the file says it
 CODE = {
+    3: ("objdump", r"mov +%esp,%ebp", r"pop +%ebp|leave", r"ret"),
     40: ("arm-linux-gnueabihf-objdump", r"sub\tfp, ip, #4", None, r"ldm\w*\tsp, {.*pc}|bx\tlr"),
     62: ("objdump", r"mov +%rsp,%rbp", r"pop +%rbp|leave", r"ret"),
     183: ("aarch64-linux-gnu-objdump", r"mov\tx29, sp|add\tx29, sp,", r"ldp\tx29, x30,", r"ret"),
 }
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(.*)$")
+# For a system call of six arguments the frame pointer's register is used for one of them, and given back.
+LENDS = re.compile(r"push +%[er]bp")
+# Jumps of all of them: with what condition, and where to.
+CONDITION = "eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le"
+JUMP = re.compile(rf"(j\w+|b(?:\.\w+|{CONDITION})?|[ct]bn?z)[ \t].*?([0-9a-f]+) <")
+ALWAYS = ("jmp", "b")
 
 
 def framed(file):
@@ -47,21 +56,30 @@ def framed(file):
     makes, takes, returns = (pattern and re.compile(pattern) for pattern in patterns)
     code = subprocess.run([objdump, "-d", "--no-show-raw-insn", file], capture_output=True, text=True, check=True).stdout
     found = set()
-    made = there = False
+    made = there = lent = reached = False
+    jumped = {}
     for line in code.splitlines():
         instruction = INSTRUCTION.match(line)
         if not instruction:
-            made = there = False  # the next function
+            made, there, lent, reached, jumped = False, False, False, True, {}  # the next function
             continue
         address, text = int(instruction[1], 16), instruction[2]
+        if not reached and address in jumped:
+            # Behind a return or a jump: the frame is there if it is where another jump leads here from.
+            there, reached = jumped[address], True
         if there:
             found.add(address)
+        if jump := JUMP.match(text):
+            jumped.setdefault(int(jump[2], 16), there)
+            reached = jump[1] not in ALWAYS
         if makes.match(text):
             made = there = True
         elif returns.match(text):
-            there = made  # what is behind the return was jumped to from inside
+            there, reached = made, False  # as long as no jump is known to lead there
+        elif there and LENDS.match(text):
+            there, lent = False, True
         elif takes and takes.match(text):
-            there = False
+            there, lent = lent, False
     return found
 
 
@@ -97,6 +115,7 @@ class Methods:
         place = self.maps.at(leaf)
         return place is not None and LIBRARY.match(place[0].rsplit("/", 1)[-1]) is not None
 
+    @cache
     def at(self, address):
         """The method whose function an address is in, or None."""
         address = self.inside(address)
@@ -106,31 +125,53 @@ class Methods:
         return self.ranges[at][2] if at >= 0 and address < self.ranges[at][1] else None
 
 
-def judge(raw, sample, methods, counts):
-    """What is wrong with a sample, or None."""
+@cache
+def method(symbol):
+    """The method that a symbol names, or None."""
+    found = METHOD.match(symbol)
+    return found and found[1]
+
+
+class Stacks(NamedTuple):
+    """A sample's stack as the kernel and as varid saw it."""
+
+    user: list  # the kernel's addresses in user space, the innermost first
+    leaf: str  # the method whose function runs, or None
+    callers: list  # the methods whose functions have called it
+    chain: list  # varid's frames
+    found: list  # the methods in it
+
+
+def judged(raw, sample, methods, counts, judge):
+    """What is wrong with a sample, or None; `judge` says it where varid found methods."""
     if sample.ip != raw.ip:
         return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
     user = [address for address in raw.chain if address < methods.maps.kernel]
     if not user:
         return None
-    leaf = methods.at(user[0])
-    # Return addresses: the call is before them.
-    callers = [method for method in (methods.at(address - 1) for address in user[1:]) if method]
-    named = [METHOD.match(frame.symbol) for frame in sample.chain]
-    found = [match[1] for match in named if match]
     reasons = [frame.symbol for frame in sample.chain if frame.symbol.startswith("[") and frame.file.endswith("/remap.elf")]
     reasons = [reason for reason in reasons if reason not in NATIVE]
     if reasons:
         # Until varid has seen the process: as long as the machine is busy with others.
-        counts["vm not ready" if reasons == ["[vm-not-ready]"] else "unresolved"] += 1
+        not_ready = reasons == ["[vm-not-ready]"]
+        counts["vm not ready" if not_ready else "unresolved"] += 1
         counts[" ".join(reasons)] += 1
-        return None
+        return "the VM had been ready before" if not_ready and counts["method known"] else None
+    # Return addresses: the call is before them.
+    callers = [caller for caller in (methods.at(address - 1) for address in user[1:]) if caller]
+    found = [name for name in (method(frame.symbol) for frame in sample.chain) if name]
+    return judge(raw, Stacks(user, methods.at(user[0]), callers, sample.chain, found), methods, counts)
+
+
+def judge(raw, stacks, methods, counts):
+    """What is wrong with a shadow stack, or None."""
+    user, leaf, callers, chain, found = stacks
     if leaf:
         counts["method known"] += 1
         if not found or found[0] != leaf:
             return f"{leaf} was running, not {found[0] if found else None}"
-        if raw.ip < methods.maps.kernel and not named[0]:
-            return f"{leaf} was running, the leaf is {sample.chain[0].symbol}"
+        if raw.ip < methods.maps.kernel and not method(chain[0].symbol):
+            return f"{leaf} was running, the leaf is {chain[0].symbol}"
         found = found[1:]
     if len(user) >= DEEPEST:
         callers, found = callers[:16], found[:16]
@@ -146,23 +187,27 @@ def judge(raw, sample, methods, counts):
         # The C library has something else in the frame pointer's register, and no frame of its own is there yet.
         counts["truth unknown"] += 1
         return None
+    if leaf is None and callers == [CALLED_BY_LIBRARY] == found[:1]:
+        # In dim, which it calls: who called the C library is not in the kernel's chain.
+        counts["truth unknown"] += 1
+        return None
     return f"{leaf} was called by {callers}, not by {found}"
 
 
-def main():
-    """Compares, prints."""
+def main(usage, judge):
+    """Compares each sample of the session that the arguments name, prints."""
     if len(sys.argv) != 4:
-        sys.exit(__doc__)
+        sys.exit(usage)
     session = sys.argv[1]
     methods = Methods(sys.argv[3], Maps(board.fetched(sys.argv[2])))
     samples = dict(perf_script.attributed(f"{session}/perf.data"))
     counts = Counter()
     wrong = 0
-    for key, raw in perf_script.raw(f"{session}/raw.data"):
+    for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         counts["samples"] += 1
         if key not in samples:
             counts["not paired"] += 1
-        elif reason := judge(raw, samples[key], methods, counts):
+        elif reason := judged(raw, samples[key], methods, counts, judge):
             wrong += 1
             if wrong <= MANY:
                 print(f"{key}: {reason}", file=sys.stderr)
@@ -173,4 +218,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, judge)

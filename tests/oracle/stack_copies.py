@@ -45,10 +45,10 @@ def with_mappings(raw, maps, pid, to):
         file.write(bytes(head) + told + content[start : start + size])
 
 
-def unwound(path, *options):
+def unwound(path):
     """Samples as (thread, time), the user's frames: leaf first, callers by the byte before their return address."""
     key, frames = None, []
-    for line in perf_script.lines(path, "tid,time,ip,sym,dso", *options):
+    for line in perf_script.lines(path, "tid,time,ip,sym,dso"):
         if head := HEAD.match(line):
             if key:
                 yield key, frames

@@ -8,7 +8,8 @@ frames that varid found. raw.data has the kernel's copies of the same stacks, wh
 
 A chain is right if the bytes before each return address are a call, and it ends where its thread began. If both are, one is
 the beginning of the other, and the whole one is right. Prints counts as JSON, and on standard error an example of every place
-where the two part; exit status 1 if perf is right anywhere and varid is not, or if a difference has none of the known causes.
+where the two part; exit status 1 if perf is right anywhere and varid neither is nor says so, or if more than a few samples are those
+of which it says so though perf is right, or more than two of which no chain is right for no known reason.
 """
 
 import json
@@ -22,7 +23,6 @@ import perf_script
 import stack_copies
 
 KERNEL = 1 << 63
-DEEP = ("--max-stack", "4096")
 # Where the main thread begins, and all others.
 MAIN, OTHERS = ("_start", "_dl_start_user"), ("clone3", "__clone3", "__clone")
 
@@ -118,22 +118,25 @@ class Comparison:
             verdict = self.verdict(key[0], varid, perf, same)
         what = f"{verdict}: {self.cause(sample, varid[0] if varid else None)}"
         self.counts[what] += 1
-        self.examples.setdefault(what, (key, varid, perf, same))
+        self.examples.setdefault(what, (key, varid, perf, same, reasons(sample)))
 
     def tell(self):
         """An example of each kind of difference."""
-        for what, (key, varid, perf, same) in self.examples.items():
-            print(f"{what}: thread {key[0]} at {key[1]}, frame {same} of {len(varid)} and {len(perf)}", file=sys.stderr)
+        for what, (key, varid, perf, same, said) in self.examples.items():
+            print(f"{what}: thread {key[0]} at {key[1]}, frame {same} of {len(varid)} and {len(perf)}, {said or 'whole'}", file=sys.stderr)
             for name, frames in (("varid", varid), ("perf", perf)):
                 for frame in frames[: same + 2]:
                     print(f"    {name}: {frame.offset:x} {frame.symbol} ({frame.file})", file=sys.stderr)
 
     def is_good(self):
-        """Whether varid is right, or says what it lacks, wherever perf is right, and where neither is, the cause is known."""
+        """Whether varid is right, or says what it lacks, wherever perf is right, and where neither is, the cause is known but of two at most."""
         # Two copies are made one after the other: a page may be there for one of them only.
         known = "perf right: the copy does not hold the frame"
-        wrong = [what for what in self.counts if what.startswith(("perf", "both")) and what != known]
-        return not wrong and self.counts["neither right: unexplained"] == 0
+        # There varid says that it could not go on. Of some 4,000 samples on arm64 one was so, in a handler that throws.
+        said = "perf right: the unwind information is wrong"
+        wrong = [what for what in self.counts if what.startswith(("perf", "both")) and what not in (known, said)]
+        few = 2 + self.counts["samples"] // 250
+        return not wrong and self.counts[said] <= few and self.counts["neither right: unexplained"] <= 2
 
 
 def main():
@@ -146,9 +149,9 @@ def main():
     with tempfile.NamedTemporaryFile() as written:
         stack_copies.with_mappings(board.fetched(f"{session}/raw.data"), board.fetched(maps), pid, written.name)
         board.sent(written.name, readable)
-    samples = dict(perf_script.attributed(f"{session}/perf.data", *DEEP))
+    samples = dict(perf_script.attributed(f"{session}/perf.data"))
     comparison = Comparison(pid)
-    for key, perf in stack_copies.unwound(readable, *DEEP):
+    for key, perf in stack_copies.unwound(readable):
         if sample := samples.pop(key, None):
             comparison.sample(key, sample, perf)
         else:

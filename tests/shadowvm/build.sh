@@ -1,11 +1,12 @@
 #!/bin/sh
-# Builds shadowvm and its dex file: build.sh OUTDIR
+# Builds shadowvm, its dex file, and plainvm, the same VM without dim: build.sh OUTDIR
 # CC and CFLAGS are heeded, so that it can be built for another machine.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:?usage: build.sh OUTDIR}
 dim=$here/../../dvm-patch
+methods=$here/../methods
 java_dir=${JAVA_JARS:-/usr/share/java}
 
 mkdir -p "$out/smali"
@@ -36,9 +37,15 @@ done
 java -cp "${classpath#:}" org.jf.smali.Main assemble -o "$out/shadow.dex" "$out/smali"
 
 # Frame pointers, and every call a call, are what truth is read from.
-# shellcheck disable=SC2086 # CFLAGS is a list
-"${CC:-cc}" ${CFLAGS:-} -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-clobbered \
-	-fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-reorder-blocks-and-partition \
-	-I "$dim/include" -I "$dim/dim" \
-	"$here/main.c" "$here/methods.c" "$here/dex.c" "$dim/dim/dim.c" \
-	-pthread -o "$out/shadowvm"
+build() { # NAME OPTION...
+	name=$1
+	shift
+	# shellcheck disable=SC2086 # CFLAGS is a list
+	"${CC:-cc}" ${CFLAGS:-} "$@" -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-clobbered \
+		-fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-reorder-blocks-and-partition \
+		-I "$dim/include" -I "$dim/dim" -I "$methods" \
+		"$here/main.c" "$here/methods.c" "$methods/dex.c" "$dim"/dim/*.c \
+		-pthread -o "$out/$name"
+}
+build shadowvm
+build plainvm -DWITHOUT_DIM

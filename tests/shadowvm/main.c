@@ -3,40 +3,42 @@
  * How is shadowvm started? An interpreter VM for tests, in which dim keeps a shadow stack.
  */
 #define _GNU_SOURCE
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "dim.h"
 #include "vm.h"
 
-#define CLASS "Lorg/example/shadow/Methods;"
 #define MAX_WORKERS 256
 
 static const char usage[] =
 	"usage: shadowvm --dex FILE [--name PACKAGE] [--rounds N] [--threads N] [--records N]\n"
-	"                [--fork] [--no-dim] [--hold DEPTH] [--quiet]\n"
+	"                [--fork] [--no-dim] [--hold DEPTH] [--quiet] [--counts] [--remap]\n"
+	"                [--work STEPS] [--timed]\n"
 	"  --rounds N    rounds of 10,000 calls each thread runs (default 1)\n"
 	"  --threads N   threads beside the first one\n"
 	"  --records N   of a thread's shadow stack (default 8192)\n"
 	"  --fork        a forked child runs the same and prints its own result\n"
-	"  --hold DEPTH  every thread stays in a chain of so many calls until standard input ends\n";
+	"  --hold DEPTH  every thread stays in a chain of so many calls until standard input ends\n"
+	"  --counts      prints how often each method was called, returned from and unwound\n"
+	"  --remap       calls are recorded by their remapped addresses\n"
+	"  --work STEPS  each call does so many steps of work, and nothing else than calls\n"
+	"  --timed       says how many nanoseconds each round took, on standard error\n";
 
 static struct {
 	const char *dex;
 	const char *name;
 	unsigned long rounds, threads, records, hold;
-	int fork, no_dim, quiet;
+	int fork, no_dim, quiet, counts, timed;
 } options = { .rounds = 1, .records = DIM_DEFAULT_DEPTH };
 
 static void fail(const char *what)
@@ -71,24 +73,24 @@ static void take_name(int argc, char **argv, const char *name)
 	memcpy(argv[0], name, length);
 }
 
-static const uint8_t *map_dex(const char *path, size_t *size)
-{
-	struct stat status;
-	void *at;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+static const uint8_t *dex_start;
 
-	if (fd < 0 || fstat(fd, &status))
-		fail(path);
-	*size = (size_t)status.st_size;
-	at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (at == MAP_FAILED)
-		fail(path);
-	close(fd);
-	if (dex_methods(at, *size, CLASS, method_insns)) {
-		fprintf(stderr, "shadowvm: %s has no class %s with methods m00 to m63\n", path, CLASS);
-		exit(1);
+/* What dim asks of a method. */
+static void describe_method(varid_u64 method, struct dim_method *out)
+{
+	static char names[METHODS][4];
+	unsigned n;
+
+	for (n = 0; n < METHODS; n++) {
+		if (method_insns[n] != method)
+			continue;
+		memcpy(names[n], (char[4]){ 'm', (char)('0' + n / 10), (char)('0' + n % 10) }, 4);
+		out->insns = method;
+		out->dex = (uintptr_t)dex_start;
+		out->index = method_indexes[n];
+		out->descriptor = METHODS_CLASS;
+		out->name = names[n];
 	}
-	return at;
 }
 
 static void describe(const uint8_t *dex, size_t dex_size)
@@ -96,13 +98,7 @@ static void describe(const uint8_t *dex, size_t dex_size)
 	const struct varid_layout layout = {
 		.kind = VARID_LAYOUT_SHADOW,
 		.flags = VARID_LAYOUT_ON_NATIVE_STACK,
-#if defined(__x86_64__)
-		.machine = EM_X86_64,
-#elif defined(__aarch64__)
-		.machine = EM_AARCH64,
-#else
-		.machine = EM_ARM,
-#endif
+		.machine = METHODS_MACHINE,
 		.word = sizeof(void *),
 		.reg_pc = VARID_NO_REG,
 		.reg_frame = VARID_NO_REG,
@@ -136,7 +132,10 @@ static void describe(const uint8_t *dex, size_t dex_size)
 	if (!dim_init(VARID_VM_OTHER, &layout, sorted, 2, getenv("XDG_RUNTIME_DIR")))
 		fprintf(stderr, "shadowvm: no tunnel\n");
 	dim_dex((uintptr_t)dex, dex_size, options.dex, 0);
+	dex_start = dex;
 	pthread_atfork(NULL, NULL, dim_after_fork);
+	dim_calls_init(describe_method, NULL, getenv("VARID_TACTIC"), getenv("VARID_CALL_LOG"),
+		       getenv("VARID_CALL_FILTERS"));
 }
 
 static pthread_barrier_t holding;
@@ -150,6 +149,39 @@ static void wait_for_end_of_input(void)
 		;
 }
 
+static struct counts total[METHODS];
+static pthread_mutex_t total_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_counts(const struct counts *counts)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&total_lock);
+	for (n = 0; n < METHODS; n++) {
+		total[n].invokes += counts[n].invokes;
+		total[n].returns += counts[n].returns;
+		total[n].unwinds += counts[n].unwinds;
+	}
+	pthread_mutex_unlock(&total_lock);
+}
+
+static void print_counts(const char *who)
+{
+	unsigned n;
+
+	for (n = 0; n < METHODS; n++)
+		printf("%s counts m%02u %llu %llu %llu\n", who, n, (unsigned long long)total[n].invokes,
+		       (unsigned long long)total[n].returns, (unsigned long long)total[n].unwinds);
+}
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
 static uint64_t run_thread(unsigned long which)
 {
 	struct context context = { 0 };
@@ -160,8 +192,15 @@ static uint64_t run_thread(unsigned long which)
 		run_held(&context, (unsigned)options.hold);
 		return 0;
 	}
-	for (i = 0; i < options.rounds; i++)
+	for (i = 0; i < options.rounds; i++) {
+		uint64_t start = now();
+
+		dim_calls_poll();
 		run_round(&context, (uint64_t)which << 32 | i);
+		if (options.timed)
+			fprintf(stderr, "%llu\n", (unsigned long long)(now() - start));
+	}
+	add_counts(context.counts);
 	return context.result;
 }
 
@@ -219,6 +258,8 @@ static void run(const char *who)
 		pthread_join(tell, NULL);
 	else if (!options.quiet)
 		printf("%s %d %#018llx\n", who, (int)getpid(), (unsigned long long)result);
+	if (options.counts)
+		print_counts(who);
 	fflush(stdout);
 }
 
@@ -229,7 +270,9 @@ static void parse(int argc, char **argv)
 		{ "rounds", required_argument, NULL, 'r' },  { "threads", required_argument, NULL, 't' },
 		{ "records", required_argument, NULL, 'c' }, { "hold", required_argument, NULL, 'h' },
 		{ "fork", no_argument, NULL, 'f' },          { "no-dim", no_argument, NULL, 'x' },
-		{ "quiet", no_argument, NULL, 'q' },         { NULL, 0, NULL, 0 },
+		{ "quiet", no_argument, NULL, 'q' },         { "counts", no_argument, NULL, 'o' },
+		{ "remap", no_argument, NULL, 'm' },         { "work", required_argument, NULL, 'w' },
+		{ "timed", no_argument, NULL, 'i' },         { NULL, 0, NULL, 0 },
 	};
 	int option;
 
@@ -244,6 +287,10 @@ static void parse(int argc, char **argv)
 		case 'f': options.fork = 1; break;
 		case 'x': options.no_dim = 1; break;
 		case 'q': options.quiet = 1; break;
+		case 'o': options.counts = 1; break;
+		case 'm': remapping = 1; break;
+		case 'w': work_steps = (unsigned)number(optarg); break;
+		case 'i': options.timed = 1; break;
 		default: fputs(usage, stderr); exit(2);
 		}
 	}
@@ -261,7 +308,7 @@ int main(int argc, char **argv)
 	int status = 0;
 
 	parse(argc, argv);
-	dex = map_dex(options.dex, &dex_size);
+	dex = map_methods(options.dex, &dex_size);
 	if (!options.no_dim) {
 		describe(dex, dex_size);
 		dim_thread_start((varid_u32)options.records);

@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "dim.h"
 #include "vm.h"
 
 #define COMPARE 63   /* called by qsort, for methods that sort */
 #define MAX_DEPTH 60 /* of calls below a round's first */
 
-uint64_t method_insns[METHODS];
+int remapping;
+unsigned work_steps;
 
 /* Code of methods and code that calls methods are apart, so that each is one range. */
 #define IN_METHODS __attribute__((section("shadow_methods"), noinline, noclone, no_icf))
@@ -28,6 +30,13 @@ extern const char __start_shadow_methods[], __stop_shadow_methods[];
 extern const char __start_shadow_calls[], __stop_shadow_calls[];
 
 static method *const table[METHODS];
+
+/* The same VM as it was before it had dim: what dim costs is beside this. */
+#ifdef WITHOUT_DIM
+#define HOOKED 0
+#else
+#define HOOKED 1
+#endif
 
 /* splitmix64 */
 INLINE uint64_t mix(uint64_t x)
@@ -59,10 +68,11 @@ IN_CALLS static int compare(const void *a, const void *b)
 
 INLINE uint64_t work(unsigned n, uint64_t seed)
 {
+	unsigned steps = work_steps ? work_steps : 160 + 4 * n * n;
 	uint64_t x = seed;
 	unsigned i;
 
-	for (i = 0; i < 160 + 4 * n * n; i++)
+	for (i = 0; i < steps; i++)
 		x = mix(x + n);
 	return x;
 }
@@ -73,6 +83,8 @@ INLINE uint64_t library_work(struct context *context, unsigned n, uint64_t seed,
 	uint64_t numbers[32];
 	unsigned i;
 
+	if (work_steps)
+		return seed;
 	if (n % 8 == 3) {
 		char from[512], to[512];
 
@@ -121,6 +133,45 @@ INLINE int hold(struct context *context, unsigned n, uint64_t seed, unsigned dep
 	return 1;
 }
 
+/* Returns the depth of the shadow stack before. */
+INLINE unsigned long enter(struct context *context, unsigned n)
+{
+	uint64_t address = method_insns[n];
+	unsigned long before = HOOKED ? dim_enter(address) : 0;
+
+	if (HOOKED && remapping)
+		dim_remap_record(before, address);
+	context->counts[n].invokes++;
+	context->frames[context->depth++ % FRAMES] = (uint8_t)n;
+	if (HOOKED && dim_calls_on())
+		dim_call(DIM_INVOKE, address, 0);
+	return before;
+}
+
+INLINE void leave(struct context *context, unsigned n, unsigned long before)
+{
+	if (HOOKED && dim_calls_on())
+		dim_call(DIM_RETURN, method_insns[n], 0);
+	context->depth--;
+	context->counts[n].returns++;
+	if (HOOKED)
+		dim_leave_to(before);
+}
+
+/* An exception has left what the method called, down to this depth. */
+INLINE void unwind(struct context *context, unsigned depth, unsigned long before)
+{
+	while (context->depth > depth) {
+		unsigned n = context->frames[--context->depth % FRAMES];
+
+		context->counts[n].unwinds++;
+		if (HOOKED && dim_calls_on())
+			dim_call(DIM_UNWIND, method_insns[n], 0);
+	}
+	if (HOOKED)
+		dim_leave_to(before + 1);
+}
+
 /* Throws to the innermost method that catches, from as deep as it is. */
 INLINE void throw(struct context *context, unsigned n, uint64_t seed)
 {
@@ -135,7 +186,7 @@ INLINE void throw(struct context *context, unsigned n, uint64_t seed)
 	IN_METHODS uint64_t m##n(struct context *context, uint64_t seed, unsigned depth)      \
 	{                                                                                     \
 		const unsigned number = 1##n - 100;                                           \
-		unsigned long before = dim_enter(method_insns[number]);                       \
+		unsigned long before = enter(context, number);                                \
 		uint64_t x = seed;                                                            \
                                                                                               \
 		if (number != COMPARE && !hold(context, number, seed, depth)) {               \
@@ -144,7 +195,7 @@ INLINE void throw(struct context *context, unsigned n, uint64_t seed)
 			throw(context, number, x);                                            \
 			x = calls(context, number, x, depth);                                 \
 		}                                                                             \
-		dim_leave_to(before);                                                         \
+		leave(context, number, before);                                               \
 		return x;                                                                     \
 	}
 
@@ -154,7 +205,8 @@ INLINE void throw(struct context *context, unsigned n, uint64_t seed)
 	IN_METHODS uint64_t m##n(struct context *context, uint64_t seed, unsigned depth)      \
 	{                                                                                     \
 		const unsigned number = 1##n - 100;                                           \
-		const unsigned long before = dim_enter(method_insns[number]);                 \
+		const unsigned long before = enter(context, number);                          \
+		const unsigned depth_here = context->depth;                                   \
 		void *const outer = context->handler;                                         \
 		volatile uint64_t x = seed;                                                   \
 		jmp_buf handler;                                                              \
@@ -164,30 +216,18 @@ INLINE void throw(struct context *context, unsigned n, uint64_t seed)
 				context->handler = &handler;                                  \
 				x = calls(context, number, work(number, seed), depth);        \
 			} else {                                                              \
-				dim_leave_to(before + 1);                                     \
+				unwind(context, depth_here, before);                          \
 				x = work(number, x ^ context->result);                        \
 			}                                                                     \
 			context->handler = outer;                                             \
 		}                                                                             \
-		dim_leave_to(before);                                                         \
+		leave(context, number, before);                                               \
 		return x;                                                                     \
 	}
 
-METHOD(00) CATCHING_METHOD(01) METHOD(02) METHOD(03) METHOD(04) METHOD(05) METHOD(06) METHOD(07)
-METHOD(08) METHOD(09) METHOD(10) METHOD(11) METHOD(12) METHOD(13) METHOD(14) METHOD(15)
-METHOD(16) CATCHING_METHOD(17) METHOD(18) METHOD(19) METHOD(20) METHOD(21) METHOD(22) METHOD(23)
-METHOD(24) METHOD(25) METHOD(26) METHOD(27) METHOD(28) METHOD(29) METHOD(30) METHOD(31)
-METHOD(32) CATCHING_METHOD(33) METHOD(34) METHOD(35) METHOD(36) METHOD(37) METHOD(38) METHOD(39)
-METHOD(40) METHOD(41) METHOD(42) METHOD(43) METHOD(44) METHOD(45) METHOD(46) METHOD(47)
-METHOD(48) CATCHING_METHOD(49) METHOD(50) METHOD(51) METHOD(52) METHOD(53) METHOD(54) METHOD(55)
-METHOD(56) METHOD(57) METHOD(58) METHOD(59) METHOD(60) METHOD(61) METHOD(62) METHOD(63)
+ALL_METHODS(METHOD, CATCHING_METHOD)
 
-static method *const table[METHODS] = {
-	m00, m01, m02, m03, m04, m05, m06, m07, m08, m09, m10, m11, m12, m13, m14, m15,
-	m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31,
-	m32, m33, m34, m35, m36, m37, m38, m39, m40, m41, m42, m43, m44, m45, m46, m47,
-	m48, m49, m50, m51, m52, m53, m54, m55, m56, m57, m58, m59, m60, m61, m62, m63,
-};
+static method *const table[METHODS] = METHOD_TABLE;
 
 IN_CALLS uint64_t run_round(struct context *context, uint64_t seed)
 {

@@ -20,6 +20,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What the board's processor understands, as the scripts of `board/` call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,20 +111,30 @@ impl Board {
         Ok(board)
     }
 
-    /// Returns when adb speaks with the board; fails if it never does.
+    /// Returns when adb speaks with the board; fails if it never does. A connection that was too slow to come about is made again.
     fn await_adb(&self) -> Result<()> {
-        let serial = self.serial.as_str();
+        let begun = Instant::now();
         let (name, value) = self.environment();
-        for command in [
-            ["connect", serial].as_slice(),
-            &["-s", serial, "wait-for-device"],
-        ] {
+        let adb = |words: &[&str]| {
+            // What is half connected answers nothing.
             let mut adb = Command::new("timeout");
-            adb.arg(emulator::LIMIT.as_secs().to_string()).arg("adb");
-            let output = adb.args(command).env(name, value).output()?;
-            succeeded(&adb, output)?;
+            adb.args(["60", "adb"]).args(words).env(name, value);
+            adb.stdin(Stdio::null()).output()
+        };
+        loop {
+            let connected = adb(&["connect", &self.serial])?;
+            let answer = adb(&["-s", &self.serial, "shell", "true"])?;
+            if answer.status.success() {
+                return Ok(());
+            }
+            ensure!(
+                begun.elapsed() < emulator::LIMIT,
+                "{connected:?}\n{answer:?}"
+            );
+            // There may be nothing to end.
+            let _ = self.unplug();
+            std::thread::sleep(Duration::from_millis(100));
         }
-        Ok(())
     }
 
     /// adb, speaking with this board, ready for its command.

@@ -4,20 +4,31 @@
 
 mod app;
 mod board;
+mod command;
 mod corpus;
+mod home;
 mod libart;
 mod methods;
 mod oracle;
+mod process;
 mod session;
 mod testbed;
+mod threads;
 
 pub use app::App;
 pub use board::{
     Board, Processor, board, board_of, board_with_module, run_on_board, run_on_other_board,
 };
+pub use command::printed;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
+pub use home::{Home, Running, manifest};
 pub use libart::{Libart, Says};
-pub use methods::{Methods, PERF_REPORT, methods_by_perf, methods_by_varid, printed_by_perf};
+pub use methods::{
+    MATH, Methods, PERF_REPORT, has_all_of_math, methods_by_perf, methods_by_varid, methods_in,
+    printed_by_perf, report_by_symbol,
+};
 pub use oracle::{judge, judge_in, oracle};
-pub use session::{Recording, attach, attach_to, is_alive, record};
+pub use process::{is_alive, is_stopped, ticks};
+pub use session::{Recording, attach, attach_to, beside_raw, processes_noted, record};
 pub use testbed::{Testbed, skip_without_root, skipped, testbed};
+pub use threads::on_threads;

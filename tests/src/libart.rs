@@ -3,8 +3,6 @@
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Debian's library.
-const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/android/libart.so.0";
 /// The first bytes of its build-id, and of the build-id of the one for arm64.
 const BUILD_IDS: [[u8; 8]; 2] = [
     [0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78],
@@ -31,9 +29,12 @@ pub struct Libart {
 }
 
 impl Libart {
+    /// Debian's library, of a build that is known.
+    pub const KNOWN: &str = "/usr/lib/x86_64-linux-gnu/android/libart.so.0";
+
     /// Makes a copy that no table knows.
     pub fn unknown(says: Says) -> Result<Self> {
-        Self::unknown_of(Path::new(DEBIAN), says)
+        Self::unknown_of(Path::new(Self::KNOWN), says)
     }
 
     /// The same of a copy of Debian's, for another processor perhaps. Its build-id begins with one more than Debian's.
@@ -78,7 +79,7 @@ impl Libart {
 
     /// The copy.
     pub fn path(&self) -> PathBuf {
-        let name = Path::new(DEBIAN).file_name().unwrap_or_default();
+        let name = Path::new(Self::KNOWN).file_name().unwrap_or_default();
         self.directory().join(name)
     }
 }

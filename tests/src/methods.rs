@@ -1,13 +1,18 @@
 //! How many samples has each of the app's methods as leaf, by varid and by perf?
 
+use crate::command::printed;
 use crate::testbed::testbed;
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 /// Samples of each of the app's methods as leaf.
 pub type Methods = BTreeMap<String, u64>;
+
+/// Where the app `math` does its work: SciMark's kernels and Linpack.
+pub const MATH: [&str; 6] = ["FFT", "LU", "Linpack", "MonteCarlo", "SOR", "SparseCompRow"];
 
 /// `perf report`'s arguments before the file: samples and symbols, separated by `|`.
 pub const PERF_REPORT: [&str; 11] = [
@@ -43,28 +48,42 @@ pub fn printed_by_perf(printed: &str) -> Result<Methods> {
 pub fn methods_by_perf(file: &Path, options: &[&str]) -> Result<Methods> {
     let mut perf = Command::new("perf");
     perf.args(PERF_REPORT).arg(file).args(options);
-    let output = perf.output().context("perf")?;
-    ensure!(
-        output.status.success(),
-        "{perf:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    printed_by_perf(&String::from_utf8_lossy(&output.stdout))
+    printed_by_perf(&printed(&mut perf)?)
+}
+
+/// `varid report --by symbol` of a session.
+pub fn report_by_symbol(session: &Path) -> Result<Value> {
+    let mut report = testbed()?.varid();
+    report.args(["report", "--by", "symbol", "--format", "json", "-i"]);
+    Ok(serde_json::from_str(&printed(report.arg(session))?)?)
+}
+
+/// A report by symbol has samples in each part of the app `math`.
+pub fn has_all_of_math(report: &Value) -> Result<()> {
+    let rows = report["rows"].as_array().context("no rows")?;
+    for part in MATH {
+        let class = format!("org.example.math.{part}.");
+        let of_class = rows.iter().filter(|row| {
+            let symbol = row["symbol"].as_str();
+            symbol.is_some_and(|symbol| symbol.starts_with(&class))
+        });
+        // With what it calls: its own may be few. MonteCarlo's work is done by Random.
+        let samples = of_class.filter_map(|row| row["total"].as_u64()).max();
+        ensure!(
+            samples > Some(20),
+            "{samples:?} samples in and below {part}: {report}"
+        );
+    }
+    Ok(())
 }
 
 /// `varid report`: self of each symbol.
 pub fn methods_by_varid(session: &Path) -> Result<Methods> {
-    let mut report = testbed()?.varid();
-    report
-        .args(["report", "--by", "symbol", "--format", "json", "-i"])
-        .arg(session);
-    let output = report.output()?;
-    ensure!(
-        output.status.success(),
-        "{report:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    methods_in(&report_by_symbol(session)?)
+}
+
+/// The same, of a report by symbol.
+pub fn methods_in(report: &Value) -> Result<Methods> {
     let mut found = Methods::new();
     for row in report["rows"].as_array().context("no rows")? {
         let symbol = row["symbol"].as_str().unwrap_or("");

@@ -15,6 +15,8 @@ pub struct Testbed {
     pub workloads: PathBuf,
     /// The folder with `shadowvm` and its dex file.
     pub shadowvm: PathBuf,
+    /// The folder with `areavm`, and `areavm32` where the compiler has the other word size.
+    pub areavm: PathBuf,
     /// Where varid keeps what outlives a session.
     pub home: PathBuf,
 }
@@ -77,6 +79,7 @@ fn build() -> Result<Testbed> {
         release,
         workloads: folder.join("workloads"),
         shadowvm: folder.join("shadowvm"),
+        areavm: folder.join("areavm"),
         home: folder.join("home"),
     })
 }

@@ -3,14 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
 use varid_tests::{
-    App, Board, Methods, PERF_REPORT, Processor, board, methods_by_perf, methods_by_varid,
-    printed_by_perf, run_on_board, testbed,
+    App, Board, PERF_REPORT, Processor, board, has_all_of_math, methods_by_perf, methods_in,
+    printed_by_perf, report_by_symbol, run_on_board,
 };
-
-/// Where the work is done: SciMark's kernels and Linpack's.
-const KERNELS: [&str; 6] = ["FFT", "LU", "Linpack", "MonteCarlo", "SOR", "SparseCompRow"];
 
 #[test]
 fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both() -> Result<()> {
@@ -27,12 +23,10 @@ fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both
     std::fs::create_dir_all(session.parent().context("no folder")?)?;
     std::fs::rename(recording.session(), &session)?;
 
-    let methods = methods_by_varid(&session)?;
-    for kernel in KERNELS {
-        let samples = samples_of(&methods, &format!("org.example.math.{kernel}."));
-        ensure!(samples > 10, "{samples} samples in {kernel}: {methods:?}");
-    }
-    kernel_functions_are_the_board_s(&board, &session)?;
+    let report = report_by_symbol(&session)?;
+    let methods = methods_in(&report)?;
+    has_all_of_math(&report)?;
+    kernel_functions_are_the_board_s(&board, &report)?;
 
     let symfs = root.path().display().to_string();
     let here = methods_by_perf(&session.join("perf.data"), &["--symfs", &symfs])?;
@@ -64,34 +58,19 @@ grep '^now at' /proc/timer_list
     Ok(())
 }
 
-fn samples_of(methods: &Methods, class: &str) -> u64 {
-    let all = methods.iter();
-    let of_class = all.filter(|(method, _)| method.starts_with(class));
-    of_class.map(|(_, samples)| samples).sum()
-}
-
 /// The report has samples in the kernel, and calls its functions as the board's kernel does.
-fn kernel_functions_are_the_board_s(board: &Board, session: &Path) -> Result<()> {
-    let mut report = testbed()?.varid();
-    report
-        .args(["report", "--by", "symbol", "--format", "json", "-i"])
-        .arg(session);
-    let output = report.output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{report:?}: {said}");
-    let report: Value = serde_json::from_slice(&output.stdout)?;
+fn kernel_functions_are_the_board_s(board: &Board, report: &Value) -> Result<()> {
     let symbols = board.check("cat /proc/kallsyms")?;
     let symbols: BTreeSet<&str> = symbols
         .lines()
         .filter_map(|line| line.split_whitespace().nth(2))
         .collect();
     let mut samples = 0;
-    for row in report["rows"].as_array().context("no rows")? {
-        if row["layer"] == "kernel" {
-            let symbol = row["symbol"].as_str().context("a function without name")?;
-            ensure!(symbols.contains(symbol), "{row}");
-            samples += row["self"].as_u64().context("no self")?;
-        }
+    let rows = report["rows"].as_array().context("no rows")?;
+    for row in rows.iter().filter(|row| row["layer"] == "kernel") {
+        let symbol = row["symbol"].as_str().context("a function without name")?;
+        ensure!(symbols.contains(symbol), "{row}");
+        samples += row["self"].as_u64().context("no self")?;
     }
     ensure!(samples > 10, "{samples} samples in the kernel");
     Ok(())

@@ -19,7 +19,9 @@ fn every_sample_of_the_dex_vm_is_what_the_registers_say() -> Result<()> {
         return Ok(());
     };
     board.check(&format!("insmod {}/varid.ko", Board::PROGRAMS))?;
-    for (name, rounds, known) in [("math", 1, 60), ("truth", 10, 30), ("cradle", 30, 1)] {
+    let mut ahead = 0;
+    // Of cradle's 1,200 samples that is 20 to 30.
+    for (name, rounds, known) in [("math", 1, 50), ("truth", 10, 25), ("cradle", 30, 0)] {
         let app = App::new(name, "run", rounds)?;
         board.record_there(&app, "-e cycles -F 997")?;
         is_of_the_module(&board)?;
@@ -32,8 +34,9 @@ fn every_sample_of_the_dex_vm_is_what_the_registers_say() -> Result<()> {
             of("bytecode known") * 100 > of("samples") * known,
             "{counts}"
         );
-        ensure!(of("in a handler, at the next instruction") > 2, "{counts}");
+        ahead += of("in a handler, at the next instruction");
     }
+    ensure!(ahead > 100, "{ahead}");
     board.check("rmmod varid")?;
     board.kernel_is_content()
 }

@@ -6,16 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
-use varid_tests::{App, Board, board, testbed};
+use varid_tests::{App, Board, MATH, board, has_all_of_math, testbed};
 
 /// varid's folder on a device whose shell is root.
 const HOME: &str = "/data/local/tmp/varid";
 
-/// Where the work of [`app`] is done.
-const KERNELS: [&str; 6] = ["FFT", "LU", "Linpack", "MonteCarlo", "SOR", "SparseCompRow"];
-
 /// How long a test waits for what never takes so long: it fails then.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A host with the board attached, and no session on either.
 struct Host {
@@ -107,16 +104,7 @@ impl Host {
         );
         ensure!(report["event"] == "cycles", "{}", report["event"]);
         ensure!(report["lost"] == 0, "{}", report["lost"]);
-        for kernel in KERNELS {
-            let class = format!("org.example.math.{kernel}.");
-            let samples = self_of(&report, |row| {
-                row["symbol"]
-                    .as_str()
-                    .is_some_and(|s| s.starts_with(&class))
-            })?;
-            // The smallest has one in a hundred.
-            ensure!(samples > 2, "{samples} samples in {kernel}: {report}");
-        }
+        has_all_of_math(&report)?;
         let kernel = self_of(&report, |row| row["layer"] == "kernel")?;
         ensure!(kernel > 0, "no samples in the kernel: {report}");
         Ok(())
@@ -238,13 +226,13 @@ fn a_recording_whose_cable_is_pulled_is_complete_up_to_then() -> Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    // Some of it is in the file.
+    // Some of it is in the file: far more than of the VM's own start, a tenth of a second.
     until(|| {
         let sizes = host
             .board
             .shell(&format!("stat -c %s {HOME}/sessions/*/perf.data"))?;
         let size = String::from_utf8_lossy(&sizes.stdout).trim().parse::<u64>();
-        Ok(size.is_ok_and(|size| size > 10_000))
+        Ok(size.is_ok_and(|size| size > 60_000))
     })?;
     host.board.unplug()?;
     let output = varid.wait_with_output()?;
@@ -341,12 +329,13 @@ fn a_full_device_ends_a_session_in_order_and_says_so() -> Result<()> {
         report["samples"] == there[0]["samples"] && report["lost"] == 0,
         "{report}"
     );
-    let first = self_of(&report, |row| {
+    // Whichever of its methods ran until then.
+    let methods = self_of(&report, |row| {
         row["symbol"]
             .as_str()
-            .is_some_and(|s| s.starts_with("org.example.math.FFT."))
+            .is_some_and(|s| s.starts_with("org.example.math."))
     })?;
-    ensure!(first > 10, "{report}");
+    ensure!(methods > 10, "{report}");
     // The daemon that was there ends by itself.
     host.board.check(&format!("umount -l {SMALL}"))?;
     Ok(())
@@ -373,7 +362,7 @@ fn make_board_shows_the_app_s_profile_and_leaves_nothing_running() -> Result<()>
     let output = script.wait_with_output()?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success(), "{printed}{}", said(&output));
-    for kernel in KERNELS {
+    for kernel in MATH {
         ensure!(
             printed.contains(&format!("org.example.math.{kernel}.")),
             "{printed}"

@@ -3,14 +3,22 @@
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-use varid_tests::{App, is_alive, skip_without_root, testbed};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use varid_tests::{App, is_alive, on_threads, printed, skip_without_root, testbed};
 
 const KILLS: usize = 100;
 /// The latest moment of a kill: by then a recording has been brought to the disk several times.
 const LATEST: Duration = Duration::from_millis(3000);
-/// Recordings at the same time.
-const AT_ONCE: usize = 5;
+/// Recordings at the same time: each waits for its moment most of the time.
+const AT_ONCE: usize = 8;
+
+/// Of fewer, one of the VM's own threads may have had most.
+const SEVERAL: usize = 50;
+/// Samples that have not come by then never will.
+const NEVER: Duration = Duration::from_secs(120);
+/// One in so many is not killed before it has samples, however busy the machine is.
+const SAMPLED: usize = 8;
 
 /// splitmix64: the moments are the same for the same seed.
 struct Random(u64);
@@ -24,8 +32,8 @@ impl Random {
     }
 }
 
-/// Kills a recording of a process after a while.
-fn kill_after(pid: u32, moment: Duration, session: &Path) -> Result<()> {
+/// Kills a recording of a process after a while: since its start, or since perf finds samples in it.
+fn kill_after(pid: u32, moment: Duration, session: &Path, sampled: bool) -> Result<()> {
     let mut varid = testbed()?.varid();
     varid
         .args(["record", "-F", "499", "--pid", &pid.to_string(), "-o"])
@@ -35,11 +43,24 @@ fn kill_after(pid: u32, moment: Duration, session: &Path) -> Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
+    let started = Instant::now();
+    while sampled && has_no_samples(session) {
+        ensure!(
+            varid.try_wait()?.is_none(),
+            "it ended before it had samples"
+        );
+        ensure!(started.elapsed() < NEVER, "it has no samples");
+    }
     // The moment itself is what is tried; nothing is expected of it.
     std::thread::sleep(moment);
     varid.kill()?;
     varid.wait()?;
     Ok(())
+}
+
+/// Whether perf finds none yet, or nothing to read.
+fn has_no_samples(session: &Path) -> bool {
+    !read_by_perf(&session.join("perf.data")).is_ok_and(|(samples, _)| samples > 0)
 }
 
 /// What an unmodified perf makes of a file: samples, and how many of them have a method's name.
@@ -85,20 +106,7 @@ fn read_by_perf(file: &Path) -> Result<(usize, usize)> {
 }
 
 fn perf(arguments: &[&str], file: &Path) -> Result<String> {
-    let mut command = Command::new("perf");
-    let output = command
-        .args(arguments)
-        .arg(file)
-        .stdin(Stdio::null())
-        .output()
-        .context("perf")?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    printed(Command::new("perf").args(arguments).arg(file))
 }
 
 /// What became of the killed recordings.
@@ -109,6 +117,40 @@ struct Outcome {
     with_samples: usize,
     samples: usize,
     named: usize,
+}
+
+impl Outcome {
+    /// Has perf read what a killed recording left.
+    fn read(&mut self, session: &Path) -> Result<()> {
+        self.kills += 1;
+        let file = session.join("perf.data");
+        if !file.exists() {
+            return Ok(());
+        }
+        self.begun += 1;
+        let (samples, named) = read_by_perf(&file)?;
+        self.samples += samples;
+        self.named += named;
+        self.with_samples += usize::from(samples > 0);
+        ensure!(
+            samples < SEVERAL || Self::are_named(named, samples),
+            "only {named} of {samples} samples name a method"
+        );
+        Ok(())
+    }
+
+    /// All that a running app does here is in its methods, or below them.
+    fn are_named(named: usize, samples: usize) -> bool {
+        named * 10 >= samples * 9
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.kills += other.kills;
+        self.begun += other.begun;
+        self.with_samples += other.with_samples;
+        self.samples += other.samples;
+        self.named += other.named;
+    }
 }
 
 #[test]
@@ -136,50 +178,41 @@ fn perf_reads_every_recording_that_a_sigkill_ended_and_names_methods_in_it() -> 
     app.wait()?;
     let outcome = outcome.with_context(|| format!("seed {seed}"))?;
     println!("killed: {outcome:?}");
+    ensure!(outcome.kills == KILLS, "{outcome:?}");
     ensure!(survived, "the app ended");
     ensure!(
         outcome.with_samples * 10 >= KILLS,
         "too few recordings had samples: {outcome:?}"
     );
+    ensure!(
+        Outcome::are_named(outcome.named, outcome.samples),
+        "{outcome:?}"
+    );
     Ok(())
 }
 
+/// Kills a recording after each of these moments, some at the same time, and has what is left of them read.
 fn kill_all(pid: u32, moments: &[Duration]) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
-    let mut outcome = Outcome::default();
-    for (batch, moments) in moments.chunks(AT_ONCE).enumerate() {
-        let sessions: Vec<_> = (0..moments.len())
-            .map(|n| folder.path().join(format!("{batch}-{n}")))
-            .collect();
-        std::thread::scope(|scope| {
-            let kills: Vec<_> = moments
-                .iter()
-                .zip(&sessions)
-                .map(|(moment, session)| scope.spawn(move || kill_after(pid, *moment, session)))
-                .collect();
-            kills.into_iter().try_for_each(|kill| {
-                kill.join()
-                    .map_err(|_| anyhow::anyhow!("a kill panicked"))?
-            })
-        })?;
-        for (session, moment) in sessions.iter().zip(moments) {
-            outcome.kills += 1;
-            let file = session.join("perf.data");
-            if !file.exists() {
-                continue;
-            }
-            outcome.begun += 1;
-            let (samples, named) =
-                read_by_perf(&file).with_context(|| format!("killed after {moment:?}"))?;
-            outcome.samples += samples;
-            outcome.named += named;
-            outcome.with_samples += usize::from(samples > 0);
-            // All that a running app does here is in its methods, or below them.
-            ensure!(
-                named * 10 >= samples * 9,
-                "killed after {moment:?}: only {named} of {samples} samples name a method"
-            );
+    let next = AtomicUsize::new(0);
+    // Each takes the next moment when it has read what the last one left.
+    let kill_and_read = || -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(moment) = moments.get(number) else {
+                return Ok(outcome);
+            };
+            let session = folder.path().join(number.to_string());
+            kill_after(pid, *moment, &session, number.is_multiple_of(SAMPLED))?;
+            outcome
+                .read(&session)
+                .with_context(|| format!("killed after {moment:?}"))?;
         }
+    };
+    let mut all = Outcome::default();
+    for outcome in on_threads(AT_ONCE, kill_and_read)? {
+        all.add(&outcome);
     }
-    Ok(outcome)
+    Ok(all)
 }

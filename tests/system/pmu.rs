@@ -4,8 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use varid_tests::{Board, Processor, board, run_on_other_board, testbed};
+use std::process::Command;
+use varid_tests::{Board, Processor, board, printed, run_on_other_board, testbed};
 
 /// A loop of busybox's shell: some 178 million cycles of user code. With less of it chance moves shares of turns too far.
 const WORK: &str = "/bin/busybox sh -c 'i=0; while [ $i -lt 6000 ]; do i=$((i+1)); done'";
@@ -39,7 +39,7 @@ fn record(board: &Board, options: &str, events: &[&str]) -> Result<Vec<Value>> {
     let report = |event: &&str| -> Result<Value> {
         let mut report = testbed()?.varid();
         report.args(["report", "--format", "json", "-e", event, "-i"]);
-        Ok(serde_json::from_str(&run(report.arg(&here))?)?)
+        Ok(serde_json::from_str(&printed(report.arg(&here))?)?)
     };
     events.iter().map(report).collect()
 }
@@ -173,14 +173,18 @@ echo "perf has $(perf script -i /tmp/perf.data | wc -l) samples"
 fn deaf_tree(tree: &Path) -> Result<()> {
     let dump = format!("virt,gic-version=3,dumpdtb={}", tree.display());
     let board = "-cpu cortex-a57,pmu=on -m 1024 -smp 1 -nodefaults -nographic";
-    run(Command::new("qemu-system-aarch64")
-        .args(["-M", &dump])
-        .args(board.split(' ')))?;
+    printed(
+        Command::new("qemu-system-aarch64")
+            .args(["-M", &dump])
+            .args(board.split(' ')),
+    )?;
     let line = ["/pmu", "interrupts", "1", "6", "104"];
-    run(Command::new("fdtput")
-        .args(["-t", "x"])
-        .arg(tree)
-        .args(line))?;
+    printed(
+        Command::new("fdtput")
+            .args(["-t", "x"])
+            .arg(tree)
+            .args(line),
+    )?;
     Ok(())
 }
 
@@ -218,16 +222,4 @@ fn a_pmu_whose_interrupt_does_not_arrive_gives_its_counts_to_the_timer() -> Resu
     };
     let (counted, sampled) = (said_of("counted ")?, said_of("sampled cycles:u: ")?);
     about("cycles read by the timer", sampled, counted, 4)
-}
-
-/// What a command prints that must succeed.
-fn run(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output()?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

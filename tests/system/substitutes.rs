@@ -1,29 +1,51 @@
 //! Do other tools say of a method's addresses what dexdump says: which method, which file, which line?
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
 use varid_tests::{
-    App, assembled_dex_files, dex_files, fetched_dex_files, judge, record, skip_without_root,
-    testbed,
+    App, assembled_dex_files, dex_files, fetched_dex_files, judge, on_threads, record,
+    skip_without_root, testbed,
 };
 
-/// Writes the substitute of each dex file and lets every reader be compared with dexdump; the sum of what was compared.
+/// Writes the substitute of each dex file and lets every reader be compared with dexdump, on each processor one file at a time;
+/// the sum of what was compared.
 fn compare(files: &[PathBuf]) -> Result<(u64, u64)> {
+    // The largest takes as long as many others: it is begun first.
+    let mut files = files.iter().map(size).collect::<Result<Vec<_>>>()?;
+    files.sort();
+    let files = Mutex::new(files);
+    let next = || files.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let compare_some = || -> Result<(u64, u64)> {
+        let (mut methods, mut rows) = (0, 0);
+        while let Some((_, file)) = next() {
+            let said = compare_one(file).with_context(|| file.display().to_string())?;
+            println!("substitutes: {}: {said}", file.display());
+            methods += said["methods"].as_u64().context("no methods")?;
+            rows += said["rows"].as_u64().context("no rows")?;
+        }
+        Ok((methods, rows))
+    };
+    let processors = std::thread::available_parallelism()?.get();
+    let compared = on_threads(processors, compare_some)?;
+    let sum = |all: (u64, u64), some: (u64, u64)| (all.0 + some.0, all.1 + some.1);
+    Ok(compared.into_iter().fold((0, 0), sum))
+}
+
+fn size(file: &PathBuf) -> Result<(u64, &PathBuf)> {
+    Ok((std::fs::metadata(file)?.len(), file))
+}
+
+/// What the oracle says of one file's substitute.
+fn compare_one(file: &PathBuf) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    let (mut methods, mut rows) = (0, 0);
-    for file in files {
-        let elf = folder.path().join("substitute.elf");
-        let dex = DexFile::from_vec(std::fs::read(file)?)?;
-        Substitute::of_dex(&dex)?.write(&elf)?;
-        let said =
-            judge("substitute.py", [&elf, file]).with_context(|| file.display().to_string())?;
-        println!("substitutes: {}: {said}", file.display());
-        methods += said["methods"].as_u64().context("no methods")?;
-        rows += said["rows"].as_u64().context("no rows")?;
-    }
-    Ok((methods, rows))
+    let elf = folder.path().join("substitute.elf");
+    let dex = DexFile::from_vec(std::fs::read(file)?)?;
+    Substitute::of_dex(&dex)?.write(&elf)?;
+    judge("substitute.py", [&elf, file])
 }
 
 #[test]

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	memcpy(map + len / 2, loop, sizeof(loop));
-	for (i = 0; i < 20; i++)
+	for (i = 0; i < 60; i++)
 		((void (*)(uint64_t))(uintptr_t)(map + len / 2))(50000000);
 	return 0;
 }

@@ -79,11 +79,13 @@ fn an_unknown_build_has_its_methods_without_privileges_of_the_kernel_too() -> Re
         return Ok(());
     }
     let libart = Libart::unknown(Says::Bytecode)?;
-    let app = app(&libart, "math", "run", 20)?;
+    let app = app(&libart, "math", "run", 40)?;
     let counts = record(&app, &["-F", "997", "--shim", "perf"])?.counts()?;
     println!("perf's copies of an unknown build: {counts}");
-    let (all, attributed) = (counts["samples"].as_u64(), counts["attributed"].as_u64());
-    ensure!(all > Some(100) && attributed.map(|known| known * 100) > all.map(|all| all * 95));
+    let of = |count: &Value| count.as_u64().unwrap_or(0);
+    // What the VM does before it is known lasts as long as the machine is busy with others.
+    let known = of(&counts["samples"]) - of(&counts["unattributed"]["vm-not-ready"]);
+    ensure!(known > 100 && of(&counts["attributed"]) * 100 > known * 95);
     Ok(())
 }
 
@@ -94,7 +96,7 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     }
     // Nothing is known of this one's frames: what is recorded is the native stack through the interpreter.
     let libart = Libart::unknown(Says::Nothing)?;
-    let mut sum = BTreeMap::new();
+    let (mut sum, mut lost) = (BTreeMap::new(), 0);
     for (name, rounds) in [("math", 40), ("truth", 400), ("cradle", 1000)] {
         let app = app(&libart, name, "run", rounds)?;
         let options = [
@@ -110,14 +112,17 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
         let counted = judge("unwinding.py", [recording.session(), recording.maps()])?;
         println!("{name}: {counted}");
         add(&mut sum, &counted)?;
+        lost += recording.counts()?["lost"].as_u64().context("no count")?;
     }
-    println!("unwinding: {sum:?}");
+    println!("unwinding: {sum:?}, {lost} lost");
     let of = |name: &str| sum.get(name).copied().unwrap_or(0);
     ensure!(of("samples") > 1000 && of("equal and right") * 100 > of("samples") * 90);
-    ensure!(of("unpaired") * 50 < of("samples"), "{sum:?}");
-    // Once in 5,000 samples was seen.
+    // One record of an overflow may have found room and the other none.
+    ensure!(lost * 4 < of("samples"), "{lost} lost: {sum:?}");
+    ensure!(of("unpaired") < lost + of("samples") / 50, "{sum:?}");
+    // Once in 5,000 samples was seen; of a few thousand chance makes it no ten more than one in 500.
     ensure!(
-        of("perf right: the copy does not hold the frame") * 500 < of("samples"),
+        of("perf right: the copy does not hold the frame") < of("samples") / 500 + 10,
         "{sum:?}"
     );
     Ok(())

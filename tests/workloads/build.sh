@@ -36,7 +36,7 @@ compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$1" "$here/$1/org/example/$1"/*.java
 }
 
-for each in math truth cradle vm; do
+for each in math truth cradle vm scene; do
     compile "$each"
     assemble "$each"
 done

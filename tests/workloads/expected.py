@@ -11,7 +11,7 @@ import importlib
 import sys
 
 sys.dont_write_bytecode = True
-PACKAGES = ("math", "truth", "cradle", "vm", "odd")
+PACKAGES = ("math", "truth", "cradle", "vm", "scene", "odd")
 
 
 def methods(package):

@@ -11,10 +11,12 @@ out=$(cd "$1" && pwd)
 library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised and without frame pointers as real ones are
     name=$1
     shift
-    "${CC:-cc}" -std=c11 -O2 -g -fomit-frame-pointer -fPIC -shared -Wall -Wextra -Werror -I "$here/jni" \
+    "${CC:-cc}" -std=c11 -O2 -g -fomit-frame-pointer -fPIC -shared -Wall -Wextra -Werror -I "$here/jni" -I "$here/framebuffer" \
         -Wl,-soname,"lib$name.so" -o "$out/lib$name.so.new" "$@"
     mv "$out/lib$name.so.new" "$out/lib$name.so"
 }
 
 library truth "$here/truth/truth.c"
-library cradle "$here/cradle/canvas.c" "$here/cradle/raster.c"
+framebuffer=$here/framebuffer/framebuffer.c
+library cradle "$here/cradle/canvas.c" "$here/cradle/raster.c" "$framebuffer"
+library scene "$here/scene/screen.c" "$here/scene/triangles.c" "$framebuffer"

@@ -26,12 +26,14 @@ pub(super) struct Chain<'a> {
     /// The user's instruction.
     ip: u64,
     /// The next frame is the sampled instruction itself.
-    leaf: bool,
+    pub leaf: bool,
     /// Native frames that are left out lie before the next one.
     pub native_stretch: bool,
     user: &'a mut Vec<u64>,
     /// Which addresses stand for frames that were seen before.
     pub known: Range<usize>,
+    /// Where the first frame lies that is kept as compiled code keeps its own.
+    pub quick: Option<u64>,
 }
 
 impl<'a> Chain<'a> {
@@ -54,6 +56,7 @@ impl<'a> Chain<'a> {
             native_stretch: false,
             user,
             known: 0..0,
+            quick: None,
         }
     }
 
@@ -124,7 +127,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Managed frames whose callees are managed, or left out.
-    fn callers(&mut self, tid: u32, frames: &[ManagedFrame]) {
+    pub fn callers(&mut self, tid: u32, frames: &[ManagedFrame]) {
         if frames.is_empty() {
             return;
         }
@@ -144,7 +147,7 @@ impl<'a> Chain<'a> {
             return;
         }
         let start = self.user.len();
-        self.user.extend_from_slice(stack.addresses());
+        self.user.extend(stack.addresses());
         self.known = start..self.user.len();
         stack.add(inner, self.user.get(..start).unwrap_or_default());
         self.process.callers.put(tid, stack);
@@ -211,7 +214,7 @@ impl<'a> Chain<'a> {
     }
 
     /// A managed frame; whether its place is known.
-    fn managed(&mut self, frame: &ManagedFrame) -> bool {
+    pub fn managed(&mut self, frame: &ManagedFrame) -> bool {
         let place = self.place(frame);
         match place {
             Ok(Some(address)) => self.method(Ok(address)),
@@ -229,7 +232,8 @@ impl<'a> Chain<'a> {
         match place {
             Ok(address) => self.push(address.wrapping_add(u64::from(!self.leaf))),
             Err(reason) => {
-                if self.leaf {
+                // Nothing but the instruction itself says where it was, also below the kernel.
+                if self.leaf || self.user.is_empty() {
                     self.push(self.ip);
                 }
                 self.marker(Marker::Reason(reason));
@@ -250,6 +254,7 @@ impl<'a> Chain<'a> {
                 }),
             ) if code.contains(&pc) => {
                 self.push(pc.wrapping_add(u64::from(!self.leaf)));
+                self.quick.get_or_insert(frame.sp);
             }
             _ => {
                 self.native(frame.ip);
@@ -260,7 +265,7 @@ impl<'a> Chain<'a> {
 
     /// The address that stands for a managed frame; None: the VM's own method.
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
-        if !frame.is_quick() && !frame.is_relative() {
+        if !frame.is_quick() && !frame.is_relative() && !frame.is_exported() {
             return match self.process.has_dex_at(frame.pc) {
                 true => Ok(Some(frame.pc)),
                 false => Err(Reason::UnknownMapping),
@@ -279,7 +284,10 @@ impl<'a> Chain<'a> {
                     Err(Reason::TornFrames)
                 }
             }
-            // Compiled code of a method that has bytecode: its entry stands for it.
+            Method::Known {
+                code: Some(code), ..
+            } if frame.is_exported() && code.contains(&frame.pc) => Ok(Some(frame.pc)),
+            // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
             Method::Known {
                 code: Some(code), ..
             } => Ok(Some(code.start)),

@@ -4,24 +4,29 @@
 //! address: a managed frame lies inside the native frame of its caller. A native frame of an
 //! interpreter loop stands for the managed frame that it executes and is replaced by it.
 
+mod again;
+mod apart;
 mod chain;
 mod executed;
 mod marked;
 mod registers;
 mod remap;
 
+pub use again::again;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::process::{Image, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack, unwind};
+use apart::{exported, is_loop, keep_to_methods, take_trace};
 use chain::Chain;
 use registers::{exact_pcs, walk_copy};
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_recording::{Marker, Reason, Stack};
-use varid_shim::{ManagedFrame, Record, flags};
+use varid_shim::{DecodeError, ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
-    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER,
+    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BRIDGE, RANGE_INTERPRETER,
+    RANGE_TRACES,
 };
 
 /// A sample's user frames; its memory is used again for the next sample's.
@@ -34,43 +39,48 @@ pub struct Attributed {
     /// The leaf was in a window of the interpreter where its registers say nothing yet or no
     /// longer: the method is that of the thread's top frame, its bytecode the last known.
     pub transition: bool,
+    /// Where the innermost managed frame lies; 0: there is none, or it lies nowhere.
+    pub frame: u64,
     native: NativeStack,
 }
 
 /// Attributes a record. `stack` is what the session was asked for.
 pub fn attribute(
-    record: &Record,
+    record: &mut Record,
     process: &mut Process,
     remap: &mut RemapTable,
     stack: Stack,
     attributed: &mut Attributed,
-) {
+) -> Result<(), DecodeError> {
     let Attributed {
         user,
         known,
         transition,
+        frame,
         native,
     } = attributed;
     user.clear();
-    (*known, *transition) = (0..0, false);
+    (*known, *transition, *frame) = (0..0, false, 0);
     // A kernel thread has no user part.
     let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
-        return;
+        return Ok(());
     };
+    record.unpack()?;
+    process.restore(&mut record.frames);
+    let record = &*record;
     if process.is_marked() {
-        return marked::attribute(
-            record,
-            ip,
-            Chain::new(record, ip, process, remap, user),
-            stack,
-        );
+        let chain = Chain::new(record, ip, process, remap, user);
+        marked::attribute(record, ip, chain, stack);
+        return Ok(());
     }
     let vm = process.vm.clone();
     let vm = vm.as_deref();
     let leaf_kind = vm.and_then(|vm| vm.range(ip));
     let in_interpreter = match leaf_kind {
-        Some(kind) => matches!(kind, RANGE_BODY | RANGE_INTERPRETER),
-        None => process.vm_problem.is_some() && process.is_in_vm_library(ip),
+        Some(_) => is_loop(leaf_kind),
+        None if process.vm_problem.is_some() => process.is_in_vm_library(ip),
+        // Where its interpreter is, is not known: this may be it.
+        None => process.has_unread_tunnel(),
     };
     let mut chain = Chain::new(record, ip, process, remap, user);
 
@@ -82,8 +92,10 @@ pub fn attribute(
     // than approximate about its frame), there is nothing between the leaf and the frames.
     let entered_natively =
         !record.has(flags::IN_BODY) && managed.first().is_some_and(ManagedFrame::is_quick);
+    let has_save_areas = vm.is_some_and(Vm::has_save_areas);
     let in_list = vm.is_some_and(|vm| vm.layout.kind == LAYOUT_LIST);
     let of_frames = match leaf_kind {
+        _ if has_save_areas => is_loop(leaf_kind),
         Some(RANGE_BRIDGE) => true,
         Some(RANGE_INTERPRETER) => in_list,
         _ => record.has(flags::IN_BODY),
@@ -112,7 +124,17 @@ pub fn attribute(
         if on_native_stack(vm) {
             drop_repeated(&mut managed);
         }
+        if leaf_kind == Some(RANGE_TRACES) {
+            take_trace(managed.to_mut(), &mut chain, vm, ip);
+        }
+        let told = match has_save_areas {
+            true => exported(&managed),
+            false => Vec::new(),
+        };
         exact_pcs(&mut managed, vm, native, &chain.process.space);
+        if !told.is_empty() {
+            keep_to_methods(&told, managed.to_mut(), chain.process);
+        }
     }
 
     let unpublished = vm.is_some_and(|vm| is_unpublished(vm, leaf_kind, native, &managed));
@@ -120,10 +142,21 @@ pub fn attribute(
         chain.native(ip);
         chain.marker(Marker::Reason(Reason::TornFrames));
     }
-    chain.merge(record, native, &managed, vm, stack);
+    match vm {
+        Some(vm) if has_save_areas => chain.pair(record, native, &managed, vm, stack),
+        _ => chain.merge(record, native, &managed, vm, stack),
+    }
     chain.finish(record, native, &managed, in_interpreter, incomplete);
-    *transition = leaf_kind == Some(RANGE_INTERPRETER) && !managed.is_empty();
+    *transition = match managed.first() {
+        Some(frame) if has_save_areas => nothing_between && frame.is_exported(),
+        Some(_) => leaf_kind == Some(RANGE_INTERPRETER),
+        None => false,
+    };
     *known = chain.known;
+    let innermost = managed.first().map(|frame| frame.addr);
+    *frame = innermost.into_iter().chain(chain.quick).min().unwrap_or(0);
+    again::remember(record, process, stack, user);
+    Ok(())
 }
 
 fn on_native_stack(vm: &Vm) -> bool {
@@ -216,4 +249,4 @@ fn code_at(process: &Process, address: u64) -> CodeAt<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -2,10 +2,10 @@
 
 use super::executed::executed;
 use crate::process::{AddressSpace, Vm};
-use crate::unwind::{NativeFrame, NativeStack, UnwindError};
+use crate::unwind::{NativeStack, UnwindError};
 use std::borrow::Cow;
 use varid_recording::Reason;
-use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Step, Walk, flags, frame_flags};
+use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Regs, Step, Walk, flags, frame_flags};
 use varid_tunnel::abi::{RANGE_BODY, RANGE_INTERPRETER};
 
 /// The frames that the copy of the stack holds, from each interpreter frame's own registers; and
@@ -38,13 +38,23 @@ pub(super) fn walk_copy(
             }
             _ => continue,
         }
-        let Some((address, pc)) = registers(vm, frame, space) else {
+        let Some((address, pc)) = registers(vm, frame.lookup(), &frame.regs, space) else {
             // What it called has no unwind information: a frame pointer leads past it without its registers.
             lost = Some(Reason::NoUnwindInfo);
             continue;
         };
         if managed.last().is_some_and(|last| last.addr >= address) {
             continue;
+        }
+        if vm.has_save_areas() {
+            // The frames lie elsewhere; of this one its pc is known, whatever called it.
+            managed.push(ManagedFrame {
+                addr: address,
+                method: 0,
+                pc,
+                flags: 0,
+            });
+            return (managed, Some(Reason::Truncated));
         }
         let mut walk = Walk::from_frame(&vm.layout, address, pc, read);
         loop {
@@ -65,13 +75,13 @@ pub(super) fn walk_copy(
 }
 
 /// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
-fn registers(vm: &Vm, frame: &NativeFrame, space: &AddressSpace) -> Option<(u64, u64)> {
-    if vm.range(frame.lookup()) != Some(RANGE_BODY) {
+pub(super) fn registers(vm: &Vm, ip: u64, regs: &Regs, space: &AddressSpace) -> Option<(u64, u64)> {
+    if vm.range(ip) != Some(RANGE_BODY) {
         return None;
     }
-    let address = frame.regs.get(u16::from(vm.layout.reg_frame))?;
-    let pc = frame.regs.get(u16::from(vm.layout.reg_pc))? & ADDRESS_MASK;
-    let pc = match vm.handler(frame.lookup()) {
+    let address = regs.get(u16::from(vm.layout.reg_frame))?;
+    let pc = regs.get(u16::from(vm.layout.reg_pc))? & ADDRESS_MASK;
+    let pc = match vm.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
         None => pc,
     };
@@ -88,19 +98,23 @@ pub(super) fn exact_pcs(
     space: &AddressSpace,
 ) {
     for frame in &native.frames {
-        let Some((address, pc)) = registers(vm, frame, space) else {
+        let Some((address, pc)) = registers(vm, frame.lookup(), &frame.regs, space) else {
             continue;
         };
         let found = managed
             .iter()
             .position(|managed| managed.addr == address && !managed.is_quick())
+            // Another area's callee has kept its pc.
+            .filter(|found| {
+                !vm.has_save_areas() || managed.get(*found).is_some_and(ManagedFrame::is_exported)
+            })
             .filter(|found| {
                 let frame = managed.get(*found);
-                frame.is_some_and(|frame| frame.pc != pc || frame.is_relative())
+                frame.is_some_and(|frame| frame.pc != pc || frame.flags & frame_flags::PAIR != 0)
             });
         if let Some(found) = found.and_then(|found| managed.to_mut().get_mut(found)) {
             found.pc = pc;
-            found.flags &= !frame_flags::RELATIVE;
+            found.flags &= !frame_flags::PAIR;
         }
     }
 }

@@ -79,6 +79,16 @@ impl RemapTable {
             .find(|part| part.range.contains(&address))
     }
 
+    /// What an address stands for, if it was given out.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let mut parts = self.parts.iter();
+        let part = parts.find(|part| part.range.contains(&address))?;
+        let offset = in_file(&part.range, address);
+        let after = part.names.partition_point(|slot| slot.offset <= offset);
+        let slot = part.names.get(after.checked_sub(1)?)?;
+        (offset.wrapping_sub(slot.offset) < slot.size).then_some(slot.name.as_str())
+    }
+
     /// The address that stands for a method without bytecode. None: the range is full.
     pub fn slot(&mut self, dex: &Rc<DexImage>, method: u32) -> Option<u64> {
         let key = (dex.build_id, method);

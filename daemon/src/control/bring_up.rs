@@ -3,7 +3,7 @@
 use super::client;
 use super::error::ControlError;
 use super::protocol::{Reply, Request};
-use super::server::MAX_LOG;
+use super::server::{MAX_LOG, SUCCESSION};
 use crate::clock;
 use crate::paths;
 use std::fs::{File, OpenOptions};
@@ -13,8 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A daemon listens by then.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A daemon listens by then, or has said why not: it may wait for one that is ending.
+const PATIENCE: Duration = SUCCESSION.saturating_add(Duration::from_secs(10));
 /// Daemons that end between the connection and the question, at most.
 const TRIES: usize = 3;
 

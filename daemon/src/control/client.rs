@@ -62,6 +62,7 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     };
     match protocol::parse(&line).map_err(ControlError::Protocol)? {
         Reply::Refused { reason } => Err(ControlError::Refused(reason)),
+        Reply::Ending => Err(ControlError::Gone(paths::log())),
         reply => Ok(reply),
     }
 }

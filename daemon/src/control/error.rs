@@ -30,6 +30,11 @@ pub enum ControlError {
     /// Another one is there.
     #[error("a daemon runs already on {0}")]
     AlreadyRuns(PathBuf),
+    /// Another one was there, and did not come to its end.
+    #[error(
+        "a daemon is ending and still has {0}: try again when it has written its sessions, or end it"
+    )]
+    StillEnds(PathBuf),
     /// It was started and did not come up.
     #[error("the daemon did not come up: {reason}; its log is {log}")]
     NotUp {

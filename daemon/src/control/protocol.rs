@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Changes whenever an older side would misunderstand.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 3;
 /// No request is longer.
 pub const MAX_REQUEST: usize = 64 << 10;
 /// No reply is longer.
@@ -58,6 +58,8 @@ pub enum Reply {
     },
     /// What runs.
     Status(DaemonStatus),
+    /// Not done: this daemon begins no further session; the next one does.
+    Ending,
     /// Not done.
     Refused {
         /// In one line.
@@ -110,6 +112,9 @@ pub struct SessionStatus {
     /// What is otherwise than it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What became of the configuration file when it was read again last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
 }
 
 /// What a session does at present.
@@ -270,19 +275,19 @@ mod tests {
             matches!(parse::<Request>(&line.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a")
         );
         assert!(matches!(
-            parse::<Request>(br#"{"version":1,"request":"status"}"#),
+            parse::<Request>(br#"{"version":3,"request":"status"}"#),
             Ok(Request::Status)
         ));
         assert!(
-            parse::<Request>(br#"{"version":2,"request":"status"}"#)
+            parse::<Request>(br#"{"version":4,"request":"status"}"#)
                 .unwrap_err()
-                .contains("version 2")
+                .contains("version 4")
         );
         for bad in [
             &b"\xff\x00"[..],
             b"[]",
-            b"{\"version\":1}",
-            b"{\"version\":1,\"request\":\"no\"}",
+            b"{\"version\":3}",
+            b"{\"version\":3,\"request\":\"no\"}",
             b"{\"version\":-1}",
         ] {
             assert!(parse::<Request>(bad).is_err());

@@ -1,7 +1,8 @@
 //! Which sessions run: each in a thread of its own, from its start to its end.
 
 use super::protocol::{Activity, Ended, SessionStatus};
-use crate::cli::{SamplingArgs, TargetArgs};
+use crate::asked::{Asked, Configured};
+use crate::cli::{self, SamplingArgs, TargetArgs};
 use crate::paths;
 use crate::session::{Session, SessionControl, TargetSpec};
 use crate::verbs::out;
@@ -37,6 +38,7 @@ struct Inner {
 /// A session from the moment it was asked for.
 #[derive(Debug)]
 struct Running {
+    /// Who is profiled, at its start.
     target: String,
     control: Arc<SessionControl>,
     started: Instant,
@@ -61,6 +63,21 @@ struct Facts {
     notes: Vec<String>,
 }
 
+/// Why a session was not begun.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NotStarted {
+    /// This daemon ends; the next one can be asked.
+    Ending,
+    /// It cannot be, for this reason.
+    Refused(String),
+}
+
+impl<T: Into<String>> From<T> for NotStarted {
+    fn from(reason: T) -> Self {
+        Self::Refused(reason.into())
+    }
+}
+
 impl Registry {
     /// No session runs.
     pub fn new() -> Self {
@@ -80,11 +97,11 @@ impl Registry {
         self: &Arc<Self>,
         target: &TargetArgs,
         sampling: SamplingArgs,
-    ) -> Result<SessionStatus, String> {
+    ) -> Result<SessionStatus, NotStarted> {
         sampling.check()?;
-        let spec = target
-            .spec()
-            .ok_or("no target: --app, --pid or --all is needed")?;
+        let asked = Asked::new(target, &sampling, false);
+        let configured = asked.read().map_err(|error| error.to_string())?;
+        let spec = target.spec(&configured.config).ok_or(cli::NOBODY)?;
         let running = self.reserve(&spec)?;
         let (tell, told) = mpsc::channel();
         let (registry, session) = (Arc::clone(self), Arc::clone(&running));
@@ -92,39 +109,33 @@ impl Registry {
             .name("session".to_owned())
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
-                let ended = span.in_scope(|| session.carry_out(spec, &sampling, &tell));
+                let ended = span.in_scope(|| session.carry_out(spec, &sampling, configured, &tell));
                 registry.remove(&session, ended);
             });
         if let Err(error) = thread {
             self.remove(&running, None);
-            return Err(format!("cannot start a thread for the session: {error}"));
+            return Err(format!("cannot start a thread for the session: {error}").into());
         }
         match told.recv() {
             Ok(Ok(status)) => Ok(status),
-            Ok(Err(reason)) => Err(reason),
-            Err(_) => {
-                Err("the session's start failed unexpectedly: see the daemon's log".to_owned())
-            }
+            Ok(Err(reason)) => Err(reason.into()),
+            Err(_) => Err("the session's start failed unexpectedly: see the daemon's log".into()),
         }
     }
 
-    fn reserve(&self, spec: &TargetSpec) -> Result<Arc<Running>, String> {
+    fn reserve(&self, spec: &TargetSpec) -> Result<Arc<Running>, NotStarted> {
         let mut inner = self.lock();
         if inner.closing {
-            return Err("the daemon is ending: try again".to_owned());
+            return Err(NotStarted::Ending);
         }
         if inner.running.len() >= MAX_SESSIONS {
             return Err(format!(
                 "{MAX_SESSIONS} sessions run already, and no more are served at once: stop one"
-            ));
+            )
+            .into());
         }
-        let target = match spec {
-            TargetSpec::App(package) => package.clone(),
-            TargetSpec::Pid(pid) | TargetSpec::Command(pid, _) => format!("pid {pid}"),
-            TargetSpec::All => "all".to_owned(),
-        };
         let running = Arc::new(Running {
-            target,
+            target: spec.to_string(),
             control: Arc::default(),
             started: Instant::now(),
             progress: Mutex::new(Progress::Starting),
@@ -206,7 +217,7 @@ fn find(running: &[Arc<Running>], which: &str) -> Result<Arc<Running>, String> {
         status.session == which || (folder.is_absolute() && status.folder == folder)
     });
     let found = if by_name.is_empty() {
-        of(&|session, _| session.target == which)
+        of(&|_, status| status.target == which)
     } else {
         by_name
     };
@@ -234,10 +245,11 @@ impl Running {
         &self,
         spec: TargetSpec,
         sampling: &SamplingArgs,
+        configured: Configured,
         tell: &mpsc::Sender<Result<SessionStatus, String>>,
     ) -> Option<Ended> {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let session = match self.begin(spec, sampling) {
+            let session = match self.begin(spec, sampling, configured) {
                 Ok(session) => session,
                 Err(reason) => {
                     tracing::error!("not started: {reason}");
@@ -290,7 +302,12 @@ impl Running {
         result.is_some().then_some(ended)
     }
 
-    fn begin(&self, spec: TargetSpec, sampling: &SamplingArgs) -> Result<Session, String> {
+    fn begin(
+        &self,
+        spec: TargetSpec,
+        sampling: &SamplingArgs,
+        configured: Configured,
+    ) -> Result<Session, String> {
         let (folder, own) = match &sampling.output {
             Some(folder) => (folder.clone(), false),
             None => (
@@ -300,7 +317,7 @@ impl Running {
             ),
         };
         let session = sampling
-            .options(spec, folder.clone())
+            .options(spec, configured, folder.clone())
             .and_then(|options| Ok(Session::start(options, Arc::clone(&self.control))?))
             .map_err(|error| out::reason(&error));
         if session.is_err() && own {
@@ -372,7 +389,7 @@ impl Running {
         };
         SessionStatus {
             session: name_of(&folder),
-            target: self.target.clone(),
+            target: control.target().unwrap_or_else(|| self.target.clone()),
             state,
             event: facts
                 .as_ref()
@@ -383,6 +400,7 @@ impl Running {
                 .as_ref()
                 .map_or(String::new(), |facts| facts.source.to_owned()),
             notes: facts.map_or_else(Vec::new, |facts| facts.notes),
+            configuration: control.told(),
             samples: control.samples.load(Ordering::Relaxed),
             lost: control.lost.load(Ordering::Relaxed),
             processes,
@@ -401,4 +419,19 @@ fn name_of(folder: &Path) -> String {
     folder
         .file_name()
         .map_or(String::new(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_ends_begins_nothing_and_says_that_it_ends() {
+        let registry = Registry::new();
+        assert!(registry.reserve(&TargetSpec::All).is_ok());
+        registry.lock().running.clear();
+        registry.close();
+        let refused = registry.reserve(&TargetSpec::All);
+        assert_eq!(refused.unwrap_err(), NotStarted::Ending);
+    }
 }

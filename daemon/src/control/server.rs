@@ -6,7 +6,7 @@
 use super::client;
 use super::error::ControlError;
 use super::protocol::{self, DaemonStatus, MAX_REQUEST, Reply, Request};
-use super::registry::Registry;
+use super::registry::{NotStarted, Registry};
 use crate::clock;
 use crate::paths;
 use nix::errno::Errno;
@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const MAX_CLIENTS: usize = 32;
 /// A client says what it wants, and takes the answer, within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A daemon that ends completes its sessions within this time; the next one waits for it.
+pub const SUCCESSION: Duration = Duration::from_secs(60);
 /// A log beyond is begun anew.
 pub const MAX_LOG: u64 = 1 << 20;
 /// How often an idle daemon looks whether its time is over.
@@ -94,8 +96,10 @@ impl Daemon {
         }
         // From here on a client finds nobody, and brings up the next daemon.
         let _ = std::fs::remove_file(&self.socket);
+        // Nor do those wait for it that it has not accepted.
+        drop(self.listener);
         self.registry.close();
-        self.wait_for_clients();
+        wait_for(&self.clients);
     }
 
     fn signalled(&mut self) -> bool {
@@ -174,13 +178,13 @@ impl Daemon {
             tracing::warn!("cannot start a thread for a client: {error}");
         }
     }
+}
 
-    /// Those that asked for a stop are told that it is done.
-    fn wait_for_clients(&self) {
-        let deadline = clock::after(PATIENCE);
-        while self.clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+/// Those that asked for a stop are told that it is done.
+fn wait_for(clients: &AtomicUsize) {
+    let deadline = clock::after(PATIENCE);
+    while clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -224,7 +228,7 @@ fn answer(request: Request, registry: &Arc<Registry>) -> Reply {
     match request {
         Request::Start { target, sampling } => registry
             .start(&target, *sampling)
-            .map_or_else(refused, Reply::Started),
+            .map_or_else(Reply::from, Reply::Started),
         Request::Stop { session } => registry
             .stop(session.as_deref())
             .map_or_else(refused, |sessions| Reply::Stopped { sessions }),
@@ -237,6 +241,15 @@ fn answer(request: Request, registry: &Arc<Registry>) -> Reply {
                 sessions,
                 failed,
             })
+        }
+    }
+}
+
+impl From<NotStarted> for Reply {
+    fn from(why: NotStarted) -> Self {
+        match why {
+            NotStarted::Ending => Self::Ending,
+            NotStarted::Refused(reason) => Self::Refused { reason },
         }
     }
 }
@@ -268,7 +281,7 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
     let mut file = options
         .open(&path)
         .map_err(ControlError::io("open", &path))?;
-    let deadline = clock::after(PATIENCE);
+    let deadline = clock::after(SUCCESSION);
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
@@ -277,8 +290,11 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
         };
         // One that comes up or ends holds the lock and does not listen.
         let listens = !matches!(client::connect(), Err(ControlError::NoDaemon));
-        if listens || Instant::now() >= deadline {
+        if listens {
             return Err(ControlError::AlreadyRuns(socket.to_owned()));
+        }
+        if Instant::now() >= deadline {
+            return Err(ControlError::StillEnds(path));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

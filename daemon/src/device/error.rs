@@ -20,6 +20,14 @@ pub enum DeviceError {
     /// The choice is the user's.
     #[error("adb sees several devices, choose one with --adb=SERIAL: {0}")]
     Several(String),
+    /// Without root one app's user does all of it.
+    #[error(
+        "without root there one app is profiled at a time, by its own user: leave {another} out, or make root available ('adb root')"
+    )]
+    OneApp {
+        /// One too many.
+        another: String,
+    },
     /// The device that was named is not there.
     #[error("adb sees no device {wanted}{others}")]
     Unknown {

@@ -71,6 +71,9 @@ fn refuse_the_hosts(verb: &Verb) {
         Verb::Start(args) if args.sampling.output.is_some() => cli::bad_usage(
             "--output names a folder of the host, which 'varid --adb start' does not write: 'stop' puts the session among the host's, 'pull -o' anywhere",
         ),
+        Verb::Config(_) => cli::bad_usage(
+            "this runs on the host: check a configuration here, 'adb push' it, and name it to --config by its path there",
+        ),
         Verb::Start(_) | Verb::Record(_) | Verb::Stop { .. } | Verb::Status(_) => {}
         Verb::Sessions(_) | Verb::Events(_) | Verb::Doctor(_) | Verb::Pull { .. } => {}
         _ => cli::bad_usage(
@@ -129,15 +132,18 @@ fn as_user_of(app: Option<&str>, keeper: &Place) -> Result<Place> {
 
 /// The app whose user has to be asked.
 fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
-    match (&target.app, target.pid) {
-        (Some(app), _) => Ok(Some(app.clone())),
-        (None, Some(pid)) => {
+    match (target.apps.as_slice(), target.pid) {
+        ([app], _) => Ok(Some(app.clone())),
+        ([_, another, ..], _) => Err(DeviceError::OneApp {
+            another: another.clone(),
+        }),
+        ([], Some(pid)) => {
             let line = device.shell("find the process", &format!("cat /proc/{pid}/cmdline"))?;
             let name = line.split('\0').next().unwrap_or_default();
             // Other processes than apps are the shell's own, or nobody's.
             Ok(Some(name.to_owned()).filter(|name| name.contains('.') && !name.contains('/')))
         }
-        (None, None) => Ok(None),
+        ([], None) => Ok(None),
     }
 }
 
@@ -201,9 +207,10 @@ while ! mkdir "$new" 2>/dev/null; do
 done
 echo "$new""#;
     let command = || args.command.first().cloned().unwrap_or_default();
+    // What a configuration there names is not known here.
     let target = args
         .target
-        .spec()
+        .spec(&args.target.as_configured())
         .unwrap_or_else(|| TargetSpec::Command(0, command().to_string_lossy().into_owned()));
     let script = format!(
         "sessions={} name={}\n{SCRIPT}",

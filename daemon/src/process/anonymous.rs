@@ -89,6 +89,7 @@ impl Process {
                     end,
                     pgoff: 0,
                     image: Image::Dex(Rc::new(dex)),
+                    mode: self.space.at(start).and_then(|mapped| mapped.mode),
                     recorded: false,
                 });
                 true
@@ -254,7 +255,7 @@ mod tests {
             end: held.start + held.len.next_multiple_of(PAGE),
             pgoff: 0,
             inode: 0,
-            executable: false,
+            mode: varid_recording::Mode::default(),
             path: "//anon",
         };
         process.map(&mut Default::default(), &other);

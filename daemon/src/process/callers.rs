@@ -5,7 +5,7 @@
 //! frame inside that anything stands for: where these are the same, so is the answer. Whose frames
 //! they were plays no part in it; a thread's number only says where to look.
 
-use varid_shim::ManagedFrame;
+use varid_shim::{ManagedFrame, PackedFrame, Record};
 
 /// So many threads' callers are kept, by their numbers: two threads in one place only lose time.
 const PLACES: usize = 64;
@@ -30,6 +30,28 @@ impl Callers {
         }
     }
 
+    /// What is kept for a thread.
+    pub fn of(&self, tid: u32) -> Option<&Stack> {
+        self.0.get(tid as usize % PLACES)
+    }
+
+    /// What is kept for a record's thread is all that stands for the callers in its callchain.
+    pub fn are_of(&mut self, record: &Record, callchain: &[u64]) {
+        if let Some(stack) = self.place(record.tid) {
+            stack.flags = record.flags;
+            stack.packed.clone_from(&record.packed);
+            stack.callchain.clear();
+            stack.callchain.extend_from_slice(callchain);
+        }
+    }
+
+    /// That callchain with another leaf.
+    pub fn with_leaf(&mut self, tid: u32, leaf: u64) -> Option<&[u64]> {
+        let callchain = &mut self.place(tid)?.callchain;
+        *callchain.first_mut()? = leaf;
+        Some(callchain)
+    }
+
     /// Nothing is known any more: what the answers follow from has changed.
     pub fn clear(&mut self) {
         self.0.clear();
@@ -40,11 +62,12 @@ impl Callers {
     }
 }
 
-/// Frames, innermost first, and the addresses that stand for them in a callchain.
+/// Frames, outermost first, and the addresses that stand for them in a callchain: what comes and
+/// goes from sample to sample is at the end.
 #[derive(Debug, Default)]
 pub struct Stack {
     frames: Vec<ManagedFrame>,
-    /// Of all frames, innermost first.
+    /// Of all frames, outermost first.
     addresses: Vec<u64>,
     /// By frame: how many addresses stand for it and those outside it.
     counts: Vec<usize>,
@@ -52,6 +75,11 @@ pub struct Stack {
     stretch: Option<bool>,
     /// What was mapped then.
     space: u64,
+    /// The record that they are all callers of: its flags, its frames with the innermost, and its
+    /// callchain. No frames: there is no such record.
+    flags: u32,
+    packed: Vec<PackedFrame>,
+    callchain: Vec<u64>,
     /// By frame that is to be added, innermost first: where its addresses start in the callchain;
     /// None: it is not to be kept.
     pub starts: Vec<Option<usize>>,
@@ -59,15 +87,16 @@ pub struct Stack {
 
 impl Stack {
     /// Forgets all but those outer frames for which the same stands if they are those of `frames`,
-    /// while the same is mapped; says how many are left. `stretch`: native frames are left out
-    /// before the innermost.
+    /// while the same is mapped; says how many are left. `frames` come innermost first. `stretch`:
+    /// native frames are left out before the innermost.
     pub fn keep(&mut self, frames: &[ManagedFrame], stretch: bool, space: u64) -> usize {
         self.starts.clear();
+        self.packed.clear();
         let is_same = self.stretch == Some(stretch) && self.space == space;
         if is_same && are_equal(&self.frames, frames) {
             return frames.len();
         }
-        let pairs = self.frames.iter().rev().zip(frames.iter().rev());
+        let pairs = self.frames.iter().zip(frames.iter().rev());
         let same = pairs.take_while(|(known, frame)| known == frame).count();
         let kept = match self.space == space {
             // What the next one inside has called may be another.
@@ -76,29 +105,50 @@ impl Stack {
         };
         let kept = kept.unwrap_or(0);
         (self.space, self.stretch) = (space, Some(stretch));
-        let inner = self.frames.len().saturating_sub(kept);
-        self.frames.drain(..inner);
-        self.counts.drain(..inner);
-        let addresses = self.counts.first().copied().unwrap_or(0);
-        let inner = self.addresses.len().saturating_sub(addresses);
-        self.addresses.drain(..inner);
+        self.frames.truncate(kept);
+        self.counts.truncate(kept);
+        self.addresses
+            .truncate(self.counts.last().copied().unwrap_or(0));
         kept
+    }
+
+    /// Whether they are all callers of a record that differs in the innermost frame's pc at most.
+    pub fn are_callers_of(&self, record: &Record, space: u64) -> bool {
+        let (known, asked) = (&self.packed, &record.packed);
+        let lengths = known.len() ^ asked.len();
+        if (self.space ^ space) | u64::from(self.flags ^ record.flags) | lengths as u64 != 0 {
+            return false;
+        }
+        let differ = |all, (one, other): (&PackedFrame, &PackedFrame)| {
+            all | (u128::from_le_bytes(*one) ^ u128::from_le_bytes(*other))
+        };
+        let mut pairs = known.iter().zip(asked);
+        // The second word is the pc.
+        let innermost = pairs.next().map(|pair| differ(0, pair) as u64);
+        innermost == Some(0) && pairs.fold(0, differ) == 0
     }
 
     /// Whether anything stands for a frame, counted from the outermost.
     fn is_shown(&self, frame: usize) -> bool {
-        let count = |frame: usize| self.counts.iter().rev().nth(frame).copied();
+        let count = |frame: usize| self.counts.get(frame).copied();
         let outside = frame.checked_sub(1).and_then(count).unwrap_or(0);
         count(frame).is_some_and(|count| count > outside)
     }
 
-    /// What stands for the frames.
-    pub fn addresses(&self) -> &[u64] {
-        &self.addresses
+    /// What stands for the frames, innermost first.
+    pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.addresses.iter().rev().copied()
     }
 
-    /// Adds what [`Stack::starts`] says of the frames inside, whose addresses are those of
-    /// `callchain`.
+    /// Whether these addresses, innermost first, stand for all of a thread's callers while this is
+    /// mapped.
+    pub fn are_all(&self, addresses: &[u64], space: u64) -> bool {
+        let is_known = self.space == space && self.stretch.is_some();
+        is_known && self.addresses().eq(addresses.iter().copied())
+    }
+
+    /// Adds what [`Stack::starts`] says of the frames inside, innermost first, whose addresses are
+    /// those of `callchain`.
     pub fn add(&mut self, inner: &[ManagedFrame], callchain: &[u64]) {
         let wanted = self.starts.iter().rev().take_while(|start| start.is_some());
         let from = self.starts.len().saturating_sub(wanted.count());
@@ -115,15 +165,15 @@ impl Stack {
             let inside = end.saturating_sub(start.unwrap_or(end));
             inside.saturating_add(outside)
         };
-        self.counts.splice(..0, starts.iter().map(count));
+        self.counts.extend(starts.iter().rev().map(count));
         let frames = inner.get(from..).unwrap_or_default();
-        self.frames.splice(..0, frames.iter().copied());
+        self.frames.extend(frames.iter().rev());
         let addresses = callchain.get(start..).unwrap_or_default();
-        self.addresses.splice(..0, addresses.iter().copied());
+        self.addresses.extend(addresses.iter().rev());
     }
 }
 
-/// Whether they are the same, looked at without a branch for each: most often they are.
+/// Whether they are the same, one of them backwards, looked at without a branch for each: most often they are.
 fn are_equal(some: &[ManagedFrame], others: &[ManagedFrame]) -> bool {
     let differ = |(one, other): (&ManagedFrame, &ManagedFrame)| {
         (one.addr ^ other.addr)
@@ -131,7 +181,7 @@ fn are_equal(some: &[ManagedFrame], others: &[ManagedFrame]) -> bool {
             | (one.pc ^ other.pc)
             | (one.flags ^ other.flags)
     };
-    let pairs = some.iter().zip(others);
+    let pairs = some.iter().zip(others.iter().rev());
     some.len() == others.len() && pairs.fold(0, |all, pair| all | differ(pair)) == 0
 }
 
@@ -147,6 +197,10 @@ mod tests {
             pc: n,
             flags: n & 1,
         }
+    }
+
+    fn addresses(stack: &Stack) -> Vec<u64> {
+        stack.addresses().collect()
     }
 
     /// What stands for each frame: nothing for some, a mark before those that one with a flag was
@@ -199,9 +253,9 @@ mod tests {
                 let mut stack = callers.take(tid);
                 let kept = stack.keep(&frames, stretch, space);
                 let new = frames.len() - kept;
-                prop_assert_eq!(stack.addresses(), &expected[new..].concat());
+                prop_assert_eq!(addresses(&stack), expected[new..].concat());
                 learn(&mut stack, &frames[..new], &expected);
-                prop_assert_eq!(stack.addresses(), &expected.concat());
+                prop_assert_eq!(addresses(&stack), expected.concat());
                 callers.put(tid, stack);
             }
         }
@@ -216,12 +270,12 @@ mod tests {
         learn(&mut stack, &frames, &answers);
         assert_eq!(stack.keep(&frames, false, 7), 5);
         assert_eq!(stack.keep(&frames, true, 7), 4);
-        assert_eq!(stack.addresses(), answers[1..].concat());
+        assert_eq!(addresses(&stack), answers[1..].concat());
         learn(&mut stack, &frames[..1], &all(&frames, true, 7));
         assert_eq!(stack.keep(&frames[2..], false, 7), 2);
-        assert_eq!(stack.addresses(), answers[3..].concat());
+        assert_eq!(addresses(&stack), answers[3..].concat());
         assert_eq!(stack.keep(&frames, true, 8), 0, "something else is mapped");
-        assert!(stack.addresses().is_empty());
+        assert!(addresses(&stack).is_empty());
     }
 
     #[test]
@@ -231,7 +285,7 @@ mod tests {
         stack.keep(&frames, false, 7);
         stack.starts = vec![Some(0), None, Some(2)];
         stack.add(&frames, &[10, 20, 40]);
-        assert_eq!(stack.addresses(), [40]);
+        assert_eq!(addresses(&stack), [40]);
         assert_eq!(stack.keep(&frames, false, 7), 0);
     }
 }

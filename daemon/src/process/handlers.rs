@@ -39,7 +39,7 @@ pub fn moved(code: &[u8], machine: Machine, register: u8) -> Vec<Moved> {
     let effect: fn(u32, u32) -> Effect = match machine {
         Machine::Aarch64 => aarch64,
         Machine::Arm => arm,
-        Machine::X86_64 => return Vec::new(),
+        Machine::X86_64 | Machine::X86 => return Vec::new(),
     };
     let handler = code.len() / SIZE / OPCODES;
     if handler == 0 {

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_recording::Layer;
+use varid_recording::{Layer, Mode};
 use varid_symbolizer::container::{self, Place, zip};
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
@@ -278,8 +278,8 @@ pub struct MappedFile<'a> {
     pub pgoff: u64,
     /// Inode; 0: memory without a file.
     pub inode: u64,
-    /// It may be executed.
-    pub executable: bool,
+    /// What the process may do with it.
+    pub mode: Mode,
     /// Path, or a name in brackets.
     pub path: &'a str,
 }
@@ -297,6 +297,7 @@ impl MappedFile<'_> {
             end: self.end,
             pgoff,
             image,
+            mode: Some(self.mode),
             recorded: false,
         }]
     }
@@ -326,7 +327,7 @@ impl Images {
     /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
     pub fn get(&mut self, mapped: &MappedFile<'_>, space: &AddressSpace) -> Vec<Mapped> {
         let other = || Image::Other(Path::new(mapped.path).into());
-        let if_executable = || match mapped.executable {
+        let if_executable = || match mapped.mode.execute {
             true => mapped.whole(other()),
             false => Vec::new(),
         };
@@ -343,7 +344,7 @@ impl Images {
             }
         };
         let is_elf = file::is_elf(&file);
-        if !mapped.executable && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
+        if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
             return self.dexes(mapped, &file, &key, Path::new(path), space.dex_memory());
         }
         if file::is_dex(&file, mapped.pgoff) {
@@ -356,7 +357,7 @@ impl Images {
             );
             return mapped.whole(dex);
         }
-        if !mapped.executable {
+        if !mapped.mode.execute {
             return Vec::new();
         }
         if jit::is_own_memory(Path::new(path)) && !is_elf {
@@ -408,6 +409,7 @@ impl Images {
                 end: addresses.end,
                 pgoff,
                 image,
+                mode: Some(mapped.mode),
                 recorded: false,
             });
         }
@@ -446,6 +448,7 @@ impl Images {
                 end: addresses.end,
                 pgoff,
                 image,
+                mode: Some(mapped.mode),
                 recorded: false,
             })
         };

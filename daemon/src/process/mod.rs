@@ -7,7 +7,11 @@ mod file;
 mod handlers;
 mod image;
 mod jit;
+mod maps;
+mod methods;
+mod remapped;
 mod space;
+mod status;
 #[cfg(test)]
 pub mod testing;
 mod vm;
@@ -16,36 +20,19 @@ pub use file::open_unmapped;
 pub use handlers::Moved;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
 pub use jit::{JitFile, is_own_memory};
+pub use methods::Method;
 pub use space::{AddressSpace, Mapped};
+pub use status::Status;
 pub use varid_symbolizer::hex;
 pub use vm::{Found, Vm, find as find_vm, without_layout};
 
+use crate::by_id::ById;
 use callers::Callers;
 use jit::JitCode;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use varid_tunnel::abi::{CODE_BOOT, NAME};
-use varid_tunnel::method::{MethodId, resolve_method};
-use varid_tunnel::{Memory, ProcessMemory};
-
-/// What a method pointer of the VM stands for.
-#[derive(Debug, Clone)]
-pub enum Method {
-    /// A method of a dex file.
-    Known {
-        /// The dex file.
-        dex: Rc<DexImage>,
-        /// Index in its method_ids.
-        index: u32,
-        /// Addresses of its instructions; None: it has no bytecode (JNI).
-        code: Option<Range<u64>>,
-    },
-    /// The VM's own: no method of anybody's.
-    Runtime,
-    /// It could not be read, or contradicts its dex file.
-    Unknown,
-}
+use varid_tunnel::abi::CODE_BOOT;
 
 /// A profiled process.
 #[derive(Debug)]
@@ -60,8 +47,8 @@ pub struct Process {
     pub vm_problem: Option<String>,
     /// The VM that cannot be used says in its unwind information which bytecode runs.
     marked: bool,
-    /// Its threads know themselves by ids of a pid namespace of its own.
-    pub namespaced: bool,
+    /// Whose it is, and its ids.
+    pub status: Status,
     /// Parts of the remap range that the recording knows to be mapped, by their files.
     pub remap_recorded: Vec<&'static str>,
     /// Code that it makes while it runs.
@@ -73,7 +60,9 @@ pub struct Process {
     no_dex: Vec<Range<u64>>,
     /// How often there was none.
     misses: usize,
-    methods: HashMap<u64, Method>,
+    methods: ById<u64, Method>,
+    /// What its VM may store instead of addresses.
+    remapped: remapped::Remapped,
     /// What stands for the outer frames of its threads.
     pub callers: Callers,
 }
@@ -87,14 +76,15 @@ impl Process {
             vm: None,
             vm_problem: None,
             marked: false,
-            namespaced: is_namespaced(pid),
+            status: Status::of(pid),
             remap_recorded: Vec::new(),
             jit: JitCode::default(),
             tunnels: Vec::new(),
             memory_dexes: HashMap::new(),
             no_dex: Vec::new(),
             misses: 0,
-            methods: HashMap::new(),
+            methods: ById::default(),
+            remapped: remapped::Remapped::default(),
             callers: Callers::default(),
         }
     }
@@ -107,111 +97,6 @@ impl Process {
         process
     }
 
-    /// Takes in the memory map as it is now. A process that has ended is left as it was.
-    pub fn read_maps(&mut self, images: &mut Images) {
-        let Ok(maps) =
-            procfs::process::Process::new(self.pid as i32).and_then(|process| process.maps())
-        else {
-            return;
-        };
-        for map in maps {
-            let path = match &map.pathname {
-                procfs::process::MMapPath::Path(path) => path.to_string_lossy().into_owned(),
-                procfs::process::MMapPath::Vdso => "[vdso]".to_owned(),
-                procfs::process::MMapPath::Vsyscall => "[vsyscall]".to_owned(),
-                procfs::process::MMapPath::Anonymous => "//anon".to_owned(),
-                _ => String::new(),
-            };
-            self.map(
-                images,
-                &MappedFile {
-                    pid: self.pid,
-                    start: map.address.0,
-                    end: map.address.1,
-                    pgoff: map.offset,
-                    inode: map.inode,
-                    executable: map.perms.contains(procfs::process::MMPermissions::EXECUTE),
-                    path: &path,
-                },
-            );
-        }
-    }
-
-    /// A mapping has appeared; true: it may be a VM's, look for one.
-    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
-        if is_tunnel(mapped.path) {
-            let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
-            /// A process has one, and a forked one its parent's as well.
-            const MAX_TUNNELS: usize = 8;
-            self.tunnels.retain(|known| known.0 != mapped.start);
-            self.tunnels.push(tunnel);
-            self.tunnels.truncate(MAX_TUNNELS);
-            return true;
-        }
-        if mapped.executable && jit::is_jitdump(mapped.path) {
-            self.jit.map_jitdump(mapped);
-        }
-        self.no_dex
-            .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
-        let parts = if mapped.path == "[vdso]" {
-            self.vdso(mapped)
-                .map_or_else(Vec::new, |vdso| mapped.whole(vdso))
-        } else {
-            images.get(mapped, &self.space)
-        };
-        if parts.is_empty() && self.is_part_of_dex(mapped) {
-            return false;
-        }
-        self.space.remove(mapped.start, mapped.end);
-        self.forget_memory_dexes(|start, end, _| mapped.start < end && start < mapped.end);
-        let is_vm = |part: &Mapped| matches!(&part.image, Image::Elf(elf) if elf.is_vm_library());
-        let may_be_vm = parts.iter().any(is_vm);
-        for part in parts {
-            if let Image::Other(path) = &part.image
-                && is_own_memory(path)
-            {
-                self.jit.expect(self.pid);
-            }
-            self.space.insert(part);
-        }
-        may_be_vm
-    }
-
-    /// A part of a known dex file was mapped again, or its protection changed: the file is
-    /// still there.
-    fn is_part_of_dex(&self, mapped: &MappedFile<'_>) -> bool {
-        self.space.at(mapped.start).is_some_and(|known| {
-            let offset = mapped
-                .start
-                .wrapping_sub(known.start)
-                .wrapping_add(known.pgoff);
-            let Image::Dex(dex) = &known.image else {
-                return false;
-            };
-            dex.path.as_os_str() == mapped.path
-                && offset.wrapping_add(dex.file_offset) == mapped.pgoff
-                && mapped.end <= known.end
-        })
-    }
-
-    /// The kernel's code in the process: an ELF file that is nowhere but in memory.
-    fn vdso(&self, mapped: &MappedFile<'_>) -> Option<Image> {
-        /// The vdso is a page or two.
-        const MAX_VDSO: u64 = 1 << 16;
-        let len = mapped
-            .end
-            .checked_sub(mapped.start)
-            .filter(|len| *len <= MAX_VDSO)?;
-        let mut bytes = vec![0; usize::try_from(len).ok()?];
-        ProcessMemory::new(self.pid)
-            .read(mapped.start, &mut bytes)
-            .ok()?;
-        Some(Image::Elf(Rc::new(ElfImage::from_bytes(
-            &bytes,
-            std::path::Path::new(mapped.path),
-        ))))
-    }
-
     /// Looks for a VM; true: more is known of it than before.
     pub fn find_vm(&mut self) -> bool {
         let found = find_vm(self.pid, &self.space, &self.tunnels);
@@ -219,6 +104,7 @@ impl Process {
             Found::Vm(vm) => {
                 self.vm_problem = None;
                 self.take_in_codes(&vm);
+                self.callers.clear();
                 self.vm = Some(Rc::from(vm));
                 true
             }
@@ -251,6 +137,7 @@ impl Process {
     /// Takes in what the VM's tunnel says now, if that has changed since it was read: dex files
     /// come and go.
     pub fn refresh_codes(&mut self) {
+        self.remapped.outdated();
         let Some(vm) = self.vm.as_ref().filter(|vm| vm.has_changed(self.pid)) else {
             return;
         };
@@ -273,8 +160,11 @@ impl Process {
                 .any(|code| code.start < end && start < code.start.saturating_add(code.size)),
         });
         // A method's memory may be another's by now, as its dex file's may.
-        self.methods.clear();
-        self.callers.clear();
+        let before = self.vm.as_deref();
+        if !before.is_some_and(|before| vm.differs_in_traces_only(before)) {
+            self.methods.clear();
+            self.callers.clear();
+        }
         self.take_in_codes(&vm);
         self.vm = Some(Rc::new(vm));
     }
@@ -307,9 +197,15 @@ impl Process {
             && (!self.tunnels.is_empty() || self.elf_images().any(|elf| elf.is_vm_library()))
     }
 
+    /// Whether its VM has begun to describe itself, and what it says could not be read yet.
+    pub fn has_unread_tunnel(&self) -> bool {
+        !self.tunnels.is_empty() && self.awaits_vm()
+    }
+
     /// The layout led to no thread's frames in all of so many samples: it is not this VM's.
     pub fn refuse_vm(&mut self, samples: u32) {
         let Some(vm) = self.vm.take() else { return };
+        self.callers.clear();
         let problem = format!(
             "the layout known by {} matched none of {samples} samples in the interpreter; it is not used",
             vm.known_by
@@ -383,7 +279,7 @@ impl Process {
             vm: self.vm.clone(),
             vm_problem: self.vm_problem.clone(),
             marked: self.marked,
-            namespaced: is_namespaced(pid),
+            status: Status::of(pid),
             remap_recorded: Vec::new(),
             jit: self.jit.fork(pid),
             tunnels: self.tunnels.clone(),
@@ -391,6 +287,7 @@ impl Process {
             no_dex: Vec::new(),
             misses: self.misses,
             methods: self.methods.clone(),
+            remapped: remapped::Remapped::default(),
             callers: Callers::default(),
         }
     }
@@ -399,87 +296,4 @@ impl Process {
     pub fn exec(&mut self) {
         *self = Self::new(self.pid);
     }
-
-    /// What a method pointer stands for; read from the process the first time it is seen.
-    pub fn method(&mut self, pointer: u64) -> Method {
-        if let Some(known) = self.methods.get(&pointer) {
-            return known.clone();
-        }
-        let Some(vm) = &self.vm else {
-            return Method::Unknown;
-        };
-        let method = match resolve_method(&vm.layout, &ProcessMemory::new(self.pid), pointer) {
-            Ok(Some(id)) => self.place(&id),
-            Ok(None) => Method::Runtime,
-            Err(error) => {
-                tracing::debug!(pid = self.pid, pointer, %error, "method not resolved");
-                // Not remembered: the collector may have been at work just then.
-                return Method::Unknown;
-            }
-        };
-        if !matches!(method, Method::Unknown) {
-            self.methods.insert(pointer, method.clone());
-        }
-        method
-    }
-
-    /// The method's place in a mapped dex file, if the two agree.
-    fn place(&mut self, id: &MethodId) -> Method {
-        if !self.has_dex_at(id.dex_begin) {
-            return Method::Unknown;
-        }
-        let Some(Mapped {
-            image: Image::Dex(dex),
-            start,
-            pgoff: 0,
-            ..
-        }) = self.space.at(id.dex_begin)
-        else {
-            return Method::Unknown;
-        };
-        if *start != id.dex_begin || id.method_index >= dex.dex.method_count() {
-            return Method::Unknown;
-        }
-        if id.code_off == 0 {
-            return Method::Known {
-                dex: dex.clone(),
-                index: id.method_index,
-                code: None,
-            };
-        }
-        // A code_item's instructions follow its header of 16 bytes.
-        let offset = id.code_off.wrapping_add(16);
-        match dex.methods.lookup(offset) {
-            Some(method) if method.code.start == offset => {
-                let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));
-                let code = address(method.code.start)..address(method.code.end);
-                Method::Known {
-                    dex: dex.clone(),
-                    index: id.method_index,
-                    code: Some(code),
-                }
-            }
-            _ => Method::Unknown,
-        }
-    }
-}
-
-fn is_tunnel(path: &str) -> bool {
-    let path = path.trim_end_matches(" (deleted)");
-    path.strip_prefix("/memfd:")
-        .or_else(|| path.rsplit('/').next())
-        .is_some_and(|name| name.starts_with(NAME))
-}
-
-/// Whether the process sees itself by other ids than we do.
-fn is_namespaced(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/status"))
-        .ok()
-        .and_then(|status| {
-            status.lines().find_map(|line| {
-                line.strip_prefix("NSpid:")
-                    .map(|ids| ids.split_whitespace().count() > 1)
-            })
-        })
-        .unwrap_or(false)
 }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
+use varid_recording::Mode;
 
 /// A stretch of addresses that shows an image.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Mapped {
     pub pgoff: u64,
     /// What is there.
     pub image: Image,
+    /// What the process may do with it; none: nobody said.
+    pub mode: Option<Mode>,
     /// The recording knows of it.
     pub recorded: bool,
 }
@@ -164,6 +167,7 @@ mod tests {
             end,
             pgoff: start,
             image: Image::Other(Path::new("x").into()),
+            mode: None,
             recorded: true,
         }
     }
@@ -222,7 +226,7 @@ mod tests {
                 match what {
                     Some((pgoff, id)) => {
                         let image = Image::Other(Path::new(&id.to_string()).into());
-                        space.insert(Mapped { start, end, pgoff, image, recorded: true });
+                        space.insert(Mapped { start, end, pgoff, image, mode: None, recorded: true });
                         (start..end).for_each(|at| model[at as usize] = Some((id, pgoff + at - start)));
                     }
                     None => {

@@ -1,9 +1,11 @@
 //! Processes that tests make up.
 
 use super::budget::Claim;
+use super::remapped::Remapped;
 use super::{AddressSpace, DexImage, ElfImage, Image, Mapped, Method, Process, Vm};
 use std::path::Path;
 use std::rc::Rc;
+use varid_tunnel::abi::Call;
 
 #[path = "../../../symbolizer/tests/common/containers.rs"]
 pub mod containers;
@@ -34,6 +36,11 @@ impl Process {
         }
     }
 
+    /// What its remapped addresses stand for.
+    pub fn set_remapped(&mut self, entries: Vec<Call>) {
+        self.remapped = Remapped::made_up(entries);
+    }
+
     /// What a method pointer stands for from now on.
     pub fn set_method(&mut self, pointer: u64, method: Method) {
         self.methods.insert(pointer, method);
@@ -47,6 +54,7 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
         end: start + len,
         pgoff,
         image,
+        mode: None,
         recorded: false,
     }
 }

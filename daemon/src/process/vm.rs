@@ -3,11 +3,12 @@
 use super::handlers::{Moved, moved};
 use super::image::Image;
 use super::space::AddressSpace;
+use std::cell::Cell;
 use std::fmt;
 use std::path::Path;
 use varid_shim::{Machine, STACK_FULL, Target, target_flags};
 use varid_symbolizer::hex;
-use varid_tunnel::abi::{self, Layout, NO_REG, Range};
+use varid_tunnel::abi::{self, LAYOUT_SAVE_AREAS, Layout, NO_REG, Range, Trace};
 use varid_tunnel::reader::{Code, Tunnel};
 use varid_tunnel::{Error, Memory, ProcessMemory};
 
@@ -18,12 +19,18 @@ pub struct Vm {
     pub layout: Layout,
     /// What its code does, sorted, disjoint.
     ranges: Vec<Range>,
+    /// Which of them the last address was in, as the next one often is: a guess.
+    last: Cell<usize>,
     /// Dex files that it says it executes.
     pub codes: Vec<Code>,
+    /// What its compiler has made of them, sorted.
+    traces: Vec<Trace>,
     /// Who said so.
     pub known_by: KnownBy,
     /// For each instruction of its handlers: where the pc's register is.
     moved: std::rc::Rc<[Moved]>,
+    /// Where it reads what is wanted of it, and where it counts calls, of the process whose tunnel this is.
+    files: Option<(u32, abi::VmFile, Option<abi::VmFile>)>,
     /// Its tunnel: where it is, and how often it had changed when it was read.
     tunnel: Option<(u64, u64, u32)>,
 }
@@ -115,8 +122,11 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
                     moved: moved_in(&memory, &layout, &ranges),
                     layout,
                     ranges,
+                    last: Cell::default(),
                     codes: Vec::new(),
+                    traces: Vec::new(),
                     known_by: KnownBy::Build(build.name()),
+                    files: None,
                     tunnel: None,
                 }));
             }
@@ -180,10 +190,29 @@ impl Vm {
             moved: moved_in(&memory, &description.layout, &description.ranges),
             layout: description.layout,
             ranges: description.ranges,
+            last: Cell::default(),
             codes: description.codes,
+            traces: description.traces,
             known_by: KnownBy::Tunnel,
+            files: description
+                .control
+                .filter(|_| !description.inherited)
+                .map(|control| (pid, control, description.calls)),
             tunnel: Some((start, len, generation)),
         })
+    }
+
+    /// Where the VM of this process reads what is wanted of it; a forked child's is its parent's, until it has
+    /// its own.
+    pub fn control(&self, pid: u32) -> Option<abi::VmFile> {
+        let (owner, control, _) = self.files?;
+        (owner == pid).then_some(control)
+    }
+
+    /// Where the VM of this process counts calls.
+    pub fn calls(&self, pid: u32) -> Option<abi::VmFile> {
+        let (owner, _, calls) = self.files?;
+        calls.filter(|_| owner == pid)
     }
 
     /// Whether the VM has changed its description since.
@@ -202,9 +231,15 @@ impl Vm {
     }
 
     fn range_at(&self, address: u64) -> Option<&Range> {
-        let after = self.ranges.partition_point(|range| range.start <= address);
-        let range = self.ranges.get(after.checked_sub(1)?)?;
-        (address < range.end).then_some(range)
+        let at = |index: usize| {
+            let range = self.ranges.get(index);
+            range.filter(|range| range.start <= address && address < range.end)
+        };
+        at(self.last.get()).or_else(|| {
+            let after = self.ranges.partition_point(|range| range.start <= address);
+            self.last.set(after.checked_sub(1)?);
+            at(self.last.get())
+        })
     }
 
     /// What the code at an address does (`abi::RANGE_*`), if it is the VM's: handlers are the body.
@@ -213,6 +248,23 @@ impl Vm {
             abi::RANGE_HANDLERS => abi::RANGE_BODY,
             kind => kind,
         })
+    }
+
+    /// Its frames lie on a stack of their own, in areas below their pointers.
+    pub fn has_save_areas(&self) -> bool {
+        self.layout.kind == LAYOUT_SAVE_AREAS
+    }
+
+    /// Nothing but compiled code came or went since it was described as `before`.
+    pub fn differs_in_traces_only(&self, before: &Self) -> bool {
+        self.codes == before.codes && self.traces != before.traces
+    }
+
+    /// Where the bytecode starts that its compiler has made the code at an address of.
+    pub fn trace(&self, address: u64) -> Option<u64> {
+        let after = self.traces.partition_point(|trace| trace.start <= address);
+        let trace = self.traces.get(after.checked_sub(1)?)?;
+        Some(trace.pc)
     }
 
     /// The opcode whose handler the code at an address is, and where the pc's register is there.
@@ -284,10 +336,18 @@ impl Vm {
         Self {
             layout,
             ranges,
+            last: Cell::default(),
             codes: Vec::new(),
+            traces: Vec::new(),
             known_by: KnownBy::Tunnel,
             moved: std::rc::Rc::default(),
+            files: None,
             tunnel: None,
         }
+    }
+
+    /// What its compiler has made, sorted.
+    pub fn set_traces(&mut self, traces: Vec<Trace>) {
+        self.traces = traces;
     }
 }

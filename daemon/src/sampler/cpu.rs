@@ -85,6 +85,25 @@ impl Cpu {
         })
     }
 
+    /// Its events that are not sampled by a period are from now on sampled by the `value` of each,
+    /// by its place among all events, as the kernel takes it.
+    pub fn set_rate(&self, value: impl Fn(usize) -> u64) -> Result<(), SamplerError> {
+        let counters = self.counters.iter();
+        for counter in counters.filter(|counter| counter.samples && counter.period.is_none()) {
+            let value = value(counter.event);
+            // SAFETY: the kernel reads one 64-bit word from the address given.
+            let result = unsafe {
+                libc::ioctl(
+                    counter.fd.as_raw_fd(),
+                    perf::PERF_EVENT_IOC_PERIOD as libc::Ioctl,
+                    &raw const value,
+                )
+            };
+            check(self.cpu, "PERF_EVENT_IOC_PERIOD", result)?;
+        }
+        Ok(())
+    }
+
     fn counting(&self) -> impl Iterator<Item = &OwnedFd> {
         self.counters.iter().map(|counter| &counter.fd)
     }

@@ -2,6 +2,7 @@
 
 use crate::perf_abi as perf;
 use crate::sampler::open::COMMON_SAMPLE;
+use varid_recording::Mode;
 use varid_shim::{CONTEXT_MAX, Machine, Record, Regs, flags};
 
 /// One record of a ring.
@@ -22,7 +23,7 @@ pub enum RingEvent {
         bytes: Vec<u8>,
     },
     /// A file or memory was mapped.
-    Mmap(Mmap),
+    Mmap(Box<Mmap>),
     /// A thread took a name; `exec`: because it runs a new program.
     Comm {
         pid: u32,
@@ -88,8 +89,8 @@ impl Spare {
         let mut sampled = self.0.pop().unwrap_or_default();
         sampled.event = event;
         sampled.read.clear();
-        let decoded = sampled.record.decode_into(bytes);
-        decoded.inspect_err(|error| tracing::error!(%error)).ok()?;
+        let read = sampled.record.read(bytes);
+        read.inspect_err(|error| tracing::error!(%error)).ok()?;
         Some(Stamped {
             time: sampled.record.time,
             event: RingEvent::Sample(sampled),
@@ -114,8 +115,8 @@ pub struct Mmap {
     pub device: (u32, u32),
     /// Inode of the file.
     pub inode: u64,
-    /// PROT_* bits.
-    pub prot: u32,
+    /// What the process may do with it.
+    pub mode: Mode,
     /// Path as the process's root sees it, or a name in brackets or `//anon`.
     pub path: String,
 }
@@ -189,8 +190,8 @@ pub fn decode(
             let (start, len, pgoff) = (reader.u64()?, reader.u64()?, reader.u64()?);
             let (major, minor, inode) = (reader.u32()?, reader.u32()?, reader.u64()?);
             reader.u64()?; // inode generation
-            let (prot, _flags) = (reader.u32()?, reader.u32()?);
-            RingEvent::Mmap(Mmap {
+            let mode = Mode::from_mmap(reader.u32()?, reader.u32()?);
+            RingEvent::Mmap(Box::new(Mmap {
                 pid,
                 tid,
                 start,
@@ -198,9 +199,9 @@ pub fn decode(
                 pgoff,
                 device: (major, minor),
                 inode,
-                prot,
+                mode,
                 path: reader.text(),
-            })
+            }))
         }
         perf::PERF_RECORD_COMM => RingEvent::Comm {
             pid: reader.u32()?,
@@ -306,6 +307,7 @@ fn decode_sample(
                 ip,
                 regs,
                 frames: Vec::new(),
+                packed: Vec::new(),
                 kernel,
                 stack_addr: regs.sp().unwrap_or(0),
                 stack: stack.get(..used)?.to_vec(),

@@ -178,6 +178,14 @@ pub struct Times {
     pub running_ns: u64,
 }
 
+impl Times {
+    /// Those of other counters of the event, too.
+    pub fn add(&mut self, other: Self) {
+        self.enabled_ns = self.enabled_ns.saturating_add(other.enabled_ns);
+        self.running_ns = self.running_ns.saturating_add(other.running_ns);
+    }
+}
+
 /// The times of every event, by its place: those of its leader, with which it takes turns.
 pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap<usize, Times> {
     let leaders = counters.filter(|(_, counter)| counter.leads > 0);
@@ -202,9 +210,7 @@ fn sum_times(
     }
     let mut sums: BTreeMap<usize, Times> = BTreeMap::new();
     for ((event, ..), times) in spots {
-        let sum = sums.entry(event).or_default();
-        sum.enabled_ns = sum.enabled_ns.saturating_add(times.enabled_ns);
-        sum.running_ns = sum.running_ns.saturating_add(times.running_ns);
+        sums.entry(event).or_default().add(times);
     }
     sums
 }

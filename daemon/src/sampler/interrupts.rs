@@ -143,7 +143,7 @@ pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String
     let groups = groups.into_iter().map(|group| {
         let never_interrupts = |event: &&Event| {
             let here = dead.iter().any(|cpu| event.attr_on(*cpu).is_some());
-            event.rate != Rate::COUNTED && event.is_hardware() && here
+            event.rate != Rate::READ && event.is_hardware() && here
         };
         let Some(silent) = group.events.iter().find(never_interrupts) else {
             return group;
@@ -169,7 +169,7 @@ pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String
             silent.name
         ));
         let counted = group.events.into_iter().map(|event| Event {
-            rate: Rate::COUNTED,
+            rate: Rate::READ,
             ..event
         });
         Group {
@@ -231,7 +231,7 @@ mod tests {
             panic!("a group that is read")
         };
         let shown: Vec<_> = events.iter().map(|e| (e.name.as_str(), e.rate)).collect();
-        assert_eq!(shown, [("cpu-clock:u", TIMER), ("cycles:u", Rate::COUNTED)]);
+        assert_eq!(shown, [("cpu-clock:u", TIMER), ("cycles:u", Rate::READ)]);
         assert!(events[0].modifiers.exclude_kernel);
         assert!(notes[0].contains("'cycles:u'") && notes[0].contains("does not arrive"));
     }

@@ -23,7 +23,7 @@ pub use source::{ShimKind, Source, choose};
 use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
 use decode::{Sampled, Spare, Stamped};
-use event::{Event, Group};
+use event::{Event, Group, Rate};
 use groups::{check_presence, fixed_period, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use std::collections::BTreeMap;
@@ -54,6 +54,8 @@ pub struct Sampler {
     cpus: Vec<Cpu>,
     stream: Stream,
     spare: Spare,
+    /// How long events were counted that are closed, by their places.
+    closed: BTreeMap<usize, Times>,
 }
 
 impl Sampler {
@@ -80,6 +82,7 @@ impl Sampler {
             source,
             cpus,
             spare: Spare::default(),
+            closed: BTreeMap::new(),
         })
     }
 
@@ -110,10 +113,14 @@ impl Sampler {
         if let Source::Module(module) = &self.source {
             return BTreeMap::from([(0, module.times())]);
         }
-        times(self.cpus.iter().flat_map(|cpu| {
+        let mut all = times(self.cpus.iter().flat_map(|cpu| {
             let counters = cpu.counters.iter();
             counters.map(|counter| (cpu.cpu, counter))
-        }))
+        }));
+        for (place, closed) in &self.closed {
+            all.entry(*place).or_default().add(*closed);
+        }
+        all
     }
 
     /// Tells the source what it may look at in a process.
@@ -131,10 +138,26 @@ impl Sampler {
         self.source.admit_everyone(&self.options, target)
     }
 
-    /// A source that does not see everyone samples a thread and all that it will create. A
-    /// thread that has ended meanwhile is no error.
-    pub fn add_thread(&mut self, tid: u32) -> Result<(), SamplerError> {
-        self.source.add_thread(&self.options, tid, &mut self.cpus)
+    /// A source that does not see everyone samples a process's thread and all that it will
+    /// create. A thread that has ended meanwhile is no error.
+    pub fn add_thread(&mut self, pid: u32, tid: u32) -> Result<(), SamplerError> {
+        let (source, options) = (&mut self.source, &self.options);
+        source.add_thread(options, (pid, tid), &mut self.cpus)
+    }
+
+    /// A process has forked another, which such a source samples with it.
+    pub fn forked(&mut self, parent: u32, child: u32) {
+        self.source.forked(parent, child);
+    }
+
+    /// Such a source samples a process no longer; nor these others that were sampled with it.
+    pub fn let_go(&mut self, pid: u32) -> Vec<u32> {
+        let (counters, others) = self.source.let_go(pid, &mut self.cpus);
+        let counters = counters.iter().map(|(cpu, counter)| (*cpu, counter));
+        for (place, closed) in times(counters) {
+            self.closed.entry(place).or_default().add(closed);
+        }
+        others
     }
 
     /// Sampling begins.
@@ -147,6 +170,49 @@ impl Sampler {
     pub fn disable(&self) -> Result<(), SamplerError> {
         self.source.disable()?;
         self.cpus.iter().try_for_each(Cpu::disable)
+    }
+
+    /// The events that are sampled so many times a second are from now on sampled so many times;
+    /// whether the source can do that.
+    pub fn set_frequency(&mut self, hz: u64) -> Result<bool, SamplerError> {
+        // The module has counters of its own, and a thread's are its children's, too, as they were.
+        if !matches!(self.source, Source::Bpf(_)) {
+            return Ok(false);
+        }
+        let value = |place: usize, hz: Option<u64>| {
+            let event = places(&self.options.groups).find(|(at, ..)| *at == place);
+            let event = event.map(|(_, _, event, _)| event);
+            let hz = hz.or(event.and_then(|event| match event.rate {
+                Rate::Frequency(hz) => Some(hz),
+                Rate::Period(_) => None,
+            }));
+            let hz = hz.unwrap_or(1);
+            match event.is_some_and(Event::is_timer) {
+                // The kernel makes a period of a timer's frequency when it is opened.
+                true => 1_000_000_000u64.checked_div(hz).unwrap_or(1).max(1),
+                false => hz,
+            }
+        };
+        let (as_asked, as_it_is) = (|place| value(place, Some(hz)), |place| value(place, None));
+        let set = self.cpus.iter().try_for_each(|cpu| cpu.set_rate(as_asked));
+        if let Err(error) = set {
+            // All CPUs are sampled as they were.
+            for cpu in &self.cpus {
+                let _ = cpu.set_rate(as_it_is);
+            }
+            return Err(error);
+        }
+        for event in self
+            .options
+            .groups
+            .iter_mut()
+            .flat_map(|group| &mut group.events)
+        {
+            if let Rate::Frequency(rate) = &mut event.rate {
+                *rate = hz;
+            }
+        }
+        Ok(true)
     }
 
     /// Waits until a ring has filled up to its watermark, or the time is over.

@@ -43,7 +43,9 @@ impl Half {
 
 /// Records of a ring that wait at a time: of events that interrupt each other's handlers.
 const HALVES: usize = 4;
-/// How long a record may be on its way into a ring.
+/// How long, besides the time between two drains, a record may be on its way into a ring and hold
+/// up those behind it there. Its writer waits for nobody and is not preempted: only where interrupts,
+/// or a hypervisor, take its CPU for longer than both, do these come behind what happened after them.
 const ON_ITS_WAY_NS: u64 = 1_000_000;
 /// What the kernel calls a thread that it has forgotten already: one on its way out.
 const FORGOTTEN: u32 = u32::MAX;
@@ -197,6 +199,7 @@ mod tests {
             ip,
             regs: Regs::default(),
             frames: Vec::new(),
+            packed: Vec::new(),
             kernel: Vec::new(),
             stack_addr: 0,
             stack: Vec::new(),
@@ -258,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_ended_on_one_cpu_is_not_counted_again_on_another() {
-        const MS: u64 = 1_000_000;
+        const MS: u64 = ON_ITS_WAY_NS;
         let mut stream = Stream::new(false, false);
         let value = |value| vec![(10, 1), (11, value)];
         stream.push(1, sample(10 * MS, 1), &value(1_000), origin);
@@ -297,6 +300,23 @@ mod tests {
         stream.push(1, raw(202, 5), &Values::new(), origin);
         let found = samples(&mut stream, 300, true);
         assert_eq!(found, [(101, vec![(MEMBER, 40)])]);
+    }
+
+    #[test]
+    fn what_was_held_up_on_its_way_into_a_ring_is_still_in_order() {
+        let mut stream = Stream::new(false, false);
+        let begun = 5 * ON_ITS_WAY_NS;
+        // Two drains in a row find no sample of this time, but what is younger elsewhere.
+        stream.push(0, exit(begun + 2), &Values::new(), origin);
+        for drain in [begun + 10, begun + ON_ITS_WAY_NS] {
+            stream.hand_over(drain, false, |_| panic!("an earlier one may come"));
+        }
+        stream.push(1, sample(begun + 1, 5), &Values::new(), origin);
+        let mut times = Vec::new();
+        for drain in [begun + 2 * ON_ITS_WAY_NS, begun + 3 * ON_ITS_WAY_NS] {
+            stream.hand_over(drain, false, |stamped| times.push(stamped.time));
+        }
+        assert_eq!(times, [begun + 1, begun + 2]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Who comes, changes and goes while a session runs, and what the shim is told of it.
+//! Who comes and changes while a session runs, and what the shim is told of it.
 
+use super::tracked::{Names, Tracked};
 use super::tracker::{self, Role, TargetSpec};
-use super::{Session, SessionError, Tracked};
-use crate::process::{MappedFile, Process};
+use super::{Session, SessionError, unseen};
+use crate::process::{MappedFile, Process, Status};
 use crate::sampler::decode::{Mmap, Samples};
-use crate::sampler::monotonic_ns;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use varid_recording::{Record, Stack};
@@ -12,9 +12,6 @@ use varid_shim::target_flags;
 
 /// How often processes are looked for where nobody tells of new ones.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// For so long the last records of a process that has ended may come.
-const MOURNING: Duration = Duration::from_secs(2);
 
 impl Session {
     pub(super) fn find_those_that_run(&mut self) -> Result<(), SessionError> {
@@ -25,21 +22,25 @@ impl Session {
         let own = std::process::id();
         let mut pids = tracker::all_pids();
         pids.retain(|pid| *pid != own || !matches!(self.options.target, TargetSpec::All));
-        self.refused.retain(|pid| pids.contains(pid));
+        self.refused.retain(|pid, _| pids.contains(pid));
+        if self.waits_for_samples() {
+            return Ok(());
+        }
         for pid in pids {
             match self.tracker.role(pid) {
-                Role::Target if matches!(self.options.target, TargetSpec::App(_)) => {
-                    self.track_one_of_many(pid)
+                Role::Target if self.has_one_target() => self.track(pid)?,
+                Role::Target => self.track_one_of_many(pid)?,
+                Role::Zygote => {
+                    let followed = self.follow_zygote(pid);
+                    self.or_not_profiled(pid, followed)?;
                 }
-                Role::Target => self.track(pid)?,
-                Role::Zygote => self.follow_zygote(pid)?,
                 Role::Stranger => {}
             }
         }
         if self.tracked.is_empty() && !self.waiting_said {
             self.waiting_said = true;
-            if let TargetSpec::App(package) = &self.options.target {
-                tracing::info!("no process is called '{package}' yet: waiting for it");
+            if let TargetSpec::Named(_, names) = &self.options.target {
+                tracing::info!("no process is called '{names}' yet: waiting for it");
             }
         }
         Ok(())
@@ -49,7 +50,7 @@ impl Session {
     pub(super) fn look_for_newcomers(&mut self) -> Result<(), SessionError> {
         let told = self.sampler.source().sees_everyone();
         if told
-            || !matches!(self.options.target, TargetSpec::App(_))
+            || !matches!(self.options.target, TargetSpec::Named(..))
             || self.looked.elapsed() < LOOK
         {
             return Ok(());
@@ -58,15 +59,32 @@ impl Session {
         self.find_those_that_run()
     }
 
-    /// That another user's process has the app's name ends nothing.
-    fn track_one_of_many(&mut self, pid: u32) {
-        if self.refused.contains(&pid) {
-            return;
+    /// That another user's process has the app's name, or that there are too many, ends nothing.
+    pub(super) fn track_one_of_many(&mut self, pid: u32) -> Result<(), SessionError> {
+        if self.refused.contains_key(&pid) {
+            return Ok(());
         }
-        if let Err(error) = self.track(pid) {
-            tracing::warn!("process {pid} is not profiled: {error}");
-            self.refused.insert(pid);
-            self.tracked.remove(&pid);
+        let tracked = self.track(pid);
+        self.or_not_profiled(pid, tracked)
+    }
+
+    /// What the source cannot do for one process costs no other its samples.
+    pub(super) fn or_not_profiled(
+        &mut self,
+        pid: u32,
+        done: Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        match done {
+            Err(SessionError::Sampler(error)) => {
+                let names = Names::own(pid);
+                let note = format!("process {pid} ({}) is not profiled: {error}", names.called);
+                tracing::warn!("{note}");
+                self.tell_unseen([note]);
+                self.refused.insert(pid, names);
+                self.tracked.remove(&pid);
+                Ok(())
+            }
+            done => done,
         }
     }
 
@@ -88,7 +106,7 @@ impl Session {
             Stack::Full => target_flags::FULL_STACK,
             Stack::None => target_flags::NO_STACK,
         };
-        let namespaced = if process.is_some_and(|process| process.namespaced) {
+        let namespaced = if process.is_some_and(|process| process.status.namespaced) {
             target_flags::NAMESPACED
         } else {
             0
@@ -106,46 +124,95 @@ impl Session {
     /// A process that runs already becomes a target.
     pub(super) fn track(&mut self, pid: u32) -> Result<(), SessionError> {
         self.tracker.forget(pid);
-        if let Some(tracked) = self.tracked.get_mut(&pid) {
-            let Some(held) = tracked.held.take() else {
-                return Ok(());
-            };
-            tracing::info!(
-                "process {pid} has taken its name: {} samples were kept for it",
-                held.len()
-            );
-            self.announce(pid)?;
-            return held.into_iter().try_for_each(|record| self.sample(record));
+        let names = Names::own(pid);
+        let crowded = self.is_crowded();
+        let here = self.tracked.get_mut(&pid);
+        let Some(tracked) = here.filter(|tracked| tracked.left.is_none()) else {
+            return self.begin(pid, names);
+        };
+        let Some(held) = tracked.held.take() else {
+            return Ok(());
+        };
+        if crowded {
+            self.turn_away(pid, names);
+            return Ok(());
+        }
+        tracked.names = names;
+        self.assign(pid, 0);
+        tracing::info!(
+            "process {pid} has taken its name: {} samples were kept for it",
+            held.len()
+        );
+        self.announce(pid)?;
+        held.into_iter().try_for_each(|record| self.sample(record))
+    }
+
+    /// A process that runs already is recorded from now on, or again.
+    pub(super) fn begin(&mut self, pid: u32, names: Names) -> Result<(), SessionError> {
+        let mut since = self.handled;
+        if let Some(before) = self.tracked.get_mut(&pid) {
+            since = since.max(before.left.unwrap_or(0));
+            // What it did before keeps its names.
+            let kept = self.recorder.keep_code(&mut before.process, true);
+            self.tolerate(kept)?;
+        }
+        if self.is_crowded() {
+            self.turn_away(pid, names);
+            return Ok(());
         }
         let process = Process::running(pid, &mut self.images);
-        if !matches!(self.options.target, TargetSpec::All) {
-            tracing::info!(
+        let is_asked_for = !matches!(self.options.target, TargetSpec::All);
+        let profiling = is_asked_for.then(|| {
+            format!(
                 "profiling process {pid} ({}){}",
-                tracker::command_name(pid).unwrap_or_else(|| "?".to_owned()),
+                match names.called.as_str() {
+                    "" => "?",
+                    called => called,
+                },
                 process.vm.as_ref().map_or(String::new(), |vm| format!(
                     ", its VM known by {}",
                     vm.known_by
                 ))
-            );
-        }
+            )
+        });
         let awaits_exec =
             matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
-        self.admit(process, None, awaits_exec, awaits_exec)?;
+        self.admit(process, names, since, None, awaits_exec, awaits_exec)?;
+        self.assign(pid, 0);
+        self.sample_threads(pid)?;
+        self.announce(pid)?;
+        // From here on it is sampled.
+        if let Some(profiling) = profiling {
+            tracing::info!("{profiling}");
+        }
+        Ok(())
+    }
+
+    /// Where the source does not see everyone, it samples the threads of a process.
+    pub(super) fn sample_threads(&mut self, pid: u32) -> Result<(), SessionError> {
+        if self.sampler.source().samples(pid) {
+            return Ok(());
+        }
         // While some are attached, those that are not yet may start others.
         let mut attached = HashSet::new();
         while let Some(tid) = tracker::threads(pid)
             .into_iter()
             .find(|tid| !attached.contains(tid))
         {
-            self.sampler.add_thread(tid)?;
+            if let Err(error) = self.sampler.add_thread(pid, tid) {
+                self.sampler.let_go(pid);
+                return Err(error.into());
+            }
             attached.insert(tid);
         }
-        self.announce(pid)
+        Ok(())
     }
 
     pub(super) fn admit(
         &mut self,
         process: Process,
+        names: Names,
+        since: u64,
         held: Option<Samples>,
         awaits_exec: bool,
         born: bool,
@@ -157,13 +224,18 @@ impl Session {
             pid,
             Tracked {
                 process,
+                names,
+                since,
+                gate: None,
                 held,
                 awaits_exec,
+                copied: None,
                 born: born.then(Instant::now),
                 trials: (0, 0),
                 main_thread_gone: false,
                 dead_since: None,
-                departed: None,
+                ended: None,
+                left: None,
             },
         );
         Ok(())
@@ -171,7 +243,8 @@ impl Session {
 
     /// Threads that have their names already will not say them again.
     fn announce(&mut self, pid: u32) -> Result<(), SessionError> {
-        let time = monotonic_ns();
+        // Its samples may be of before now.
+        let time = self.handled;
         for tid in tracker::threads(pid) {
             let Some(mut name) = tracker::thread_name(pid, tid) else {
                 continue;
@@ -192,10 +265,7 @@ impl Session {
 
     /// Records were lost: every process is looked at as if it had just been found.
     pub(super) fn look_again(&mut self) -> Result<(), SessionError> {
-        let here = self
-            .tracked
-            .iter()
-            .filter(|(_, tracked)| tracked.departed.is_none());
+        let here = self.tracked.iter().filter(|(_, tracked)| tracked.is_here());
         let pids: Vec<u32> = here.map(|(pid, _)| *pid).collect();
         for pid in pids {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
@@ -204,6 +274,7 @@ impl Session {
             let jit = std::mem::take(&mut tracked.process.jit);
             tracked.process = Process::running(pid, &mut self.images);
             tracked.process.jit = jit;
+            tracked.gate.iter_mut().for_each(|gate| gate.forget());
             tracked.awaits_exec = false;
             tracked.trials = (0, 0);
             self.retarget(pid)?;
@@ -211,38 +282,10 @@ impl Session {
         self.forget_the_dead()
     }
 
-    /// Ends that nobody told of, and those that have been told of long enough ago: what a
-    /// process did last may still be in the rings for a while.
-    pub(super) fn forget_the_dead(&mut self) -> Result<(), SessionError> {
-        self.tracked.retain(|_, tracked| {
-            tracked
-                .departed
-                .is_none_or(|since| since.elapsed() < MOURNING)
-        });
-        let mut untold = Vec::new();
-        for (pid, tracked) in self
-            .tracked
-            .iter_mut()
-            .filter(|(_, tracked)| tracked.departed.is_none())
-        {
-            if tracker::is_alive(*pid) {
-                tracked.dead_since = None;
-            } else if tracked
-                .dead_since
-                .get_or_insert_with(Instant::now)
-                .elapsed()
-                > MOURNING
-            {
-                untold.push(*pid);
-            }
-        }
-        untold.into_iter().try_for_each(|pid| self.exit(pid, pid))
-    }
-
     pub(super) fn look_for_names(&mut self) -> Result<(), SessionError> {
         let (found, given_up) = self.tracker.look();
         for pid in found {
-            self.track(pid)?;
+            self.track_one_of_many(pid)?;
         }
         for pid in given_up {
             if self
@@ -251,11 +294,7 @@ impl Session {
                 .is_some_and(|tracked| tracked.held.is_some())
             {
                 self.tracked.remove(&pid);
-                let stranger = varid_shim::Target {
-                    flags: target_flags::IGNORE,
-                    ..Default::default()
-                };
-                self.sampler.set_target(pid, &stranger)?;
+                self.ignore(pid);
             }
         }
         Ok(())
@@ -273,7 +312,8 @@ impl Session {
 
     /// What is known of a process has changed: the shim is told.
     pub(super) fn retarget(&mut self, pid: u32) -> Result<(), SessionError> {
-        let Some(tracked) = self.tracked.get(&pid) else {
+        let here = self.tracked.get(&pid).filter(|one| one.is_here());
+        let Some(tracked) = here else {
             return Ok(());
         };
         if let Some(vm) = &tracked.process.vm {
@@ -298,7 +338,7 @@ impl Session {
                 end: mmap.start.saturating_add(mmap.len),
                 pgoff: mmap.pgoff,
                 inode: mmap.inode,
-                executable: mmap.prot & libc::PROT_EXEC as u32 != 0,
+                mode: mmap.mode,
                 path: &mmap.path,
             },
         );
@@ -318,16 +358,26 @@ impl Session {
     ) -> Result<(), SessionError> {
         if let Some(tracked) = self.tracked.get_mut(&pid) {
             if exec {
+                self.calls.forget(pid);
                 let kept = self.recorder.keep_code(&mut tracked.process, true);
+                let unseen = tracked.unseen();
                 tracked.process.exec();
+                tracked.gate.iter_mut().for_each(|gate| gate.forget());
                 tracked.awaits_exec = false;
+                tracked.copied = None;
                 tracked.born = Some(Instant::now());
                 tracked.trials = (0, 0);
+                self.tell_unseen(unseen);
                 self.tolerate(kept)?;
                 self.retarget(pid)?;
+            } else if tid == pid {
+                // A Zygote's child has become an app's, which is another user's.
+                tracked.process.status = Status::of(pid);
             }
             let name = if tid == pid {
-                tracker::full_name(pid, name)
+                let name = tracker::full_name(pid, name);
+                self.call(time, pid, &name, exec);
+                name
             } else {
                 name
             };
@@ -338,19 +388,36 @@ impl Session {
                 exec,
                 name,
             })?;
-            if self
-                .tracked
-                .get(&pid)
-                .is_none_or(|tracked| tracked.held.is_none())
-            {
+            let decided = |tracked: &Tracked| tracked.held.is_none() && tracked.left.is_none();
+            if self.tracked.get(&pid).is_none_or(decided) {
                 return Ok(());
             }
         }
         if self.tracker.role(pid) == Role::Zygote {
-            return self.follow_zygote(pid);
+            let followed = self.follow_zygote(pid);
+            return self.or_not_profiled(pid, followed);
         }
         self.tracker.watch(pid);
         Ok(())
+    }
+
+    /// A process is called so now, as another program if that is `new`.
+    fn call(&mut self, time: u64, pid: u32, name: &str, new: bool) {
+        let Some(tracked) = self.tracked.get_mut(&pid) else {
+            return;
+        };
+        let renamed = tracked.names.called != name;
+        if tracked.held.is_some() || !(renamed || new) {
+            return;
+        }
+        if renamed {
+            tracked.names.called = name.to_owned();
+            let selection = &self.tracker.selection;
+            if selection.names(name) || selection.terms(name, name).service.is_some() {
+                tracked.names.by = name.to_owned();
+            }
+        }
+        self.assign(pid, time);
     }
 
     pub(super) fn fork(
@@ -362,11 +429,19 @@ impl Session {
         ptid: u32,
     ) -> Result<(), SessionError> {
         if pid != ppid {
-            // The id was another process's, whose end went unseen or was followed by samples.
-            self.tracked.remove(&pid);
+            // The id was another process's, whose end went unseen or was followed by samples; or it has been found before it was told of.
+            self.calls.forget(pid);
+            self.refused.remove(&pid);
+            let other = self.tracked.remove(&pid);
+            let other = other.filter(|other| other.ended.is_some());
+            self.tell_unseen(other.as_ref().and_then(Tracked::unseen));
+            self.sampler.forked(ppid, pid);
         }
-        if let Some(parent) = self.tracked.get(&ppid) {
+        let parent = self.tracked.get(&ppid).filter(|one| one.left.is_none());
+        if let Some(parent) = parent {
             let (child, held) = (parent.process.fork(pid), parent.held.is_some());
+            let copied = unseen::why(&child);
+            let names = parent.names.clone();
             self.record(&Record::Fork {
                 time,
                 pid,
@@ -374,37 +449,28 @@ impl Session {
                 tid,
                 ptid,
             })?;
-            if pid != ppid {
-                self.admit(child, held.then(Vec::new), false, true)?;
+            if pid != ppid && self.is_crowded() {
+                self.turn_away(pid, names);
+            } else if pid != ppid {
+                let held = held.then(Vec::new);
+                let admitted = self.admit(child, names, time, held, false, true);
+                self.or_not_profiled(pid, admitted)?;
+                if let Some(tracked) = self.tracked.get_mut(&pid) {
+                    tracked.copied = copied;
+                }
+                self.assign(pid, 0);
             }
         } else if pid != ppid && self.tracker.is_child_of_zygote(ppid) {
             let process = Process::running(pid, &mut self.images);
-            self.admit(process, Some(Vec::new()), false, true)?;
+            let held = Some(Vec::new());
+            let admitted = self.admit(process, Names::default(), time, held, false, true);
+            self.or_not_profiled(pid, admitted)?;
             self.tracker.watch_child(pid);
-        } else if pid != ppid && matches!(self.options.target, TargetSpec::All) {
-            self.track(pid)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn exit(&mut self, pid: u32, tid: u32) -> Result<(), SessionError> {
-        let Some(tracked) = self.tracked.get_mut(&pid) else {
-            if pid == tid {
-                self.tracker.forget(pid);
-                // It may have been known as one to ignore.
-                self.sampler.remove_target(pid)?;
-            }
-            return Ok(());
-        };
-        tracked.main_thread_gone |= pid == tid;
-        if tracked.departed.is_none() && tracked.main_thread_gone && !tracker::is_alive(pid) {
-            if tracked.held.is_none() && !matches!(self.options.target, TargetSpec::All) {
-                tracing::info!("process {pid} has ended");
-            }
-            // On its way out it is sampled still: it is forgotten a little later.
-            tracked.departed = Some(Instant::now());
-            self.tracker.forget(pid);
-            self.sampler.remove_target(pid)?;
+        } else if pid != ppid
+            && matches!(self.options.target, TargetSpec::All)
+            && !self.waits_for_samples()
+        {
+            self.track_one_of_many(pid)?;
         }
         Ok(())
     }

@@ -11,11 +11,21 @@ pub struct Kernel {
     addresses: Ids<u64>,
     /// Where the functions start that hold them.
     functions: Ids<u64>,
-    /// Of what was sampled something has not been written down: a function, or an address that
-    /// had no name.
-    news: bool,
-    /// How many had no name when the symbols were read last.
-    nameless: usize,
+    /// Addresses in functions that have not been written down.
+    fresh: Vec<u64>,
+    /// All that was sampled has to be written down anew.
+    anew: bool,
+    /// An address has come that had no name when the symbols were read last.
+    nameless: bool,
+}
+
+/// What is to be written down.
+#[derive(Debug, PartialEq, Eq)]
+pub enum News {
+    /// In the place of all that was.
+    Whole(Vec<u8>),
+    /// Behind it.
+    More(Vec<u8>),
 }
 
 impl Kernel {
@@ -36,8 +46,9 @@ impl Kernel {
             symbols,
             addresses: Ids::default(),
             functions: Ids::default(),
-            news: false,
-            nameless: 0,
+            fresh: Vec::new(),
+            anew: true,
+            nameless: false,
         }
     }
 
@@ -52,23 +63,26 @@ impl Kernel {
             let calls = callers.iter().map(|address| address.saturating_sub(1));
             for address in calls.chain([*leaf]) {
                 if self.addresses.insert(address) {
-                    self.news |= match self.symbols.lookup(address) {
-                        Some(function) => self.functions.insert(function.start),
-                        None => true,
-                    };
+                    match self.symbols.lookup(address) {
+                        Some(function) if self.functions.insert(function.start) => {
+                            self.fresh.push(address)
+                        }
+                        Some(_) => {}
+                        None => self.nameless = true,
+                    }
                 }
             }
         }
     }
 
-    /// The symbols of all that was sampled, as a session keeps them, if there is anything new.
-    pub fn news(&mut self) -> Option<Vec<u8>> {
+    /// The symbols of what was sampled, as a session keeps them, if there is anything new.
+    pub fn news(&mut self) -> Option<News> {
         self.news_from(|| KernelSymbols::running().ok())
     }
 
-    /// The news could not be written: they are still news.
+    /// The news could not be written, or not whole.
     pub fn not_written(&mut self) {
-        self.news = true;
+        self.anew = true;
     }
 
     /// Looks once more, at the end: who is in the memory of a module or BPF program by then?
@@ -85,31 +99,29 @@ impl Kernel {
             && let Some(newer) = again()
         {
             self.symbols.add_new(&newer);
-            self.news = true;
+            self.anew = true;
         }
     }
 
-    fn news_from(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) -> Option<Vec<u8>> {
-        if !std::mem::take(&mut self.news) {
-            return None;
+    fn news_from(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) -> Option<News> {
+        // A module or BPF program may have been loaded since they were read.
+        if std::mem::take(&mut self.nameless)
+            && let Some(newer) = again()
+        {
+            self.symbols.add_new(&newer);
+            self.anew = true;
         }
-        if self.count_nameless() > self.nameless {
-            // A module or BPF program has been loaded since they were read.
-            if let Some(newer) = again() {
-                self.symbols.add_new(&newer);
-            }
-            self.nameless = self.count_nameless();
-        }
-        let addresses: Vec<u64> = self.addresses.iter().copied().collect();
+        let fresh = std::mem::take(&mut self.fresh);
         let mut text = Vec::new();
         // Writing to memory does not fail.
-        let _ = self.symbols.write(Some(&addresses), &mut text);
-        Some(text)
-    }
-
-    fn count_nameless(&self) -> usize {
-        let nameless = |address: &&u64| self.symbols.lookup(**address).is_none();
-        self.addresses.iter().filter(nameless).count()
+        if self.anew && !self.addresses.is_empty() {
+            self.anew = false;
+            let addresses: Vec<u64> = self.addresses.iter().copied().collect();
+            let _ = self.symbols.write(Some(&addresses), &mut text);
+            return Some(News::Whole(text));
+        }
+        let _ = self.symbols.write_more(&fresh, &mut text);
+        (!fresh.is_empty()).then_some(News::More(text))
     }
 }
 
@@ -121,13 +133,20 @@ mod tests {
         KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap()
     }
 
+    fn whole(news: Option<News>) -> String {
+        match news {
+            Some(News::Whole(text)) => String::from_utf8(text).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_function_whose_last_instruction_is_a_call_has_its_name() {
         let mut kernel = Kernel::new(symbols(
             "ffffffff81000000 T leaf\nffffffff81001000 T exits\nffffffff81002000 T behind\n",
         ));
         kernel.sampled(&[0xffff_ffff_8100_0000, 0xffff_ffff_8100_2000]);
-        let text = String::from_utf8(kernel.news_from(|| None).unwrap()).unwrap();
+        let text = whole(kernel.news_from(|| None));
         assert!(text.contains("leaf") && text.contains("exits"), "{text}");
         assert!(!text.contains("behind"), "{text}");
     }
@@ -139,7 +158,7 @@ mod tests {
         kernel.sampled(&[0xffff_ffff_c000_1010]);
         assert!(kernel.news_from(|| None).is_some());
         kernel.look_again_at(|| Some(symbols(&OLD.replace("walk", "other"))));
-        let text = String::from_utf8(kernel.news_from(|| None).unwrap()).unwrap();
+        let text = whole(kernel.news_from(|| None));
         assert!(!text.contains("bpf_prog"), "{text}");
         kernel.look_again_at(|| panic!("no module has a sample"));
     }
@@ -150,19 +169,26 @@ mod tests {
         const BPF: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
         let mut kernel = Kernel::new(symbols(KERNEL));
         kernel.sampled(&[0xffff_ffff_8100_0010]);
-        let text = |news: Option<Vec<u8>>| String::from_utf8(news.unwrap()).unwrap();
-        assert!(text(kernel.news_from(|| panic!("all have names"))).contains("_text"));
+        assert!(whole(kernel.news_from(|| panic!("all have names"))).contains("_text"));
         assert_eq!(kernel.news_from(|| panic!("nothing is new")), None);
 
         kernel.sampled(&[0xffff_ffff_c000_1010]);
         let with_bpf = symbols(&[KERNEL, BPF].concat());
-        assert!(text(kernel.news_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
+        assert!(whole(kernel.news_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
         // It has gone; what has no name is looked for once.
         kernel.sampled(&[0xffff_ffff_d000_0000]);
-        assert!(text(kernel.news_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
+        assert!(whole(kernel.news_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
         kernel.sampled(&[0xffff_ffff_8100_0020]);
         assert_eq!(kernel.news_from(|| panic!("its function is known")), None);
         kernel.sampled(&[0xffff_ffff_8100_1000]);
-        assert!(text(kernel.news_from(|| panic!("nothing is newly nameless"))).contains("_etext"));
+        let more = kernel.news_from(|| panic!("nothing is newly nameless"));
+        assert_eq!(
+            more,
+            Some(News::More(b"ffffffff81001000\t1000\t_etext\t\n".to_vec())),
+            "only what is new"
+        );
+        kernel.not_written();
+        let text = whole(kernel.news_from(|| panic!("nothing is newly nameless")));
+        assert!(text.contains("_text") && text.contains("_etext"), "{text}");
     }
 }

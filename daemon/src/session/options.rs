@@ -2,14 +2,15 @@
 
 use super::recorder::RecorderError;
 use super::tracker::TargetSpec;
-use crate::sampler::event::{Group, Rate};
+use crate::asked::Configured;
+use crate::config::to_toml;
+use crate::sampler::event::Group;
 use crate::sampler::{SamplerError, ShimKind, Source, monotonic_ns, places};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_recording::{EventDesc, Events, Manifest, Stack, Target, TargetKind};
+use varid_recording::{EventDesc, Events, Manifest, Rate, Stack, Tactic, Target, TargetKind};
 
 /// What a session is asked to do.
 #[derive(Debug, Clone)]
@@ -22,16 +23,20 @@ pub struct SessionOptions {
     pub notes: Vec<String>,
     /// How much of each stack.
     pub stack: Stack,
+    /// What VMs do at a call.
+    pub tactic: Tactic,
+    /// With [`Tactic::MethodInvoke`]: they also write a line for each event.
+    pub log_calls: bool,
     /// Which source; none: the best that works here.
     pub shim: Option<ShimKind>,
     /// Keep the kernel's own samples beside ours.
     pub keep_raw: bool,
     /// The session's folder.
     pub output: PathBuf,
-    /// Stop by itself after this long.
-    pub duration: Option<Duration>,
     /// Pages of each CPU's ring.
     pub ring_pages: usize,
+    /// Who and what of whom is recorded, how long, and where else this was said.
+    pub configured: Configured,
 }
 
 /// Why a session failed.
@@ -92,12 +97,48 @@ pub struct SessionControl {
     pub lost: AtomicU64,
     /// Bytes of perf.data.
     pub bytes: AtomicU64,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// What became of the configuration file when it was read again last.
+    configuration: Option<String>,
+    /// Who is profiled since then.
+    target: Option<String>,
+}
+
+impl SessionControl {
+    /// What became of the configuration file.
+    pub fn tell(&self, what: String) {
+        self.locked().configuration = Some(what);
+    }
+
+    /// The same; None: it has not changed.
+    pub fn told(&self) -> Option<String> {
+        self.locked().configuration.clone()
+    }
+
+    /// Others are profiled than at the start.
+    pub fn target_is(&self, target: String) {
+        self.locked().target = Some(target);
+    }
+
+    /// The same; None: they have not changed.
+    pub fn target(&self) -> Option<String> {
+        self.locked().target.clone()
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Told> {
+        // Nothing is left half done under this lock.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The session's facts as they are at its start.
 pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let (kind, value) = match &options.target {
-        TargetSpec::App(package) => (TargetKind::App, package.clone()),
+        TargetSpec::Named(kind, names) => (*kind, names.clone()),
         TargetSpec::Pid(pid) => (TargetKind::Pid, pid.to_string()),
         TargetSpec::All => (TargetKind::All, String::new()),
         TargetSpec::Command(_, line) => (TargetKind::Command, line.clone()),
@@ -109,7 +150,9 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
         monotonic_ns(),
     );
     manifest.stack = options.stack;
+    manifest.tactic = options.tactic;
     manifest.notes.clone_from(&options.notes);
+    manifest.configuration = to_toml(&options.configured.config);
     manifest
 }
 
@@ -120,21 +163,17 @@ fn events(groups: &[Group]) -> Events {
         if leads {
             leader = place;
         }
-        let rate = match event.rate {
-            Rate::Frequency(hz) => varid_recording::Rate::Frequency(hz),
-            Rate::Period(period) => varid_recording::Rate::Period(period),
-        };
         let first = event.encodings.first();
         let (kind, config) = first.map_or((0, 0), |first| (first.kind, first.config[0]));
         EventDesc {
             leader: (!leads && group.events.len() > 1).then_some(leader),
-            ..EventDesc::new(event.name.clone(), rate, kind, config)
+            ..EventDesc::new(event.name.clone(), event.rate, kind, config)
         }
     });
     let first = events.next();
     Events {
         // What is asked for is an event at least.
-        first: first.unwrap_or_else(|| EventDesc::new("none", varid_recording::Rate::READ, 0, 0)),
+        first: first.unwrap_or_else(|| EventDesc::new("none", Rate::READ, 0, 0)),
         further: events.collect(),
     }
 }

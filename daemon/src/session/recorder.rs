@@ -1,30 +1,22 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
+mod symbols;
+
 use super::kernel::Kernel;
 use super::vdso::Vdso;
-use crate::attribution::{Attributed, FILE_OFFSET, RemapTable, random_build_id};
-use crate::paths;
-use crate::process::{DexImage, ElfImage, Image, JitFile, Mapped, Process, hex, is_own_memory};
+use crate::attribution::{Attributed, FILE_OFFSET, RemapTable};
+use crate::process::{Image, Mapped, Process, hex, is_own_memory};
 use std::collections::HashSet;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_recording::{
-    Image as ManifestImage, ImageKind, Layer, Manifest, Mapping, Record, Sample, SessionWriter,
+    CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Record, Sample, SessionWriter,
 };
-use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
+use varid_symbolizer::substitute::Cache;
 
-/// Name of the paper's text form of all methods.
-const SUBSTITUTE_SYM: &str = "substitute.sym";
-/// Name of the folder of substitutes among what can be made anew, and the most bytes that they take.
-const CACHE: &str = "substitutes";
-const CACHE_LIMIT: u64 = 512 << 20;
-/// Name of the kernel's symbols as far as they were sampled.
-const KERNEL_SYM: &str = "kernel.sym";
 /// How old the counts may be that the manifest of a live session tells.
 const COUNTS: Duration = Duration::from_secs(5);
 
@@ -103,7 +95,7 @@ impl Recorder {
             vdso: Vdso::own(),
             vm_paths: HashSet::new(),
             dexes: HashSet::new(),
-            cache: substitutes(),
+            cache: symbols::substitutes(),
             saved: None,
         };
         recorder.kernel_mapping()?;
@@ -114,6 +106,12 @@ impl Recorder {
     /// The session's writer, for its folder, counts and manifest.
     pub fn writer(&mut self) -> &mut SessionWriter {
         &mut self.writer
+    }
+
+    /// The manifest, for something that is saved soon.
+    pub fn manifest_news(&mut self) -> &mut Manifest {
+        self.saved = None;
+        self.writer.manifest_mut()
     }
 
     fn add_image(&mut self, image: ManifestImage) {
@@ -134,6 +132,7 @@ impl Recorder {
             len: text.range.end.saturating_sub(text.range.start),
             pgoff: text.range.start,
             kernel: true,
+            mode: None,
             path: format!("[kernel.kallsyms]{}", text.symbol).into(),
             build_id: varid_recording::host::kernel_build_id(),
         }))?;
@@ -149,7 +148,28 @@ impl Recorder {
     /// `known`: which of its addresses stand for frames of an earlier one, and have their names.
     pub fn sample(
         &mut self,
-        sample: &Sample,
+        sample: &Sample<&[u64]>,
+        known: &Range<usize>,
+        process: &mut Process,
+    ) -> Result<(), RecorderError> {
+        let named = self.name_frames(sample, known, process);
+        // A sample without a name is still a sample.
+        self.named_sample(sample)?;
+        named
+    }
+
+    /// A sample of a process whose addresses have their names.
+    pub fn named_sample(&mut self, sample: &Sample<&[u64]>) -> Result<(), RecorderError> {
+        if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
+            kernel.sampled(sample.kernel);
+        }
+        Ok(self.writer.write_sample(sample)?)
+    }
+
+    /// Records what gives the addresses names that are not known.
+    fn name_frames(
+        &mut self,
+        sample: &Sample<&[u64]>,
         known: &Range<usize>,
         process: &mut Process,
     ) -> Result<(), RecorderError> {
@@ -173,18 +193,40 @@ impl Recorder {
         if named.is_err() {
             process.callers.clear();
         }
-        if let Some(kernel) = &mut self.kernel {
-            kernel.sampled(&sample.kernel);
-        }
-        // A sample without a name is still a sample.
-        self.writer.write_sample(sample)?;
         named
+    }
+
+    /// Gives an address of a process the name that it has now.
+    pub fn name(
+        &mut self,
+        address: u64,
+        time: u64,
+        process: &mut Process,
+    ) -> Result<(), RecorderError> {
+        if is_recorded(address, process) {
+            return Ok(());
+        }
+        let place = Sample::<&[u64]> {
+            event: 0,
+            time,
+            pid: process.pid,
+            tid: process.pid,
+            cpu: 0,
+            period: 0,
+            original_ip: address,
+            mode: CpuMode::User,
+            uid: process.status.uid,
+            frame: 0,
+            kernel: &[],
+            user: &[],
+        };
+        self.mapping_of(address, &place, process)
     }
 
     fn mapping_of(
         &mut self,
         address: u64,
-        sample: &Sample,
+        sample: &Sample<&[u64]>,
         process: &mut Process,
     ) -> Result<(), RecorderError> {
         if varid_recording::remap::contains(address) {
@@ -218,7 +260,7 @@ impl Recorder {
             return Ok(());
         };
         mapped.recorded = true;
-        let (start, pgoff) = (mapped.start, mapped.pgoff);
+        let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
         let len = mapped.end.saturating_sub(start);
         let mapping = Mapping {
             time: sample.time,
@@ -228,6 +270,7 @@ impl Recorder {
             len,
             pgoff,
             kernel: false,
+            mode,
             path,
             build_id,
         };
@@ -237,7 +280,7 @@ impl Recorder {
     fn remap_mapping(
         &mut self,
         address: u64,
-        sample: &Sample,
+        sample: &Sample<&[u64]>,
         process: &mut Process,
     ) -> Result<(), RecorderError> {
         let Some(part) = self.remap.part_at(address) else {
@@ -261,7 +304,8 @@ impl Recorder {
             len: part.range.end.saturating_sub(part.range.start),
             pgoff: FILE_OFFSET,
             kernel: false,
-            path: absolute(&symbols.join(part.file)),
+            mode: None,
+            path: symbols::absolute(&symbols.join(part.file)),
             build_id: part.build_id.to_vec(),
         };
         let image = ManifestImage {
@@ -278,179 +322,6 @@ impl Recorder {
         Ok(self.writer.write(&Record::Mapping(mapping))?)
     }
 
-    /// Where an ELF file's symbols are: the kernel's code in the process is kept, because it
-    /// is in no file.
-    fn path_of(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
-        let build_id = hex(elf.build_id());
-        if elf.memory().is_empty() || build_id.is_empty() {
-            return Ok(elf.path.clone());
-        }
-        let (name, bytes) = self.vdso.file(elf);
-        let path = self.writer.symbols().join(&name);
-        let image = ManifestImage {
-            path: elf.path.to_string_lossy().into_owned(),
-            build_id,
-            kind: ImageKind::Elf,
-            layer: Layer::Native,
-            substitute: Some(format!("symbols/{name}")),
-            location: None,
-        };
-        if !self.writer.manifest_mut().images.contains(&image) {
-            replace(&path, bytes).map_err(|source| RecorderError::Io {
-                path: path.clone(),
-                source,
-            })?;
-            self.add_image(image);
-        }
-        Ok(absolute(&path))
-    }
-
-    /// Code that the process has made: named by a file of its own, as soon as it says names.
-    fn own_code(
-        &mut self,
-        address: u64,
-        sample: &Sample,
-        process: &mut Process,
-    ) -> Result<(), RecorderError> {
-        if let Some(mapped) = process.space.at(address).filter(|mapped| !mapped.recorded) {
-            let (start, end, image) = (mapped.start, mapped.end, mapped.image.clone());
-            let Some((range, pgoff)) = process.jit.area(address, &(start..end)) else {
-                return Ok(());
-            };
-            let file = self.jit_file(process)?;
-            process.space.insert(Mapped {
-                start: range.start,
-                end: range.end,
-                pgoff,
-                image,
-                recorded: true,
-            });
-            self.writer.write(&Record::Mapping(Mapping {
-                time: sample.time,
-                pid: sample.pid,
-                tid: sample.tid,
-                start: range.start,
-                len: range.end.saturating_sub(range.start),
-                pgoff,
-                kernel: false,
-                path: absolute(&self.writer.symbols().join(&file.name)),
-                build_id: file.build_id.to_vec(),
-            }))?;
-        }
-        process.jit.sampled(address, sample.time);
-        Ok(())
-    }
-
-    /// The file of a process's own code; the manifest knows it from the first sample on.
-    fn jit_file(&mut self, process: &mut Process) -> Result<JitFile, RecorderError> {
-        if let Some(known) = &process.jit.file {
-            return Ok(known.clone());
-        }
-        let images = &self.writer.manifest_mut().images;
-        // A process that has become another program makes other code.
-        let taken = |name: &str| {
-            let relative = Some(format!("symbols/{name}"));
-            images.iter().any(|image| image.substitute == relative)
-        };
-        let name = (0u32..)
-            .map(|again| match again {
-                0 => format!("jit-{}.elf", process.pid),
-                again => format!("jit-{}.{again}.elf", process.pid),
-            })
-            .find(|name| !taken(name))
-            .unwrap_or_default();
-        let build_id = random_build_id().map_err(|source| RecorderError::Io {
-            path: "/dev/urandom".into(),
-            source,
-        })?;
-        let file = JitFile { name, build_id };
-        self.add_image(ManifestImage {
-            path: "//anon".to_owned(),
-            build_id: hex(&build_id),
-            kind: ImageKind::Remap,
-            layer: Layer::Native,
-            substitute: Some(format!("symbols/{}", file.name)),
-            location: None,
-        });
-        process.jit.file = Some(file.clone());
-        Ok(file)
-    }
-
-    /// Writes down what is new about the code that a process has made, at the `last` whatever
-    /// that costs.
-    pub fn keep_code(&mut self, process: &mut Process, last: bool) -> Result<(), RecorderError> {
-        let started = Instant::now();
-        let Some((file, (slots, length))) = process.jit.file.clone().zip(process.jit.changes(last))
-        else {
-            return Ok(());
-        };
-        let relative = Some(format!("symbols/{}", file.name));
-        let mut images = self.writer.manifest_mut().images.iter_mut();
-        if let Some(image) = images
-            .find(|image| image.substitute == relative)
-            .filter(|_| !slots.is_empty())
-        {
-            // What has names is a program's code, not any memory.
-            (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
-            self.saved = None;
-        }
-        let path = self.writer.symbols().join(&file.name);
-        let written = Substitute::remap(slots, length, &file.build_id)
-            .and_then(|substitute| substitute.write(&path));
-        process.jit.written(started.elapsed(), written.is_err());
-        Ok(written?)
-    }
-
-    /// The substitute ELF file of a dex file, written when the dex is first sampled.
-    fn substitute(&mut self, dex: &Rc<DexImage>) -> Result<std::path::PathBuf, RecorderError> {
-        let name = format!("{}.elf", hex(&dex.build_id));
-        let path = self.writer.symbols().join(&name);
-        if !self.dexes.contains(&dex.build_id) {
-            let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
-            let sym = self.writer.symbols().join(sym);
-            match &self.cache {
-                Some(cache) => {
-                    let provided = cache.provide(&dex.dex, &dex.build_id, &path, &sym)?;
-                    if let Some(error) = provided.not_kept {
-                        tracing::warn!("the next session will write {name} anew: {error}");
-                    }
-                }
-                None => {
-                    Substitute::of_dex(&dex.dex)?.write(&path)?;
-                    write_sym(&dex.dex, &sym)?;
-                }
-            }
-            self.dexes.insert(dex.build_id);
-            self.add_image(ManifestImage {
-                path: dex.path.to_string_lossy().into_owned(),
-                build_id: hex(&dex.build_id),
-                kind: ImageKind::Dex,
-                layer: dex.layer.get(),
-                substitute: Some(format!("symbols/{name}")),
-                location: None,
-            });
-        }
-        Ok(absolute(&path))
-    }
-
-    /// Libraries of the VM have a layer of their own.
-    fn note_vm(&mut self, elf: &ElfImage, process: &Process) {
-        let is_vm = process
-            .vm_directory()
-            .is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
-            || process.is_vm_image(elf);
-        if is_vm && self.vm_paths.insert(elf.path.clone()) {
-            self.add_image(ManifestImage {
-                path: elf.path.to_string_lossy().into_owned(),
-                build_id: hex(elf.build_id()),
-                kind: ImageKind::Elf,
-                layer: Layer::Vm,
-                substitute: None,
-                location: None,
-            });
-        }
-    }
-
     /// Everything so far is on disk and readable afterwards.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
         self.write_names()?;
@@ -459,25 +330,6 @@ impl Recorder {
             self.writer.save_manifest()?;
             self.saved = Some(Instant::now());
         }
-        Ok(())
-    }
-
-    /// The names of what was sampled of the kernel and in the remap range.
-    fn write_names(&mut self) -> Result<(), RecorderError> {
-        if let Some(kernel) = &mut self.kernel
-            && let Some(text) = kernel.news()
-        {
-            let path = self.writer.symbols().join(KERNEL_SYM);
-            replace(&path, &text).map_err(|source| {
-                kernel.not_written();
-                RecorderError::Io { path, source }
-            })?;
-        }
-        let symbols = self.writer.symbols();
-        self.remap
-            .parts()
-            .iter_mut()
-            .try_for_each(|part| part.write_if_changed(&symbols))?;
         Ok(())
     }
 
@@ -497,26 +349,4 @@ impl Recorder {
 fn is_recorded(address: u64, process: &Process) -> bool {
     let known = |mapped: &Mapped| mapped.recorded && !matches!(mapped.image, Image::Other(_));
     !varid_recording::remap::contains(address) && process.space.at(address).is_some_and(known)
-}
-
-/// The user's own substitutes.
-fn substitutes() -> Option<Cache> {
-    let owner = nix::unistd::geteuid().as_raw();
-    Cache::open(&paths::cache().join(CACHE), owner, CACHE_LIMIT)
-        .inspect_err(|error| tracing::warn!("substitutes are written anew each time: {error}"))
-        .ok()
-}
-
-/// A reader sees the old file or the new one.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let mut options = std::fs::OpenOptions::new();
-    // Nobody else writes into it, whatever the umask.
-    let options = options.write(true).create(true).truncate(true).mode(0o644);
-    options.open(&new)?.write_all(bytes)?;
-    std::fs::rename(&new, path)
-}
-
-fn absolute(path: &Path) -> std::path::PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,21 +1,52 @@
 //! Who is profiled: the processes that match the target, when they come and as they go.
 
+use super::selection::Selection;
 use crate::clock;
+use crate::config::Config;
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::time::{Duration, Instant};
+use varid_recording::TargetKind;
 
 /// What a session profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
-    /// Processes whose command line names this package, and what they fork.
-    App(String),
+    /// Processes whose command line has one of the names that are selected, and what they fork:
+    /// which kind of names, and those, as they are shown.
+    Named(TargetKind, String),
     /// These processes, and what they fork.
     Pid(u32),
     /// Every process.
     All,
     /// A command that varid starts: this process, and what it forks.
     Command(u32, String),
+}
+
+impl std::fmt::Display for TargetSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Named(_, names) => f.write_str(names),
+            Self::Pid(pid) | Self::Command(pid, _) => write!(f, "pid {pid}"),
+            Self::All => f.write_str("all"),
+        }
+    }
+}
+
+impl TargetSpec {
+    /// The apps and services of a configuration; None: it has none.
+    pub fn named(config: &Config) -> Option<Self> {
+        let (apps, services) = (&config.apps, &config.services);
+        let kind = match (apps.len(), services.len()) {
+            (0, 0) => return None,
+            (1, 0) => TargetKind::App,
+            (0, 1) => TargetKind::Service,
+            _ => TargetKind::Several,
+        };
+        let apps = apps.iter().map(|app| app.text());
+        let names: Vec<_> = apps.chain(services.iter().map(String::as_str)).collect();
+        Some(Self::Named(kind, names.join(", ")))
+    }
 }
 
 /// What a process is to a session.
@@ -38,6 +69,8 @@ const PATIENCE_WITH_CHILD: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Tracker {
     spec: TargetSpec,
+    /// Who has one of the names.
+    pub selection: Selection,
     /// Until when each is looked at.
     candidates: HashMap<u32, Instant>,
     zygotes: HashSet<u32>,
@@ -45,9 +78,10 @@ pub struct Tracker {
 
 impl Tracker {
     /// Nobody is known yet.
-    pub fn new(spec: TargetSpec) -> Self {
+    pub fn new(spec: TargetSpec, selection: Selection) -> Self {
         Self {
             spec,
+            selection,
             candidates: HashMap::new(),
             zygotes: HashSet::new(),
         }
@@ -63,12 +97,12 @@ impl Tracker {
         let matches = match &self.spec {
             TargetSpec::All => true,
             TargetSpec::Pid(wanted) | TargetSpec::Command(wanted, _) => *wanted == pid,
-            TargetSpec::App(package) => match command_name(pid) {
+            TargetSpec::Named(..) => match command_name(pid) {
                 Some(name) if is_zygote(&name) => {
                     self.zygotes.insert(pid);
                     return Role::Zygote;
                 }
-                Some(name) => names_package(&name, package),
+                Some(name) => self.selection.names(&name),
                 None => false,
             },
         };
@@ -95,7 +129,7 @@ impl Tracker {
     }
 
     fn watch_for(&mut self, pid: u32, patience: Duration) {
-        if matches!(self.spec, TargetSpec::App(_)) {
+        if matches!(self.spec, TargetSpec::Named(..)) {
             let until = clock::after(patience);
             let known = self.candidates.entry(pid).or_insert(until);
             *known = until.max(*known);
@@ -164,14 +198,15 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 fn has_not_ended(pid: u32, tid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"))
-        .ok()
-        .and_then(|stat| {
-            stat.rsplit(')')
-                .next()
-                .and_then(|rest| rest.trim_start().chars().next())
-        })
-        .is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    // Number, name and state come first.
+    let mut stat = [0; 256];
+    let read = File::open(format!("/proc/{pid}/task/{tid}/stat"))
+        .and_then(|mut file| file.read(&mut stat))
+        .unwrap_or(0);
+    let start = stat.get(..read).unwrap_or_default();
+    let behind_name = start.rsplit(|byte| *byte == b')').next();
+    let state = behind_name.and_then(|rest| rest.trim_ascii_start().first());
+    state.is_some_and(|state| !matches!(state, b'Z' | b'X'))
 }
 
 /// The name that a thread has given itself.
@@ -195,12 +230,6 @@ pub fn command_name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(first).into_owned()).filter(|name| !name.is_empty())
 }
 
-/// `org.example` and its named processes `org.example:remote`; a program also by its file's name.
-fn names_package(name: &str, package: &str) -> bool {
-    let process = name.split_once(':').map_or(name, |(package, _)| package);
-    process == package || name == package || name.rsplit('/').next() == Some(package)
-}
-
 /// Android's `zygote`, `zygote64`, `usap32`, `app_zygote` and the like.
 fn is_zygote(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -210,18 +239,13 @@ fn is_zygote(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::parse;
     use std::io::{Read, Write};
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
 
     #[test]
-    fn a_package_names_its_processes_and_no_others() {
-        for name in ["org.example", "org.example:remote", "/usr/bin/org.example"] {
-            assert!(names_package(name, "org.example"), "{name}");
-        }
-        for name in ["org.example2", "org.example.math", "org", ":remote"] {
-            assert!(!names_package(name, "org.example"), "{name}");
-        }
+    fn a_zygote_is_known_by_its_name() {
         assert!(is_zygote("zygote64") && is_zygote("com.a_zygote") && !is_zygote("org.zygote.app"));
     }
 
@@ -229,8 +253,8 @@ mod tests {
     fn this_process_is_alive_and_has_threads() {
         let pid = std::process::id();
         assert!(is_alive(pid) && threads(pid).contains(&pid) && all_pids().contains(&pid));
-        assert_eq!(Tracker::new(TargetSpec::Pid(pid)).role(pid), Role::Target);
-        assert_eq!(Tracker::new(TargetSpec::Pid(pid)).role(1), Role::Stranger);
+        assert_eq!(of(TargetSpec::Pid(pid)).role(pid), Role::Target);
+        assert_eq!(of(TargetSpec::Pid(pid)).role(1), Role::Stranger);
     }
 
     /// A process with a command line of our choice, until it is dropped.
@@ -263,7 +287,17 @@ mod tests {
     }
 
     fn app() -> Tracker {
-        Tracker::new(TargetSpec::App("org.example.tracked".to_owned()))
+        let config = parse("apps = [\"org.example.tracked\"]", |_| Ok(())).unwrap();
+        let spec = TargetSpec::named(&config).unwrap();
+        assert_eq!(
+            spec,
+            TargetSpec::Named(TargetKind::App, "org.example.tracked".to_owned())
+        );
+        Tracker::new(spec, Selection::of(&config))
+    }
+
+    fn of(spec: TargetSpec) -> Tracker {
+        Tracker::new(spec, Selection::default())
     }
 
     #[test]
@@ -293,10 +327,7 @@ mod tests {
         tracker.forget(zygote.pid());
         assert!(!tracker.is_child_of_zygote(zygote.pid()));
         // A session that wants something else does not follow zygotes.
-        assert_eq!(
-            Tracker::new(TargetSpec::Pid(1)).role(zygote.pid()),
-            Role::Stranger
-        );
+        assert_eq!(of(TargetSpec::Pid(1)).role(zygote.pid()), Role::Stranger);
     }
 
     #[test]
@@ -353,7 +384,7 @@ mod tests {
             TargetSpec::Pid(1),
             TargetSpec::Command(1, "x".to_owned()),
         ] {
-            let mut tracker = Tracker::new(spec);
+            let mut tracker = of(spec);
             tracker.watch(std::process::id());
             assert_eq!(tracker.look(), (vec![], vec![]));
         }

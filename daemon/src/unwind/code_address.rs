@@ -32,6 +32,7 @@ impl CodeAddresses {
                     .checked_shr(u64::BITS.saturating_sub(width))
                     .unwrap_or(u64::MAX)
             }
+            Machine::X86 => 0xffff_ffff,
             Machine::Arm => 0xffff_fffe,
         };
         Self { mask }

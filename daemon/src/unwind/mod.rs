@@ -114,9 +114,10 @@ pub fn word_at(record: &Record, address: u64) -> Option<u64> {
         address & ADDRESS_MASK,
         usize::from(record.regs.machine().word()),
     )?;
-    let mut word = [0; 8];
-    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    Some(u64::from_le_bytes(word))
+    match bytes.try_into().map(u64::from_le_bytes) {
+        Ok(word) => Some(word),
+        Err(_) => bytes.try_into().map(u32::from_le_bytes).map(u64::from).ok(),
+    }
 }
 
 /// No thread's stack is deeper; a longer one is a loop.

@@ -1,6 +1,7 @@
 //! How to get from a frame to its caller: rules of a module's call frame information.
 
 use super::dex_pc::{self, DexPcRule, MAX_TRAMPOLINE};
+use crate::by_id::ById;
 use crate::unwind::{DexPc, UnwindError};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation,
@@ -10,7 +11,6 @@ use gimli::{
 use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
 };
-use std::collections::HashMap;
 use std::rc::Rc;
 use varid_shim::{Machine, Regs};
 
@@ -87,7 +87,7 @@ pub struct Module {
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
     names_dex_pcs: bool,
-    rules: HashMap<u64, Option<Rc<Rule>>>,
+    rules: ById<u64, Option<Rc<Rule>>>,
     /// First and last address of each function that has a symbol, in order; on AArch64 only.
     functions: Vec<(u64, u64)>,
 }
@@ -110,6 +110,7 @@ impl Module {
             Architecture::Aarch64 => Machine::Aarch64,
             Architecture::Arm => Machine::Arm,
             Architecture::X86_64 => Machine::X86_64,
+            Architecture::I386 => Machine::X86,
             _ => Machine::NATIVE,
         };
         Self {
@@ -131,7 +132,7 @@ impl Module {
                     )
                 })
                 .collect(),
-            rules: HashMap::new(),
+            rules: ById::default(),
             functions: functions_of(file, machine),
         }
     }

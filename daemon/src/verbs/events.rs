@@ -175,7 +175,7 @@ pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
         kernel: true,
         error: None,
     };
-    let resolved = resolve([name], Rate::COUNTED, pmus)?;
+    let resolved = resolve([name], Rate::READ, pmus)?;
     let mut events = resolved.groups.into_iter().flat_map(|group| group.events);
     let Some(with_kernel) = events.next() else {
         return Ok(tried);

@@ -1,13 +1,16 @@
 //! A command that is started and held before its first instruction.
 
 use anyhow::{Context, bail};
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use std::ffi::{CString, OsString};
-use std::io::{Read, Write};
+use nix::unistd::{AccessFlags, access};
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 
 /// A child that waits for [`Held::release`] to become the command.
@@ -19,8 +22,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// Starts the child: this program, waiting at a socket.
+    /// Starts the child: this program, waiting at a socket. An error where nothing can be run by the command's name.
     pub fn start(command: &[OsString]) -> anyhow::Result<Self> {
+        let program = command.first().context("no command")?;
+        runnable(program)
+            .map_err(|why| anyhow::anyhow!("cannot run '{}': {why}", program.to_string_lossy()))?;
         let (gate, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
         // The child finds its end by its number.
         fcntl(&theirs, FcntlArg::F_SETFD(FdFlag::empty()))
@@ -34,10 +40,16 @@ impl Held {
         Ok(Self { child, gate })
     }
 
-    /// The child becomes the command now; an error says why it cannot.
-    pub fn release(&mut self) -> anyhow::Result<()> {
+    /// The child becomes the command now, with this added to its environment; an error says why it cannot.
+    pub fn release(&mut self, environment: &[(&str, String)]) -> anyhow::Result<()> {
+        let mut words = Vec::new();
+        for (name, value) in environment {
+            words.extend_from_slice(format!("{name}={value}\0").as_bytes());
+        }
+        // An empty word is the last.
+        words.push(0);
         self.gate
-            .write_all(b"g")
+            .write_all(&words)
             .context("cannot release the command")?;
         let mut reason = String::new();
         // Its end closes when it becomes the command; before that it only says what failed.
@@ -52,15 +64,41 @@ impl Held {
     }
 }
 
+/// Whether a program is where it will be looked for: seen before a recording is made of it, and not certain.
+fn runnable(program: &OsStr) -> Result<(), &'static str> {
+    let is_path = program.as_bytes().contains(&b'/');
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let candidates = match is_path || program.is_empty() {
+        true => vec![PathBuf::from(program)],
+        false => std::env::split_paths(&folders)
+            .map(|folder| folder.join(program))
+            .collect(),
+    };
+    let mut why = match is_path {
+        true => Errno::ENOENT.desc(),
+        false => "it is in no folder of PATH",
+    };
+    for candidate in candidates {
+        match std::fs::metadata(&candidate) {
+            Ok(found) if found.is_file() && access(&candidate, AccessFlags::X_OK).is_ok() => {
+                return Ok(());
+            }
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => {}
+            _ => why = Errno::EACCES.desc(),
+        }
+    }
+    Err(why)
+}
+
 /// The child's side: `varid launch FD -- COMMAND`.
 pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode> {
     // SAFETY: the parent opened this descriptor for this process and nobody else here uses it.
     let mut gate = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    if gate.read(&mut [0]).unwrap_or(0) == 0 {
+    let Some(added) = read_environment(&mut gate) else {
         // Nobody will profile: the parent has gone.
         return Ok(ExitCode::FAILURE);
-    }
-    let error = match become_command(&gate, command) {
+    };
+    let error = match become_command(&gate, command, &added) {
         Ok(never) => match never {},
         Err(error) => error,
     };
@@ -69,9 +107,40 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
     Ok(ExitCode::FAILURE)
 }
 
+/// Words that end in a zero byte, up to an empty one.
+fn read_environment(gate: &mut UnixStream) -> Option<Vec<Vec<u8>>> {
+    let mut reader = BufReader::new(gate);
+    let mut words = Vec::new();
+    loop {
+        let mut word = Vec::new();
+        reader.read_until(0, &mut word).ok()?;
+        match word.pop()? {
+            0 if word.is_empty() => return Some(words),
+            0 => words.push(word),
+            _ => return None,
+        }
+    }
+}
+
+/// Our environment, in which what is added replaces what is called the same.
+fn environment(added: &[Vec<u8>]) -> anyhow::Result<Vec<CString>> {
+    let name = |word: &[u8]| word.split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+    let own = std::env::vars_os().map(|(key, value)| {
+        let mut word = key.into_vec();
+        word.push(b'=');
+        word.extend_from_slice(value.as_bytes());
+        word
+    });
+    own.filter(|word| added.iter().all(|new| name(new) != name(word)))
+        .chain(added.iter().cloned())
+        .map(|word| CString::new(word).context("the environment has a zero byte"))
+        .collect()
+}
+
 fn become_command(
     gate: &UnixStream,
     command: &[OsString],
+    added: &[Vec<u8>],
 ) -> anyhow::Result<std::convert::Infallible> {
     fcntl(gate, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
         .context("cannot close a socket at the start")?;
@@ -81,7 +150,7 @@ fn become_command(
         .collect::<Result<_, _>>()
         .context("an argument has a zero byte")?;
     let program = words.first().context("no command")?;
-    nix::unistd::execvp(program, &words).map_err(|error| {
+    nix::unistd::execvpe(program, &words, &environment(added)?).map_err(|error| {
         anyhow::anyhow!(
             "cannot run '{}': {}",
             program.to_string_lossy(),

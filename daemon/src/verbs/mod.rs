@@ -1,5 +1,6 @@
 //! What each verb does.
 
+mod config;
 mod daemon;
 mod doctor;
 mod events;
@@ -32,6 +33,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
+        Verb::Config(verb) => config::run(verb),
         Verb::Events(format) => events::run(format),
         Verb::Doctor(format) => doctor::run(format),
         Verb::Daemon { background } => daemon::run(background),

@@ -1,6 +1,8 @@
 //! `varid record`: a session in the foreground.
 
+use super::config::refused;
 use super::launch::Held;
+use crate::asked::{Asked, Configured};
 use crate::cli::{self, RecordArgs};
 use crate::paths;
 use crate::session::{Session, SessionControl, SessionError, TargetSpec};
@@ -15,6 +17,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Set where standard output is a connection: its end is the recording's.
@@ -23,9 +26,17 @@ pub const TIED: &str = "VARID_TIED";
 /// Records until the command ends, the time is over, or a signal comes.
 pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let mut held = None;
-    let target = match (args.target.spec(), args.command.is_empty()) {
-        (Some(target), true) => target,
-        (None, false) => {
+    let command = !args.command.is_empty();
+    if command && args.target.is_named() {
+        cli::bad_usage("name a process or give a command, not both");
+    }
+    let configured = match Asked::new(&args.target, &args.sampling, command).read() {
+        Ok(configured) => configured,
+        Err(error) => return Ok(refused(&error)),
+    };
+    let target = match (args.target.spec(&configured.config), command) {
+        (Some(target), false) => target,
+        (_, true) => {
             let child = Held::start(&args.command)?;
             let line = args
                 .command
@@ -37,12 +48,9 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             held = Some(child);
             target
         }
-        (Some(_), false) => cli::bad_usage("name a process or give a command, not both"),
-        (None, true) => {
-            cli::bad_usage("nothing to profile: give a command after --, or --app, --pid or --all")
-        }
+        (None, false) => cli::bad_usage(&format!("{}; or a command after --", cli::NOBODY)),
     };
-    let result = record(args, target, held.as_mut());
+    let result = record(args, target, configured, held.as_mut());
     if let Some(held) = &mut held {
         let full =
             |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
@@ -56,7 +64,12 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     result.map(|()| ExitCode::SUCCESS)
 }
 
-fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> anyhow::Result<()> {
+fn record(
+    args: &RecordArgs,
+    target: TargetSpec,
+    configured: Configured,
+    held: Option<&mut Held>,
+) -> anyhow::Result<()> {
     let (output, own) = match &args.sampling.output {
         Some(output) => (output.clone(), false),
         None => (
@@ -76,12 +89,19 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
     if std::env::var_os(TIED).is_some() {
         end_with_the_reader(control.stop.clone());
     }
-    let begun = args
+    let new = own || !output.exists();
+    let started = args
         .sampling
-        .options(target, output.clone())
-        .and_then(|options| Ok(Session::start(options, control.clone())?))
-        .and_then(|session| held.map_or(Ok(()), Held::release).map(|()| session));
-    if begun.is_err() && own {
+        .options(target, configured, output.clone())
+        .and_then(|options| Ok(Session::start(options, control.clone())?));
+    // Whoever made it meanwhile may be recording into it.
+    let made = started.is_ok() && new || own;
+    let begun = started.and_then(|mut session| {
+        let environment = session.environment();
+        let release = |held: &mut Held| held.release(&environment);
+        held.map_or(Ok(()), release).map(|()| session)
+    });
+    if begun.is_err() && made {
         // Made for this session a moment ago; nothing has been recorded into it.
         let _ = std::fs::remove_dir_all(&output);
     }
@@ -91,7 +111,7 @@ fn record(args: &RecordArgs, target: TargetSpec, held: Option<&mut Held>) -> any
     let result = session.run();
     over.store(true, Ordering::Relaxed);
     // It only draws; that it could not be joined loses nothing.
-    let _ = progress.join();
+    let _ = progress.map(JoinHandle::join);
     // A session that found no room is a whole one, too.
     if matches!(result, Ok(_) | Err(SessionError::Full { .. })) {
         if let Err(error) = paths::set_last(&output) {
@@ -120,13 +140,13 @@ fn end_with_the_reader(stop: Arc<AtomicBool>) {
 }
 
 /// A line that counts, where a terminal is.
-fn show_progress(
-    control: Arc<SessionControl>,
-    over: Arc<AtomicBool>,
-) -> std::thread::JoinHandle<()> {
-    std::thread::spawn(move || {
-        let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::default_spinner());
+fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
+    let bar = ProgressBar::new_spinner();
+    if bar.is_hidden() {
+        return None;
+    }
+    bar.set_style(ProgressStyle::default_spinner());
+    Some(std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
             bar.set_message(format!(
                 "{} samples, {} processes, {} lost",
@@ -138,7 +158,7 @@ fn show_progress(
             std::thread::sleep(Duration::from_millis(100));
         }
         bar.finish_and_clear();
-    })
+    }))
 }
 
 /// The command does not outlive its recording, as with perf.

@@ -43,7 +43,7 @@ pub struct ReportArgs {
     /// At most so many rows of a table.
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// Only rows of at least this share.
+    /// Only rows of at least this share; with --by calls, of all calls.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     min_percent: f64,
     /// Functions that were compiled into their callers count for these; faster.
@@ -76,7 +76,11 @@ enum ByArg {
     Line,
     Thread,
     Process,
+    Service,
     Layer,
+    Calls,
+    /// The VM's frames that were sampled, with their addresses, threads and mappings.
+    Dim,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -102,13 +106,19 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         None => paths::last_session()
             .context("there is no session yet: 'varid record' or 'varid start' makes one")?,
     };
+    if matches!(args.by, Some(ByArg::Calls)) && (args.tid.is_some() || args.thread.is_some()) {
+        anyhow::bail!(
+            "calls are counted for whole processes: choose by --pid, not --tid or --thread"
+        );
+    }
     let session = SessionReader::open(&folder)?;
     let table = match (args.by, args.callgraph) {
         (_, true) => Table::Callgraph,
-        (Some(by), _) => Table::By(by.into()),
+        (Some(by), _) => by.into(),
         (None, false) => Table::Overview,
     };
-    let lines = table == Table::By(By::Line);
+    let dim = table == Table::Dim;
+    let lines = dim || table == Table::By(By::Line);
     let options = Options {
         event: args.event,
         pid: args.pid,
@@ -121,9 +131,10 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             mapping: args.mapping,
             vmlinux: args.vmlinux,
             // Debug information is read only for views that show it.
-            inlined: !args.no_inline && (lines || table == Table::Callgraph),
+            inlined: !args.no_inline && !dim && (lines || table == Table::Callgraph),
             lines,
         },
+        dim,
     };
     let profiles = Profile::of_every_event(&session, &options)?;
     let view = View {
@@ -159,16 +170,19 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl From<ByArg> for By {
+impl From<ByArg> for Table {
     fn from(by: ByArg) -> Self {
-        match by {
+        Table::By(match by {
             ByArg::Image => By::Image,
             ByArg::Symbol => By::Symbol,
             ByArg::Line => By::Line,
             ByArg::Thread => By::Thread,
             ByArg::Process => By::Process,
+            ByArg::Service => By::Service,
             ByArg::Layer => By::Layer,
-        }
+            ByArg::Calls => By::Calls,
+            ByArg::Dim => return Table::Dim,
+        })
     }
 }
 

@@ -113,7 +113,9 @@ fn look(folder: PathBuf) -> Listed {
     listed.target = match manifest.target.kind {
         TargetKind::All => "all".to_owned(),
         TargetKind::Pid => format!("pid {}", manifest.target.value),
-        TargetKind::App | TargetKind::Command => manifest.target.value,
+        TargetKind::App | TargetKind::Command | TargetKind::Service | TargetKind::Several => {
+            manifest.target.value
+        }
     };
     listed
 }

@@ -1,7 +1,9 @@
 //! `varid start`: a session that goes on when this command has ended.
 
+use super::config::refused;
 use super::out;
-use crate::cli::{self, StartArgs, TargetArgs};
+use crate::asked::Asked;
+use crate::cli::{self, SamplingArgs, StartArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
 use crate::sampler::ShimKind;
@@ -10,27 +12,33 @@ use std::process::ExitCode;
 
 /// Asks the daemon for a session, and says what has become of it.
 pub fn run(mut args: StartArgs) -> anyhow::Result<ExitCode> {
-    if args.target.spec().is_none() {
-        cli::bad_usage("nothing to profile: --app, --pid or --all is needed");
-    }
-    if let Some(output) = &mut args.sampling.output {
+    let SamplingArgs { output, config, .. } = &mut args.sampling;
+    for path in [output, config].into_iter().flatten() {
         // The daemon's working folder is another one.
-        *output = std::path::absolute(&*output)
-            .with_context(|| format!("cannot use {}", output.display()))?;
+        *path = std::path::absolute(&*path)
+            .with_context(|| format!("cannot use {}", path.display()))?;
+    }
+    // The daemon reads it, too: what is wrong with it is said before one is brought up.
+    let configured = match Asked::new(&args.target, &args.sampling, false).read() {
+        Ok(configured) => configured,
+        Err(error) => return Ok(refused(&error)),
+    };
+    if args.target.spec(&configured.config).is_none() {
+        cli::bad_usage(cli::NOBODY);
     }
     let wanted_perf = args.sampling.shim == Some(ShimKind::Perf);
     let request = Request::Start {
-        target: args.target.clone(),
+        target: args.target,
         sampling: Box::new(args.sampling),
     };
     match bring_up::ask(&request)? {
-        Reply::Started(status) => out::text(&said(&args.target, wanted_perf, &status))?,
+        Reply::Started(status) => out::text(&said(wanted_perf, &status))?,
         other => bail!("the daemon answered something else: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(target: &TargetArgs, wanted_perf: bool, status: &SessionStatus) -> String {
+fn said(wanted_perf: bool, status: &SessionStatus) -> String {
     let rate = match (status.frequency, status.period) {
         (Some(hz), _) => format!("at {hz} Hz"),
         (_, Some(period)) => format!("every {period}"),
@@ -44,8 +52,8 @@ fn said(target: &TargetArgs, wanted_perf: bool, status: &SessionStatus) -> Strin
     for note in &status.notes {
         lines.push_str(&format!("note: {note}\n"));
     }
-    match (&target.app, status.state) {
-        (Some(app), Activity::Waiting) => lines.push_str(&format!("waiting for {app}\n")),
+    match status.state {
+        Activity::Waiting => lines.push_str(&format!("waiting for {}\n", status.target)),
         _ => lines.push_str(&format!("profiling {}\n", status.target)),
     }
     lines.push_str(&format!("recording into {}\n", status.folder.display()));

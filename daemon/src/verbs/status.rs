@@ -86,6 +86,11 @@ fn shown(status: &DaemonStatus) -> String {
         ];
         text.push_str(&out::table(head, &rows));
     }
+    for session in &status.sessions {
+        if let Some(told) = &session.configuration {
+            text.push_str(&format!("{}: {told}\n", session.folder.display()));
+        }
+    }
     for failed in &status.failed {
         let error = failed.error.as_deref().unwrap_or_default();
         text.push_str(&format!("failed: {}: {error}\n", failed.folder.display()));

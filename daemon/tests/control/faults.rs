@@ -178,20 +178,22 @@ fn hostile_clients_get_a_refusal_and_hinder_nobody() {
     let half: Vec<_> = (0..12)
         .map(|_| {
             let mut stream = UnixStream::connect(home.socket()).unwrap();
-            stream.write_all(b"{\"version\":1,").unwrap();
+            stream.write_all(b"{\"version\":3,").unwrap();
             stream
         })
         .collect();
+    assert!(say(&home, b"{\"version\":3,\"request\":\"status\"}\n").contains("\"status\""));
     for bad in [
         &b"\n"[..],
         b"\xff\xfe\0\n",
         b"{}\n",
-        b"{\"version\":1}\n",
-        b"{\"version\":1,\"request\":\"start\",\"target\":{},\"sampling\":{}}\n",
-        b"{\"version\":1,\"request\":\"start\",\"target\":{\"app\":null,\"pid\":1,\"all\":false,\"more\":1}}\n",
+        b"{\"version\":3}\n",
+        b"{\"version\":3,\"request\":\"start\",\"target\":{},\"sampling\":{}}\n",
+        b"{\"version\":3,\"request\":\"start\",\"target\":{\"apps\":[],\"services\":[],\"pid\":1,\"all\":false,\"more\":1}}\n",
     ] {
         let reply = say(&home, bad);
-        assert!(reply.contains("\"refused\"") && reply.ends_with('\n'), "{bad:?}: {reply}");
+        let refused = reply.contains("\"refused\"") && reply.ends_with('\n');
+        assert!(refused && !reply.contains("speaks version"), "{bad:?}: {reply}");
     }
     let reply = say(&home, b"{\"version\":99,\"request\":\"status\"}\n");
     assert!(reply.contains("version 99"), "{reply}");
@@ -211,32 +213,67 @@ fn a_hand_written_request_is_held_to_the_same_rules() {
     let home = Home::new();
     let app = App::run("org.example.rules");
     home.ok(&["start", "--pid", &app.pid().to_string()]);
-    let request = |change: &str| {
-        let sampling = format!(
-            "{{\"event\":null,\"frequency\":null,\"count\":null,\"stack\":\"vertical\",\"shim\":null,\"keep_raw\":false,\
-             \"duration\":null,\"output\":null,\"ring_pages\":64{change}}}"
-        );
-        // The last of two equal keys would win, if equal keys were let pass.
-        format!(
-            "{{\"version\":1,\"request\":\"start\",\"target\":{{\"app\":null,\"pid\":{},\"all\":false}},\"sampling\":{sampling}}}\n",
-            app.pid()
-        )
-    };
-    for change in [
-        request("").replace("\"frequency\":null", "\"frequency\":0"),
-        request("").replace("\"ring_pages\":64", "\"ring_pages\":99999999999"),
-        request("").replace("\"output\":null", "\"output\":\"relative\""),
-        request("").replace(
+    let plain = format!(
+        "{{\"version\":3,\"request\":\"start\",\"target\":{{\"apps\":[],\"services\":[],\"pid\":{},\"all\":false}},\
+         \"sampling\":{{\"events\":[],\"frequency\":null,\"count\":null,\"stack\":null,\"methods\":[],\"config\":null,\
+         \"tactic\":null,\"shim\":null,\"keep_raw\":false,\"duration\":null,\"output\":null,\"ring_pages\":64}}}}\n",
+        app.pid()
+    );
+    let reply = say(&home, plain.as_bytes());
+    assert!(
+        reply.contains("\"started\""),
+        "as it is, it is granted: {reply}"
+    );
+    for (from, to, reason) in [
+        ("\"frequency\":null", "\"frequency\":0", "frequency"),
+        ("\"ring_pages\":64", "\"ring_pages\":99999999999", "pages"),
+        ("\"output\":null", "\"output\":\"relative\"", "relative"),
+        (
             "\"frequency\":null,\"count\":null",
             "\"frequency\":1,\"count\":1",
+            "both",
         ),
-        request(",\"unknown\":1"),
-        request(",\"ring_pages\":32"),
+        (
+            "\"tactic\":null",
+            "\"tactic\":null,\"unknown\":1",
+            "unknown",
+        ),
+        // The last of two equal keys would win, if equal keys were let pass.
+        (
+            "\"ring_pages\":64",
+            "\"ring_pages\":64,\"ring_pages\":32",
+            "duplicate",
+        ),
     ] {
-        let reply = say(&home, change.as_bytes());
-        assert!(reply.contains("\"refused\""), "{change}: {reply}");
+        let changed = plain.replace(from, to);
+        assert_ne!(changed, plain);
+        let reply = say(&home, changed.as_bytes());
+        assert!(
+            reply.contains("\"refused\"") && reply.contains(reason),
+            "{changed}: {reply}"
+        );
     }
-    assert_eq!(home.status()["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(home.status()["sessions"].as_array().unwrap().len(), 2);
+    home.ok(&["stop"]);
+}
+
+#[test]
+fn a_daemon_that_takes_long_to_end_is_waited_for() {
+    let home = Home::new();
+    let app = App::run("org.example.successor");
+    let pid = app.pid().to_string();
+    home.ok(&["start", "--pid", &pid]);
+    // It holds the lock, and does not listen, as one does that writes the end of a long session.
+    let ending = home.daemon_pid().unwrap();
+    home.ok(&["stop"]);
+    kill(ending, libc::SIGSTOP);
+    std::fs::remove_file(home.socket()).unwrap();
+    let mut start = home.command(&["start", "--pid", &pid]).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    assert!(start.try_wait().unwrap().is_none(), "it waits");
+    kill(ending, libc::SIGKILL);
+    assert!(start.wait().unwrap().success());
+    assert_ne!(home.daemon_pid(), Some(ending));
     home.ok(&["stop"]);
 }
 

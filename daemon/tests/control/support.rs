@@ -228,16 +228,27 @@ pub fn program() -> &'static Path {
 
 /// The processes whose samples a recording holds, and how many samples.
 pub fn sampled(session: &Path) -> (BTreeSet<u32>, usize) {
-    let reader = SessionReader::open(session).unwrap();
+    read(session).unwrap()
+}
+
+fn read(session: &Path) -> Result<(BTreeSet<u32>, usize), varid_recording::Error> {
+    let reader = SessionReader::open(session)?;
     let mut pids = BTreeSet::new();
     let mut count = 0;
-    for record in reader.records().unwrap() {
-        if let Record::Sample(sample) = record.unwrap() {
+    for record in reader.records()? {
+        if let Record::Sample(sample) = record? {
             pids.insert(sample.pid);
             count += 1;
         }
     }
-    (pids, count)
+    Ok((pids, count))
+}
+
+/// Waits until samples of a process are in a recording that goes on.
+pub fn wait_for_process(session: &Path, pid: u32) {
+    wait_until(&format!("samples of process {pid}"), || {
+        read(session).is_ok_and(|(pids, _)| pids.contains(&pid))
+    });
 }
 
 /// The folder that a line such as `recording into FOLDER` ends with.

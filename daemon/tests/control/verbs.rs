@@ -1,6 +1,7 @@
 //! Exit codes and what is said, verb by verb.
 
 use crate::support::*;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 #[test]
@@ -15,7 +16,37 @@ fn a_command_that_cannot_be_run_is_named_and_leaves_nothing() {
     std::fs::write(&text, "").unwrap();
     let reason = home.fails(&["record", "--", text.to_str().unwrap()]);
     assert!(reason.contains("Permission denied"), "{reason}");
+    let reason = home.fails(&["record", "--", "no-such-program"]);
+    assert!(
+        reason.contains("cannot run 'no-such-program': it is in no folder of PATH"),
+        "{reason}"
+    );
     assert!(home.sessions().is_empty());
+}
+
+#[test]
+fn a_command_that_cannot_be_run_leaves_a_named_folder_as_it_was() {
+    let home = Home::new();
+    let output = home.path.join("out");
+    let out = output.to_str().unwrap();
+    // Seen before anything is made, and seen when it is run: what is to interpret it is not there.
+    let script = home.path.join("script");
+    std::fs::write(&script, "#!/no/such/shell\n").unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+    for command in ["no-such-program", script.to_str().unwrap()] {
+        let reason = home.fails(&["record", "-o", out, "--", command]);
+        assert!(
+            reason.contains(&format!("cannot run '{command}'")),
+            "{reason}"
+        );
+        assert!(!output.exists(), "{command}");
+    }
+    home.ok(&["record", "-o", out, "--", "true"]);
+    let manifest = || std::fs::read(output.join("session.json")).unwrap();
+    let before = manifest();
+    home.fails(&["record", "-o", out, "--", "no-such-program"]);
+    assert!(manifest() == before);
+    home.ok(&["report", "-i", out]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ const HEADER: usize = size_of::<abi::Tunnel>();
 const RANGES: usize = 256;
 const CODES: usize = RANGES + 4 * size_of::<Range>();
 const THREADS: usize = CODES + 4 * size_of::<abi::Code>();
-const SIZE: usize = THREADS + 4 * size_of::<Thread>();
+const TRACES: usize = THREADS + 4 * size_of::<Thread>();
+const SIZE: usize = TRACES + 4 * size_of::<Trace>();
 
 /// A tunnel with two ranges, two dex files (and a free slot between), one thread.
 fn tunnel() -> Vec<u8> {
@@ -49,6 +50,12 @@ fn tunnel() -> Vec<u8> {
             size_of::<Thread>(),
             2,
         ),
+        (
+            offset_of!(abi::Tunnel, traces),
+            TRACES,
+            size_of::<Trace>(),
+            4,
+        ),
     ] {
         put(at, &(offset as u32).to_le_bytes());
         put(at + 4, &(entry as u32).to_le_bytes());
@@ -73,6 +80,19 @@ fn tunnel() -> Vec<u8> {
     }
     put(THREADS + size_of::<Thread>(), &0x8000u64.to_le_bytes());
     put(THREADS + size_of::<Thread>() + 8, &77u32.to_le_bytes());
+    for (index, (start, pc)) in [
+        (0xb000u64, 0x7010u64),
+        (0xa000, 0),
+        (0xa800, 0x7020),
+        (0xb000, 0x7030),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let at = TRACES + index * size_of::<Trace>();
+        put(at, &start.to_le_bytes());
+        put(at + 8, &pc.to_le_bytes());
+    }
     bytes
 }
 
@@ -108,6 +128,11 @@ fn a_whole_tunnel_is_copied_sorted_and_without_free_slots() {
     );
     assert_eq!(description.threads.len(), 1);
     assert_eq!(description.threads[0].tid, 77);
+    let trace = |start, pc| Trace { start, pc };
+    assert_eq!(
+        description.traces,
+        [trace(0xa800, 0x7020), trace(0xb000, 0x7010)]
+    );
     assert!(!description.inherited);
 }
 
@@ -129,7 +154,7 @@ fn every_truncation_is_an_error() {
             bytes: &bytes[..len],
         };
         let read = Tunnel::read(&memory, START, SIZE as u64, PID);
-        assert!(read.is_err() || len >= THREADS + 2 * size_of::<Thread>());
+        assert!(read.is_err() || len >= TRACES + 4 * size_of::<Trace>());
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{compile, crate_dir, tunnels};
+use crate::support::{compile, crate_dir, tunnels, wait_for};
 use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, RANGE_VM, VM_ART};
 use varid_tunnel::builds;
 use varid_tunnel::method::{MethodId, resolve_method};
@@ -58,6 +58,17 @@ impl Setup {
 
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// A library that loads a dex file late.
+    fn late_library(&self) -> PathBuf {
+        let library = self.path("liblate.so");
+        compile(
+            &[crate_dir().join("tests/programs/late_dex.c")],
+            &["-shared", "-fPIC"],
+            &library,
+        );
+        library
     }
 
     fn command(&self) -> Command {
@@ -128,12 +139,7 @@ fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), E
 #[test]
 fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     let Some(setup) = Setup::new() else { return };
-    let late = setup.path("liblate.so");
-    compile(
-        &[crate_dir().join("tests/programs/late_dex.c")],
-        &["-shared", "-fPIC"],
-        &late,
-    );
+    let late = setup.late_library();
     let child = setup
         .command()
         .arg("--lib")
@@ -179,9 +185,11 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     let memory = ProcessMemory::new(pid);
     let tid = memory.read_u32(thread + u64::from(description.layout.thread_tid));
     assert_eq!(tid.unwrap().to_string(), words[2]);
-    // The thread may not have entered the method yet.
-    let found = (0..1_000_000).find_map(|_| outermost(pid, &description, thread).ok());
-    let (method, pc) = found.expect("no frame was ever seen");
+    // The thread may not have entered the method yet, or not have said where in it it is.
+    let (method, pc) = wait_for("a frame", || {
+        let found = outermost(pid, &description, thread).ok();
+        found.filter(|(_, pc)| *pc != 0)
+    });
     assert_eq!(method.dex_begin, app.start);
     // methods are sorted by name: leaf, run; code follows the code item's 16 bytes
     assert_eq!(method.method_index, 1);
@@ -206,34 +214,76 @@ fn a_vm_with_the_agent_ends_as_one_without() {
     assert_eq!(run(true), run(false));
 }
 
+/// A zygote's child, which runs until it is killed; its zygote ends then.
+struct Forked(u32);
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        // By the program, so that no unsafe code is needed here.
+        let _ = Command::new("kill").arg(self.0.to_string()).status();
+    }
+}
+
+fn with_child(command: &mut Command) -> (Running, Forked) {
+    let mut zygote = Running(command.arg("--zygote").spawn().unwrap());
+    let parent = zygote.0.id();
+    let input = zygote.0.stdin.as_mut().unwrap();
+    writeln!(input, "org.example.child org.example.tunnel.Main run -1").unwrap();
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let child = wait_for("a child", || {
+        std::fs::read_to_string(&children).ok()?.trim().parse().ok()
+    });
+    (zygote, Forked(child))
+}
+
 #[test]
 fn a_zygotes_child_has_a_tunnel_of_its_own() {
     let Some(setup) = Setup::new() else { return };
-    let mut zygote = Running(setup.command().arg("--zygote").spawn().unwrap());
-    let parent = zygote.0.id();
-    let mut input = zygote.0.stdin.take().unwrap();
-    writeln!(input, "org.example.child org.example.tunnel.Main run -1").unwrap();
-    let children = format!("/proc/{parent}/task/{parent}/children");
-    let child: u32 = (0..10_000_000)
-        .find_map(|_| std::fs::read_to_string(&children).ok()?.trim().parse().ok())
-        .expect("no child");
+    let (zygote, forked) = with_child(&mut setup.command());
+    let (parent, child) = (zygote.0.id(), forked.0);
     // Its first steps are under way: until they are done it has its parent's, or none.
-    let own = (0..1_000_000).find_map(|_| {
+    let own = wait_for("the child's own tunnel", || {
         let (start, len, _) = tunnels(child).first()?.clone();
         let read = Tunnel::read(&ProcessMemory::new(child), start, len, child).ok()?;
         (!read.inherited).then_some(read)
     });
     let parents = read(parent).unwrap();
-    // By the program, so that no unsafe code is needed here.
-    let killed = Command::new("kill")
-        .arg(child.to_string())
-        .status()
-        .unwrap();
-    assert!(killed.success());
-    let own = own.expect("the child has no tunnel of its own");
     assert_eq!((own.pid, parents.pid), (child, parent));
     assert_eq!(own.layout, parents.layout);
     assert_eq!(own.codes, parents.codes);
+}
+
+#[test]
+fn a_zygotes_child_has_no_thread_of_ours_until_its_app_is_there() {
+    let Some(setup) = Setup::new() else { return };
+    let late = setup.late_library();
+    for loads_dex in [false, true] {
+        let mut command = setup.command();
+        if loads_dex {
+            command.arg("--lib").arg(&late);
+            command.env("LATE_DEX", setup.path("app.dex"));
+        }
+        let (_zygote, forked) = with_child(&mut command);
+        let child = forked.0;
+        let has_name = || {
+            let name = std::fs::read(format!("/proc/{child}/cmdline"));
+            name.is_ok_and(|name| name.starts_with(b"org.example.child"))
+        };
+        let polls = || {
+            let threads = std::fs::read_dir(format!("/proc/{child}/task")).unwrap();
+            threads.flatten().any(|thread| {
+                let comm = std::fs::read_to_string(thread.path().join("comm"));
+                comm.is_ok_and(|comm| comm == "varid\n")
+            })
+        };
+        // It takes its name when it is back from the fork.
+        wait_for("the child's name", || has_name().then_some(()));
+        if loads_dex {
+            wait_for("the thread", || polls().then_some(()));
+        } else {
+            assert!(!polls());
+        }
+    }
 }
 
 #[test]

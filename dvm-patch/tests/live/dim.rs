@@ -4,30 +4,42 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::support::{compile, crate_dir, tunnels};
+use crate::support::{compile, crate_dir, dim, tunnels};
 use varid_tunnel::abi::{self, Shadow, ShadowRecord};
 use varid_tunnel::layout::validate_layout;
 use varid_tunnel::reader::{Description, Tunnel};
 use varid_tunnel::{Error, Memory, ProcessMemory};
 
 /// A VM that does what it is told.
-struct Vm {
+pub struct Vm {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     /// Who answered last: the child, after a fork.
-    pid: u32,
+    pub pid: u32,
 }
 
 impl Vm {
-    fn start(dir: &Path) -> Self {
+    pub fn start(dir: &Path) -> Self {
         let program = dir.join("events");
-        let sources = [
-            crate_dir().join("tests/programs/events.c"),
-            crate_dir().join("dim/dim.c"),
-        ];
-        compile(&sources, &["-std=gnu11"], &program);
-        let mut child = Command::new(&program)
+        let mut sources = dim();
+        sources.push(crate_dir().join("tests/programs/events.c"));
+        compile(&sources, &["-std=gnu11", "-pthread"], &program);
+        Self::run(&mut Command::new(&program))
+    }
+
+    /// With a small file system of its own mounted at a folder.
+    pub fn start_beside(dir: &Path, folder: &Path, bytes: u64) -> Self {
+        drop(Self::start(dir));
+        let script = "mount -t tmpfs -o size=$3 none $1 && exec $2";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh"]);
+        command.arg(folder).arg(dir.join("events"));
+        Self::run(command.arg(bytes.to_string()))
+    }
+
+    fn run(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -40,7 +52,7 @@ impl Vm {
         }
     }
 
-    fn tell(&mut self, command: &str) -> u64 {
+    pub fn tell(&mut self, command: &str) -> u64 {
         writeln!(self.input, "{command}").unwrap();
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
@@ -50,7 +62,7 @@ impl Vm {
         u64::from_str_radix(words.next().unwrap(), 16).unwrap()
     }
 
-    fn read(&self) -> Description {
+    pub fn read(&self) -> Description {
         let tunnels = tunnels(self.pid);
         assert_eq!(tunnels.len(), 1, "{tunnels:?}");
         let (start, len, _) = tunnels[0];
@@ -65,7 +77,7 @@ impl Vm {
             .collect()
     }
 
-    fn shadow(&self, base: u64) -> (u32, u64, Vec<u64>) {
+    pub fn shadow(&self, base: u64) -> (u32, u64, Vec<u64>) {
         let memory = ProcessMemory::new(self.pid);
         let tid = memory.read_u32(base).unwrap();
         let capacity = memory.read_u32(base + 4).unwrap();
@@ -80,7 +92,7 @@ impl Vm {
         (tid, depth, methods)
     }
 
-    fn end(self) {
+    pub fn end(self) {
         let Self {
             mut child, input, ..
         } = self;
@@ -284,9 +296,59 @@ fn without_memfd_a_nameless_file_takes_its_place() {
 }
 
 #[test]
+fn storage_that_is_full_costs_the_tunnel_and_not_the_app() {
+    let allowed = Command::new("unshare")
+        .args(["--mount", "true"])
+        .status()
+        .is_ok_and(|status| status.success());
+    if !allowed {
+        eprintln!("not tested: mounting takes CAP_SYS_ADMIN");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("small");
+    std::fs::create_dir(&folder).unwrap();
+    // Not the tunnel, the tunnel alone, or also what is counted.
+    for (bytes, init, calls) in [(64 << 10, 0, 0), (2 << 20, 1, 0), (8 << 20, 1, 1)] {
+        let mut vm = Vm::start_beside(dir.path(), &folder, bytes);
+        vm.tell("nomemfd");
+        assert_eq!(vm.tell(&format!("init {}", folder.display())), init);
+        assert_eq!(vm.tell("calls method-invoke"), calls);
+        let mut traces = 0;
+        if init == 1 {
+            // To the end of the tunnel, and of the calls.
+            vm.tell("trace 10000 10 8000");
+            traces = vm.read().traces.len();
+            vm.tell("sweep 7f0000000000 20 f000");
+        }
+        assert_eq!(traces, 0x8000 * usize::from(init == 1));
+        vm.end();
+    }
+}
+
+#[test]
+fn traces_beyond_the_room_leave_none_that_stands_for_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut vm = Vm::start(dir.path());
+    vm.tell("init");
+    vm.tell("trace 100000 10 7fff");
+    assert_eq!(vm.read().traces.len(), 0x7fff);
+    vm.tell("trace 200000 10");
+    assert_eq!(vm.read().traces.len(), 0x8000);
+    for start in ["200010", "200020"] {
+        vm.tell(&format!("trace {start} 10"));
+        assert_eq!(vm.read().traces.len(), 0);
+    }
+    vm.tell("tracesgone");
+    vm.tell("trace 100000 10");
+    assert_eq!(vm.read().traces.len(), 1);
+    vm.end();
+}
+
+#[test]
 fn dim_needs_no_library() {
     let dir = tempfile::tempdir().unwrap();
-    let source = [crate_dir().join("dim/dim.c")];
+    let sources = dim();
     let strict = [
         "-std=c99",
         "-pedantic",
@@ -295,14 +357,23 @@ fn dim_needs_no_library() {
         "-fPIC",
         "-c",
     ];
-    for more in ["-O2", "-O0", "-O3", "-DDIM_NO_SHADOW"] {
+    let flags = ["-O2", "-O0", "-O3", "-DDIM_NO_SHADOW"];
+    for (more, source) in flags
+        .iter()
+        .flat_map(|more| sources.iter().map(move |s| (*more, s)))
+    {
         let object = dir.path().join("dim.o");
-        compile(&source, &[&strict[..], &[more]].concat(), &object);
+        compile(
+            std::slice::from_ref(source),
+            &[&strict[..], &[more]].concat(),
+            &object,
+        );
         let output = Command::new("nm").arg("-u").arg(&object).output().unwrap();
         let undefined = String::from_utf8(output.stdout).unwrap();
         let foreign: Vec<&str> = undefined
             .split_whitespace()
             .filter(|word| *word != "U" && *word != "_GLOBAL_OFFSET_TABLE_")
+            .filter(|word| !word.starts_with("dim_"))
             .collect();
         assert!(foreign.is_empty(), "{more}: {foreign:?}");
     }

@@ -2,9 +2,32 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What has not come by then never will; nothing is measured by it.
+const NEVER: Duration = Duration::from_secs(120);
+
+/// What is there sooner or later: asks for it until then.
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(begun.elapsed() < NEVER, "never came: {what}");
+        std::thread::yield_now();
+    }
+}
 
 pub fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// dim's sources.
+pub fn dim() -> Vec<PathBuf> {
+    ["calls", "control", "dim", "files", "log"]
+        .map(|part| crate_dir().join(format!("dim/{part}.c")))
+        .to_vec()
 }
 
 /// The mappings of a process whose name holds the tunnel's: (start, bytes, line).

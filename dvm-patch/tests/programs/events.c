@@ -3,14 +3,21 @@
  * What does dim publish after each event? A VM that does as its standard input says.
  *
  *   init [FOLDER]   nomemfd   dex START SIZE NAME   gone START   thread RECORDS   exit
- *   enter METHOD    leave     leaveto DEPTH         fork         churn TIMES
+ *   enter METHOD    leave     leaveto DEPTH         fork         afterfork        shutdown
+ *   trace START PC [TIMES]    tracesgone
+ *   calls [TACTIC [LOG]]      poll                  call EVENT METHOD [TIMES [DEX]]
+ *   remap METHOD              record METHOD         methodgone METHOD             methodsgone DEX
+ *   threads COUNT METHOD TIMES                      sweep METHOD STEP TIMES
+ *   churn TIMES    busy       die METHOD            close FROM   open FILE TIMES
  *
  * Each line is answered by one: "ok PID VALUE".
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "dim.h"
 
 static int init(const char *folder)
@@ -51,14 +59,73 @@ static int forbid_memfd(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+static unsigned switches;
+static int busy; /* the VM cannot do as it is told */
+static varid_u64 dead; /* a method of which nobody may ask any more */
+
+/* Even methods are org.example.Even.m, odd ones org.other.Odd.m; those from 0x1000 on have no name. */
+static void describe(varid_u64 method, struct dim_method *out)
+{
+	if (method == dead)
+		abort();
+	out->insns = method << 8;
+	out->dex = 0x10000;
+	out->index = (varid_u32)method;
+	if (method >= 0x1000)
+		return;
+	out->descriptor = method % 2 ? "Lorg/other/Odd;" : "Lorg/example/Even;";
+	out->name = "m";
+}
+
+static int switched(int on)
+{
+	if (!busy)
+		switches = switches * 10 + 1 + (unsigned)on;
+	return !busy;
+}
+
+static unsigned long long job[2];
+
+static void *work(void *unused)
+{
+	unsigned long long i;
+
+	for (i = 0; i < job[1]; i++)
+		dim_call(DIM_INVOKE, job[0] + i % 64, 0);
+	return unused;
+}
+
+static void run_threads(unsigned long long count, unsigned long long method, unsigned long long times)
+{
+	pthread_t threads[16];
+	unsigned long long i;
+
+	job[0] = method;
+	job[1] = times;
+	for (i = 0; i < count && i < 16; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	while (i--)
+		pthread_join(threads[i], NULL);
+}
+
+/* As closefrom(): descriptors are the app's, whoever opened them. */
+static void close_from(int first)
+{
+	int fd;
+
+	for (fd = first; fd < 256; fd++)
+		close(fd);
+}
+
 int main(void)
 {
-	static char line[1024], word[16], text[512];
-	unsigned long long a, b, value;
+	static char line[8192], word[16], text[512], more[512], most[8192];
+	unsigned long long a, b, c, d, value;
 
 	while (fgets(line, sizeof(line), stdin)) {
 		word[0] = text[0] = 0;
-		a = b = value = 0;
+		more[0] = 0;
+		a = b = c = d = value = 0;
 		if (sscanf(line, "%15s", word) != 1)
 			continue;
 		if (!strcmp(word, "init")) {
@@ -80,12 +147,58 @@ int main(void)
 			dim_leave();
 		} else if (!strcmp(word, "leaveto") && sscanf(line, "%*s %llx", &a) == 1) {
 			dim_leave_to((unsigned long)a);
+		} else if (!strcmp(word, "calls")) {
+			int words = sscanf(line, "%*s %511s %511s %8191s", text, more, most);
+
+			dim_calls_init(describe, switched, words > 0 ? text : NULL, words > 1 ? more : NULL,
+				       words > 2 ? most : NULL);
+			value = dim_calls_on();
+		} else if (!strcmp(word, "poll")) {
+			dim_calls_poll();
+			value = switches;
+		} else if (!strcmp(word, "call") && sscanf(line, "%*s %llx %llx %llx %llx", &a, &b, &c, &d) >= 2) {
+			do
+				dim_call((enum dim_event)a, b, d);
+			while (c && --c);
+		} else if (!strcmp(word, "sweep") && sscanf(line, "%*s %llx %llx %llx", &a, &b, &c) == 3) {
+			for (; c--; a += b)
+				dim_call(DIM_INVOKE, a, 0);
+		} else if (!strcmp(word, "methodgone") && sscanf(line, "%*s %llx", &a) == 1) {
+			dim_calls_method_gone(a);
+		} else if (!strcmp(word, "methodsgone") && sscanf(line, "%*s %llx", &a) == 1) {
+			dim_calls_dex_gone(a);
+		} else if (!strcmp(word, "remap") && sscanf(line, "%*s %llx", &a) == 1) {
+			value = dim_remap(a);
+		} else if (!strcmp(word, "record") && sscanf(line, "%*s %llx", &a) == 1) {
+			value = dim_enter(a);
+			dim_remap_record((unsigned long)value, a);
+		} else if (!strcmp(word, "trace") && sscanf(line, "%*s %llx %llx %llx", &a, &b, &c) >= 2) {
+			do
+				dim_trace(a, b);
+			while (a += 16, c && --c);
+		} else if (!strcmp(word, "tracesgone")) {
+			dim_traces_gone();
+		} else if (!strcmp(word, "shutdown")) {
+			dim_shutdown();
+		} else if (!strcmp(word, "busy")) {
+			busy = !busy;
+		} else if (!strcmp(word, "die") && sscanf(line, "%*s %llx", &a) == 1) {
+			dead = a;
+		} else if (!strcmp(word, "close") && sscanf(line, "%*s %llx", &a) == 1) {
+			close_from((int)a);
+		} else if (!strcmp(word, "open") && sscanf(line, "%*s %511s %llx", text, &a) == 2) {
+			while (a--)
+				value = (unsigned long long)open(text, O_RDWR | O_CREAT, 0600);
+		} else if (!strcmp(word, "threads") && sscanf(line, "%*s %llx %llx %llx", &a, &b, &c) == 3) {
+			run_threads(a, b, c);
 		} else if (!strcmp(word, "churn") && sscanf(line, "%*s %llx", &a) == 1) {
 			/* Two dex files that take each other's place. */
 			for (b = 0; b < a; b++) {
 				dim_dex(0x10000, 0x1000, "aaaaaaaaaaaaaaaaaaaaaaaa", 0);
 				dim_dex(0x10800, 0x2000, "bbbbbbbbbbbbbbbbbbbbbbbb", VARID_CODE_BOOT);
 			}
+		} else if (!strcmp(word, "afterfork")) {
+			dim_after_fork();
 		} else if (!strcmp(word, "fork")) {
 			/* Bare: nobody tells dim. The child goes on with the conversation. */
 			long child = syscall(SYS_fork);

@@ -1,5 +1,7 @@
 //! Does a walk find the frames that a VM would show, and stop where they make no sense?
 
+mod areas;
+
 use super::*;
 use crate::abi::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 use proptest::prelude::*;

@@ -13,7 +13,7 @@ use nix::{
 };
 
 use crate::{
-    PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS,
+    PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, calls,
     error::{Error, Result},
 };
 
@@ -76,6 +76,7 @@ fn own(dir: &Path) -> Result<()> {
 /// Removes a session's files from a folder that holds nothing else.
 fn clear(dir: &Path) -> Result<()> {
     let mut found = Vec::new();
+    let of_calls = |name: &std::ffi::OsString| name.to_str().is_some_and(calls::is_ours);
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         found.push(entry.map_err(Error::io("list", dir))?.file_name());
     }
@@ -83,6 +84,7 @@ fn clear(dir: &Path) -> Result<()> {
         ![PERF_DATA, RAW_DATA, SESSION_JSON, SESSION_JSON_NEW, SYMBOLS]
             .iter()
             .any(|ours| name.as_os_str() == *ours)
+            && !of_calls(name)
     });
     let is_session = found.iter().any(|name| name == SESSION_JSON);
     // A folder with symbols alone may be anybody's; a session has its manifest first.
@@ -94,6 +96,9 @@ fn clear(dir: &Path) -> Result<()> {
     }
     remove(&dir.join(PERF_DATA))?;
     remove(&dir.join(RAW_DATA))?;
+    for name in found.iter().filter(|name| of_calls(name)) {
+        remove(&dir.join(name))?;
+    }
     let symbols = dir.join(SYMBOLS);
     match fs::remove_dir_all(&symbols) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

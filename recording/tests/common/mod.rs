@@ -44,6 +44,7 @@ pub fn dex_mapping(time: u64, pid: u32, path: &Path) -> Record {
         len: 0x1000,
         pgoff: 0,
         kernel: false,
+        mode: None,
         path: path.to_owned(),
         build_id: BUILD_ID.to_vec(),
     })
@@ -59,6 +60,8 @@ pub fn user_sample(time: u64, pid: u32, user: &[u64]) -> Record {
         period: 1_003_009,
         original_ip: 0x1234_5678,
         mode: CpuMode::User,
+        uid: 1000,
+        frame: 0,
         kernel: vec![],
         user: user.to_vec(),
     })

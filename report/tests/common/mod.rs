@@ -6,8 +6,9 @@ pub mod native;
 use std::{fs, path::Path};
 
 use varid_recording::{
-    CpuMode, EventDesc, Image, ImageKind, Layer, Manifest, Mapping, Marker, REMAP_BASE, REMAP_SIZE,
-    Rate, Reason, Record, Sample, SessionReader, SessionWriter, Source, Target, TargetKind, remap,
+    CpuMode, EventDesc, Image, ImageKind, Layer, Manifest, Mapping, Marker, Mode, REMAP_BASE,
+    REMAP_SIZE, Rate, Reason, Record, Sample, SessionReader, SessionWriter, Source, Target,
+    TargetKind, remap,
 };
 use varid_report::{Format, Options, Profile, View, render};
 use varid_symbolizer::substitute::{Slot, Substitute};
@@ -204,6 +205,11 @@ impl Fixture {
                     len,
                     pgoff: 0,
                     kernel: false,
+                    mode: (start != REMAP_BASE).then_some(Mode {
+                        read: true,
+                        execute: start >= LIBART,
+                        ..Mode::default()
+                    }),
                     path,
                     build_id: build_id.to_vec(),
                 }));
@@ -248,6 +254,8 @@ impl Fixture {
                 } else {
                     CpuMode::Kernel
                 },
+                uid: 10_001,
+                frame: 0x7f00_0000_1000,
                 kernel: kernel.to_vec(),
                 user: user.to_vec(),
             }));

@@ -96,6 +96,7 @@ impl Native {
             len: 0x10_0000,
             pgoff: 0,
             kernel: false,
+            mode: None,
             path: recorded.clone(),
             build_id: if with_build_id { build_id } else { Vec::new() },
         }));

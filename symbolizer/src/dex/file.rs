@@ -231,9 +231,7 @@ impl<'a> DexFile<'a> {
     /// # Errors
     /// [`crate::Error::Dex`] if there is no such string or it does not end.
     pub fn string(&self, index: u32) -> Result<String> {
-        let at = self.header.strings.at(index)?;
-        let mut at = self.data_at(u32_at(&self.data, at, "string_data_off")?);
-        uleb128(&self.data, &mut at, "utf16_size")?;
+        let at = self.string_at(index)?;
         let rest = self.data.get(at..).unwrap_or_default();
         let text = rest.get(..MAX_NAME.saturating_add(1)).unwrap_or(rest);
         let text = CStr::from_bytes_until_nul(text).map_err(|_| {
@@ -244,6 +242,29 @@ impl<'a> DexFile<'a> {
             )
         })?;
         Ok(mutf8::decode(text.to_bytes()))
+    }
+
+    /// Where the text of string `index` lies in the file.
+    fn string_at(&self, index: u32) -> Result<usize> {
+        let at = self.header.strings.at(index)?;
+        let mut at = self.data_at(u32_at(&self.data, at, "string_data_off")?);
+        uleb128(&self.data, &mut at, "utf16_size")?;
+        Ok(at)
+    }
+
+    /// The index of the method that a VM knows by pointers into this file: to its class's
+    /// descriptor, to its name, and by the index of its prototype.
+    #[must_use]
+    pub fn method_named_at(&self, descriptor: usize, name: usize, proto: u32) -> Option<u32> {
+        let is_named = |index: u32| -> Result<bool> {
+            let item = self.method_item(index)?;
+            if u32::from(item.proto) != proto || self.string_at(item.name)? != name {
+                return Ok(false);
+            }
+            let class = self.header.types.at(item.class.into())?;
+            Ok(self.string_at(u32_at(&self.data, class, "descriptor_idx")?)? == descriptor)
+        };
+        (0..self.method_count()).find(|index| is_named(*index).unwrap_or(false))
     }
 
     /// Field `index` as dexdump writes it: `Lorg/example/Balls;.x:D`.

@@ -132,13 +132,15 @@ impl KernelSymbols {
         Ok(table)
     }
 
-    /// Reads what [`KernelSymbols::write`] wrote.
+    /// Reads what [`KernelSymbols::write`] wrote, and [`KernelSymbols::write_more`] behind it. A last line without its end is
+    /// being written.
     ///
     /// # Errors
     /// [`Error::Kernel`] with the line that is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut table = Self::default();
-        for (number, line) in lines_of(bytes) {
+        let written = bytes.iter().rposition(|byte| *byte == b'\n');
+        for (number, line) in lines_of(bytes.get(..written.unwrap_or(0)).unwrap_or_default()) {
             if line.starts_with('#') {
                 continue;
             }
@@ -167,6 +169,18 @@ impl KernelSymbols {
     /// Those of `out`.
     pub fn write(&self, keep: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{HEADER}")?;
+        self.write_entries(keep, out)
+    }
+
+    /// What [`KernelSymbols::write`] would have written for these addresses, too.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_more(&self, addresses: &[u64], out: &mut dyn Write) -> io::Result<()> {
+        self.write_entries(Some(addresses), out)
+    }
+
+    fn write_entries(&self, keep: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
         let wanted = keep.map(|addresses| {
             let indexes = addresses.iter().filter_map(|&at| self.index(at));
             indexes.collect::<BTreeSet<_>>()

@@ -283,13 +283,18 @@ static void step(int i)
 			memcpy(files[i].map, jungle, files[i].len < JUNGLE ? files[i].len : JUNGLE);
 		break;
 	case 18: /* a mapping in pieces, or elsewhere */
-		if (files[i].map && files[i].len > PAGE && below(2))
-			munmap(files[i].map + PAGE * below(files[i].len / PAGE), PAGE), files[i].pieces = 1;
-		else if (files[i].map) {
-			char *at = mremap(files[i].map, files[i].len, files[i].len + PAGE * below(2), MREMAP_MAYMOVE);
+		if (files[i].map && files[i].len > PAGE && below(2)) {
+			char *at = files[i].map + PAGE * (1 + below(files[i].len / PAGE - 1));
+
+			/* Nothing else may come to lie in the hole: it goes with the mapping. */
+			mmap(at, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			files[i].pieces = 1;
+		} else if (files[i].map) {
+			size_t len = files[i].len + PAGE * below(2);
+			char *at = mremap(files[i].map, files[i].len, len, MREMAP_MAYMOVE);
 
 			if (at != MAP_FAILED)
-				files[i].map = at, files[i].pieces = 1;
+				files[i].map = at, files[i].len = len, files[i].pieces = 1;
 			mprotect(files[i].map, PAGE, below(4));
 			mprotect(files[i].map, PAGE, PROT_READ | PROT_WRITE);
 		}

@@ -20,10 +20,11 @@ const PORT_TAKEN: &str = "Could not set up host forwarding rule";
 /// How often a free port is looked for.
 const ATTEMPTS: usize = 8;
 
-/// After so long without an answer a board hangs; one takes 6 s to come up on a machine that does nothing else.
-pub const LIMIT: Duration = Duration::from_secs(120);
-/// After so long a job hangs.
-const JOB_LIMIT: Duration = Duration::from_secs(600);
+/// After so long without an answer a board hangs; one takes 6 s to come up on a machine that does nothing else, and that machine may
+/// be a slow one which others keep from its work.
+pub const LIMIT: Duration = Duration::from_secs(600);
+/// After so long a job hangs; the longest takes half a minute there.
+const JOB_LIMIT: Duration = Duration::from_secs(1800);
 
 /// A board that runs.
 #[derive(Debug)]
@@ -238,7 +239,7 @@ fn spawn_bound(mut command: Command) -> Result<(ChildStdout, Life)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::is_alive;
+    use crate::process::is_alive;
 
     #[test]
     fn what_is_started_ends_with_a_process_that_is_killed() -> Result<()> {

@@ -10,6 +10,15 @@ const GETPROP: &str = r#"cat "$FAKE_DEVICE/prop.$1" 2>/dev/null || echo"#;
 const SETPROP: &str = r#"[ ! -e "$FAKE_DEVICE/refuses" ] || { echo "setprop: failed" >&2; exit 1; }
 echo "$2" >"$FAKE_DEVICE/prop.$1"; echo "$1=$2" >>"$FAKE_DEVICE/set""#;
 
+/// Seconds that a clock may be wrong by, as varid has it: what is claimed so far ahead stays so for this time and a minute.
+const AHEAD: u64 = 50;
+
+fn now() -> Result<u64> {
+    Ok(SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)?
+        .as_secs())
+}
+
 /// An Android whose adb is the shell: two apps are debuggable. `AS`: whose process it is.
 fn without_root() -> Result<Device> {
     let device = Device::new()?;
@@ -87,9 +96,9 @@ fn what_another_terminal_needs_is_left_as_it_is() -> Result<()> {
         "somebody may still be about to start: {kept}"
     );
     // Now somebody is.
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let now = now()?;
     let claimed = |seconds: u64| format!("security.perf_harden\n{seconds} another\n");
-    std::fs::write(&note, claimed(now.as_secs()))?;
+    std::fs::write(&note, claimed(now + AHEAD))?;
     device.ok(&["--adb", "stop"])?;
     ensure!(
         changes() == "security.perf_harden=0\n",
@@ -97,7 +106,7 @@ fn what_another_terminal_needs_is_left_as_it_is() -> Result<()> {
         changes()
     );
     // And has gone.
-    std::fs::write(&note, claimed(now.as_secs() - 61))?;
+    std::fs::write(&note, claimed(now - 61))?;
     device.ok(&["--adb", "status"])?;
     ensure!(
         changes() == "security.perf_harden=0\nsecurity.perf_harden=1\n" && !note.exists(),
@@ -116,11 +125,8 @@ fn the_last_of_several_terminals_restores() -> Result<()> {
     let note = device.at("tmp/varid/changed");
     let set = || std::fs::read_to_string(device.at("set")).unwrap_or_default();
     device.ok(&["--adb", "status"])?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let (first, second) = (
-        format!("{} first", now.as_secs()),
-        format!("{} second", now.as_secs()),
-    );
+    let claim = now()? + AHEAD;
+    let (first, second) = (format!("{claim} first"), format!("{claim} second"));
     std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
     std::fs::write(&note, format!("security.perf_harden\n{first}\n{second}\n"))?;
     // One comes and goes between two that are about to record: their claims stay, and what they need.

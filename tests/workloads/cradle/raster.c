@@ -25,45 +25,17 @@ static uint32_t distance(int32_t dx, int32_t dy)
 	return square_root((uint64_t)((int64_t)dx * dx + (int64_t)dy * dy));
 }
 
-static int32_t clamp(int32_t value, int32_t low, int32_t high)
-{
-	return value < low ? low : value > high ? high : value;
-}
-
-/* a * (256 - weight) + b * weight, channel by channel; weight is 0 to 256. */
-static uint32_t mix(uint32_t a, uint32_t b, uint32_t weight)
-{
-	uint32_t color = 0;
-
-	for (int shift = 0; shift < 24; shift += 8) {
-		uint32_t from = a >> shift & 255, to = b >> shift & 255;
-
-		color |= (from * (256 - weight) + to * weight) >> 8 << shift;
-	}
-	return color;
-}
-
 static void blend(uint32_t *pixel, uint32_t color, int32_t coverage)
 {
 	if (coverage > 0)
-		*pixel = mix(*pixel, color, (uint32_t)clamp(coverage, 0, 256));
+		*pixel = raster_mix(*pixel, color, (uint32_t)raster_clamp(coverage, 0, 256));
 }
 
 /* First and one past the last pixel that a stretch touches, within the framebuffer. */
 static void pixels_between(int32_t low, int32_t high, int32_t limit, int32_t *first, int32_t *end)
 {
-	*first = clamp((low >> 8) - 1, 0, limit);
-	*end = clamp((high >> 8) + 2, 0, limit);
-}
-
-void raster_clear(struct raster *raster, uint32_t top, uint32_t bottom)
-{
-	for (uint32_t y = 0; y < RASTER_HEIGHT; y++) {
-		uint32_t color = mix(top, bottom, y * 256 / RASTER_HEIGHT);
-
-		for (uint32_t x = 0; x < RASTER_WIDTH; x++)
-			raster->pixels[y][x] = color;
-	}
+	*first = raster_clamp((low >> 8) - 1, 0, limit);
+	*end = raster_clamp((high >> 8) + 2, 0, limit);
 }
 
 void raster_fill_circle(struct raster *raster, int32_t x, int32_t y, int32_t radius, uint32_t color)
@@ -83,7 +55,7 @@ void raster_fill_circle(struct raster *raster, int32_t x, int32_t y, int32_t rad
 			if (coverage > 0) {
 				int32_t shade = (int32_t)distance(at_x - light_x, at_y - light_y) * 128 / radius;
 
-				blend(&raster->pixels[row][column], mix(color, 0, (uint32_t)clamp(shade, 0, 224)), coverage);
+				blend(&raster->pixels[row][column], raster_mix(color, 0, (uint32_t)raster_clamp(shade, 0, 224)), coverage);
 			}
 		}
 	}
@@ -113,14 +85,4 @@ void raster_stroke_line(struct raster *raster, int32_t x0, int32_t y0, int32_t x
 				blend(&raster->pixels[row][column], color, half + 128 - (int32_t)across);
 		}
 	}
-}
-
-uint32_t raster_checksum(const struct raster *raster)
-{
-	uint32_t sum = 0;
-
-	for (int32_t y = 0; y < RASTER_HEIGHT; y++)
-		for (int32_t x = 0; x < RASTER_WIDTH; x++)
-			sum = sum * 31 + raster->pixels[y][x];
-	return sum;
 }

@@ -1,19 +1,10 @@
-/* What can be drawn? A framebuffer of 32-bit pixels, and anti-aliased shapes in integer arithmetic.
+/* What can be drawn? Anti-aliased shapes in integer arithmetic.
  *
  * Coordinates and lengths are pixels times 256; a pixel's centre is at 128. Colours are 0xRRGGBB. */
 #ifndef CRADLE_RASTER_H
 #define CRADLE_RASTER_H
 
-#include <stdint.h>
-
-enum { RASTER_WIDTH = 320, RASTER_HEIGHT = 240 };
-
-struct raster {
-	uint32_t pixels[RASTER_HEIGHT][RASTER_WIDTH];
-};
-
-/* Fills the framebuffer with a vertical gradient. */
-void raster_clear(struct raster *raster, uint32_t top, uint32_t bottom);
+#include "framebuffer.h"
 
 /* Draws a disc that is lit from the upper left. */
 void raster_fill_circle(struct raster *raster, int32_t x, int32_t y, int32_t radius, uint32_t color);
@@ -21,8 +12,5 @@ void raster_fill_circle(struct raster *raster, int32_t x, int32_t y, int32_t rad
 /* Draws a line with butt ends. */
 void raster_stroke_line(struct raster *raster, int32_t x0, int32_t y0, int32_t x1, int32_t y1, int32_t width,
 			uint32_t color);
-
-/* Folds all pixels into one number: h * 31 + pixel, row by row. */
-uint32_t raster_checksum(const struct raster *raster);
 
 #endif

@@ -1,11 +1,14 @@
 """What must org.example.cradle return? The same physics and the same coverage of pixels, in Python's integers."""
 
+import operator
 from math import isqrt
 
 from .arithmetic import divide, int32, mix
 
 WIDTH, HEIGHT = 320, 240
 ONE, LENGTH, RADIUS, TOP, GRAVITY = 65536, 150, 14, 40, 11
+# What the pixels of a row are multiplied with in a checksum whose every step is total * 31 + pixel, in 32 bits.
+POWERS = [31 ** (WIDTH - 1 - column) & 0xFFFFFFFF for column in range(WIDTH)]
 
 
 def mul(a, b):
@@ -29,8 +32,10 @@ def between(low, high, limit):
 
 
 def blend(a, b, weight):
-    """Two colours, channel by channel."""
-    return sum(((a >> s & 255) * (256 - weight) + (b >> s & 255) * weight) >> 8 << s for s in (0, 8, 16))
+    """Two colours, channel by channel: between red and blue is room for either's product."""
+    red_blue = (a & 0xFF00FF) * (256 - weight) + (b & 0xFF00FF) * weight
+    green = (a & 0x00FF00) * (256 - weight) + (b & 0x00FF00) * weight
+    return red_blue >> 8 & 0xFF00FF | green >> 8 & 0x00FF00
 
 
 class Canvas:
@@ -60,17 +65,24 @@ class Canvas:
         dx, dy, half = x1 - x0, y1 - y0, width // 2
         square = dx * dx + dy * dy
         length = isqrt(square)
+        columns = between(min(x0, x1) - half, max(x0, x1) + half, WIDTH)
+        # No pixel of a row is covered that is farther to the left or right of the line than this.
+        reach = (half + 128) * length // abs(dy) + 256 if dy else None
         for row in between(min(y0, y1) - half, max(y0, y1) + half, HEIGHT):
-            for column in between(min(x0, x1) - half, max(x0, x1) + half, WIDTH):
-                at_x, at_y = column * 256 + 128 - x0, row * 256 + 128 - y0
+            at_y = row * 256 + 128 - y0
+            near = columns
+            if reach:
+                middle = x0 + at_y * dx // dy
+                near = range(max(columns.start, (middle - reach) // 256), min(columns.stop, (middle + reach) // 256 + 1))
+            for column in near:
+                at_x = column * 256 + 128 - x0
                 if 0 <= at_x * dx + at_y * dy <= square:
                     self.cover(column, row, color, half + 128 - abs(at_x * dy - at_y * dx) // length)
 
     def checksum(self):
         total = 0
         for row in self.pixels:
-            for pixel in row:
-                total = total * 31 + pixel & 0xFFFFFFFF
+            total = total * POWERS[0] * 31 + sum(map(operator.mul, row, POWERS)) & 0xFFFFFFFF
         return int32(total)
 
 

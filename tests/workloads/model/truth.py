@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from .arithmetic import int32, mix
+from .arithmetic import int32, int64, mix
 
 MASK = 0xFFFFFFFF
 
@@ -41,11 +41,26 @@ def spin(x, times):
     return int32(x)
 
 
+def steps(*addends):
+    """Steps x * 69069 + addend of a congruential generator, as one: (factor, addend)."""
+    factor, sum_of_all = 1, 0
+    for addend in addends:
+        factor, sum_of_all = factor * 69069 & MASK, sum_of_all * 69069 + addend & MASK
+    return factor, sum_of_all
+
+
+STIR = steps(*[1] * 200)
+PING_PONG = steps(*(5 if level % 2 else 1 for level in range(71) for _ in range(40)))
+
+
+def stepped(x, step):
+    """The int after such steps."""
+    return int32(x * step[0] + step[1])
+
+
 def stir(x):
-    """200 steps of a congruential generator, as the native library makes them."""
-    for _ in range(200):
-        x = x * 69069 + 1 & MASK
-    return int32(x)
+    """200 steps of the generator, as the native library makes them."""
+    return stepped(x, STIR)
 
 
 def shares(rounds):
@@ -65,21 +80,19 @@ def recursion(rounds):
 def ping_pong(rounds):
     total = 0
     for i in range(rounds):
-        x = i + 1
-        for level in range(71):
-            for _ in range(40):
-                x = x * 69069 + (5 if level % 2 else 1) & MASK
-        total = mix(total, int32(x))
+        total = mix(total, stepped(i + 1, PING_PONG))
     return total
 
 
 def interfaces(rounds):
+    round_alone, factor = 0, 31**3000 % (1 << 64)
+    for side in range(3000):
+        square, triangle = side * side, side * side // 2
+        comb = sum((side + i) ** 2 for i in range(3))
+        round_alone = mix(round_alone, (square, triangle, comb)[side % 3])
     total = 0
     for _ in range(rounds):
-        for side in range(3000):
-            square, triangle = side * side, side * side // 2
-            comb = sum((side + i) ** 2 for i in range(3))
-            total = mix(total, (square, triangle, comb)[side % 3])
+        total = int64(total * factor + round_alone)
     return total
 
 
@@ -103,15 +116,21 @@ def tiny(rounds):
     return int32(rounds * sum(2 * k for k in range(5000)))
 
 
+def shifted(x):
+    """The ten rounds of shifts of a long step."""
+    for _ in range(10):
+        x ^= (x << 7) & MASK
+        x ^= x >> 9
+    return x
+
+
 def virtual(rounds):
+    # Shifts are linear: those of an int are those of its halves.
+    low, high = [shifted(half) for half in range(1 << 16)], [shifted(half << 16) for half in range(1 << 16)]
     x = 1
-    for _ in range(rounds):
-        for k in range(2000):
-            if k & 1:
-                for _ in range(10):
-                    x ^= (x << 7) & MASK
-                    x ^= x >> 9
-            x = x * 69069 + 1 & MASK
+    for _ in range(rounds * 1000):
+        x = x * 69069 + 1 & MASK
+        x = (low[x & 0xFFFF] ^ high[x >> 16]) * 69069 + 1 & MASK
     return int32(x)
 
 
@@ -119,6 +138,7 @@ def locked(rounds):
     return rounds * (sum(range(2000)) + sum(range(1000)))
 
 
+@cache
 def bounce(levels, x):
     x = spin(stir(stir(x)) + 1, 50)
     if levels:

@@ -1,113 +1,39 @@
 //! Is what was found of a thread's callers ever taken for what is no longer so?
 
+use super::sequence::*;
 use super::world::*;
-use crate::process::Method;
 use proptest::prelude::*;
 use varid_recording::Stack;
-use varid_shim::ManagedFrame;
 use varid_shim::flags::IN_BODY;
-use varid_shim::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 
-/// What happens between two samples.
-#[derive(Debug, Clone, Copy)]
-enum Event {
-    Nothing,
-    /// The dex file is unmapped, or other memory is where it was.
-    Unmapped,
-    Replaced,
-    Mapped,
-    /// The VM describes itself anew: a class was unloaded, its method's memory is another's.
-    Unloaded,
-    Exec,
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        12 => Just(Event::Nothing),
-        1 => Just(Event::Unmapped),
-        1 => Just(Event::Replaced),
-        2 => Just(Event::Mapped),
-        1 => Just(Event::Unloaded),
-        1 => Just(Event::Exec),
-    ]
-}
-
-fn happens(world: &mut World, event: Event) {
-    let anon = || crate::process::Image::Other(std::path::Path::new("//anon").into());
-    match event {
-        Event::Nothing => {}
-        Event::Unmapped => world.process.space.remove(DEX, DEX + 0x1000),
-        Event::Replaced => {
-            let other = crate::process::testing::mapped(DEX, 0x1000, 0, anon());
-            world.process.space.insert(other);
+/// What is written of a sample gives its addresses names.
+fn recorded(world: &mut World, user: &[u64]) {
+    for address in user {
+        if let Some(mapped) = world.process.space.at_mut(*address) {
+            mapped.recorded = true;
         }
-        Event::Mapped => world.map_dex(),
-        Event::Unloaded => {
-            world.process.describe_vm_anew();
-            world.process.set_method(FIRST, Method::Runtime);
-            let native = world.native.clone();
-            world.process.set_method(SECOND, native);
-        }
-        Event::Exec => world.process.exec(),
     }
-}
-
-/// A frame: what it runs, whether native code called it.
-type Frame = (usize, bool);
-
-fn frame() -> impl Strategy<Value = Frame> {
-    (0usize..7, prop::bool::weighted(0.2))
-}
-
-/// Its thread, its frames from the outermost on, what has happened before.
-type Sample = (u32, Vec<Frame>, Event);
-
-fn samples() -> impl Strategy<Value = Vec<Sample>> {
-    let outer = prop::sample::select(vec![
-        vec![(0, true)],
-        vec![(0, true), (1, false), (2, false)],
-        vec![(0, true), (1, false), (3, true), (1, false)],
-    ]);
-    let frames = (outer, prop::collection::vec(frame(), 0..3))
-        .prop_map(|(outer, inner)| [outer, inner].concat());
-    prop::collection::vec((0u32..2, frames, event()), 1..24)
-}
-
-fn managed_frame(world: &World, n: u64, (what, outermost): (usize, bool)) -> ManagedFrame {
-    let [first, second] = &world.code;
-    let (method, pc, flags) = match what {
-        0 => (0, first.start, 0),
-        1 => (0, second.start + 2, 0),
-        2 => (FIRST, 2, RELATIVE),
-        3 => (NATIVE, 0, QUICK),
-        4 => (SECOND, 0, QUICK),
-        5 => (RUNTIME, 0, QUICK),
-        _ => (0, NOWHERE, 0),
-    };
-    managed(n, method, pc, flags | if outermost { OUTERMOST } else { 0 })
 }
 
 proptest! {
     #[test]
-    fn the_answer_is_the_one_without_a_memory(samples in samples()) {
-        let (mut remembers, mut forgets) = (World::list(), World::list());
-        for (tid, frames, event) in samples {
-            happens(&mut remembers, event);
-            happens(&mut forgets, event);
-            forgets.process.callers.clear();
-            let mut record = remembers.record(&["body", "bridge", "native"]);
-            (record.tid, record.flags) = (tid, IN_BODY);
-            // Frames of one depth lie where they lay.
-            let numbered = (0..).zip(&frames);
-            let outermost_first = numbered.map(|(n, frame)| managed_frame(&remembers, 20 - n, *frame));
-            record.frames = outermost_first.collect();
-            record.frames.reverse();
-            let (with, without) = (
-                remembers.attribute(&record, Stack::Vertical),
-                forgets.attribute(&record, Stack::Vertical),
-            );
-            prop_assert_eq!(with.user, without.user);
+    fn the_answer_is_the_one_without_a_memory(
+        samples in samples(),
+        stack in prop::sample::select(vec![Stack::Vertical, Stack::Vertical, Stack::None, Stack::Full]),
+    ) {
+        let mut twice = Twice::new();
+        for sample in samples {
+            let record = twice.next(sample);
+            let with = twice.remembers.attribute(&record, stack);
+            let without = twice.forgets.attribute(&record, stack);
+            prop_assert_eq!(&with.user, &without.user);
+            prop_assert_eq!(with.transition, without.transition);
             prop_assert!(without.known.is_empty());
+            for address in &with.user[with.known] {
+                let mapped = twice.remembers.process.space.at(*address);
+                prop_assert!(mapped.is_none_or(|mapped| mapped.recorded));
+            }
+            recorded(&mut twice.remembers, &with.user);
         }
     }
 }
@@ -131,4 +57,36 @@ fn callers_that_were_seen_before_are_known() {
     assert_eq!(world.attribute(&record, Stack::Vertical).user, second.user);
     world.process.space.remove(DEX, DEX + 0x1000);
     assert!(world.attribute(&record, Stack::Vertical).known.is_empty());
+}
+
+#[test]
+fn a_sample_again_is_the_last_one_but_for_its_leaf() {
+    let mut world = World::list();
+    let mut record = world.record(&["body", "bridge", "native"]);
+    record.flags = IN_BODY;
+    let frames: Vec<_> = (1..6)
+        .map(|n| managed_frame(&world, n, (0, false)))
+        .collect();
+    record.packed = packed(&frames);
+    record
+        .regs
+        .set(FRAME_REGISTER, Some(frames[0].addr + FRAME));
+    let mut sample = |world: &mut World, pc, count| {
+        record.regs.set(PC, Some(pc));
+        let attributed = world.attribute(&record, Stack::Vertical);
+        assert_eq!(attributed.user[0], pc);
+        assert_eq!(attributed.known.len(), count);
+        recorded(world, &attributed.user);
+    };
+    let pc = frames[0].pc;
+    sample(&mut world, pc, 0);
+    sample(&mut world, pc + 2, 5);
+    // A leaf elsewhere is not known to be recorded; what happens to what is mapped, for none.
+    let image = crate::process::Image::Other(std::path::Path::new("//anon").into());
+    let other = crate::process::testing::mapped(0x1000, 0x1000, 0, image);
+    world.process.space.insert(other);
+    sample(&mut world, pc, 0);
+    sample(&mut world, pc, 5);
+    world.process.callers.clear();
+    sample(&mut world, pc, 0);
 }

@@ -1,10 +1,12 @@
 //! Does a callchain say what ran, with nothing in the wrong place and nothing missing unsaid?
 
+mod areas;
 mod callers;
 mod marked;
 mod reasons;
+pub mod sequence;
 mod shadow;
-mod world;
+pub mod world;
 
 use varid_recording::{Stack, remap};
 use varid_shim::flags::{IN_BODY, IN_KERNEL, NO_WALK};

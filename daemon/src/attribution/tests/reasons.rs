@@ -19,16 +19,17 @@ fn a_leaf_in_no_mapping_stays_and_is_counted() {
 #[test]
 fn bytecode_in_no_dex_file_is_counted() {
     let mut world = World::list();
-    for pc in [NOWHERE, JIT] {
-        let record = world.record(&["body", "bridge"]);
+    for (pc, mode) in [(NOWHERE, 0), (JIT, 0), (NOWHERE, IN_KERNEL)] {
+        let mut record = world.record(&["body", "bridge"]);
         let ip = record.ip;
-        let user = world.user(
-            record,
-            IN_BODY,
-            &[managed(1, FIRST, pc, OUTERMOST)],
-            Stack::Vertical,
-        );
-        assert_eq!(user, [ip, because(Reason::UnknownMapping)], "{pc:#x}");
+        if mode == IN_KERNEL {
+            record.ip = 0xffff_ffff_8100_0000;
+            record.kernel = vec![record.ip];
+        }
+        let frames = [managed(1, FIRST, pc, OUTERMOST)];
+        let user = world.user(record, IN_BODY | mode, &frames, Stack::Vertical);
+        let expected = [ip, because(Reason::UnknownMapping)];
+        assert_eq!(user, expected, "{pc:#x}, {mode}");
     }
 }
 

@@ -1,9 +1,11 @@
 //! Does a shadow stack say what runs while it is behind, or ahead of, what runs?
 
 use super::world::*;
+use crate::process::Method;
 use varid_recording::{Reason, Stack};
 use varid_shim::ManagedFrame;
 use varid_shim::flags::NOT_READY;
+use varid_tunnel::abi::{Call, NO_INDEX, REMAP_FIRST, RETIRED};
 
 /// The record that native frame `n` made at its entry.
 fn entered(n: u64, pc: u64) -> ManagedFrame {
@@ -35,6 +37,46 @@ fn every_record_is_its_native_frames_method() {
     assert_eq!(
         world.user(record, 0, &records, Stack::Full),
         [first, second + 1, native, outermost]
+    );
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn a_remapped_address_is_its_method_with_bytecode_or_without() {
+    let mut world = World::shadow();
+    let first = world.code[0].start;
+    let Method::Known { index, .. } = world.native.clone() else {
+        panic!("a known method")
+    };
+    let entry = |insns, index| Call {
+        // Forgotten: the entry says which it was.
+        method: RETIRED,
+        insns,
+        dex: DEX,
+        index,
+        ..Call::default()
+    };
+    let unknown = Call {
+        method: RETIRED,
+        index: NO_INDEX,
+        ..Call::default()
+    };
+    let entries = vec![entry(first, NO_INDEX), entry(0, index), unknown];
+    world.process.set_remapped(entries);
+    let slot = world.native_slot();
+    let record = world.record(&CALLS);
+    let records = [entered(0, REMAP_FIRST), entered(1, REMAP_FIRST + 1)];
+    assert_eq!(
+        world.user(record.clone(), 0, &records, Stack::Vertical),
+        [first, slot + 1]
+    );
+    let records = [entered(0, REMAP_FIRST + 1), entered(1, REMAP_FIRST + 2)];
+    assert_eq!(
+        world.user(record, 0, &records, Stack::Vertical),
+        [slot, because(Reason::UnknownMethod)]
     );
 }
 

@@ -1,6 +1,6 @@
 //! A process whose every address, frame and method is known: what attribution is tested on.
 
-use crate::attribution::{Attributed, RemapTable, attribute};
+use crate::attribution::{Attributed, RemapTable, again, attribute};
 use crate::process::testing::{dex, elf, mapped};
 use crate::process::{AddressSpace, DexImage, Image, Mapped, Method, Process, Vm};
 use crate::unwind::tests::Compiled;
@@ -167,6 +167,12 @@ impl World {
         Self::new(abi::LAYOUT_SHADOW)
     }
 
+    /// A VM whose frames lie on a stack of their own, and whose compiler has made two traces, of FIRST's second
+    /// and of SECOND's first instruction.
+    pub fn areas() -> Self {
+        Self::new(abi::LAYOUT_SAVE_AREAS)
+    }
+
     /// A VM whose build nobody knows.
     pub fn unknown() -> Self {
         static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
@@ -202,18 +208,25 @@ impl World {
                 reserved: 0,
             })
             .into();
+        let in_areas = kind == abi::LAYOUT_SAVE_AREAS;
+        if in_areas {
+            ranges.push(abi::Range {
+                start: JIT,
+                end: JIT + 0x1000,
+                kind: abi::RANGE_TRACES,
+                reserved: 0,
+            });
+        }
         ranges.sort_by_key(|range| range.start);
 
         let dex = dex();
-        space.insert(mapped_dex(&dex));
+        space.insert(mapped_dex(&dex, DEX));
         space.insert(mapped(
             JIT,
             0x1000,
             0,
             Image::Other(Path::new("//anon").into()),
         ));
-        let mut process = Process::made_up(space, Some(Vm::made_up(layout(kind), ranges)));
-
         // The methods with most code; one that has none.
         let mut methods: Vec<_> = dex.methods.methods().to_vec();
         methods.sort_by_key(|method| std::cmp::Reverse(method.code.len()));
@@ -221,6 +234,16 @@ impl World {
             let code = &methods[which].code;
             DEX + u64::from(code.start)..DEX + u64::from(code.end)
         });
+        let mut vm = Vm::made_up(layout(kind), ranges);
+        if in_areas {
+            vm.layout.flags = 0;
+            let trace = |start, pc| abi::Trace { start, pc };
+            vm.set_traces(vec![
+                trace(JIT + 0x10, code[0].start + 2),
+                trace(JIT + 0x80, code[1].start),
+            ]);
+        }
+        let mut process = Process::made_up(space, Some(vm));
         for (which, pointer) in [FIRST, SECOND].into_iter().enumerate() {
             let known = Method::Known {
                 dex: dex.clone(),
@@ -253,12 +276,12 @@ impl World {
         }
     }
 
-    /// The dex file is mapped where it was at first.
-    pub fn map_dex(&mut self) {
+    /// The dex file is mapped.
+    pub fn map_dex(&mut self, start: u64) {
         let Method::Known { dex, .. } = &self.native else {
             panic!("a known method")
         };
-        self.process.space.insert(mapped_dex(dex));
+        self.process.space.insert(mapped_dex(dex, start));
     }
 
     /// An address in a function: what a sample's ip is, and what a return address into it is.
@@ -297,6 +320,7 @@ impl World {
             ip,
             regs,
             frames: Vec::new(),
+            packed: Vec::new(),
             kernel: Vec::new(),
             stack_addr: SP,
             stack,
@@ -306,7 +330,13 @@ impl World {
     pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
         let mut attributed = Attributed::default();
         let (process, remap) = (&mut self.process, &mut self.remap);
-        attribute(record, process, remap, stack, &mut attributed);
+        if let Some(user) = again(record, process) {
+            attributed.user = user.to_vec();
+            attributed.known = 0..user.len();
+            return attributed;
+        }
+        let mut record = record.clone();
+        attribute(&mut record, process, remap, stack, &mut attributed).unwrap();
         attributed
     }
 
@@ -324,9 +354,9 @@ impl World {
     }
 }
 
-fn mapped_dex(dex: &Rc<DexImage>) -> Mapped {
+fn mapped_dex(dex: &Rc<DexImage>, start: u64) -> Mapped {
     let image = Image::Dex(dex.clone());
-    mapped(DEX, dex.dex.bytes().len() as u64, 0, image)
+    mapped(start, dex.dex.bytes().len() as u64, 0, image)
 }
 
 fn compiled(name: &str, source: &str) -> Vec<u8> {

@@ -21,7 +21,7 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
         end: 0x7000_0000 + (pages.end - pages.start) * PAGE,
         pgoff: pages.start * PAGE,
         inode: path.metadata().unwrap().ino(),
-        executable: false,
+        mode: Mode::default(),
         path: path.to_str().unwrap(),
     };
     let part = |part: Mapped| match part.image {
@@ -144,7 +144,7 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
             end: 0x7000_0000 + 2 * PAGE,
             pgoff,
             inode: path.metadata().unwrap().ino(),
-            executable: true,
+            mode: Mode::from_mmap(5, 2),
             path: path.to_str().unwrap(),
         };
         images.get(&mapped, &AddressSpace::default())

@@ -180,6 +180,15 @@ impl JitCode {
         !self.areas.is_empty()
     }
 
+    /// Whether it ran code of its own, and none of what was sampled has a name.
+    pub fn is_nameless(&self, space: &AddressSpace) -> bool {
+        let is_code = |sampled: &Sampled| {
+            let mode = space.at(sampled.address).and_then(|mapped| mapped.mode);
+            mode.is_some_and(|mode| mode.execute)
+        };
+        self.sampled.values().any(is_code) && self.slots().is_empty()
+    }
+
     /// How many bytes of each of its files may be read in one turn.
     pub const fn may_read(&mut self, bytes: u64) {
         self.files.turn = bytes;

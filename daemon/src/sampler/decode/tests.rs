@@ -96,10 +96,10 @@ fn a_mapping_has_its_place_and_its_file() {
         pgoff: 0x1000,
         device: (8, 1),
         inode: 1234,
-        prot: 5,
+        mode: Mode::from_mmap(5, 2),
         path: "/system/lib64/libart.so".to_owned(),
     };
-    assert_eq!(mapped, expected);
+    assert_eq!(*mapped, expected);
 }
 
 #[test]

@@ -10,25 +10,12 @@ mod resolve;
 pub mod syntax;
 
 pub use resolve::{Resolved, resolve};
+pub use varid_recording::Rate;
 
 use super::open::{base_attr, open};
 use crate::perf_abi as perf;
 use modifiers::Modifiers;
 use pmu::{Config, Pmu};
-
-/// How often an event is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rate {
-    /// Samples per second and CPU.
-    Frequency(u64),
-    /// Events from one sample to the next; 0: it is counted and not sampled.
-    Period(u64),
-}
-
-impl Rate {
-    /// Of an event that is counted and not sampled.
-    pub const COUNTED: Self = Self::Period(0);
-}
 
 /// Events that are counted together: all of them have counters, or none has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +105,18 @@ impl Event {
         self.encodings
             .iter()
             .any(|encoding| !of_the_kernel.contains(&encoding.kind))
+    }
+
+    /// Whether it is a clock of the kernel's.
+    pub fn is_timer(&self) -> bool {
+        let clocks = [
+            perf::PERF_COUNT_SW_CPU_CLOCK,
+            perf::PERF_COUNT_SW_TASK_CLOCK,
+        ];
+        self.encodings.iter().any(|encoding| {
+            let of_the_kernel = encoding.kind == perf::PERF_TYPE_SOFTWARE;
+            of_the_kernel && clocks.map(u64::from).contains(&encoding.config[0])
+        })
     }
 
     /// Whether this process may sample it in its own user code.

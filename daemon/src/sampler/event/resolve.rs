@@ -45,7 +45,7 @@ impl Resolved {
         let reads = events.len() > 1 && events.iter().any(|event| event.modifiers.read_group);
         if reads {
             for member in events.iter_mut().skip(1) {
-                member.rate = Rate::COUNTED;
+                member.rate = Rate::READ;
             }
         }
         Ok(Group { events, reads })
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(rates("{cycles,instructions}"), (false, vec![own, own]));
         assert_eq!(
             rates("{cycles,instructions}:S"),
-            (true, vec![own, Rate::COUNTED])
+            (true, vec![own, Rate::READ])
         );
         assert_eq!(rates("cycles:S"), (false, vec![own]));
         let names: Vec<_> = events("{cycles,r8:k}:Su", &[])

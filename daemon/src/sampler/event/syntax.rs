@@ -74,7 +74,7 @@ fn group(text: &str) -> Result<GroupText, &'static str> {
         return Err("a group within a group");
     }
     let modifiers = match behind.strip_prefix(':') {
-        Some(modifiers) if !modifiers.is_empty() => modifiers,
+        Some(modifiers) if are_letters(modifiers) => modifiers,
         None if behind.is_empty() => "",
         _ => return Err("behind a group only ':' and modifiers may stand"),
     };
@@ -130,6 +130,7 @@ fn event(text: &str) -> Result<EventText, &'static str> {
     let Some((pmu, rest)) = text.split_once('/') else {
         let (name, modifiers) = match text.split_once(':') {
             Some((_, "")) => return Err("a ':' without modifiers"),
+            Some((_, modifiers)) if !are_letters(modifiers) => return Err(NOT_LETTERS),
             Some(both) => both,
             None => (text, ""),
         };
@@ -156,6 +157,10 @@ fn event(text: &str) -> Result<EventText, &'static str> {
     if pmu.contains(['.', '{', '}', ':', '=']) {
         return Err("a PMU's name has neither '.' nor ':'");
     }
+    let modifiers = behind.strip_prefix(':').unwrap_or(behind);
+    if !behind.is_empty() && !are_letters(modifiers) {
+        return Err(NOT_LETTERS);
+    }
     let terms = inside
         .split(',')
         .map(str::trim)
@@ -167,8 +172,15 @@ fn event(text: &str) -> Result<EventText, &'static str> {
             pmu: pmu.to_owned(),
             terms,
         },
-        modifiers: behind.strip_prefix(':').unwrap_or(behind).to_owned(),
+        modifiers: modifiers.to_owned(),
     })
+}
+
+const NOT_LETTERS: &str = "modifiers that are not letters";
+
+/// What modifiers look like; which there are, [`Modifiers`](super::modifiers::Modifiers) knows.
+fn are_letters(modifiers: &str) -> bool {
+    !modifiers.is_empty() && modifiers.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
 fn term(text: &str) -> Result<Term, &'static str> {
@@ -245,6 +257,10 @@ mod tests {
             ("/event=1/", "without a PMU"),
             ("cpu/event=/", "without a value"),
             ("cpu/=1/", "without a name"),
+            ("a:{", "not letters"),
+            ("a:u:k", "not letters"),
+            ("cpu/a/:", "not letters"),
+            ("{a}:u}:", "a group"),
             ("../../etc/x/", "more than two"),
             ("../x/", "neither '.'"),
         ] {

@@ -60,10 +60,12 @@ pub fn choose(
 }
 
 fn bpf(groups: &[Group], ring_pages: usize) -> Result<Source, SamplerError> {
-    // The events have a ring each, and together no more than that.
+    // The events have a ring each, and together no more than that; read groups have none.
     let rings = places(groups).filter(|(_, group, ..)| !group.reads).count();
-    let part = ring_pages.checked_div(rings).unwrap_or(ring_pages);
-    let ring_pages = ring_pages.min(part.max(1));
+    let ring_pages = match ring_pages.checked_div(rings) {
+        Some(part) => ring_pages.min(part.max(1)),
+        None => 0,
+    };
     Ok(Source::Bpf(Box::new(Bpf::new(
         Shim::load(ring_pages)?,
         ring_pages,

@@ -8,6 +8,7 @@ mod stack_copy;
 pub use choose::{ShimKind, choose};
 
 use super::decode::{Origin, STACK_COPY_SAMPLE, Spare, Stamped, regs_mask};
+use super::groups::Counter;
 use super::{Cpu, SamplerError, SamplerOptions};
 use crate::perf_abi as perf;
 use bpf::Bpf;
@@ -147,7 +148,10 @@ impl Source {
         match self {
             Source::Bpf(bpf) => bpf.remove_target(pid),
             Source::Module(module) => module.remove_target(pid),
-            Source::StackCopy(_) => Ok(()),
+            Source::StackCopy(copy) => {
+                copy.ended(pid);
+                Ok(())
+            }
         }
     }
 
@@ -164,17 +168,41 @@ impl Source {
         }
     }
 
-    /// A thread and all that it will create are sampled; of no use to one that sees everyone.
-    /// A thread that has ended meanwhile is no error.
+    /// A process's thread and all that it will create are sampled; of no use to one that sees
+    /// everyone. A thread that has ended meanwhile is no error.
     pub(super) fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        tid: u32,
+        (pid, tid): (u32, u32),
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(_) | Source::Module(_) => Ok(()),
-            Source::StackCopy(copy) => copy.add_thread(options, tid, cpus),
+            Source::StackCopy(copy) => copy.add_thread(options, (pid, tid), cpus),
+        }
+    }
+
+    /// The threads of a process are sampled, as those of everyone are, or with who forked it.
+    pub fn samples(&self, pid: u32) -> bool {
+        match self {
+            Source::Bpf(_) | Source::Module(_) => true,
+            Source::StackCopy(copy) => copy.samples(pid),
+        }
+    }
+
+    /// A process has forked another.
+    pub(super) fn forked(&mut self, parent: u32, child: u32) {
+        if let Source::StackCopy(copy) = self {
+            copy.forked(parent, child);
+        }
+    }
+
+    /// The threads of a process are no longer sampled, where they were added: the counters that did,
+    /// which are closed with this, and the processes that these sampled, too.
+    pub(super) fn let_go(&mut self, pid: u32, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<u32>) {
+        match self {
+            Source::Bpf(_) | Source::Module(_) => (Vec::new(), Vec::new()),
+            Source::StackCopy(copy) => copy.let_go(pid, cpus),
         }
     }
 }

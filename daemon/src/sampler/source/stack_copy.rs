@@ -5,7 +5,7 @@ use crate::by_id::ById;
 use crate::perf_abi as perf;
 use crate::sampler::cpu::enable;
 use crate::sampler::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
-use crate::sampler::groups::{Opened, Spot, check_presence, open_groups};
+use crate::sampler::groups::{Counter, Opened, Spot, check_presence, open_groups};
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
 
@@ -16,6 +16,10 @@ pub struct StackCopy {
     exclude_kernel: bool,
     /// What the kernel's identifiers of events mean.
     origins: ById<u64, Origin>,
+    /// For whose threads each was opened that still is.
+    opened_for: ById<u64, u32>,
+    /// Which process's events sample a process: its own, or those that it got when it was forked.
+    sampled_by: ById<u32, u32>,
 }
 
 /// A ring that events of threads will share.
@@ -42,11 +46,51 @@ impl StackCopy {
         self.origins.get(&id).copied()
     }
 
-    /// Samples a thread and all that it will create, if it still runs.
+    /// Whether events are open that sample a process.
+    pub fn samples(&self, pid: u32) -> bool {
+        self.sampled_by.contains_key(&pid)
+    }
+
+    /// A process that is forked has events of its parent's.
+    pub fn forked(&mut self, parent: u32, child: u32) {
+        match self.sampled_by.get(&parent).copied() {
+            Some(by) => self.sampled_by.insert(child, by),
+            None => self.sampled_by.remove(&child),
+        };
+    }
+
+    /// A process has ended; the events that were opened for it sample those that it forked.
+    pub fn ended(&mut self, pid: u32) {
+        self.sampled_by.remove(&pid);
+    }
+
+    /// Closes the events that sample a process: those, with their CPUs, and the other processes
+    /// that they sampled. What has an event of a parent's cannot be rid of it alone.
+    pub fn let_go(&mut self, pid: u32, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<u32>) {
+        let Some(by) = self.sampled_by.remove(&pid) else {
+            return (Vec::new(), Vec::new());
+        };
+        let mut closed = Vec::new();
+        for cpu in cpus {
+            let counters = std::mem::take(&mut cpu.counters);
+            let is_its = |counter: &Counter| self.opened_for.get(&counter.id) == Some(&by);
+            let (its, others) = counters.into_iter().partition(is_its);
+            cpu.counters = others;
+            let its: Vec<Counter> = its;
+            closed.extend(its.into_iter().map(|counter| (cpu.cpu, counter)));
+        }
+        self.opened_for.retain(|_, of| *of != by);
+        let mut others: Vec<u32> = self.sampled_by.keys().copied().collect();
+        others.retain(|other| self.sampled_by.get(other) == Some(&by));
+        self.sampled_by.retain(|_, of| *of != by);
+        (closed, others)
+    }
+
+    /// Samples a process's thread and all that it will create, if it still runs.
     pub fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        tid: u32,
+        (pid, tid): (u32, u32),
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         let (mut present, mut absent) = (Vec::new(), Vec::new());
@@ -72,6 +116,8 @@ impl StackCopy {
                     reads: counter.reads,
                 };
                 self.origins.insert(counter.id, origin);
+                self.opened_for.insert(counter.id, pid);
+                self.sampled_by.insert(pid, pid);
                 present.push(counter.event);
                 cpu.redirect(&counter.fd)?;
                 enable(cpu.cpu, &counter.fd)?;

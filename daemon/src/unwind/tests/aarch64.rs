@@ -47,38 +47,68 @@ fn compile() -> Option<Vec<u8>> {
     bytes
 }
 
+/// The library as it is mapped at [`BASE`]; code without unwind information lies at [`CODE`].
+struct Compiled {
+    bytes: &'static [u8],
+    file: object::File<'static>,
+    module: RefCell<Module>,
+}
+
+impl Compiled {
+    /// None, and said: there is no compiler.
+    fn new() -> Option<Self> {
+        let Some(bytes) = library() else {
+            println!("skipped: there is no aarch64-linux-gnu-gcc");
+            return None;
+        };
+        let file = object::File::parse(bytes).unwrap();
+        let module = RefCell::new(Module::of(&file));
+        Some(Self {
+            bytes,
+            file,
+            module,
+        })
+    }
+
+    /// Where a function is mapped.
+    fn symbol(&self, name: &str) -> u64 {
+        let mut symbols = self.file.dynamic_symbols();
+        BASE + symbols.find(|s| s.name() == Ok(name)).unwrap().address()
+    }
+
+    fn at(&self, address: u64) -> CodeAt<'_> {
+        match address.checked_sub(BASE) {
+            Some(own) if own < self.bytes.len() as u64 => {
+                CodeAt::Module(self.module.borrow_mut(), own)
+            }
+            _ => unknown_code(address),
+        }
+    }
+}
+
 #[test]
 fn signed_return_addresses_lead_to_the_callers() {
-    let Some(bytes) = library() else {
-        println!("skipped: there is no aarch64-linux-gnu-gcc");
+    let Some(code) = Compiled::new() else {
         return;
     };
-    let file = object::File::parse(bytes).unwrap();
-    let symbol = |name: &str| {
-        let found = file.dynamic_symbols().find(|s| s.name() == Ok(name));
-        found.unwrap().address()
-    };
-    let module = RefCell::new(Module::of(&file));
-    assert_eq!(module.borrow().machine(), Machine::Aarch64);
-    let code_at = |address: u64| match address.checked_sub(BASE) {
-        Some(own) if own < bytes.len() as u64 => CodeAt::Module(module.borrow_mut(), own),
-        _ => CodeAt::None,
-    };
+    let symbol = |name| code.symbol(name);
+    assert_eq!(code.module.borrow().machine(), Machine::Aarch64);
+    let code_at = |address| code.at(address);
     // Interrupted at the first instruction, the signature is not made yet; at the second it is.
     for (into, signature) in [(0, 0), (4, SIGNATURE)] {
         let mut regs = Regs::unknown(Machine::Aarch64);
-        regs.set_frame(BASE + symbol("inner") + into, STACK, 0);
+        regs.set_frame(symbol("inner") + into, STACK, 0);
         // Called by `outer`, whose own frame holds a signed address of nothing: the outermost.
-        let caller = BASE + symbol("outer") + 16;
+        let caller = symbol("outer") + 16;
         regs.set(30, Some(caller | signature));
         let record = record(regs, STACK, vec![0; 256]);
         let stack = unwind(&record, None, code_at);
-        assert_eq!(ips(&stack)[..2], [BASE + symbol("inner") + into, caller]);
+        assert_eq!(ips(&stack)[..2], [symbol("inner") + into, caller]);
     }
     // Behind the prologue both are in memory: every word of the stack is a signed address into `outer`.
-    let caller = BASE + symbol("outer") + 16;
+    let caller = symbol("outer") + 16;
     let mut regs = Regs::unknown(Machine::Aarch64);
-    regs.set_frame(BASE + symbol("inner") + 32, STACK, 0);
+    regs.set_frame(symbol("inner") + 32, STACK, 0);
     regs.set(30, Some(0x1234));
     let word = (caller | SIGNATURE).to_le_bytes();
     let record = record(regs, STACK, word.repeat(64));
@@ -90,24 +120,18 @@ fn signed_return_addresses_lead_to_the_callers() {
 
 #[test]
 fn a_function_that_nobody_called_ends_the_stack_although_it_has_pushed_nothing() {
-    let Some(bytes) = library() else {
-        println!("skipped: there is no aarch64-linux-gnu-gcc");
+    let Some(code) = Compiled::new() else {
         return;
     };
-    let file = object::File::parse(bytes).unwrap();
-    let symbol = |name: &str| {
-        let found = file.dynamic_symbols().find(|s| s.name() == Ok(name));
-        found.unwrap().address()
-    };
-    let module = RefCell::new(Module::of(&file));
+    let symbol = |name| code.symbol(name);
     let mut regs = Regs::unknown(Machine::Aarch64);
-    regs.set_frame(BASE + symbol("outer"), STACK, 0);
-    let first = BASE + symbol("first") + 8;
+    regs.set_frame(symbol("outer"), STACK, 0);
+    let first = symbol("first") + 8;
     regs.set(30, Some(first));
     let stack = unwind(&record(regs, STACK, vec![0; 256]), None, |address| {
-        CodeAt::Module(module.borrow_mut(), address - BASE)
+        code.at(address)
     });
-    assert_eq!(ips(&stack), [BASE + symbol("outer"), first]);
+    assert_eq!(ips(&stack), [symbol("outer"), first]);
     assert_eq!(stack.stopped, None);
 }
 
@@ -127,17 +151,11 @@ fn interrupted(ip: u64, link: u64) -> Record {
 
 #[test]
 fn the_link_register_is_the_callers_unless_a_call_of_the_same_function_left_it() {
-    let Some(bytes) = library() else {
-        println!("skipped: there is no aarch64-linux-gnu-gcc");
+    let Some(code) = Compiled::new() else {
         return;
     };
-    let file = object::File::parse(bytes).unwrap();
-    let symbol = |name: &str| {
-        let found = file.dynamic_symbols().find(|s| s.name() == Ok(name));
-        BASE + found.unwrap().address()
-    };
+    let symbol = |name| code.symbol(name);
     let (bare, leaf) = (symbol("bare"), symbol("bare_leaf"));
-    let module = RefCell::new(Module::of(&file));
     let after_call = (bare + 8) | SIGNATURE;
     for (ip, link, expected) in [
         // Behind a call of its own: the frame pointer is its own.
@@ -150,10 +168,7 @@ fn the_link_register_is_the_callers_unless_a_call_of_the_same_function_left_it()
         // Nobody knows where functions begin.
         (CODE, CODE + 0x30, vec![CODE, CODE + 0x30, CODE + 0x10]),
     ] {
-        let stack = unwind(&interrupted(ip, link), None, |address| match address {
-            BASE.. => CodeAt::Module(module.borrow_mut(), address - BASE),
-            _ => unknown_code(address),
-        });
+        let stack = unwind(&interrupted(ip, link), None, |address| code.at(address));
         assert_eq!(ips(&stack), expected);
         assert_eq!(stack.stopped, None);
         // The two words may be anywhere in a frame: its size is not known.
@@ -163,16 +178,10 @@ fn the_link_register_is_the_callers_unless_a_call_of_the_same_function_left_it()
 
 #[test]
 fn behind_a_frame_of_unknown_size_the_frame_pointer_tells_where_a_ruled_frame_ends() {
-    let Some(bytes) = library() else {
-        println!("skipped: there is no aarch64-linux-gnu-gcc");
+    let Some(code) = Compiled::new() else {
         return;
     };
-    let file = object::File::parse(bytes).unwrap();
-    let symbol = |name: &str| {
-        let found = file.dynamic_symbols().find(|s| s.name() == Ok(name));
-        BASE + found.unwrap().address()
-    };
-    let module = RefCell::new(Module::of(&file));
+    let symbol = |name| code.symbol(name);
     let after_call = symbol("framed") + 16;
     // The leaf's two words, and what else its frame has; then `framed`'s, with its own two in the middle.
     let mut words = [0u64; 48];
@@ -183,9 +192,8 @@ fn behind_a_frame_of_unknown_size_the_frame_pointer_tells_where_a_ruled_frame_en
         regs.set_frame(CODE, STACK, STACK);
         regs.set(30, Some(after_call));
         let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        unwind(&record(regs, STACK, bytes), None, |address| match address {
-            BASE.. => CodeAt::Module(module.borrow_mut(), address - BASE),
-            _ => unknown_code(address),
+        unwind(&record(regs, STACK, bytes), None, |address| {
+            code.at(address)
         })
     };
     let stack = unwound(&words);

@@ -80,6 +80,7 @@ fn record(regs: Regs, stack_addr: u64, stack: Vec<u8>) -> Record {
         ip: regs.ip().unwrap_or(0),
         regs,
         frames: Vec::new(),
+        packed: Vec::new(),
         kernel: Vec::new(),
         stack_addr,
         stack,

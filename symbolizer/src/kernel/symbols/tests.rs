@@ -103,6 +103,28 @@ fn what_is_written_reads_back() {
     let some = KernelSymbols::parse(&text).unwrap();
     assert_eq!(some.len(), 1);
     assert_eq!(some.lookup(0xffff_ffff_8100_0100).unwrap().name, "do_one");
+
+    let (mut head, first) = (Vec::new(), table.symbols[0].start);
+    table.write(Some(&[]), &mut head).unwrap();
+    table.write_more(&[first], &mut head).unwrap();
+    let whole = head.len();
+    table
+        .write_more(&[0xffff_ffff_8100_0142], &mut head)
+        .unwrap();
+    for (len, symbols) in [
+        (head.len(), 2),
+        (head.len() - 1, 1),
+        (whole + 3, 1),
+        (whole, 1),
+    ] {
+        let written = KernelSymbols::parse(&head[..len]).unwrap();
+        assert_eq!(
+            written.len(),
+            symbols,
+            "a line that is being written is none"
+        );
+        assert!(written.lookup(first).is_some());
+    }
 }
 
 #[test]

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Where are the methods of a class in a dex file?
+ * Where are the methods in their dex file?
  */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "vm.h"
+#include "methods.h"
+
+uint64_t method_insns[METHODS];
+uint32_t method_indexes[METHODS];
 
 struct dex {
 	const uint8_t *bytes;
@@ -60,7 +71,8 @@ static const char *type(struct dex *dex, uint32_t index)
 	return string(dex, u32(dex, u32(dex, 0x44) + 4ull * index));
 }
 
-int dex_methods(const uint8_t *bytes, size_t size, const char *descriptor, uint64_t insns[METHODS])
+/* 0 if all are there. */
+static int find_methods(const uint8_t *bytes, size_t size)
 {
 	struct dex dex = { bytes, size, 0 };
 	uint32_t classes, class_defs, i, fields, direct, index = 0;
@@ -72,7 +84,7 @@ int dex_methods(const uint8_t *bytes, size_t size, const char *descriptor, uint6
 	classes = u32(&dex, 0x60);
 	class_defs = u32(&dex, 0x64);
 	for (i = 0; i < classes && !dex.bad; i++)
-		if (!strcmp(type(&dex, u32(&dex, class_defs + 32ull * i)), descriptor))
+		if (!strcmp(type(&dex, u32(&dex, class_defs + 32ull * i)), METHODS_CLASS))
 			break;
 	if (dex.bad || i == classes)
 		return -1;
@@ -98,10 +110,35 @@ int dex_methods(const uint8_t *bytes, size_t size, const char *descriptor, uint6
 			unsigned n = (unsigned)(name[1] - '0') * 10 + (unsigned)(name[2] - '0');
 
 			if (n < METHODS) {
-				insns[n] = (uint64_t)(uintptr_t)bytes + code + 16;
+				method_insns[n] = (uint64_t)(uintptr_t)bytes + code + 16;
+				method_indexes[n] = index;
 				found++;
 			}
 		}
 	}
 	return dex.bad || found != METHODS ? -1 : 0;
+}
+
+static void fail(const char *path, const char *why)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, path, why);
+	exit(1);
+}
+
+const uint8_t *map_methods(const char *path, size_t *size)
+{
+	struct stat status;
+	void *at;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &status))
+		fail(path, strerror(errno));
+	*size = (size_t)status.st_size;
+	at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
+		fail(path, strerror(errno));
+	close(fd);
+	if (find_methods(at, *size))
+		fail(path, "it has no class " METHODS_CLASS " with methods m00 to m63");
+	return at;
 }

@@ -1,0 +1,90 @@
+//! How is a configuration written? So that it is read as it was.
+
+use super::settings::Config;
+use super::units::{duration_text, size_text};
+use std::fmt::{Display, Write};
+use varid_recording::Rate;
+
+/// A configuration as `varid.toml` says it; what it does not say is left out.
+pub fn to_toml(config: &Config) -> String {
+    let mut text = String::new();
+    if config.all {
+        text.push_str("all = true\n");
+    }
+    list(&mut text, "apps", &config.apps);
+    list(&mut text, "services", &config.services);
+    list(&mut text, "methods", config.methods.patterns());
+    list(&mut text, "events", &config.events);
+    match config.rate {
+        Some(Rate::Frequency(hz)) => line(&mut text, "frequency", hz),
+        Some(Rate::Period(period)) => line(&mut text, "period", period),
+        None => {}
+    }
+    if let Some(stack) = config.stack {
+        line(&mut text, "stack", quoted(stack.name()));
+    }
+    if let Some(tactic) = config.tactic {
+        line(&mut text, "tactic", quoted(tactic.name()));
+    }
+    let limits = &config.limits;
+    if *limits != super::Limits::default() {
+        text.push_str("\n[limits]\n");
+        if let Some(duration) = limits.duration {
+            line(&mut text, "duration", quoted(&duration_text(duration)));
+        }
+        if let Some(size) = limits.size {
+            line(&mut text, "size", quoted(&size_text(size)));
+        }
+        if let Some(processes) = limits.processes {
+            line(&mut text, "processes", processes);
+        }
+    }
+    for (name, app) in &config.app {
+        section(&mut text, "app", name.text());
+        list(&mut text, "methods", app.methods.patterns());
+    }
+    for (name, service) in &config.service {
+        section(&mut text, "service", name);
+        list(&mut text, "processes", &service.processes);
+        list(&mut text, "methods", service.methods.patterns());
+    }
+    text
+}
+
+fn section(text: &mut String, kind: &str, name: &str) {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name = if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    };
+    // Writing into a String cannot fail.
+    let _ = writeln!(text, "\n[{kind}.{name}]");
+}
+
+fn line(text: &mut String, key: &str, value: impl Display) {
+    let _ = writeln!(text, "{key} = {value}");
+}
+
+fn list<T: Display>(text: &mut String, key: &str, values: &[T]) {
+    if !values.is_empty() {
+        let values: Vec<_> = values.iter().map(|v| quoted(&v.to_string())).collect();
+        line(text, key, format!("[{}]", values.join(", ")));
+    }
+}
+
+/// A text as TOML has it in quotes.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

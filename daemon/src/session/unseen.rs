@@ -1,0 +1,52 @@
+//! Why does a profile not show a process's methods?
+
+use super::Session;
+use super::tracked::Tracked;
+use crate::process::Process;
+
+const FURTHER: &str = "further processes, or their methods, are not seen either";
+
+/// Why nothing of what a process ran in a VM has names; None: nothing is known to be missing.
+pub(super) fn why(process: &Process) -> Option<String> {
+    if process.vm.is_some() || process.is_marked() {
+        return None;
+    }
+    if let Some(problem) = &process.vm_problem {
+        return Some(format!("its methods are not seen: {problem}"));
+    }
+    if process.awaits_vm() {
+        return Some(
+            "its methods are not seen: its VM was not up, or not long enough to be read, while it was recorded"
+                .to_owned(),
+        );
+    }
+    process.jit.is_nameless(&process.space).then(|| {
+        "it ran code that it had made and that nothing names: a perf map, a jitdump file or GDB's JIT interface would; of Java's, from 17 on, -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit".to_owned()
+    })
+}
+
+impl Tracked {
+    /// Why its methods are not seen, as the recording says it.
+    pub(super) fn unseen(&self) -> Option<String> {
+        let recorded = self.held.is_none() && !self.awaits_exec;
+        let why = recorded.then(|| why(&self.process)).flatten()?;
+        if self.copied.as_ref() == Some(&why) {
+            return None;
+        }
+        let (pid, name) = (self.process.pid, &self.names.called);
+        Some(format!("process {pid} ({name}): {why}"))
+    }
+}
+
+impl Session {
+    /// The recording says of processes why their methods are not seen.
+    pub(super) fn tell_unseen(&mut self, reasons: impl IntoIterator<Item = String>) {
+        for reason in reasons {
+            self.unseen.add(reason, FURTHER);
+        }
+        let notes = self.unseen.take();
+        if !notes.is_empty() {
+            self.recorder.manifest_news().notes.extend(notes);
+        }
+    }
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * How does Dalvik describe itself to varid? dim's adapter, compiled inside libdvm.
+ *
+ * The layout is what the compiler makes of the VM's own structures, so it is right for
+ * every version, machine and option they are built with. C99 and C++98: apply.sh names
+ * this file as the VM's other sources are named.
+ */
+#include "Dalvik.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "varid_dalvik.h"
+
+#if defined(__arm__) || defined(__i386__) || defined(__x86_64__)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "calls.h"
+#include "dim.h"
+
+/* The assembler interpreter's labels, under our names; null where it is not built in. */
+#define LABEL(name, label) extern const char name[] __asm__(label) __attribute__((weak, visibility("hidden")))
+LABEL(handlers_start, "dvmAsmInstructionStart");
+LABEL(handlers_end, "dvmAsmInstructionEnd");
+LABEL(sisters_start, "dvmAsmSisterStart");
+LABEL(sisters_end, "dvmAsmSisterEnd");
+LABEL(alt_start, "dvmAsmAltInstructionStart");
+LABEL(alt_end, "dvmAsmAltInstructionEnd");
+/* x86 of 4.x: the labels above are tables there. */
+LABEL(code_start, "dvmAsmInstructionStartCode");
+LABEL(code_end, "dvmAsmInstructionEndCode");
+LABEL(alt_code_start, "dvmAsmAltInstructionStartCode");
+LABEL(alt_code_end, "dvmAsmAltInstructionEndCode");
+#ifdef __cplusplus
+}
+#endif
+
+/* Where the tunnel's file goes: the kernels of these Androids have no memfd. */
+#define VARID_DALVIK_FOLDER "/data/local/tmp/varid"
+
+enum {
+	HANDLERS = 256,
+	HANDLER_SIZE = 64,
+	MAX_BODIES = 3,
+	SEEN = 64,
+};
+
+/* The dex files seen last: start and size. What falls out is told again, and dim knows it. */
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		unsigned long start;
+		unsigned long size;
+	} dex[SEEN];
+} seen = { PTHREAD_MUTEX_INITIALIZER, { { 0, 0 } } };
+
+#ifndef __BIONIC__
+static __thread const struct Thread *self __attribute__((tls_model("initial-exec")));
+#endif
+
+/* How far from the thread pointer its Thread is found. */
+static varid_s64 tls_offset(void)
+{
+#ifdef __BIONIC__
+	/* Up to Android 4.4 a key is the index of its slot, and the slots start at the thread pointer. */
+	return (varid_s64)gDvm.pthreadKeySelf * (varid_s64)sizeof(void *);
+#else
+	return (varid_s64)((long)&self - (long)dim_thread_pointer());
+#endif
+}
+
+/* Which registers the assembler interpreter keeps the pc and the frame in. */
+static void describe_registers(struct varid_layout *layout)
+{
+	layout->reg_pc = VARID_NO_REG;
+	layout->reg_frame = VARID_NO_REG;
+#if defined(__arm__)
+	layout->machine = 40;
+	layout->reg_pc = 4;
+	layout->reg_frame = 5;
+#elif defined(__i386__)
+	layout->machine = 3;
+#ifdef __cplusplus
+	layout->reg_pc = 6;    /* esi */
+	layout->reg_frame = 7; /* edi */
+#else
+	layout->reg_pc = 2;    /* edx */
+	layout->reg_frame = 6; /* esi */
+#endif
+#else
+	layout->machine = 62; /* no assembler interpreter */
+#endif
+}
+
+/* offsetof itself is only for what C++98 calls plain old data, and the VM's objects have bases. */
+#define OFFSET(type, field) ((varid_u16)((unsigned long)&((type *)16)->field - 16))
+
+static void describe(struct varid_layout *layout)
+{
+	memset(layout, 0, sizeof(*layout));
+	layout->kind = VARID_LAYOUT_SAVE_AREAS;
+	layout->word = sizeof(void *);
+	layout->reference = sizeof(void *);
+	describe_registers(layout);
+	layout->reg_frame_bias = (varid_s16)-(int)sizeof(StackSaveArea);
+	layout->tls_offset = tls_offset();
+	layout->thread_tid = OFFSET(Thread, systemTid);
+#ifdef __cplusplus
+	layout->thread_fragment = OFFSET(Thread, interpSave.curFrame);
+#else
+	layout->thread_fragment = OFFSET(Thread, curFrame);
+#endif
+	layout->fragment_quick = VARID_NO_FIELD;
+	layout->fragment_link = VARID_NO_FIELD;
+	layout->fragment_top = VARID_NO_FIELD;
+	layout->frame_link = OFFSET(StackSaveArea, prevFrame);
+	layout->frame_method = OFFSET(StackSaveArea, method);
+	layout->frame_caller_pc = OFFSET(StackSaveArea, savedPc);
+	layout->frame_pc = OFFSET(StackSaveArea, xtra.currentPc);
+	layout->frame_insns = VARID_NO_FIELD;
+	layout->frame_index = VARID_NO_FIELD;
+	layout->method_class = OFFSET(Method, clazz);
+	layout->method_code = OFFSET(Method, insns);
+	layout->method_index = VARID_NO_FIELD;
+	layout->method_name = OFFSET(Method, name);
+	layout->method_proto = OFFSET(Method, prototype.protoIdx);
+	layout->class_descriptor = OFFSET(ClassObject, descriptor);
+	layout->class_dex_cache = OFFSET(ClassObject, pDvmDex);
+	layout->dex_cache_dex_file = OFFSET(DvmDex, pDexFile);
+	layout->dex_file_begin = OFFSET(DexFile, baseAddr);
+}
+
+/* Adds the code between two labels. 4.0 had 512 opcodes: those are not HANDLERS. */
+static varid_u32 add_body(struct varid_range *ranges, varid_u32 count, const char *start, const char *end)
+{
+	if (!start || end <= start)
+		return count;
+	memset(&ranges[count], 0, sizeof(ranges[count]));
+	ranges[count].start = (unsigned long)start;
+	ranges[count].end = (unsigned long)end;
+	ranges[count].kind = end - start == HANDLERS * HANDLER_SIZE ? VARID_RANGE_HANDLERS : VARID_RANGE_BODY;
+	return count + 1;
+}
+
+static varid_u32 find_bodies(struct varid_range *ranges)
+{
+	varid_u32 count = 0;
+
+	if (code_start) {
+		count = add_body(ranges, count, code_start, code_end);
+		return add_body(ranges, count, alt_code_start, alt_code_end);
+	}
+	count = add_body(ranges, count, handlers_start, handlers_end);
+	count = add_body(ranges, count, sisters_start, sisters_end);
+	return add_body(ranges, count, alt_start, alt_end);
+}
+
+/* dim takes a second start for what it is: nothing. */
+static void publish(void)
+{
+	struct varid_layout layout;
+	struct varid_range ranges[MAX_BODIES];
+	const char *folder = getenv("VARID_TUNNEL_FOLDER");
+
+	describe(&layout);
+	dim_init(VARID_VM_DALVIK, &layout, ranges, find_bodies(ranges), folder ? folder : VARID_DALVIK_FOLDER);
+}
+
+/* The name of the file that is mapped at the address; empty if there is none. */
+static void name_mapping(unsigned long address, char *name, size_t size)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	name[0] = 0;
+	while (maps && fgets(line, sizeof(line), maps)) {
+		unsigned long start, end;
+		int at = 0;
+
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &start, &end, &at) < 2 || !at)
+			continue;
+		if (address < start || address >= end)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		strncpy(name, line + at, size - 1);
+		name[size - 1] = 0;
+		break;
+	}
+	if (maps)
+		fclose(maps);
+}
+
+/* 1 if this dex file was not seen lately; from then on it was. */
+static int is_new(unsigned long start, unsigned long size)
+{
+	const unsigned long slot = start / 4096 % SEEN;
+	int found;
+
+	pthread_mutex_lock(&seen.lock);
+	found = seen.dex[slot].start == start && seen.dex[slot].size == size;
+	seen.dex[slot].start = start;
+	seen.dex[slot].size = size;
+	pthread_mutex_unlock(&seen.lock);
+	return !found;
+}
+
+#ifdef __cplusplus
+/* What dim asks of a method when it is called for the first time. */
+static void describe_method(varid_u64 pointer, struct dim_method *out)
+{
+	const Method *method = (const Method *)(unsigned long)pointer;
+	const DvmDex *dex = method->clazz->pDvmDex;
+
+	out->descriptor = method->clazz->descriptor;
+	out->name = method->name;
+	out->index = VARID_NO_INDEX;
+	if (!dex)
+		return;
+	out->dex = (unsigned long)dex->pHeader;
+	if ((unsigned long)method->insns - (unsigned long)dex->pHeader < dex->pHeader->fileSize)
+		out->insns = (unsigned long)method->insns;
+}
+
+/* As the VM's own method trace begins and ends, without its buffer and without ending that trace. */
+static int switched(int on)
+{
+	__sync_fetch_and_add(&gDvm.activeProfilers, on ? 1 : -1);
+	if (on)
+		dvmEnableAllSubMode(kSubModeMethodTrace);
+	else if (!gDvm.methodTrace.traceEnabled)
+		dvmDisableAllSubMode(kSubModeMethodTrace);
+#ifdef WITH_JIT
+	dvmCompilerUpdateGlobalState();
+#endif
+	return 1;
+}
+
+/* Looks four times a second at what varid wants. */
+static void *poll_calls(void *unused)
+{
+	const struct timespec pause = { 0, 250000000 };
+
+	for (;;) {
+		dim_calls_poll();
+		if (dim_calls_on()) /* the VM's own trace has ended, perhaps, for all threads */
+			dvmEnableAllSubMode(kSubModeMethodTrace);
+		nanosleep(&pause, NULL);
+	}
+	return unused;
+}
+
+/* In what an app forks, which is no Zygote's child and has nobody who polls. */
+static void forked(void)
+{
+	dim_calls_wanted = 0;
+}
+#endif
+
+/*
+ * From 4.0 on; before, what turns the VM's trace on cannot be told from the trace itself. A
+ * Zygote has no such thread: its children do.
+ */
+static void count_calls(void)
+{
+#ifdef __cplusplus
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	pthread_t thread;
+
+	dim_calls_init(describe_method, switched, getenv("VARID_TACTIC"), getenv("VARID_CALL_LOG"),
+		       getenv("VARID_CALL_FILTERS"));
+	pthread_atfork(NULL, NULL, forked);
+	if (pthread_attr_init(&attributes))
+		return;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	/* The app's signals are the app's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_create(&thread, &attributes, poll_calls, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+#endif
+}
+
+#ifdef __cplusplus
+void varid_dalvik_thread_modes(struct Thread *thread)
+{
+	if (dim_calls_on())
+		dvmEnableSubMode(thread, kSubModeMethodTrace);
+}
+#endif
+
+int varid_dalvik_invoke(const struct Thread *thread, const struct Method *method, int action)
+{
+	(void)thread;
+	if (dim_calls_on())
+		dim_call((enum dim_event)(DIM_INVOKE + action), (unsigned long)method, 0);
+	return !gDvm.methodTrace.traceEnabled;
+}
+
+void varid_dalvik_class_gone(const struct ClassObject *class_object)
+{
+	int i;
+
+	if (!class_object)
+		return;
+	for (i = 0; i < class_object->directMethodCount; i++)
+		dim_calls_method_gone((unsigned long)&class_object->directMethods[i]);
+	for (i = 0; i < class_object->virtualMethodCount; i++)
+		dim_calls_method_gone((unsigned long)&class_object->virtualMethods[i]);
+}
+
+void varid_dalvik_thread_start(const struct Thread *thread)
+{
+	publish();
+#ifndef __BIONIC__
+	self = thread;
+#endif
+	dim_thread_base((unsigned long)thread);
+}
+
+void varid_dalvik_thread_exit(const struct Thread *thread)
+{
+	dim_thread_base_gone((unsigned long)thread);
+}
+
+void varid_dalvik_running(void)
+{
+	dim_after_fork();
+	dim_thread_base((unsigned long)dvmThreadSelf());
+	count_calls();
+}
+
+void varid_dalvik_shutdown(void)
+{
+	dim_shutdown();
+}
+
+void varid_dalvik_class(const struct ClassObject *class_object)
+{
+	char name[VARID_CODE_LOCATION];
+	unsigned long start;
+
+	if (!class_object->pDvmDex)
+		return;
+	start = (unsigned long)class_object->pDvmDex->pHeader;
+	if (!is_new(start, class_object->pDvmDex->pHeader->fileSize))
+		return;
+	name_mapping(start, name, sizeof(name));
+	/* The boot class path's loader is null. */
+	dim_dex(start, class_object->pDvmDex->pHeader->fileSize, name, class_object->classLoader ? 0 : VARID_CODE_BOOT);
+}
+
+/* Where compiled code goes; known to dim from the first piece on. */
+static void publish_code_cache(void)
+{
+#ifdef WITH_JIT
+	const unsigned long start = (unsigned long)gDvmJit.codeCache;
+#ifdef CODE_CACHE_SIZE
+	const unsigned long size = CODE_CACHE_SIZE;
+#else
+	const unsigned long size = gDvmJit.codeCacheSize;
+#endif
+
+	dim_traces(start, start + size);
+#endif
+}
+
+void varid_dalvik_jit(const unsigned short *pc, const void *code)
+{
+	unsigned long start = (unsigned long)code;
+
+#ifdef __arm__
+	start &= ~1ul; /* Thumb's */
+#endif
+	publish_code_cache();
+	dim_trace(start, (unsigned long)pc);
+}
+
+void varid_dalvik_jit_reset(void)
+{
+	dim_traces_gone();
+}
+
+#endif

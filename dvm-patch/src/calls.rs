@@ -1,0 +1,174 @@
+//! How often each method was called, as a VM counts it: read from a file that outlives the process.
+
+use std::fs::File;
+use std::mem::size_of;
+use std::os::unix::fs::FileExt;
+
+use crate::abi::{self, CALLS_ENTRIES, CALLS_MAGIC, Call, MAX_CALLS, VERSION, VmFile};
+use crate::bytes::Fields;
+use crate::{Error, file};
+
+/// The file in which a VM counts. It can be read after the process has ended.
+#[derive(Debug)]
+pub struct CallsFile {
+    file: File,
+    pid: u32,
+}
+
+/// What was counted until now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The session for which counts began; 0: none, but the VM's own start.
+    pub session: u64,
+    /// The methods that were called. Entry i is that of remapped address `abi::REMAP_FIRST` + i.
+    pub calls: Vec<Call>,
+    /// Events of methods that there was no room for.
+    pub uncounted: u64,
+    /// Events that could not be written to the log.
+    pub unlogged: u64,
+    /// Contents of the control page that made no sense to the VM, or that it cannot do.
+    pub refused: u32,
+}
+
+impl CallsFile {
+    /// Opens the calls of a process. `calls`: where its tunnel says that they are.
+    pub fn open(pid: u32, calls: &VmFile) -> Result<Self, Error> {
+        let file = file::open(pid, calls, abi::CALLS_NAME, false)?;
+        Ok(Self { file, pid })
+    }
+
+    /// What is counted now.
+    pub fn read(&self) -> Result<Counted, Error> {
+        let failed = |reason: String| Error::File {
+            pid: self.pid,
+            name: abi::CALLS_NAME,
+            reason,
+        };
+        let read = |bytes: &mut [u8], at| {
+            self.file
+                .read_exact_at(bytes, at)
+                .map_err(|error| failed(error.to_string()))
+        };
+        let mut head = [0; size_of::<abi::Calls>()];
+        read(&mut head, 0)?;
+        let head = parse_head(&head);
+        if head.magic != CALLS_MAGIC
+            || head.version != VERSION
+            || head.entry_size as usize != size_of::<Call>()
+            || head.count > head.capacity
+            || head.capacity > MAX_CALLS
+        {
+            return Err(failed(format!("it makes no sense: {head:x?}")));
+        }
+        // At most 4 MB; no more is taken than the file holds.
+        let len = (head.count as usize).saturating_mul(size_of::<Call>());
+        let held = self.file.metadata();
+        let held = held.map_err(|error| failed(error.to_string()))?.len();
+        if held.saturating_sub(CALLS_ENTRIES) < len as u64 {
+            let count = head.count;
+            return Err(failed(format!("{count} entries in {held} bytes")));
+        }
+        let mut entries = vec![0; len];
+        read(&mut entries, CALLS_ENTRIES)?;
+        Ok(Counted {
+            session: head.session,
+            calls: entries
+                .chunks_exact(size_of::<Call>())
+                .map(parse_call)
+                .collect(),
+            uncounted: head.uncounted,
+            unlogged: head.unlogged,
+            refused: head.refused,
+        })
+    }
+}
+
+fn parse_head(bytes: &[u8]) -> abi::Calls {
+    let mut fields = Fields::new(bytes);
+    abi::Calls {
+        magic: fields.take(),
+        version: fields.u32(),
+        entry_size: fields.u32(),
+        capacity: fields.u32(),
+        count: fields.u32(),
+        session: fields.u64(),
+        uncounted: fields.u64(),
+        unlogged: fields.u64(),
+        refused: fields.u32(),
+        reserved: fields.u32(),
+    }
+}
+
+fn parse_call(bytes: &[u8]) -> Call {
+    let mut fields = Fields::new(bytes);
+    Call {
+        method: fields.u64(),
+        insns: fields.u64(),
+        dex: fields.u64(),
+        index: fields.u32(),
+        flags: fields.u32(),
+        invokes: fields.u64(),
+        returns: fields.u64(),
+        unwinds: fields.u64(),
+        reserved: fields.u64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn read(bytes: &[u8]) -> Result<Counted, Error> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        CallsFile { file, pid: 1 }.read()
+    }
+
+    fn calls(count: u32) -> Vec<u8> {
+        let mut bytes = CALLS_MAGIC.to_vec();
+        for word in [VERSION, 64, MAX_CALLS, count] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        for word in [7u64, 8, 9, 10] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.resize(CALLS_ENTRIES as usize, 0);
+        for entry in 0..u64::from(count) {
+            for field in 0..8 {
+                bytes.extend_from_slice(&(entry * 8 + field).to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn entries_are_read_in_order() {
+        let counted = read(&calls(3)).unwrap();
+        assert_eq!((counted.session, counted.uncounted), (7, 8));
+        assert_eq!((counted.unlogged, counted.refused), (9, 10));
+        let invokes: Vec<u64> = counted.calls.iter().map(|call| call.invokes).collect();
+        assert_eq!(invokes, [4, 12, 20]);
+        assert_eq!(counted.calls[2].method, 16);
+    }
+
+    #[test]
+    fn lies_about_sizes_are_refused() {
+        let whole = calls(2);
+        for len in 0..whole.len() {
+            assert!(read(&whole[..len]).is_err(), "{len} bytes");
+        }
+        for (at, lie) in [
+            (0, 0u32),
+            (8, 2),
+            (12, 65),
+            (16, MAX_CALLS + 1),
+            (20, MAX_CALLS),
+            (20, u32::MAX),
+        ] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&lie.to_le_bytes());
+            assert!(read(&bytes).is_err(), "{at}: {lie:#x}");
+        }
+    }
+}

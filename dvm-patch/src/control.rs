@@ -1,0 +1,199 @@
+//! What varid tells a VM: the control page, and the lease under which it holds.
+//!
+//! The page is a file of the VM's. It is written with pwrite, never mapped. Whoever has the write lock on it is
+//! obeyed; the kernel takes the lock away when its owner dies, and the VM, which asks for it a few
+//! times a second, is back in its default tactic. Two owners exclude each other.
+
+use std::fs::File;
+use std::mem::{offset_of, size_of};
+use std::os::unix::fs::FileExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{F_WRLCK, SEEK_SET, flock};
+
+use crate::abi::{self, CONTROL_LOG, CONTROL_MAGIC, FILTER_SIZE, FILTERS, VERSION, VmFile};
+use crate::bytes::Fields;
+use crate::{Error, file};
+
+/// What is wanted of a VM.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Order {
+    /// `abi::TACTIC_*`.
+    pub tactic: u32,
+    /// Which session wants it; counts begin anew with another one. Not 0.
+    pub session: u64,
+    /// Methods are counted whose `package.Class.method` starts with one of these; empty: all.
+    pub filters: Vec<String>,
+    /// An absolute path: a line per event goes to it + "." + the process's id; empty: none.
+    pub log: String,
+}
+
+/// The control page of a VM, under our lock.
+#[derive(Debug)]
+pub struct Control {
+    file: File,
+    pid: u32,
+    generation: u32,
+}
+
+impl Control {
+    /// Opens and locks the control page of a process. `page`: where its tunnel says that it is.
+    pub fn take(pid: u32, page: &VmFile) -> Result<Self, Error> {
+        if page.size != size_of::<abi::Control>() as u64 {
+            return Err(failed(pid, format!("{} bytes", page.size)));
+        }
+        let file = file::open(pid, page, abi::CONTROL_NAME, true)?;
+        lock(&file, pid)?;
+        let mut head = [0; offset_of!(abi::Control, log)];
+        file.read_exact_at(&mut head, 0)
+            .map_err(|error| failed(pid, error.to_string()))?;
+        let mut fields = Fields::new(&head);
+        let magic: [u8; 8] = fields.take();
+        let (version, size, generation) = (fields.u32(), fields.u32(), fields.u32());
+        if magic != CONTROL_MAGIC || version != VERSION || u64::from(size) != page.size {
+            return Err(failed(
+                pid,
+                format!("{magic:02x?}, version {version}, {size} bytes"),
+            ));
+        }
+        Ok(Self {
+            file,
+            pid,
+            generation,
+        })
+    }
+
+    /// Tells the VM what is wanted from now on.
+    pub fn set(&mut self, order: &Order) -> Result<(), Error> {
+        let body = encode(order)?;
+        let at = |offset: usize, bytes: &[u8]| {
+            self.file
+                .write_all_at(bytes, offset as u64)
+                .map_err(|error| failed(self.pid, error.to_string()))
+        };
+        // A writer that died in the middle has left it odd.
+        let odd = self.generation | 1;
+        let even = odd.wrapping_add(1);
+        at(offset_of!(abi::Control, generation), &odd.to_le_bytes())?;
+        at(offset_of!(abi::Control, tactic), &body)?;
+        at(offset_of!(abi::Control, generation), &even.to_le_bytes())?;
+        self.generation = even;
+        Ok(())
+    }
+}
+
+fn failed(pid: u32, reason: String) -> Error {
+    Error::File {
+        pid,
+        name: abi::CONTROL_NAME,
+        reason,
+    }
+}
+
+/// The lock is the open file's, so that two sessions of one varid exclude each other, too; before
+/// Linux 3.15 it is the process's.
+fn lock(file: &File, pid: u32) -> Result<(), Error> {
+    let whole = flock {
+        l_type: F_WRLCK as _,
+        l_whence: SEEK_SET as _,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    let try_as = |argument| fcntl(file, argument);
+    let locked = match try_as(FcntlArg::F_OFD_SETLK(&whole)) {
+        Err(Errno::EINVAL) => try_as(FcntlArg::F_SETLK(&whole)),
+        other => other,
+    };
+    match locked {
+        Ok(_) => Ok(()),
+        Err(Errno::EAGAIN | Errno::EACCES) => Err(Error::Controlled { pid }),
+        Err(errno) => Err(failed(pid, errno.desc().to_owned())),
+    }
+}
+
+/// The page from `tactic` on.
+fn encode(order: &Order) -> Result<Vec<u8>, Error> {
+    let too_much = |what, most| Err(Error::Order { what, most });
+    if order.filters.len() > FILTERS {
+        return too_much("patterns of methods", FILTERS);
+    }
+    let is_text = |text: &str, size: usize| text.len() < size && !text.contains('\0');
+    if !order
+        .filters
+        .iter()
+        .all(|filter| !filter.is_empty() && is_text(filter, FILTER_SIZE))
+    {
+        return too_much("bytes of a pattern of methods", FILTER_SIZE - 1);
+    }
+    if !is_text(&order.log, CONTROL_LOG) {
+        return too_much("bytes of the log's path", CONTROL_LOG - 1);
+    }
+    let mut body = Vec::with_capacity(size_of::<abi::Control>());
+    body.extend_from_slice(&order.tactic.to_le_bytes());
+    body.extend_from_slice(&order.session.to_le_bytes());
+    body.extend_from_slice(&(order.filters.len() as u32).to_le_bytes());
+    body.extend_from_slice(&[0; 4]);
+    put_text(&mut body, &order.log, CONTROL_LOG);
+    for index in 0..FILTERS {
+        let filter = order.filters.get(index).map_or("", String::as_str);
+        put_text(&mut body, filter, FILTER_SIZE);
+    }
+    Ok(body)
+}
+
+/// Text and as many zeros as fill its place.
+fn put_text(body: &mut Vec<u8>, text: &str, size: usize) {
+    body.extend_from_slice(text.as_bytes());
+    body.resize(
+        body.len().saturating_add(size.saturating_sub(text.len())),
+        0,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_fills_the_page_as_the_abi_says() {
+        let order = Order {
+            tactic: abi::TACTIC_METHOD_INVOKE,
+            session: 0x1122_3344_5566_7788,
+            filters: vec!["org.example.".to_owned(), "a.B.c".to_owned()],
+            log: "/run/log".to_owned(),
+        };
+        let body = encode(&order).unwrap();
+        let start = offset_of!(abi::Control, tactic);
+        assert_eq!(start + body.len(), size_of::<abi::Control>());
+        let at = |offset: usize, text: &[u8]| body[offset - start..].starts_with(text);
+        assert!(at(
+            offset_of!(abi::Control, session),
+            &order.session.to_le_bytes()
+        ));
+        assert!(at(offset_of!(abi::Control, filter_count), &[2, 0, 0, 0]));
+        assert!(at(offset_of!(abi::Control, log), b"/run/log\0"));
+        let filters = offset_of!(abi::Control, filters);
+        assert!(at(filters, b"org.example.\0"));
+        assert!(at(filters + FILTER_SIZE, b"a.B.c\0"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let refused = |order: Order| matches!(encode(&order), Err(Error::Order { .. }));
+        let with = |filters: Vec<String>| Order {
+            filters,
+            ..Order::default()
+        };
+        assert!(refused(with(vec!["a".to_owned(); FILTERS + 1])));
+        assert!(!refused(with(vec!["a".to_owned(); FILTERS])));
+        assert!(refused(with(vec!["a".repeat(FILTER_SIZE)])));
+        assert!(refused(with(vec![String::new()])));
+        assert!(refused(with(vec!["a\0b".to_owned()])));
+        assert!(refused(Order {
+            log: "/".repeat(CONTROL_LOG),
+            ..Order::default()
+        }));
+    }
+}

@@ -1,0 +1,158 @@
+//! Where do the seeds come from? This writes them, a folder of small valid inputs per target:
+//! cargo run --release --example seeds seeds
+
+mod bytes;
+mod libraries;
+mod sessions;
+mod vm;
+
+use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
+use sessions::{counts, session};
+use std::path::Path;
+use varid_symbolizer::dex::DexFile;
+use varid_symbolizer::substitute::Substitute;
+use varid_tunnel::abi::{LAYOUT_SAVE_AREAS, LAYOUT_SHADOW, Layout};
+use varid_tunnel::builds;
+use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_shadow};
+
+#[path = "../../../symbolizer/tests/common/containers.rs"]
+mod containers;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Debian's android-libart 11 for x86_64.
+const ART: [u8; 20] = [
+    0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90,
+    0x82, 0xcc, 0xac, 0x64,
+];
+
+fn main() -> Result {
+    let folder = std::env::args_os().nth(1).ok_or("usage: seeds FOLDER")?;
+    let folder = Path::new(&folder);
+    let save = |target: &str, name: &str, bytes: &[u8]| -> Result {
+        std::fs::create_dir_all(folder.join(target))?;
+        Ok(std::fs::write(folder.join(target).join(name), bytes)?)
+    };
+    let dex = include_bytes!("../../../symbolizer/tests/fixtures/names.dex");
+    let items = include_bytes!("../../../symbolizer/tests/fixtures/items.dex");
+    let compact = include_bytes!("../../../symbolizer/tests/fixtures/items.cdex");
+    save("dex", "names", dex)?;
+    save("dex", "items", items)?;
+    save("dex", "compact", compact)?;
+    save("substitute", "names", dex)?;
+    save("substitute", "items", items)?;
+    let scratch = tempfile::tempdir()?;
+    let substitute = scratch.path().join("substitute");
+    Substitute::of_dex(&DexFile::parse(dex)?)?.write(&substitute)?;
+    save("elf", "substitute", &std::fs::read(&substitute)?)?;
+    Substitute::of_dex(&DexFile::parse(items)?)?.write(&substitute)?;
+    save("lines", "substitute", &std::fs::read(&substitute)?)?;
+    let library = compiled(scratch.path(), NAMES, &[])?;
+    save("elf", "library", &library)?;
+    save("gdb_jit", "list", &gdb_list(&library))?;
+    for version in ["4", "5"] {
+        let lines = compiled(
+            scratch.path(),
+            INLINED,
+            &["-O2", &format!("-gdwarf-{version}")],
+        )?;
+        save("lines", &format!("dwarf{version}"), &lines)?;
+    }
+    save("lines", "stripped", &stripped(scratch.path())?)?;
+    save_containers(&save, dex)?;
+    save(
+        "perf_map",
+        "map",
+        b"7f0000001000 40 Interpreter\n7f0000001040 20 LBalls;->draw(I)V\r\n1 x\n",
+    )?;
+    save("jitdump", "functions", &jitdump())?;
+    save("retrace", "r8", MAPPING.as_bytes())?;
+    save(
+        "kernel",
+        "kallsyms",
+        b"ffffffff81000000 T _text\nffffffff81000040 t do_one\t[ext4]\nffffffff81000100 D data\n",
+    )?;
+    save(
+        "kernel",
+        "kernel.sym",
+        b"ffffffff81000000\t40\tschedule\t\nffffffffc0000000\t10\text4_read\text4\n",
+    )?;
+    let session = session(&scratch.path().join("session"))?;
+    save("session", "session", &session)?;
+    save("report", "session", &session)?;
+    let art = builds::lookup(&ART)
+        .ok_or("the build is known")?
+        .layout(0, |_| Some((-8i64) as u64))?;
+    let shadow = Layout {
+        kind: LAYOUT_SHADOW,
+        ..art
+    };
+    save("tunnel", "art", &tunnel(&art))?;
+    save("tunnel", "shadow", &tunnel(&shadow))?;
+    save("record", "record", &record())?;
+    save("walk", "art", &walk_art(&art))?;
+    save("walk", "shadow", &walk_shadow(&shadow))?;
+    let areas = Layout {
+        kind: LAYOUT_SAVE_AREAS,
+        machine: 3,
+        word: 4,
+        reference: 4,
+        reg_pc: 6,
+        reg_frame: 7,
+        reg_frame_bias: -20,
+        thread_tid: 124,
+        thread_fragment: 4,
+        frame_link: 0,
+        frame_caller_pc: 4,
+        frame_method: 8,
+        frame_pc: 12,
+        ..Layout::default()
+    };
+    save("walk", "areas", &walk_areas(&areas))?;
+    save(
+        "configuration",
+        "sample",
+        include_bytes!("../../../docs/varid.toml"),
+    )?;
+    save("configuration", "small", SMALL.as_bytes())?;
+    save("calls", "two", &calls())?;
+    save("control", "page", &control())?;
+    save("counts", "two", counts().as_bytes())
+}
+
+/// A configuration of what the sample has not.
+const SMALL: &str = "all = true\nperiod = 0x10\n[limits]\nsize = 1000000\n";
+
+/// What R8 writes: classes, fields, methods, inlined ones, one without a line, and what it says of itself.
+const MAPPING: &str = "# compiler: R8
+# {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.2\"}
+org.example.Balls -> a.a:
+# {\"id\":\"sourceFile\",\"fileName\":\"Balls.kt\"}
+    int count -> a
+    1:1:void <init>():12:12 -> <init>
+    2:4:int org.example.Ball.size(int):40:42 -> a
+    2:4:void draw(int,org.example.Ball[]):17 -> a
+    5:5:boolean org.example.Outer$Inner.isEmpty():0:0 -> a
+    5:5:void draw(int,org.example.Ball[]):19 -> a
+    # {\"id\":\"com.android.tools.r8.synthesized\"}
+    void old() -> b
+org.example.Ball -> a.b:
+";
+
+/// One file of each kind that holds dex files.
+fn save_containers(save: &impl Fn(&str, &str, &[u8]) -> Result, dex: &[u8]) -> Result {
+    let files: [(&str, &[u8]); 2] = [("a.apk", dex), ("a.apk:classes2.dex", dex)];
+    let compact = containers::compact(dex, (dex.len() + 8, 16));
+    let jar = include_bytes!("../../../symbolizer/tests/fixtures/container/small.jar");
+    save("container", "jar", jar)?;
+    save("container", "optimized", &containers::optimized(dex))?;
+    save(
+        "container",
+        "vdex-006",
+        &containers::vdex("006", &[dex, dex], &[]),
+    )?;
+    let vdex = containers::vdex("027", &[dex, &compact], &[0x5a; 64]);
+    save("container", "vdex-027", &vdex)?;
+    save("container", "oat-039", &containers::oat("039", &files))?;
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What does a recording hold?
+
+use crate::{ART, Result};
+use std::path::Path;
+use varid_fuzz::manifest;
+use varid_recording::{
+    CpuMode, Mapping, Marker, PERF_DATA, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample,
+    SessionWriter,
+};
+
+/// A recording of every kind of record.
+pub fn session(folder: &Path) -> Result<Vec<u8>> {
+    let mut writer = SessionWriter::create(folder, manifest())?;
+    let (pid, tid) = (10, 10);
+    let mapping = |start, len, path: &str, kernel| {
+        let (pid, pgoff) = if kernel { (u32::MAX, start) } else { (pid, 0) };
+        Record::Mapping(Mapping {
+            time: 1,
+            pid,
+            tid,
+            start,
+            len,
+            pgoff,
+            kernel,
+            mode: None,
+            path: path.into(),
+            build_id: ART.to_vec(),
+        })
+    };
+    let sample = |time, kernel: Vec<u64>, user: Vec<u64>| {
+        let mode = if kernel.is_empty() {
+            CpuMode::User
+        } else {
+            CpuMode::Kernel
+        };
+        Record::Sample(Sample {
+            event: 0,
+            time,
+            pid,
+            tid,
+            cpu: 0,
+            period: 1_000_000,
+            original_ip: 0x2000,
+            mode,
+            uid: 1000,
+            frame: 0,
+            kernel,
+            user,
+        })
+    };
+    let torn = Marker::Reason(Reason::TornFrames).address();
+    for record in [
+        mapping(
+            0xffff_ffff_8100_0000,
+            0x100_0000,
+            "[kernel.kallsyms]_text",
+            true,
+        ),
+        Record::Comm {
+            time: 1,
+            pid,
+            tid,
+            exec: true,
+            name: "org.example".into(),
+        },
+        mapping(0x1000, 0x4000, "/nonexistent/app.elf", false),
+        mapping(REMAP_BASE, REMAP_SIZE, "/nonexistent/remap.elf", false),
+        sample(2, vec![], vec![0x2000, 0x3001]),
+        Record::Fork {
+            time: 3,
+            pid: 11,
+            ppid: pid,
+            tid: 11,
+            ptid: tid,
+        },
+        sample(4, vec![0xffff_ffff_8100_0010], vec![0x2000, torn + 1]),
+        Record::Lost { time: 5, count: 3 },
+        Record::Exit {
+            time: 6,
+            pid: 11,
+            ppid: pid,
+            tid: 11,
+            ptid: tid,
+        },
+    ] {
+        writer.write(&record)?;
+    }
+    // Not finished: perf's features would hold this machine's name.
+    writer.flush()?;
+    Ok(std::fs::read(folder.join(PERF_DATA))?)
+}
+
+/// Counts of a method of the seed of a session, and of one in the remap range.
+pub fn counts() -> String {
+    let slot = REMAP_BASE + REMAP_SIZE / 2;
+    format!(
+        "pid\taddress\ttime_ns\tinvokes\treturns\tunwinds\n10\t0x2000\t2\t7\t6\t1\n10\t{slot:#x}\t4\t{}\t0\t0\n",
+        u64::MAX
+    )
+}

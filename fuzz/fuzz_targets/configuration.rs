@@ -1,0 +1,47 @@
+//! A configuration is never believed: what is wrong is told with a place in the text; what is right is written
+//! as it was meant; a pattern takes no longer than its length times a name's.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use varid_fuzz::bounded;
+
+// The program's own module: it is part of no library.
+#[allow(dead_code, unused_imports, missing_docs)]
+#[path = "../../daemon/src/config/mod.rs"]
+mod config;
+
+/// The parser keeps tokens, a tree, and each name once more.
+const PER_BYTE: usize = 512;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let event = |text: &str| match text.contains('!') {
+        true => Err("no event".to_owned()),
+        false => Ok(()),
+    };
+    bounded(bytes, PER_BYTE, || match config::parse(text, event) {
+        Ok(config) => {
+            let written = config::to_toml(&config);
+            assert_eq!(
+                config::parse(&written, event),
+                Ok(config.clone()),
+                "{written}"
+            );
+            for method in ["", "a.B.c", "org.example.Balls.draw"] {
+                let _ = config.methods.verdict(method);
+            }
+            for service in config.known_services() {
+                let _ = config.processes_of(service);
+            }
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            let lines = text.matches('\n').count() + 1;
+            for problem in problems {
+                assert!(problem.line <= lines && problem.column > 0, "{problem}");
+            }
+        }
+    });
+});

@@ -1,0 +1,60 @@
+//! How is a file opened of which another may have made anything? Only if it is a regular one.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use nix::libc::{O_NOCTTY, O_NONBLOCK};
+
+/// Opens a regular file for reading. A pipe would be waited for, a device may do something when it
+/// is opened, a terminal become the process's own.
+///
+/// # Errors
+///
+/// It cannot be opened, or is none.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let regular = |found: &Metadata| match found.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        )),
+    };
+    regular(&fs::metadata(path)?)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NONBLOCK | O_NOCTTY)
+        .open(path)?;
+    // It may be another one by now.
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened_and_nobody_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&fifo, &link).unwrap();
+        for path in [&fifo, &link, dir.path(), Path::new("/dev/null")] {
+            let error = open_regular(path).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        let file = dir.path().join("file");
+        let missing = open_regular(&file).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        fs::write(&file, "x").unwrap();
+        assert_eq!(
+            io::read_to_string(open_regular(&file).unwrap()).unwrap(),
+            "x"
+        );
+    }
+}

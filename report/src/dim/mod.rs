@@ -1,0 +1,288 @@
+//! What is known of the VM's frame in which each sample was taken?
+//!
+//! The data that the paper's DIM collects (its Table IV), from the samples themselves: which
+//! method, class and source line, at which address of which mapping, in whose thread, how deep
+//! in its stack and where its frame lies.
+
+pub mod show;
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
+use varid_recording::{CpuMode, Layer, Mode, NO_UID, Sample};
+
+use crate::{
+    place::{Place, Symbol},
+    profile::ImageId,
+    resolve::Resolver,
+    tree::{Share, Weight},
+};
+
+/// Instead of a line: the code is native, no bytecode. Dalvik has the same number for it.
+pub const NATIVE_LINE: i64 = -2;
+
+/// Instead of a line: the dex file tells none. Dalvik has the same number for it.
+pub const NO_LINE: i64 = -1;
+
+/// A place where a thread was sampled: an instruction in a frame of its VM or, in threads that
+/// have none, of native code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dim {
+    /// The effective user id of the process; none: it is not known.
+    pub uid: Option<u32>,
+    /// The process: the paper's TGID.
+    pub pid: u32,
+    /// The thread: the paper's PID.
+    pub tid: u32,
+    /// Where in its method: in code units, of native functions in bytes.
+    pub pc: u64,
+    /// The instruction's address.
+    pub vma: u64,
+    /// The method's or function's name alone.
+    pub method: String,
+    /// The descriptor of its class; empty: it has none.
+    pub class: String,
+    /// The source file's name; none: it is not known.
+    pub file: Option<Arc<str>>,
+    /// The source line, [`NATIVE_LINE`] or [`NO_LINE`].
+    pub line: i64,
+    /// Frames of the VM on the stack, this one among them; 0: this one is none.
+    pub depth: u64,
+    /// Where the frame lies: the VM's frame pointer; 0: nowhere, or there is none.
+    pub frame: u64,
+    /// What its samples count for.
+    pub layer: Layer,
+    /// The mapping that the address is in; none: the kernel's, or an unknown one.
+    pub map: Option<Map>,
+    /// Own: the instruction itself ran. Total: it, or what it had called.
+    pub share: Share,
+}
+
+/// A stretch of a process's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// What the process may do with it, as it was mapped; none: it is not known.
+    pub mode: Option<Mode>,
+    /// The mapped file.
+    pub file: PathBuf,
+}
+
+/// What makes a place another one.
+type Key = (Whose, Where, u64, u64);
+/// Process, thread, user.
+type Whose = (u32, u32, u32);
+/// Image and offset, so that what is mapped later at the same address is something else; address.
+type Where = (Option<ImageId>, u64, u64);
+
+/// Collects the places of samples.
+#[derive(Debug, Clone, Default)]
+pub struct Collected {
+    rows: Vec<(Option<ImageId>, Dim)>,
+    places: HashMap<Key, usize>,
+}
+
+impl Collected {
+    /// A further sample.
+    pub fn add(&mut self, resolver: &mut Resolver, sample: &Sample, weight: Weight) {
+        // A kernel sample's managed frames are all callers of the kernel's.
+        let kernel = sample.mode == CpuMode::Kernel;
+        let is_managed = |address: u64, caller: bool| {
+            let address = at(address, caller || kernel);
+            let stretch = resolver.mapped(sample.pid, address);
+            stretch.is_some_and(|stretch| resolver.is_managed(stretch.mapped.image, address))
+        };
+        let mut frames = sample.user.iter().enumerate();
+        let innermost = frames.find(|(depth, address)| is_managed(**address, *depth > 0));
+        let managed = frames.filter(|(depth, address)| is_managed(**address, *depth > 0));
+        let (depth, found) = match innermost {
+            Some((place, &address)) => {
+                let deep = (managed.count() as u64).saturating_add(1);
+                (deep, (address, place > 0 || kernel))
+            }
+            None if !kernel => {
+                let leaf = sample.user.first().copied();
+                (0, (leaf.unwrap_or(sample.original_ip), false))
+            }
+            None => {
+                let leaf = sample.kernel.first().copied();
+                return self.in_kernel(
+                    resolver,
+                    sample,
+                    leaf.unwrap_or(sample.original_ip),
+                    weight,
+                );
+            }
+        };
+        let (address, called) = found;
+        let vma = at(address, called);
+        let stretch = resolver.mapped(sample.pid, vma);
+        let image = stretch.map(|stretch| stretch.mapped.image);
+        let offset = stretch.map_or(vma, |stretch| stretch.mapped.offset(vma));
+        let frame = if depth > 0 { sample.frame } else { 0 };
+        let key = (whose(sample), (image, offset, vma), depth, frame);
+        let row = self.row(key, || {
+            let place = resolver.user(sample.pid, address, called).first().copied();
+            let managed = depth > 0;
+            let bytecode = managed && !varid_recording::remap::contains(vma);
+            let named = place.and_then(|place| resolver.place(place));
+            let map = stretch.map(|stretch| Map {
+                start: stretch.start,
+                end: stretch.end,
+                mode: stretch.mapped.mode,
+                file: PathBuf::new(),
+            });
+            Dim {
+                map,
+                ..described(sample, vma, offset, named, (managed, bytecode))
+            }
+        });
+        if let Some((_, row)) = row {
+            (row.depth, row.frame) = (depth, frame);
+            row.share.total.add(weight);
+            if !called {
+                row.share.own.add(weight);
+            }
+        }
+    }
+
+    fn in_kernel(&mut self, resolver: &mut Resolver, sample: &Sample, ip: u64, weight: Weight) {
+        let key = (whose(sample), (None, ip, ip), 0, 0);
+        let row = self.row(key, || {
+            let place = resolver.kernel(ip, false).first().copied();
+            let named = place.and_then(|place| resolver.place(place));
+            described(sample, ip, ip, named, (false, false))
+        });
+        if let Some((_, row)) = row {
+            row.share.total.add(weight);
+            row.share.own.add(weight);
+        }
+    }
+
+    fn row(&mut self, key: Key, make: impl FnOnce() -> Dim) -> Option<&mut (Option<ImageId>, Dim)> {
+        let (_, (image, ..), ..) = key;
+        let rows = &mut self.rows;
+        let index = *self.places.entry(key).or_insert_with(|| {
+            rows.push((image, make()));
+            rows.len().saturating_sub(1)
+        });
+        self.rows.get_mut(index)
+    }
+
+    /// The places, those with the most samples first. `path`: where an image was.
+    pub fn finish(self, path: impl Fn(ImageId) -> Option<PathBuf>) -> Vec<Dim> {
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for (image, mut row) in self.rows {
+            match (&mut row.map, image.and_then(&path)) {
+                (Some(map), Some(path)) => map.file = path,
+                (map, _) => *map = None,
+            }
+            rows.push(row);
+        }
+        rows.sort_by(|one, other| {
+            let most = other.share.total.samples.cmp(&one.share.total.samples);
+            let place = |row: &Dim| (row.pid, row.tid, row.vma, row.depth, row.frame);
+            most.then_with(|| place(one).cmp(&place(other)))
+        });
+        rows
+    }
+}
+
+/// A caller's address is one byte or more behind its call; the remap range's are no code.
+fn at(address: u64, caller: bool) -> u64 {
+    if caller && !varid_recording::remap::contains(address) {
+        address.saturating_sub(1)
+    } else {
+        address
+    }
+}
+
+const fn whose(sample: &Sample) -> Whose {
+    (sample.pid, sample.tid, sample.uid)
+}
+
+/// What the symbol at an address says of it.
+fn described(
+    sample: &Sample,
+    vma: u64,
+    offset: u64,
+    named: Option<(&Symbol, &Place)>,
+    (managed, bytecode): (bool, bool),
+) -> Dim {
+    let symbol = named.map(|(symbol, _)| symbol);
+    let location = named.and_then(|(_, place)| place.location.as_ref());
+    let name = symbol.map_or("", |symbol| symbol.name.as_str());
+    let (class, method) = if managed {
+        split(name)
+    } else {
+        (String::new(), name)
+    };
+    let bytes = symbol.map_or(0, |symbol| offset.saturating_sub(symbol.start));
+    let line = location.map_or(NO_LINE, |location| i64::from(location.line));
+    Dim {
+        uid: Some(sample.uid).filter(|uid| *uid != NO_UID),
+        pid: sample.pid,
+        tid: sample.tid,
+        // A code unit of a dex file is two bytes.
+        pc: match (managed, bytecode) {
+            (_, true) => bytes / 2,
+            (false, false) => bytes,
+            (true, false) => 0,
+        },
+        // A native method's frame says nothing of where in it.
+        vma: if managed && !bytecode {
+            vma.saturating_sub(bytes)
+        } else {
+            vma
+        },
+        method: method.to_owned(),
+        class,
+        file: location.map(|location| Arc::clone(&location.file)),
+        line: if bytecode { line } else { NATIVE_LINE },
+        depth: 0,
+        frame: 0,
+        layer: symbol.map_or(Layer::Native, |symbol| symbol.layer),
+        map: None,
+        share: Share::default(),
+    }
+}
+
+/// `org.example.Balls.fib(int)` is `fib(int)` of `Lorg/example/Balls;`.
+fn split(name: &str) -> (String, &str) {
+    // Symbols that readers could take for mangled ones stand in quotes.
+    let name = name
+        .strip_prefix('\'')
+        .and_then(|name| name.strip_suffix('\''))
+        .unwrap_or(name);
+    let parameters = name.find('(').unwrap_or(name.len());
+    let class = name.get(..parameters).and_then(|name| name.rfind('.'));
+    match class.and_then(|dot| Some((name.get(..dot)?, name.get(dot.saturating_add(1)..)?))) {
+        Some((class, method)) => (format!("L{};", class.replace('.', "/")), method),
+        None => (String::new(), name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_symbol_is_its_class_and_its_method() {
+        for (symbol, class, method) in [
+            ("org.example.Balls.draw", "Lorg/example/Balls;", "draw"),
+            (
+                "Balls$1.<init>(a.B[],int)",
+                "LBalls$1;",
+                "<init>(a.B[],int)",
+            ),
+            ("'_Z1fi.draw'", "L_Z1fi;", "draw"),
+            ("app.dex+0x10(", "Lapp;", "dex+0x10("),
+            ("draw", "", "draw"),
+            ("", "", ""),
+        ] {
+            assert_eq!(split(symbol), (class.to_owned(), method), "{symbol}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Is every sample of a VM that keeps its frames as Dalvik does attributed to the method that ran, in both word sizes?
+
+use anyhow::{Result, ensure};
+use std::process::{Command, Stdio};
+use varid_tests::{attach_to, beside_raw, judge, skip_without_root, skipped, testbed};
+
+/// Until so many samples in methods were judged.
+const ENOUGH: u64 = 10_000;
+
+/// Every method is a native function: its symbol is the truth.
+fn judged(program: &str, rate: &str) -> Result<()> {
+    if skip_without_root("areas") {
+        return Ok(());
+    }
+    let program = testbed()?.areavm.join(program);
+    if !program.exists() {
+        skipped("areas", "the compiler makes no code of this word size");
+        return Ok(());
+    }
+    let dex = testbed()?.shadowvm.join("shadow.dex");
+    let files = ["varid-tunnel".to_owned(), dex.display().to_string()];
+    let (mut samples, mut known, mut callers) = (0, 0, 0);
+    let (mut uncertain, mut unresolved) = (0, 0);
+    while known < ENOUGH {
+        let mut vm = Command::new(&program);
+        vm.arg(&dex).arg("16").stdin(Stdio::null());
+        let (recording, _) = attach_to(&mut vm, &files, &beside_raw(rate))?;
+        let counted = judge(
+            "areas.py",
+            [recording.session(), recording.maps(), program.clone()],
+        )?;
+        println!("{}: {counted}", program.display());
+        let of = |name: &str| counted[name].as_u64().unwrap_or(0);
+        ensure!(of("wrong") == 0 && of("method known") > 0, "{counted}");
+        // Until varid has seen the VM nothing of it is known: as long as it has to wait for a processor.
+        samples += of("samples") - of("vm not ready");
+        known += of("method known");
+        callers += of("callers known");
+        uncertain += of("callers not known");
+        unresolved += of("unresolved");
+    }
+    ensure!(
+        known * 100 > samples * 85,
+        "{known} of {samples} samples have a known truth"
+    );
+    // Each that is not known must have been said to be right.
+    ensure!(
+        callers + uncertain >= known && uncertain * 100 < samples,
+        "callers of {callers} of {known} are known, of {uncertain} they cannot be"
+    );
+    ensure!(
+        unresolved * 200 < samples,
+        "{unresolved} of {samples} samples are unresolved"
+    );
+    Ok(())
+}
+
+#[test]
+fn every_sample_of_native_words_is_what_the_symbols_say() -> Result<()> {
+    judged("areavm", "3989")
+}
+
+#[test]
+fn every_sample_of_a_32_bit_process_is_what_the_symbols_say() -> Result<()> {
+    judged("areavm32", "3989")
+}
