@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Is the profile's call graph the one that the VM traced?
 
-usage: callgraph.py TRACE ROOT SESSION [REPORT.json]
+usage: callgraph.py TRACE ROUNDS ROOT SESSION [REPORT.json]
 
-TRACE is ART's method trace of a program, SESSION a profile of the same program with whole stacks. Of both, what ran below the method ROOT
-counts. Every edge of a sample, two managed frames with nothing but native ones between, must be in the trace; every edge that is on the
-stack for at least 1 % of the trace's time must be in a sample. REPORT.json is what `varid report --callgraph --format json` prints of SESSION:
+TRACE is ART's method trace of a program, SESSION a profile of the same program, over many more rounds, with whole stacks. Of both, what ran
+below the method ROOT counts. Every edge of a sample, two managed frames with nothing but native ones between, must be in the trace; every edge
+that is on the stack for at least 1 % of the trace's time must be in a sample, if it was called in each of the trace's ROUNDS: what is called
+once, to set up, takes more of a short run than of a long one. REPORT.json is what `varid report --callgraph --format json` prints of SESSION:
 the same must hold of its edges, which are those without native frames between. Prints what was compared as JSON; exit status 1 if something differs.
 """
 
@@ -80,18 +81,22 @@ def reported(path):
 
 def main():
     """Compares, prints."""
-    if len(sys.argv) not in (4, 5):
+    if len(sys.argv) not in (5, 6):
         sys.exit(__doc__)
-    trace, root, session = sys.argv[1:4]
-    traced = method_trace.edges(trace)
+    trace, rounds, root, session = sys.argv[1:5]
+    traced, calls = method_trace.edges(trace)
     whole = sum(time for (caller, callee), time in traced.items() if callee == root) or max(
         time for (caller, _), time in traced.items() if caller == root
     )
     edges, adjacent, samples, longest = sampled(session, root)
-    wanted = {edge for edge, time in traced.items() if time >= SEEN * whole and all(name.startswith(APP) for name in edge)}
+    wanted = {
+        edge
+        for edge, time in traced.items()
+        if time >= SEEN * whole and calls[edge] >= int(rounds) and all(name.startswith(APP) for name in edge)
+    }
     graphs = [("sample", set(edges), wanted)]
-    if len(sys.argv) == 5:
-        graphs.append(("report", reported(sys.argv[4]), wanted & adjacent))
+    if len(sys.argv) == 6:
+        graphs.append(("report", reported(sys.argv[5]), wanted & adjacent))
     wrong = 0
     for where, found, must in graphs:
         for caller, callee in sorted(found - set(traced)):

@@ -34,8 +34,8 @@ def records(path):
 
 
 def edges(path):
-    """Microseconds that each edge (caller, callee) was on its thread's stack, however often it was there at once."""
-    stacks, time = {}, Counter()
+    """Of each edge (caller, callee): microseconds that it was on its thread's stack, however often it was there at once; and its calls."""
+    stacks, time, calls = {}, Counter(), Counter()
     for thread, method, action, cpu in records(path):
         stack = stacks.setdefault(thread, [])
         if action == ENTER:
@@ -45,5 +45,6 @@ def edges(path):
         elif stack and stack[-1][0] == method:
             _, edge, since, outer = stack.pop()
             if edge:
+                calls[edge] += 1
                 time[edge] += cpu - since if outer else 0
-    return time
+    return time, calls
