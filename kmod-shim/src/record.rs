@@ -182,8 +182,14 @@ impl Record {
 
     /// Bytes of the stack, if the slice holds them all.
     pub fn stack_at(&self, address: u64, len: usize) -> Option<&[u8]> {
+        self.stack_from(address)?.get(..len)
+    }
+
+    /// What the slice holds of the stack from an address of it on.
+    #[inline]
+    pub fn stack_from(&self, address: u64) -> Option<&[u8]> {
         let start = usize::try_from(address.checked_sub(self.stack_addr)?).ok()?;
-        self.stack.get(start..start.checked_add(len)?)
+        self.stack.get(start..)
     }
 
     /// Whether all of `flags` are set.

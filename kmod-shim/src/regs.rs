@@ -121,6 +121,7 @@ impl Machine {
     }
 
     /// Bytes of a pointer.
+    #[inline]
     pub fn word(self) -> u8 {
         match self {
             Self::X86_64 | Self::Aarch64 => 8,
@@ -129,6 +130,7 @@ impl Machine {
     }
 
     /// DWARF number of the instruction pointer, as records name it.
+    #[inline]
     pub fn ip(self) -> u16 {
         match self {
             Self::X86_64 => 16,
@@ -139,6 +141,7 @@ impl Machine {
     }
 
     /// DWARF number of the stack pointer.
+    #[inline]
     pub fn sp(self) -> u16 {
         match self {
             Self::X86_64 => 7,
@@ -149,6 +152,7 @@ impl Machine {
     }
 
     /// DWARF number of the frame pointer.
+    #[inline]
     pub fn fp(self) -> u16 {
         match self {
             Self::X86_64 => 6,
@@ -159,6 +163,7 @@ impl Machine {
     }
 
     /// DWARF number of the register in which a call leaves its return address, where it does not push it.
+    #[inline]
     pub fn link(self) -> Option<u16> {
         match self {
             Self::X86_64 | Self::X86 => None,
@@ -168,6 +173,7 @@ impl Machine {
     }
 
     /// Column of the return address in call frame information.
+    #[inline]
     pub fn return_address(self) -> u16 {
         self.link().unwrap_or(self.ip())
     }
@@ -291,6 +297,7 @@ impl Regs {
     }
 
     /// Whose registers these are.
+    #[inline]
     pub fn machine(&self) -> Machine {
         self.machine
     }
@@ -302,16 +309,23 @@ impl Regs {
     }
 
     /// The register in this place of a record.
-    fn at(&self, index: usize) -> Option<u64> {
+    #[inline]
+    pub fn at(&self, index: usize) -> Option<u64> {
         let value = self.values.get(index)?;
         (self.known >> index & 1 == 1).then_some(*value)
     }
 
     /// Sets the register with this DWARF number, if a record has it.
+    #[inline]
     pub fn set(&mut self, dwarf: u16, value: Option<u64>) {
-        let Some(index) = self.machine.index(dwarf) else {
-            return;
-        };
+        if let Some(index) = self.machine.index(dwarf) {
+            self.set_at(index, value);
+        }
+    }
+
+    /// Sets the register in this place of a record.
+    #[inline]
+    pub fn set_at(&mut self, index: usize, value: Option<u64>) {
         if let Some(slot) = self.values.get_mut(index) {
             *slot = value.unwrap_or(0);
             self.known &= !(1 << index);
@@ -320,6 +334,7 @@ impl Regs {
     }
 
     /// Sets instruction, stack and frame pointer.
+    #[inline]
     pub fn set_frame(&mut self, ip: u64, sp: u64, fp: u64) {
         self.set(self.machine.ip(), Some(ip));
         self.set(self.machine.sp(), Some(sp));
@@ -327,6 +342,7 @@ impl Regs {
     }
 
     /// The stack pointer.
+    #[inline]
     pub fn sp(&self) -> Option<u64> {
         self.last_but(1).map(|address| address & ADDRESS_MASK)
     }
@@ -338,12 +354,14 @@ impl Regs {
     }
 
     /// Every sample's are asked for: they are known to be a record's last.
+    #[inline]
     fn last_but(&self, behind: usize) -> Option<u64> {
         let count = self.machine.regs().len();
         self.at(count.checked_sub(behind)?.checked_sub(1)?)
     }
 
     /// The frame pointer.
+    #[inline]
     pub fn fp(&self) -> Option<u64> {
         self.get(self.machine.fp())
             .map(|address| address & ADDRESS_MASK)

@@ -7,7 +7,7 @@
 //! their native code only.
 
 use super::chain::{Chain, reason};
-use super::{code_at, leaf_only, unwind_in};
+use super::{code_at, leaf_only};
 use crate::process::{DexImage, Image, Process};
 use crate::unwind::{DexPc, NativeFrame, NativeStack, dex_pc};
 use std::rc::Rc;
@@ -19,7 +19,9 @@ pub(super) fn attribute(record: &Record, ip: u64, chain: Chain<'_>, stack: Stack
     let mut native = NativeStack::default();
     match stack {
         Stack::None => leaf_only(&mut native, record, ip),
-        Stack::Vertical | Stack::Full => native = unwind_in(chain.process, record, None),
+        Stack::Vertical | Stack::Full => {
+            native.unwind(record, None, |address| code_at(chain.process, address));
+        }
     }
     let says: Vec<DexPc> = native
         .frames

@@ -16,7 +16,7 @@ pub use again::again;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::process::{Image, Process, Vm};
-use crate::unwind::{CodeAt, NativeFrame, NativeStack, unwind};
+use crate::unwind::{CodeAt, NativeFrame, NativeStack};
 use apart::{exported, is_loop, keep_to_methods, take_trace};
 use chain::Chain;
 use registers::{exact_pcs, walk_copy};
@@ -109,7 +109,7 @@ pub fn attribute(
             .find(|frame| !frame.is_quick())
             .filter(|_| stack == Stack::Vertical && vm.is_some_and(on_native_stack))
             .map(|frame| frame.addr);
-        *native = unwind_in(chain.process, record, until);
+        native.unwind(record, until, |address| code_at(chain.process, address));
     }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     chain.native_stretch = nothing_between && entered_natively && stack == Stack::Vertical;
@@ -219,10 +219,6 @@ fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
         interrupted: true,
     });
     (native.end, native.stopped) = (None, None);
-}
-
-fn unwind_in(process: &Process, record: &Record, until: Option<u64>) -> NativeStack {
-    unwind(record, until, |address| code_at(process, address))
 }
 
 /// What is known of the code at an address of a process.

@@ -231,15 +231,16 @@ impl Vm {
     }
 
     fn range_at(&self, address: u64) -> Option<&Range> {
-        let at = |index: usize| {
-            let range = self.ranges.get(index);
-            range.filter(|range| range.start <= address && address < range.end)
-        };
-        at(self.last.get()).or_else(|| {
+        let begins_before = |range: &&Range| range.start <= address;
+        let (last, next) = (self.last.get(), self.last.get().saturating_add(1));
+        let is_last = self.ranges.get(last).as_ref().is_some_and(begins_before)
+            && !self.ranges.get(next).as_ref().is_some_and(begins_before);
+        if !is_last {
             let after = self.ranges.partition_point(|range| range.start <= address);
             self.last.set(after.checked_sub(1)?);
-            at(self.last.get())
-        })
+        }
+        let range = self.ranges.get(self.last.get())?;
+        (address < range.end).then_some(range)
     }
 
     /// What the code at an address does (`abi::RANGE_*`), if it is the VM's: handlers are the body.

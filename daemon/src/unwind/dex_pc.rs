@@ -24,8 +24,9 @@
 //! the rule counts only where the function has saved every register that it reads: that the
 //! same row says. arm64's loop may already have advanced the register to the next instruction.
 
-use super::rule::Section;
-use gimli::{Encoding, Operation, RegisterRule, UnwindExpression, UnwindTableRow};
+use super::module::Section;
+use super::rule::Expression;
+use gimli::{Encoding, Operation, RegisterRule, UnwindTableRow};
 
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`: what an expression that computes a bytecode pc starts with.
 const MARKER: [u8; 6] = [0x0c, b'D', b'E', b'X', b'1', 0x13];
@@ -38,7 +39,7 @@ pub(super) enum DexPcRule {
     /// It is an interpreter, which has no pc here: it enters or leaves a method.
     NotHere,
     /// The pc is what an expression computes.
-    Is(UnwindExpression<usize>),
+    Is(Expression),
 }
 
 /// Bytes of the longest function that can be a call of an interpreter, and not one itself.
@@ -59,11 +60,11 @@ impl DexPcRule {
         let marked = row.registers().find_map(|(_, rule)| match rule {
             RegisterRule::ValExpression(expression) => {
                 let bytes = expression.get(section).ok()?;
-                bytes.0.starts_with(&MARKER).then_some((*expression, bytes))
+                bytes.0.starts_with(&MARKER).then_some(bytes)
             }
             _ => None,
         });
-        let Some((expression, bytes)) = marked else {
+        let Some(expression) = marked else {
             return Self::None;
         };
         let has_saved = |register| {
@@ -72,7 +73,7 @@ impl DexPcRule {
                 None | Some(RegisterRule::Undefined | RegisterRule::SameValue)
             )
         };
-        let mut operations = bytes.operations(encoding);
+        let mut operations = expression.operations(encoding);
         // What cannot be decoded cannot be evaluated, either.
         while let Ok(Some(operation)) = operations.next() {
             if let Operation::RegisterOffset { register, .. } = operation
@@ -81,6 +82,6 @@ impl DexPcRule {
                 return Self::NotHere;
             }
         }
-        Self::Is(expression)
+        Self::Is(Expression::of(expression))
     }
 }

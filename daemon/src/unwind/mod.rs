@@ -6,11 +6,14 @@
 
 mod code_address;
 mod dex_pc;
+mod module;
 mod rule;
 
-pub use rule::Module;
+pub use module::Module;
 
 use code_address::CodeAddresses;
+use rule::Rule;
+use std::rc::Rc;
 use thiserror::Error;
 use varid_shim::{ADDRESS_MASK, Machine, Record, Regs};
 
@@ -97,76 +100,99 @@ pub fn dex_pc<'m>(
     frame: &NativeFrame,
     code_at: impl FnOnce(u64) -> CodeAt<'m>,
 ) -> DexPc {
-    let CodeAt::Module(mut module, address) = code_at(frame.lookup()) else {
-        return DexPc::NoInterpreter;
-    };
-    if module.machine() != frame.regs.machine() {
-        return DexPc::NoInterpreter;
+    match code_at(frame.lookup()).rules(frame) {
+        Rules::Known(rule) => rule.dex_pc(&frame.regs, |address| word_at(record, address)),
+        Rules::Unknown | Rules::NoCode => DexPc::NoInterpreter,
     }
-    module.rule(address).map_or(DexPc::NoInterpreter, |rule| {
-        module.dex_pc(&rule, &frame.regs, &|address| word_at(record, address))
-    })
 }
 
 /// A word of the stack, if the record's copy holds it.
+#[inline]
 pub fn word_at(record: &Record, address: u64) -> Option<u64> {
-    let bytes = record.stack_at(
-        address & ADDRESS_MASK,
-        usize::from(record.regs.machine().word()),
-    )?;
-    match bytes.try_into().map(u64::from_le_bytes) {
-        Ok(word) => Some(word),
-        Err(_) => bytes.try_into().map(u32::from_le_bytes).map(u64::from).ok(),
+    let bytes = record.stack_from(address & ADDRESS_MASK)?;
+    match record.regs.machine().word() {
+        4 => bytes
+            .first_chunk()
+            .map(|word| u32::from_le_bytes(*word).into()),
+        _ => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
+    }
+}
+
+/// What leads from a frame to its caller.
+enum Rules {
+    Known(Rc<Rule>),
+    /// There are none for it.
+    Unknown,
+    /// Nothing leads on from what is no code.
+    NoCode,
+}
+
+impl CodeAt<'_> {
+    /// The rules of the frame whose code this is.
+    fn rules(self, frame: &NativeFrame) -> Rules {
+        match self {
+            CodeAt::Module(mut module, address) if module.machine() == frame.regs.machine() => {
+                module.rule(address).map_or(Rules::Unknown, Rules::Known)
+            }
+            CodeAt::Module(..) | CodeAt::Unknown => Rules::Unknown,
+            CodeAt::None => Rules::NoCode,
+        }
     }
 }
 
 /// No thread's stack is deeper; a longer one is a loop.
 const MAX_FRAMES: usize = 4096;
 
-/// Unwinds a record's user stack until a frame encloses `until` (an address of the stack),
-/// or to the outermost frame.
-pub fn unwind<'m>(
-    record: &Record,
-    until: Option<u64>,
-    mut code_at: impl FnMut(u64) -> CodeAt<'m>,
-) -> NativeStack {
-    let mut stack = NativeStack::default();
-    let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else {
-        return stack;
-    };
-    let read = |address: u64| word_at(record, address);
-    let code = CodeAddresses::of(&record.regs);
-    let mut frame = NativeFrame {
-        ip: code.address(ip),
-        sp,
-        regs: record.regs,
-        interrupted: true,
-    };
-    loop {
-        stack.frames.push(frame);
-        match step(&frame, code, &mut code_at, &read, until) {
-            // A stack may be executable, and what lies in it a wrong rule's idea of an address.
-            Ok(Some(next))
-                if record.stack_at(next.ip, 1).is_some()
-                    || matches!(code_at(next.lookup()), CodeAt::None) =>
-            {
-                stack.end = Some(next.sp);
-                stack.stopped = Some(UnwindError::NoCode(next.ip));
-                return stack;
-            }
-            Ok(Some(next)) if stack.frames.len() < MAX_FRAMES => {
-                stack.end = Some(next.sp);
-                frame = next;
-            }
-            Ok(_) => return stack,
-            Err(Stop::Enclosed(cfa)) => {
-                stack.end = Some(cfa);
-                return stack;
-            }
-            Err(Stop::Because(error)) => {
-                stack.end = None;
-                stack.stopped = Some(error);
-                return stack;
+impl NativeStack {
+    /// Becomes a record's user stack, unwound until a frame encloses `until` (an address of the stack),
+    /// or to the outermost frame. Its memory is used again.
+    pub fn unwind<'m>(
+        &mut self,
+        record: &Record,
+        until: Option<u64>,
+        mut code_at: impl FnMut(u64) -> CodeAt<'m>,
+    ) {
+        self.frames.clear();
+        (self.end, self.stopped) = (None, None);
+        let (Some(ip), Some(sp)) = (record.regs.ip(), record.regs.sp()) else {
+            return;
+        };
+        let read = |address: u64| word_at(record, address);
+        let code = CodeAddresses::of(&record.regs);
+        let leaf = NativeFrame {
+            ip: code.address(ip),
+            sp,
+            regs: record.regs,
+            interrupted: true,
+        };
+        let mut rules = code_at(leaf.lookup()).rules(&leaf);
+        self.frames.push(leaf);
+        while let Some(frame) = self.frames.last() {
+            match step(frame, rules, code, &mut code_at, read, until) {
+                Ok(Some(next)) => {
+                    rules = code_at(next.lookup()).rules(&next);
+                    // A stack may be executable, and what lies in it a wrong rule's idea of an address.
+                    if record.stack_at(next.ip, 1).is_some() || matches!(rules, Rules::NoCode) {
+                        self.end = Some(next.sp);
+                        self.stopped = Some(UnwindError::NoCode(next.ip));
+                        return;
+                    }
+                    if self.frames.len() >= MAX_FRAMES {
+                        return;
+                    }
+                    self.end = Some(next.sp);
+                    self.frames.push(next);
+                }
+                Ok(None) => return,
+                Err(Stop::Enclosed(cfa)) => {
+                    self.end = Some(cfa);
+                    return;
+                }
+                Err(Stop::Because(error)) => {
+                    self.end = None;
+                    self.stopped = Some(error);
+                    return;
+                }
             }
         }
     }
@@ -186,29 +212,23 @@ impl From<UnwindError> for Stop {
 
 fn step<'m>(
     frame: &NativeFrame,
+    rules: Rules,
     code: CodeAddresses,
     code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
-    read: &dyn Fn(u64) -> Option<u64>,
+    read: impl Fn(u64) -> Option<u64> + Copy,
     until: Option<u64>,
 ) -> Result<Option<NativeFrame>, Stop> {
     // Past a frame of unknown size, a frame pointer that leads on tells where this one's two words are.
     let keeps_pointer = frame.regs.sp().is_none()
         && by_frame_pointer(frame, read)
             .is_ok_and(|(_, linked)| leads_to_code(&linked, code, code_at));
-    let ruled = match code_at(frame.lookup()) {
-        CodeAt::Module(mut module, address) if module.machine() == frame.regs.machine() => {
-            module.rule(address).map(|rule| (module, rule))
-        }
-        CodeAt::Module(..) => None,
-        CodeAt::Unknown => None,
-        CodeAt::None => return Err(UnwindError::NoCode(frame.ip).into()),
-    };
-    let (cfa, mut caller, of_signal) = match ruled {
-        Some((module, rule)) => {
+    let (cfa, mut caller, of_signal) = match rules {
+        Rules::NoCode => return Err(UnwindError::NoCode(frame.ip).into()),
+        Rules::Known(rule) => {
             let regs = &frame.regs;
-            let known = module.cfa(&rule, regs, read).or_else(|| {
+            let known = rule.cfa(regs, read).or_else(|| {
                 let fp = regs.fp().filter(|_| keeps_pointer)?;
-                module.cfa_by_frame_pointer(&rule, fp)
+                rule.cfa_by_frame_pointer(fp)
             });
             if let (Some(cfa), Some(until)) = (known, until)
                 && cfa > until
@@ -222,10 +242,10 @@ fn step<'m>(
                 Some(_) => UnwindError::NoStack,
                 None => UnwindError::NoInfo(frame.ip),
             })?;
-            let caller = module.caller(&rule, cfa, regs, read)?;
+            let caller = rule.caller(cfa, regs, read)?;
             (cfa, caller, rule.is_signal_frame)
         }
-        None => {
+        Rules::Unknown => {
             let leaf = frameless(frame, read)
                 .filter(|(_, regs)| frame.interrupted && leads_to_code(regs, code, code_at));
             let (cfa, regs) = match (leaf, by_frame_pointer(frame, read)) {
@@ -298,7 +318,7 @@ fn is_stale<'m>(
 
 /// A leaf without unwind information is most often assembly that has pushed nothing: its
 /// return address is where the call left it.
-fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(u64, Regs)> {
+fn frameless(frame: &NativeFrame, read: impl Fn(u64) -> Option<u64>) -> Option<(u64, Regs)> {
     let mut regs = frame.regs;
     let machine = regs.machine();
     let (ip, cfa) = match machine.link() {
@@ -317,7 +337,7 @@ fn frameless(frame: &NativeFrame, read: &dyn Fn(u64) -> Option<u64>) -> Option<(
 /// anywhere in the frame: the caller's stack pointer is not known, only that it is not below them.
 fn by_frame_pointer(
     frame: &NativeFrame,
-    read: &dyn Fn(u64) -> Option<u64>,
+    read: impl Fn(u64) -> Option<u64>,
 ) -> Result<(u64, Regs), Stop> {
     let no_info = || UnwindError::NoInfo(frame.ip);
     let machine = frame.regs.machine();

@@ -69,6 +69,16 @@ struct Shown {
     truth: Vec<u64>,
 }
 
+fn unwind<'m>(
+    record: &Record,
+    until: Option<u64>,
+    code_at: impl FnMut(u64) -> CodeAt<'m>,
+) -> NativeStack {
+    let mut stack = NativeStack::default();
+    stack.unwind(record, until, code_at);
+    stack
+}
+
 fn record(regs: Regs, stack_addr: u64, stack: Vec<u8>) -> Record {
     Record {
         time: 0,
