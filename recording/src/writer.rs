@@ -76,8 +76,11 @@ impl SessionWriter {
     pub fn create(dir: impl Into<PathBuf>, mut manifest: Manifest) -> Result<Self> {
         let folder = Folder::take(dir.into())?;
         manifest.state = State::Recording;
-        let data = DataFile::create(&folder.path.join(PERF_DATA), &manifest.events)?;
-        let mut writer = Self {
+        // Whenever a kill comes, the folder is one that another session may replace.
+        save(&manifest, &folder)?;
+        folder.add_symbols()?;
+        let data = DataFile::create(&folder.path, &manifest.events)?;
+        Ok(Self {
             folder,
             data,
             manifest,
@@ -87,9 +90,7 @@ impl SessionWriter {
             write_at: BATCH,
             dropped: 0,
             latest: 0,
-        };
-        writer.save_manifest()?;
-        Ok(writer)
+        })
     }
 
     /// The session folder.
@@ -244,17 +245,7 @@ impl SessionWriter {
             filtered: std::mem::take(&mut self.manifest.counts.filtered),
             ..self.counts.clone()
         };
-        let new = self.folder.path.join(SESSION_JSON_NEW);
-        let mut json = serde_json::to_vec_pretty(&self.manifest)
-            .map_err(io::Error::from)
-            .map_err(Error::io("encode", new.clone()))?;
-        json.push(b'\n');
-        folder::remove(&new)?;
-        folder::create_new(&new)?
-            .write_all(&json)
-            .map_err(Error::io("write", new.clone()))?;
-        let path = self.folder.path.join(SESSION_JSON);
-        fs::rename(&new, &path).map_err(Error::io("replace", path))
+        save(&self.manifest, &self.folder)
     }
 
     /// Flushes, with the room that was left for that, adds perf's features (event, host, command
@@ -331,6 +322,21 @@ impl SessionWriter {
 
 fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
+}
+
+/// Replaces a session's manifest.
+fn save(manifest: &Manifest, folder: &Folder) -> Result<()> {
+    let new = folder.path.join(SESSION_JSON_NEW);
+    let mut json = serde_json::to_vec_pretty(manifest)
+        .map_err(io::Error::from)
+        .map_err(Error::io("encode", new.clone()))?;
+    json.push(b'\n');
+    folder::remove(&new)?;
+    folder::create_new(&new)?
+        .write_all(&json)
+        .map_err(Error::io("write", new.clone()))?;
+    let path = folder.path.join(SESSION_JSON);
+    fs::rename(&new, &path).map_err(Error::io("replace", path))
 }
 
 #[cfg(test)]

@@ -289,6 +289,39 @@ fn a_session_is_replaced_but_not_while_it_is_recorded() {
 }
 
 #[test]
+fn what_a_kill_at_its_start_left_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let begun = dir.path().join("begun");
+    drop(SessionWriter::create(&begun, manifest()).unwrap());
+    let whole = ["session.json", "symbols", "perf.data"];
+    let left: [(&[&str], &[&str]); 4] = [
+        (&[], &["session.json.new"]),
+        (&whole[..1], &[]),
+        (&whole[..2], &["perf.data.new"]),
+        (&whole[..3], &["session.json.new"]),
+    ];
+    for (number, (names, news)) in left.into_iter().enumerate() {
+        let session = dir.path().join(number.to_string());
+        fs::create_dir(&session).unwrap();
+        for name in names {
+            match *name {
+                "symbols" => fs::create_dir(session.join(name)).unwrap(),
+                _ => drop(fs::copy(begun.join(name), session.join(name)).unwrap()),
+            }
+        }
+        for name in news {
+            fs::write(session.join(name), "{").unwrap();
+        }
+        drop(SessionWriter::create(&session, manifest()).unwrap());
+        assert!(read(&session).unwrap().is_empty());
+        let found = fs::read_dir(&session).unwrap();
+        let mut found: Vec<_> = found.map(|entry| entry.unwrap().file_name()).collect();
+        found.sort();
+        assert_eq!(found, ["perf.data", "session.json", "symbols"]);
+    }
+}
+
+#[test]
 fn errors_say_which_folder_and_what_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
     assert!(matches!(

@@ -20,6 +20,19 @@ use crate::{
 /// The manifest while it is being replaced.
 pub const SESSION_JSON_NEW: &str = "session.json.new";
 
+/// perf.data until its header is written.
+pub const PERF_DATA_NEW: &str = "perf.data.new";
+
+/// What a session's folder holds, beside the calls' files.
+const OURS: [&str; 6] = [
+    PERF_DATA,
+    PERF_DATA_NEW,
+    RAW_DATA,
+    SESSION_JSON,
+    SESSION_JSON_NEW,
+    SYMBOLS,
+];
+
 /// A session's folder, for one writer alone.
 #[derive(Debug)]
 pub struct Folder {
@@ -29,8 +42,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Creates it with its parents, for this user only, or empties it of the session in it;
-    /// then it has an empty folder for symbols.
+    /// Creates it with its parents, for this user only, or empties it of the session in it.
     pub fn take(path: PathBuf) -> Result<Self> {
         let mut folders = DirBuilder::new();
         folders.recursive(true).mode(0o700);
@@ -40,12 +52,16 @@ impl Folder {
         own(&path)?;
         let lock = lock(&path)?;
         clear(&path)?;
-        let symbols = path.join(SYMBOLS);
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Adds an empty folder for symbols.
+    pub fn add_symbols(&self) -> Result<()> {
+        let symbols = self.path.join(SYMBOLS);
         DirBuilder::new()
             .mode(0o700)
             .create(&symbols)
-            .map_err(Error::io("create", symbols))?;
-        Ok(Self { path, _lock: lock })
+            .map_err(Error::io("create", symbols))
     }
 }
 
@@ -80,14 +96,13 @@ fn clear(dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         found.push(entry.map_err(Error::io("list", dir))?.file_name());
     }
-    let foreign = found.iter().find(|name| {
-        ![PERF_DATA, RAW_DATA, SESSION_JSON, SESSION_JSON_NEW, SYMBOLS]
-            .iter()
-            .any(|ours| name.as_os_str() == *ours)
-            && !of_calls(name)
-    });
-    let is_session = found.iter().any(|name| name == SESSION_JSON);
-    // A folder with symbols alone may be anybody's; a session has its manifest first.
+    let foreign = found
+        .iter()
+        .find(|name| !OURS.iter().any(|ours| name.as_os_str() == *ours) && !of_calls(name));
+    let is_session = found
+        .iter()
+        .any(|name| name == SESSION_JSON || name == SESSION_JSON_NEW);
+    // A folder with symbols alone may be anybody's; a session has its manifest first, and loses it last.
     if let Some(name) = foreign.or_else(|| found.first().filter(|_| !is_session)) {
         return Err(Error::NotASession {
             path: dir.to_owned(),
@@ -95,6 +110,7 @@ fn clear(dir: &Path) -> Result<()> {
         });
     }
     remove(&dir.join(PERF_DATA))?;
+    remove(&dir.join(PERF_DATA_NEW))?;
     remove(&dir.join(RAW_DATA))?;
     for name in found.iter().filter(|name| of_calls(name)) {
         remove(&dir.join(name))?;
@@ -106,8 +122,8 @@ fn clear(dir: &Path) -> Result<()> {
         }
         _ => {}
     }
-    remove(&dir.join(SESSION_JSON_NEW))?;
-    remove(&dir.join(SESSION_JSON))
+    remove(&dir.join(SESSION_JSON))?;
+    remove(&dir.join(SESSION_JSON_NEW))
 }
 
 /// Removes a file, if it is there.
