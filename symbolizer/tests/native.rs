@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols, Origin};
 
@@ -391,8 +392,7 @@ fn debuginfod_is_asked_and_what_it_lacks_is_named() {
         return;
     };
     // Ready when it has scanned the one file that there is.
-    let scanned = (0..20_000).any(|_| {
-        std::thread::yield_now();
+    let has_scanned = || {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
             return false;
         };
@@ -402,7 +402,15 @@ fn debuginfod_is_asked_and_what_it_lacks_is_named() {
             && stream.read_to_string(&mut answer).is_ok()
             && answer.contains("scanned_files_total{source=\"file\"} 1")
             || answer.contains("found_debuginfo_total{source=\"files\"} 1")
-    });
+    };
+    /// It takes a second.
+    const PATIENCE: Duration = Duration::from_secs(120);
+    let begun = Instant::now();
+    let mut scanned = false;
+    while !scanned && matches!(server.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+        scanned = has_scanned();
+    }
     let said = child(&format!("http://127.0.0.1:{port}/"), cache.path(), None);
     let _ = server.kill();
     let _ = server.wait();

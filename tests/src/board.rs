@@ -112,7 +112,7 @@ impl Board {
     }
 
     /// Returns when adb speaks with the board; fails if it never does. A connection that was too slow to come about is made again.
-    fn await_adb(&self) -> Result<()> {
+    pub fn await_adb(&self) -> Result<()> {
         let begun = Instant::now();
         let (name, value) = self.environment();
         let adb = |words: &[&str]| {

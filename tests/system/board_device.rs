@@ -240,6 +240,8 @@ fn a_recording_whose_cable_is_pulled_is_complete_up_to_then() -> Result<()> {
         output.status.code() == Some(1) && said(&output).contains("the connection was lost"),
         "{output:?}"
     );
+    // The cable is in again: a machine that is busy takes long to answer at first.
+    host.board.await_adb()?;
     until(|| {
         let sessions = host.sessions_there()?;
         ensure!(sessions.len() == 1, "{sessions:?}");

@@ -130,12 +130,15 @@ fn a_period_is_exact_for_every_event_of_a_session() -> Result<()> {
         let period = PERIOD.to_string();
         let events = ["-e", "page-faults", "-e", "minor-faults", "-c", &period];
         let recorded = Recorded::new(&[source, &events].concat())?;
-        exact(&recorded)?;
+        // A CPU's counter counts others' faults, too: each stretch of the program there may give a sample more or fewer than its own
+        // faults. There are few: most faults are touches that nobody interrupts.
+        let stretches = if source[1] == "bpf" { 5 } else { 1 };
+        exact(&recorded, stretches)?;
     }
     Ok(())
 }
 
-fn exact(recorded: &Recorded) -> Result<()> {
+fn exact(recorded: &Recorded, stretches: u64) -> Result<()> {
     for event in ["page-faults", "minor-faults"] {
         let report = recorded.json(event)?;
         let number = |key: &str| report[key].as_u64().context(key.to_owned());
@@ -143,7 +146,7 @@ fn exact(recorded: &Recorded) -> Result<()> {
         assert_eq!((sum, number("period")?), (samples * PERIOD, PERIOD));
         // Before the program is there, and after it has printed, there are some, too.
         assert!(
-            sum + PERIOD > PAGES && sum < recorded.faults + 2_000,
+            sum + stretches * PERIOD > PAGES && sum < recorded.faults + (stretches + 1) * PERIOD,
             "{sum} {event} of {}",
             recorded.faults
         );

@@ -58,7 +58,7 @@ fn what_a_full_ring_has_no_room_for_is_counted_and_what_comes_next_is_named() ->
     let before = samples(&session);
     let resumed = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?).as_secs_f64();
     signal(Signal::SIGCONT)?;
-    wait(&mut live, || samples(&session) > before + room + 2000)?;
+    wait(&mut live, || samples(&session) > before + room + 5000)?;
     signal(Signal::SIGINT)?;
     ensure!(varid.0.wait()?.success(), "varid failed");
 
