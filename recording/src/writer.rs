@@ -5,6 +5,8 @@
 mod data;
 pub(crate) mod folder;
 
+pub use folder::may_hold;
+
 use std::{
     fs,
     io::{self, Write},

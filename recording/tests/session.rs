@@ -3,7 +3,10 @@
 
 mod common;
 
-use std::{fs, os::unix::ffi::OsStringExt};
+use std::{
+    fs,
+    os::unix::{ffi::OsStringExt, fs::DirBuilderExt},
+};
 
 use common::{DEX, comm, manifest, user_sample};
 use proptest::{collection::vec, prelude::*};
@@ -302,7 +305,8 @@ fn what_a_kill_at_its_start_left_is_replaced() {
     ];
     for (number, (names, news)) in left.into_iter().enumerate() {
         let session = dir.path().join(number.to_string());
-        fs::create_dir(&session).unwrap();
+        // As it was made, whatever the umask.
+        fs::DirBuilder::new().mode(0o700).create(&session).unwrap();
         for name in names {
             match *name {
                 "symbols" => fs::create_dir(session.join(name)).unwrap(),

@@ -5,7 +5,7 @@ usage: callgraph.py TRACE ROUNDS ROOT SESSION [REPORT.json]
 
 TRACE is ART's method trace of a program, SESSION a profile of the same program, over many more rounds, with whole stacks. Of both, what ran
 below the method ROOT counts. Every edge of a sample, two managed frames with nothing but native ones between, must be in the trace; every edge
-that is on the stack for at least 1 % of the trace's time must be in a sample, if it was called in each of the trace's ROUNDS: what is called
+that is on the stack for at least 1 % of the trace's time must be in a sample, if it was called as often as the trace has ROUNDS: what is called
 once, to set up, takes more of a short run than of a long one. REPORT.json is what `varid report --callgraph --format json` prints of SESSION:
 the same must hold of its edges, which are those without native frames between. Prints what was compared as JSON; exit status 1 if something differs.
 """

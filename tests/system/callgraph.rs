@@ -32,6 +32,10 @@ fn compare(method: &str, rounds: u32) -> Result<Value> {
     let found = judge("callgraph.py", arguments).context(method.to_owned())?;
     println!("{method}: {found}");
     ensure!(
+        found["of 1 % or more"].as_u64() >= Some(1),
+        "nothing must be found: {found}"
+    );
+    ensure!(
         found["samples"].as_u64() > Some(500),
         "too few samples: {found}"
     );

@@ -109,6 +109,13 @@ fn perf(arguments: &[&str], file: &Path) -> Result<String> {
     printed(Command::new("perf").args(arguments).arg(file))
 }
 
+/// Whatever a kill at a recording's start has left, the next one takes its place.
+fn replace(session: &Path) -> Result<()> {
+    let mut again = testbed()?.varid();
+    again.args(["record", "-o"]).arg(session);
+    printed(again.args(["--", "true"])).map(drop)
+}
+
 /// What became of the killed recordings.
 #[derive(Debug, Default)]
 struct Outcome {
@@ -124,11 +131,14 @@ impl Outcome {
     fn read(&mut self, session: &Path) -> Result<()> {
         self.kills += 1;
         let file = session.join("perf.data");
-        if !file.exists() {
-            return Ok(());
+        let (mut samples, mut named) = (0, 0);
+        if file.exists() {
+            self.begun += 1;
+            (samples, named) = read_by_perf(&file)?;
         }
-        self.begun += 1;
-        let (samples, named) = read_by_perf(&file)?;
+        if samples == 0 {
+            replace(session)?;
+        }
         self.samples += samples;
         self.named += named;
         self.with_samples += usize::from(samples > 0);

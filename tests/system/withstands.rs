@@ -346,12 +346,12 @@ fn nobody_without_rights_gets_a_clear_line_or_the_fallback() -> Result<()> {
     let folder = tempfile::tempdir()?;
     // A place that nobody may write to and run from.
     let varid = folder.path().join("varid");
-    // By another process: what this one had open for writing, a child of another test's could hold a little longer, and nobody could run it.
+    // By another process: a child of another test's cannot have it open for writing still.
     let mut copy = Command::new("cp");
-    let mut open = Command::new("chmod");
+    let mut permit = Command::new("chmod");
     copy.arg(testbed()?.release.join("varid")).arg(&varid);
-    open.arg("777").arg(folder.path());
-    ensure!(copy.status()?.success() && open.status()?.success());
+    permit.arg("777").args([folder.path(), &varid]);
+    ensure!(copy.status()?.success() && permit.status()?.success());
     let session = folder.path().join("s");
     let output = Command::new("setpriv")
         .args([

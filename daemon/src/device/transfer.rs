@@ -6,7 +6,7 @@ use super::shell::quote;
 use crate::paths;
 use std::io;
 use std::path::{Path, PathBuf};
-use varid_recording::{Manifest, PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, SessionReader};
+use varid_recording::{Manifest, SESSION_JSON, SYMBOLS, SessionReader, may_hold};
 
 /// Copies a session's folder; where it is on the host. `output`: where it shall be, else among
 /// the sessions by its own name.
@@ -36,7 +36,7 @@ fn copy(place: &Place, there: &str, new: &Path) -> Result<()> {
     let symbols = new.join(SYMBOLS);
     paths::make_private(&symbols).map_err(DeviceError::io("create", &symbols))?;
     let script = format!(
-        "cd {} && for file in {PERF_DATA} {RAW_DATA} {SESSION_JSON} {SYMBOLS}/*; do
+        "cd {} && for file in * {SYMBOLS}/*; do
 [ ! -f \"$file\" ] || [ -L \"$file\" ] || echo \"$file\"; done",
         quote(there)
     );
@@ -48,7 +48,7 @@ fn copy(place: &Place, there: &str, new: &Path) -> Result<()> {
     }
     // What cannot be read here has not arrived.
     SessionReader::open(new)
-        .map(drop)
+        .and_then(|session| session.records().map(drop))
         .map_err(|error| place.device.failed("copy the session", &error.to_string()))
 }
 
@@ -62,7 +62,7 @@ fn is_plain(name: &str) -> bool {
 fn is_of_a_session(file: &str) -> bool {
     match file.split_once('/') {
         Some((folder, name)) => folder == SYMBOLS && is_plain(name),
-        None => [PERF_DATA, RAW_DATA, SESSION_JSON].contains(&file),
+        None => may_hold(file) && file != SYMBOLS && !file.ends_with(".new"),
     }
 }
 
@@ -115,9 +115,8 @@ fn is_taken(error: &io::Error) -> bool {
 
 /// Whether a folder holds a session and nothing else.
 fn is_session(folder: &Path) -> bool {
-    let known = [PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS];
     let ours = |entry: io::Result<std::fs::DirEntry>| {
-        entry.is_ok_and(|entry| known.iter().any(|name| entry.file_name() == *name))
+        entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(may_hold))
     };
     folder.join(SESSION_JSON).is_file()
         && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(ours))
@@ -143,6 +142,8 @@ mod tests {
             "session.json",
             "symbols/0a.elf",
             "symbols/vdso-1.so",
+            "calls.tsv",
+            "calls.log.12",
         ] {
             assert!(is_of_a_session(file), "{file}");
         }
@@ -158,6 +159,9 @@ mod tests {
             "symbols/.x",
             "symbols",
             "symbols/a\rb",
+            "perf.data.new",
+            "session.json.new",
+            "calls.log.12\r",
         ] {
             assert!(!is_of_a_session(file), "{file:?}");
         }

@@ -230,11 +230,12 @@ impl Vm {
         Self::read(pid, start, len).ok()
     }
 
+    /// They are disjoint: the one that begins last before an address is the only one that it may be in.
     fn range_at(&self, address: u64) -> Option<&Range> {
-        let begins_before = |range: &&Range| range.start <= address;
+        let begins_by = |range: &&Range| range.start <= address;
         let (last, next) = (self.last.get(), self.last.get().saturating_add(1));
-        let is_last = self.ranges.get(last).as_ref().is_some_and(begins_before)
-            && !self.ranges.get(next).as_ref().is_some_and(begins_before);
+        let is_last = self.ranges.get(last).as_ref().is_some_and(begins_by)
+            && !self.ranges.get(next).as_ref().is_some_and(begins_by);
         if !is_last {
             let after = self.ranges.partition_point(|range| range.start <= address);
             self.last.set(after.checked_sub(1)?);

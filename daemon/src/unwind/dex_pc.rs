@@ -26,7 +26,7 @@
 
 use super::module::Section;
 use super::rule::Expression;
-use gimli::{Encoding, Operation, RegisterRule, UnwindTableRow};
+use gimli::{Encoding, Operation, RegisterRule, UnwindExpression, UnwindTableRow};
 
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`: what an expression that computes a bytecode pc starts with.
 const MARKER: [u8; 6] = [0x0c, b'D', b'E', b'X', b'1', 0x13];
@@ -56,15 +56,16 @@ impl DexPcRule {
         row: &UnwindTableRow<usize>,
         section: &Section<'_>,
         encoding: Encoding,
+        expression: impl Fn(UnwindExpression<usize>) -> Expression,
     ) -> Self {
         let marked = row.registers().find_map(|(_, rule)| match rule {
-            RegisterRule::ValExpression(expression) => {
-                let bytes = expression.get(section).ok()?;
-                bytes.0.starts_with(&MARKER).then_some(bytes)
+            RegisterRule::ValExpression(named) => {
+                let bytes = named.get(section).ok()?;
+                bytes.0.starts_with(&MARKER).then_some((*named, bytes))
             }
             _ => None,
         });
-        let Some(expression) = marked else {
+        let Some((named, bytes)) = marked else {
             return Self::None;
         };
         let has_saved = |register| {
@@ -73,7 +74,7 @@ impl DexPcRule {
                 None | Some(RegisterRule::Undefined | RegisterRule::SameValue)
             )
         };
-        let mut operations = expression.operations(encoding);
+        let mut operations = bytes.operations(encoding);
         // What cannot be decoded cannot be evaluated, either.
         while let Ok(Some(operation)) = operations.next() {
             if let Operation::RegisterOffset { register, .. } = operation
@@ -82,6 +83,6 @@ impl DexPcRule {
                 return Self::NotHere;
             }
         }
-        Self::Is(Expression::of(expression))
+        Self::Is(expression(named))
     }
 }

@@ -5,7 +5,7 @@ use super::rule::{Cfa, Expression, Rule, Saved, encoding};
 use crate::by_id::ById;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr,
-    RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Vendor,
+    RegisterRule, UnwindContext, UnwindSection, Vendor,
 };
 use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
@@ -19,8 +19,8 @@ pub(super) type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 #[derive(Debug)]
 pub struct Module {
     machine: Machine,
-    eh_frame: Vec<u8>,
-    eh_frame_hdr: Vec<u8>,
+    eh_frame: Rc<[u8]>,
+    eh_frame_hdr: Rc<[u8]>,
     bases: BaseAddresses,
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
@@ -39,7 +39,7 @@ impl Module {
             let section = file
                 .section_by_name(name)
                 .filter(|section| section.size() <= MAX_SECTION)?;
-            Some((section.address(), section.data().ok()?.to_vec()))
+            Some((section.address(), Rc::<[u8]>::from(section.data().ok()?)))
         };
         let (frame_address, eh_frame) = section(".eh_frame").unwrap_or_default();
         let (hdr_address, eh_frame_hdr) = section(".eh_frame_hdr").unwrap_or_default();
@@ -142,16 +142,13 @@ impl Module {
         let row = fde
             .unwind_info_for_address(&section, &self.bases, &mut context, address)
             .ok()?;
-        let expression =
-            |found: &UnwindExpression<usize>| Some(Expression::of(found.get(&section).ok()?));
+        let expression = |named| Expression::of(&self.eh_frame, named);
         let place = |register: gimli::Register| self.machine.index(register.0);
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
                 Cfa::Register(place(*register), *offset)
             }
-            CfaRule::Expression(found) => {
-                expression(found).map_or(Cfa::Register(None, 0), Cfa::Expression)
-            }
+            CfaRule::Expression(named) => Cfa::Expression(expression(*named)),
         };
         let saved = |register: u16| -> Option<Saved> {
             Some(match row.register(gimli::Register(register))? {
@@ -160,12 +157,8 @@ impl Module {
                 RegisterRule::Offset(offset) => Saved::At(offset),
                 RegisterRule::ValOffset(offset) => Saved::Is(offset),
                 RegisterRule::Register(register) => Saved::In(place(register)),
-                RegisterRule::Expression(found) => {
-                    expression(&found).map_or(Saved::Unknown, Saved::AtExpression)
-                }
-                RegisterRule::ValExpression(found) => {
-                    expression(&found).map_or(Saved::Unknown, Saved::IsExpression)
-                }
+                RegisterRule::Expression(named) => Saved::AtExpression(expression(named)),
+                RegisterRule::ValExpression(named) => Saved::IsExpression(expression(named)),
                 _ => Saved::Undefined,
             })
         };
@@ -184,7 +177,7 @@ impl Module {
         }
         let rule = Rule {
             machine: self.machine,
-            dex_pc: DexPcRule::of_row(row, &section, encoding(self.machine)),
+            dex_pc: DexPcRule::of_row(row, &section, encoding(self.machine), expression),
             is_short: fde.len() <= MAX_TRAMPOLINE,
             is_signal_frame: fde.is_signal_trampoline(),
             cfa,
@@ -200,8 +193,8 @@ impl Module {
         let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
         let mut elsewhere = false;
         while let Ok(Some(row)) = rows.next_row() {
-            elsewhere |=
-                DexPcRule::of_row(row, &section, encoding(self.machine)) != DexPcRule::None;
+            elsewhere |= DexPcRule::of_row(row, &section, encoding(self.machine), expression)
+                != DexPcRule::None;
         }
         Some(Rule {
             dex_pc: if elsewhere {

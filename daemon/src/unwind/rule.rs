@@ -2,7 +2,12 @@
 
 use super::dex_pc::DexPcRule;
 use super::{DexPc, UnwindError};
-use gimli::{Encoding, EndianSlice, Evaluation, EvaluationResult, LittleEndian, Location, Value};
+use gimli::{
+    Encoding, EndianSlice, Evaluation, EvaluationResult, LittleEndian, Location, UnwindExpression,
+    Value,
+};
+use std::ops::Range;
+use std::rc::Rc;
 use varid_shim::{Machine, Regs};
 
 /// Evaluating one expression takes no more operations than this: none that a compiler
@@ -18,17 +23,18 @@ pub(super) fn encoding(machine: Machine) -> Encoding {
     }
 }
 
-/// A DWARF expression.
+/// A DWARF expression: where it is in a module's call frame information, however long a file says that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expression(Box<[u8]>);
+pub(super) struct Expression {
+    section: Rc<[u8]>,
+    bytes: Range<usize>,
+}
 
 /// Where a register of the caller is. Registers are known by their places in a record; None: a record does not have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Saved {
     /// Nowhere: it is lost; for the return address: this is the outermost frame.
     Undefined,
-    /// The rule cannot be read.
-    Unknown,
     /// In memory at CFA + offset.
     At(i64),
     /// It is CFA + offset.
@@ -50,7 +56,7 @@ pub(super) enum Cfa {
 
 /// The rules of one instruction address; a register without one is unchanged.
 ///
-/// `read` reads one word of the process, if the sample has it.
+/// They are for frames of their own machine: each has its registers in other places. `read` reads one word of the process, if the sample has it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     pub(super) machine: Machine,
@@ -126,7 +132,7 @@ impl Rule {
                     read(self.evaluate(expression, regs, read, Some(cfa))?)
                 }
                 Saved::IsExpression(expression) => self.evaluate(expression, regs, read, Some(cfa)),
-                Saved::Undefined | Saved::Unknown => None,
+                Saved::Undefined => None,
             }
         };
         for (place, offset) in &self.pushed {
@@ -147,7 +153,6 @@ impl Rule {
         Ok(caller)
     }
 
-    #[cold]
     fn evaluate(
         &self,
         expression: &Expression,
@@ -155,7 +160,8 @@ impl Rule {
         read: impl Fn(u64) -> Option<u64>,
         initial: Option<u64>,
     ) -> Option<u64> {
-        let expression = gimli::Expression(EndianSlice::new(&expression.0, LittleEndian));
+        let bytes = expression.section.get(expression.bytes.clone())?;
+        let expression = gimli::Expression(EndianSlice::new(bytes, LittleEndian));
         let mut evaluation: Evaluation<EndianSlice<'_, LittleEndian>> =
             expression.evaluation(encoding(self.machine));
         evaluation.set_max_iterations(MAX_OPERATIONS);
@@ -184,8 +190,11 @@ impl Rule {
 }
 
 impl Expression {
-    /// A copy of what a section has.
-    pub(super) fn of(expression: gimli::Expression<EndianSlice<'_, LittleEndian>>) -> Self {
-        Self(expression.0.slice().into())
+    /// The one that a row of this section names.
+    pub(super) fn of(section: &Rc<[u8]>, named: UnwindExpression<usize>) -> Self {
+        Self {
+            section: Rc::clone(section),
+            bytes: named.offset..named.offset.saturating_add(named.length),
+        }
     }
 }

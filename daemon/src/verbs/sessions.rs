@@ -10,7 +10,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use varid_recording::{Manifest, Record, SESSION_JSON, SessionReader, State, TargetKind};
+use varid_recording::{
+    Manifest, PERF_DATA, Record, SESSION_JSON, SessionReader, State, TargetKind,
+};
 
 #[derive(Serialize)]
 struct Document {
@@ -64,7 +66,8 @@ fn list(folder: &Path) -> anyhow::Result<Vec<Listed>> {
         // Not the link to the last one.
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
-        .filter(|path| path.join(SESSION_JSON).is_file())
+        // One whose start failed or was killed has no records.
+        .filter(|path| path.join(SESSION_JSON).is_file() && path.join(PERF_DATA).is_file())
         .map(look)
         .collect();
     sessions.sort_by(|a, b| (&a.started, &a.session).cmp(&(&b.started, &b.session)));

@@ -290,7 +290,7 @@ fn another_user_is_refused_by_the_folder_and_by_the_daemon() {
     home.ok(&["start", "--pid", &app.pid().to_string()]);
     // Where another user can read it.
     let program = home.path.join("varid");
-    // By another process: what this one had open for writing, a child of another test's could hold a little longer, and nobody could run it.
+    // By another process: a child of another test's cannot have it open for writing still.
     let copied = Command::new("cp").arg(VARID).arg(&program).status();
     assert!(copied.unwrap().success());
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();

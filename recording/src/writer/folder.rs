@@ -1,6 +1,7 @@
 //! Whose is a session's folder, and what may be in it?
 
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -23,15 +24,19 @@ pub const SESSION_JSON_NEW: &str = "session.json.new";
 /// perf.data until its header is written.
 pub const PERF_DATA_NEW: &str = "perf.data.new";
 
-/// What a session's folder holds, beside the calls' files.
-const OURS: [&str; 6] = [
-    PERF_DATA,
-    PERF_DATA_NEW,
-    RAW_DATA,
-    SESSION_JSON,
-    SESSION_JSON_NEW,
-    SYMBOLS,
-];
+/// Whether a session's folder may hold a file or folder of this name.
+#[must_use]
+pub fn may_hold(name: &str) -> bool {
+    const OURS: [&str; 6] = [
+        PERF_DATA,
+        PERF_DATA_NEW,
+        RAW_DATA,
+        SESSION_JSON,
+        SESSION_JSON_NEW,
+        SYMBOLS,
+    ];
+    OURS.contains(&name) || calls::is_ours(name)
+}
 
 /// A session's folder, for one writer alone.
 #[derive(Debug)]
@@ -92,13 +97,12 @@ fn own(dir: &Path) -> Result<()> {
 /// Removes a session's files from a folder that holds nothing else.
 fn clear(dir: &Path) -> Result<()> {
     let mut found = Vec::new();
-    let of_calls = |name: &std::ffi::OsString| name.to_str().is_some_and(calls::is_ours);
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         found.push(entry.map_err(Error::io("list", dir))?.file_name());
     }
     let foreign = found
         .iter()
-        .find(|name| !OURS.iter().any(|ours| name.as_os_str() == *ours) && !of_calls(name));
+        .find(|name| !name.to_str().is_some_and(may_hold));
     let is_session = found
         .iter()
         .any(|name| name == SESSION_JSON || name == SESSION_JSON_NEW);
@@ -112,7 +116,8 @@ fn clear(dir: &Path) -> Result<()> {
     remove(&dir.join(PERF_DATA))?;
     remove(&dir.join(PERF_DATA_NEW))?;
     remove(&dir.join(RAW_DATA))?;
-    for name in found.iter().filter(|name| of_calls(name)) {
+    let of_calls = |name: &&OsString| name.to_str().is_some_and(calls::is_ours);
+    for name in found.iter().filter(of_calls) {
         remove(&dir.join(name))?;
     }
     let symbols = dir.join(SYMBOLS);

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use varid_tests::{is_alive, skip_without_root};
+use varid_tests::{is_alive, skip_without_root, testbed};
 
 #[test]
 fn a_recording_comes_to_the_host_and_can_be_reported() -> Result<()> {
@@ -52,6 +52,46 @@ fn a_recording_comes_to_the_host_and_can_be_reported() -> Result<()> {
     let named = device.at("named");
     device.ok(&["--adb", "pull", "-o", &named.display().to_string()])?;
     ensure!(named.join("perf.data").is_file(), "-o");
+    Ok(())
+}
+
+#[test]
+fn counted_and_logged_calls_come_along() -> Result<()> {
+    if skip_without_root("device") {
+        return Ok(());
+    }
+    let device = Device::new()?;
+    let shadow = &testbed()?.shadowvm;
+    let (vm, dex) = (shadow.join("shadowvm"), shadow.join("shadow.dex"));
+    let (vm, dex) = (vm.display().to_string(), dex.display().to_string());
+    let mut words = vec!["--adb", "record", "--tactic", "method-invoke"];
+    words.extend(["--log-calls", "--", &vm, "--dex", &dex, "--rounds", "1"]);
+    device.ok(&words)?;
+    let sessions = device.sessions()?;
+    let folder = PathBuf::from(sessions[0]["folder"].as_str().context("folder")?);
+    let calls = device.ok(&["report", "--by", "calls", "--format", "json"])?;
+    let calls: serde_json::Value = serde_json::from_str(&calls)?;
+    let rows = calls["rows"].as_array().context("no rows")?;
+    let events = ["calls", "returns", "unwinds"];
+    let counts = rows
+        .iter()
+        .flat_map(|row| events.map(|event| row[event].as_u64()));
+    let counted: u64 = counts.flatten().sum();
+    let mut logged = 0;
+    for entry in std::fs::read_dir(&folder)? {
+        let entry = entry?;
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("calls.log.")
+        {
+            logged += std::fs::read_to_string(entry.path())?.lines().count() as u64;
+        }
+    }
+    ensure!(
+        counted > 0 && logged == counted,
+        "{logged} lines of {counted} events"
+    );
     Ok(())
 }
 

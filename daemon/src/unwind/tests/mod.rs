@@ -74,7 +74,17 @@ fn unwind<'m>(
     until: Option<u64>,
     code_at: impl FnMut(u64) -> CodeAt<'m>,
 ) -> NativeStack {
-    let mut stack = NativeStack::default();
+    // What another record has left there means nothing.
+    let mut stack = NativeStack {
+        frames: vec![NativeFrame {
+            ip: 1,
+            sp: 1,
+            regs: Regs::default(),
+            interrupted: false,
+        }],
+        end: Some(1),
+        stopped: Some(UnwindError::NoStack),
+    };
     stack.unwind(record, until, code_at);
     stack
 }
