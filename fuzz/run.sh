@@ -1,16 +1,19 @@
 #!/bin/bash
 # Does any parser fail on hostile input? Runs every fuzz target, or the named ones, one on each processor at a time, and says
 # how often each ran and which found something.
-# usage: run.sh SECONDS [--symbolizer | TARGET...]     --symbolizer: the targets in fuzz_targets/symbolizer, which build alone
-# FUZZ_SEED=N: the same inputs at every run of the same code; without it others each time.
+# usage: run.sh SECONDS|--same=RUNS [--symbolizer | TARGET...]     --symbolizer: the targets in fuzz_targets/symbolizer, which build alone
+# --same=RUNS: so many inputs of each, the same at every run of the same code; else others each time.
 # Needs a stable compiler, crates.io and a C++ compiler: the coverage that libFuzzer is led by is LLVM's own. Found is what panics,
 # takes longer than 10 s, allocates more than its target allows or more than 2 GB; in what is C also what AddressSanitizer sees.
 # Inputs that were found stay in target/fuzz/artifacts/TARGET; the corpus grows in target/fuzz/corpus/TARGET.
 set -uo pipefail
 
-[ $# -ge 1 ] || { echo "usage: run.sh SECONDS [--symbolizer | TARGET...]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: run.sh SECONDS|--same=RUNS [--symbolizer | TARGET...]" >&2; exit 2; }
 cd "$(dirname "$0")" || exit 1
-seconds=$1
+case $1 in
+--same=*) until=(-runs="${1#*=}" -seed=1) grown=same ;;
+*) until=(-max_total_time="$1") grown=corpus ;;
+esac
 shift
 build=${CARGO_TARGET_DIR:-$PWD/../target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
@@ -33,16 +36,21 @@ cargo build --locked --release --target "$host" --target-dir "$build" --bins "${
 
 # TARGET: fuzzes it; prints a line, and the end of its log if it found something.
 fuzz() {
-    local target=$1 corpus=$build/corpus/$1 artifacts=$build/artifacts/$1 log=$build/$1.log
+    local target=$1 corpus=$build/$grown/$1 artifacts=$build/artifacts/$1 log=$build/$1.log
     local -A stat=()
+    local begun=$SECONDS
+    # What has grown in another run, and a folder's own order, would give other inputs.
+    [ $grown != same ] || rm -rf "$corpus"
+    local seeds
+    printf -v seeds '%s,' "seeds/$target"/*
     mkdir -p "$corpus" "$artifacts"
-    "$build/$host/release/$target" "$corpus" "seeds/$target" -max_total_time="$seconds" -artifact_prefix="$artifacts/" \
-        -rss_limit_mb=2048 -timeout=10 -max_len=65536 -seed="${FUZZ_SEED:-0}" -print_final_stats=1 -verbosity=1 >"$log" 2>&1
+    "$build/$host/release/$target" "$corpus" -seed_inputs="${seeds%,}" "${until[@]}" -artifact_prefix="$artifacts/" \
+        -rss_limit_mb=2048 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=1 >"$log" 2>&1
     local status=$?
     while read -r name value; do
         stat[$name]=$value
     done < <(sed -n 's/^stat:://p' "$log" | tr -d ':')
-    printf 'fuzz: %-12s %4d s %10s runs, coverage %s, peak %s MB: %s\n' "$target" "$seconds" "${stat[number_of_executed_units]:-?}" \
+    printf 'fuzz: %-12s %4d s %10s runs, coverage %s, peak %s MB: %s\n' "$target" "$((SECONDS - begun))" "${stat[number_of_executed_units]:-?}" \
         "$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)" "${stat[peak_rss_mb]:-?}" \
         "$([ $status -eq 0 ] && echo nothing found || echo "FOUND SOMETHING, see $artifacts")"
     [ $status -eq 0 ] || { grep -a -A 3 'panicked at\|bytes held\|ERROR' "$log"; return 1; }

@@ -75,18 +75,30 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
         "armv8_pmuv3/cpu_cycles/u",
         "instructions:u",
     ];
-    let options = format!("-c {PERIOD} -e '{}'", names.join("' -e '"));
+    let options = format!("--keep-raw -c {PERIOD} -e '{}'", names.join("' -e '"));
     for (report, name) in record(&board, &options, &names)?.iter().zip(names) {
-        // Instructions vary more from run to run: 85 to 89 of 89 samples on this PMU.
-        let (expected, percent) = if name.starts_with("instructions") {
-            (instructions, 8)
+        let expected = if name.starts_with("instructions") {
+            instructions
         } else {
-            (cycles, 4)
+            cycles
         };
         let sum = number(report, "period_sum")?;
         ensure!(sum == number(report, "samples")? * PERIOD, "{report}");
-        about(name, sum, expected, percent)?;
+        // This PMU interrupts now and then too early or too late: 176 to 186 times for 178 million cycles, 85 to 91 for 89 of instructions.
+        about(name, sum, expected, 10)?;
     }
+    // Whenever it did, there is a sample.
+    let samples = |file: &str| {
+        let script = format!("perf script -f -F event -G -i {}/{file}", Board::SESSION);
+        board.check(&format!(
+            "{script} | sort | uniq -c | awk '{{print $1}}' | sort"
+        ))
+    };
+    let (attributed, own) = (samples("perf.data")?, samples("raw.data")?);
+    ensure!(
+        attributed == own && own.lines().count() == names.len(),
+        "{attributed:?} of {own:?}"
+    );
     let script = format!("perf script -f -F event -G -i {}/perf.data", Board::SESSION);
     let script = board.check(&script)?;
     for name in names {
@@ -108,37 +120,42 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
         "cycles that lead",
         number(&group[0], "period_sum")?,
         cycles,
-        4,
+        10,
     )?;
     about(
         "instructions that are read",
         number(&group[1], "period_sum")?,
         instructions,
-        4,
+        10,
     )?;
     ensure!(group[0]["samples"] == group[1]["samples"], "{group:?}");
 
     // More events than counters: each has its turns, the report says how many, and what it would have counted with all of them.
     let events = "cycles:u,instructions:u,r08:u,r11:u,r01:u,r03:u,r04:u,r12:u,r10:u,r1b:u";
-    for report in record(
+    let reports = record(
         &board,
         &format!("-c {PERIOD} -e {events}"),
         &["cycles:u", "r11:u"],
-    )? {
+    )?;
+    let mut estimates = 0;
+    for report in &reports {
         let percent = report["running_percent"]
             .as_f64()
             .context("a share of the time")?;
         ensure!((20.0..95.0).contains(&percent), "{percent} %");
         ensure!(
-            number(&report, "period_sum")? * 100 < cycles * 95,
+            number(report, "period_sum")? * 100 < cycles * 95,
             "{report}"
         );
-        let estimate = number(&report, "period_estimate")?;
-        about("the estimate", estimate, cycles, 30)?;
+        let estimate = number(report, "period_estimate")?;
+        // By which turns it had: 148 to 204 of 178. What one has more the other has less.
+        about("the estimate", estimate, cycles, 50)?;
+        estimates += estimate;
         // By how much of the time that is: to the last digit that the report shows.
         let running = (estimate as f64 * percent / 100.0) as u64;
-        about("its share", running, number(&report, "period_sum")?, 1)?;
+        about("its share", running, number(report, "period_sum")?, 1)?;
     }
+    about("the estimates' mean", estimates / 2, cycles, 10)?;
 
     let all_at_once = format!(
         "{}/varid record -e '{{{events}}}' -o {}/none -- true 2>&1",

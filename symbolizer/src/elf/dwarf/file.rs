@@ -11,6 +11,7 @@ use gimli::{
 
 use super::Slice;
 use super::budget::Budget;
+use super::covers::Covers;
 use super::names::Namer;
 use super::split::Split;
 use super::unit::Tables;
@@ -174,15 +175,10 @@ impl DebugFile {
                 continue;
             };
             let before = ranges.len();
-            if let Ok(mut own) = dwarf.unit_ranges(&unit) {
-                while let Ok(Some(range)) = own.next() {
-                    if self.budget.take(1).is_none() {
-                        break;
-                    }
-                    if range.begin != 0 && range.begin < range.end {
-                        ranges.push((range.begin, range.end, index32));
-                    }
-                }
+            if let Some(covers) = Covers::of_unit(&unit) {
+                let add = |start, end| ranges.push((start, end, index32));
+                // Where the budget ends the others are not found.
+                let _ = covers.each(&dwarf, &unit, &self.budget, add);
             }
             if ranges.len() == before {
                 let listed = listed.get(&entry.offset).into_iter().flatten();

@@ -8,6 +8,7 @@
 //! a file can cause is bounded by a budget in proportion to the file.
 
 mod budget;
+mod covers;
 mod file;
 mod lines;
 mod names;

@@ -4,6 +4,7 @@ use gimli::{AttributeValue, Dwarf, Unit};
 
 use super::Slice;
 use super::budget::Budget;
+use super::covers::Covers;
 use super::names::{Called, Namer};
 
 /// A function, or an inlined copy of one.
@@ -45,9 +46,7 @@ pub(super) struct Tree {
 /// What an entry says of a function's addresses, caller and name.
 #[derive(Default)]
 struct Attributes<'d> {
-    low: Option<AttributeValue<Slice<'d>>>,
-    high: Option<AttributeValue<Slice<'d>>>,
-    ranges: Option<AttributeValue<Slice<'d>>>,
+    covers: Covers<'d>,
     file: u32,
     line: u32,
     called: Called<'d>,
@@ -101,9 +100,7 @@ impl Tree {
             for &specification in abbreviation.attributes() {
                 let attribute = entries.read_attribute(specification).ok()?;
                 match attribute.name() {
-                    gimli::DW_AT_low_pc => has.low = Some(attribute.value()),
-                    gimli::DW_AT_high_pc => has.high = Some(attribute.value()),
-                    gimli::DW_AT_ranges => has.ranges = Some(attribute.value()),
+                    _ if has.covers.see(&attribute) => {}
                     gimli::DW_AT_call_file => has.file = small(&attribute),
                     gimli::DW_AT_call_line => has.line = small(&attribute),
                     _ => has.called.see(&attribute),
@@ -115,7 +112,8 @@ impl Tree {
             }
             let index = u32::try_from(self.functions.len()).ok()?;
             let before = self.ranges.len();
-            self.add_ranges(dwarf, unit, &has, index, budget)?;
+            let add = |start, end| self.ranges.push((start, end, index));
+            has.covers.each(dwarf, unit, budget, add)?;
             if self.ranges.len() == before && !inlined {
                 // A declaration, or the abstract function that copies refer to.
                 continue;
@@ -130,43 +128,6 @@ impl Tree {
                 cut: false,
             });
             open.push((depth, index));
-        }
-        Some(())
-    }
-
-    fn add_ranges<'d>(
-        &mut self,
-        dwarf: &Dwarf<Slice<'d>>,
-        unit: &Unit<Slice<'d>>,
-        has: &Attributes<'d>,
-        function: u32,
-        budget: &Budget,
-    ) -> Option<()> {
-        let mut add = |start: u64, end: u64| {
-            // A linker that dropped a function leaves it at zero.
-            if start != 0 && start < end {
-                self.ranges.push((start, end, function));
-            }
-        };
-        if let Some(list) = has.ranges {
-            let Ok(Some(mut list)) = dwarf.attr_ranges(unit, list) else {
-                return Some(());
-            };
-            while let Ok(Some(range)) = list.next() {
-                budget.take(1)?;
-                add(range.begin, range.end);
-            }
-        } else if let (Some(low), Some(high)) = (has.low, has.high)
-            && let Ok(Some(start)) = dwarf.attr_address(unit, low)
-        {
-            match high.udata_value() {
-                Some(size) => add(start, start.saturating_add(size)),
-                None => {
-                    if let Ok(Some(end)) = dwarf.attr_address(unit, high) {
-                        add(start, end);
-                    }
-                }
-            }
         }
         Some(())
     }
