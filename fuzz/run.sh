@@ -2,7 +2,7 @@
 # Does any parser fail on hostile input? Runs every fuzz target, or the named ones, one on each processor at a time, and says
 # how often each ran and which found something.
 # usage: run.sh SECONDS|--same=RUNS [--symbolizer | TARGET...]     --symbolizer: the targets in fuzz_targets/symbolizer, which build alone
-# --same=RUNS: so many inputs of each, the same at every run of the same code; else others each time.
+# --same=RUNS: so many inputs of each, from the same start whatever has been found before, however fast the machine is.
 # Needs a stable compiler, crates.io and a C++ compiler: the coverage that libFuzzer is led by is LLVM's own. Found is what panics,
 # takes longer than 10 s, allocates more than its target allows or more than 2 GB; in what is C also what AddressSanitizer sees.
 # Inputs that were found stay in target/fuzz/artifacts/TARGET; the corpus grows in target/fuzz/corpus/TARGET.
@@ -39,7 +39,7 @@ fuzz() {
     local target=$1 corpus=$build/$grown/$1 artifacts=$build/artifacts/$1 log=$build/$1.log
     local -A stat=()
     local begun=$SECONDS
-    # What has grown in another run, and a folder's own order, would give other inputs.
+    # What has grown in another run, and a folder's own order, would be another start.
     [ $grown != same ] || rm -rf "$corpus"
     local seeds
     printf -v seeds '%s,' "seeds/$target"/*
