@@ -43,7 +43,9 @@ impl Module {
         };
         let (frame_address, eh_frame) = section(".eh_frame").unwrap_or_default();
         let (hdr_address, eh_frame_hdr) = section(".eh_frame_hdr").unwrap_or_default();
-        let (text_address, _) = section(".text").unwrap_or_default();
+        let text_address = file
+            .section_by_name(".text")
+            .map_or(0, |text| text.address());
         let machine = match file.architecture() {
             Architecture::Aarch64 => Machine::Aarch64,
             Architecture::Arm => Machine::Arm,
