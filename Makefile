@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo test board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo fresh test board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -47,6 +47,10 @@ $(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/di
 
 demo: build ## profile a dex app and print its profile, beside plain perf's
 	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
+
+# FULL=1 builds from nothing there, and runs make test, too.
+fresh: test-deps build ## try the README's make demo in an empty Debian root
+	scripts/fresh.sh $(TARGET) $(if $(FULL),full)
 
 test: test-deps build ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
@@ -84,13 +88,14 @@ dist: test-deps ## archives for amd64, arm64 and armhf, with checksums, unpacked
 lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh
 
+# QUICK=1 shows that all of it runs, and measures little.
 bench: test-deps build ## what a sample costs, and what a name costs, beside perf's and other tools'
-	scripts/bench.py $(RELEASE) $(TARGET)/bench
-	dvm-patch/bench/shadow_call.sh
-	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex
 	cargo build --locked --release -p varid-recording --example samples
 	cargo build --locked --release -p varid-symbolizer --example open_dex
-	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench
+	scripts/bench.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
+	dvm-patch/bench/shadow_call.sh
+	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex
+	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
 
 fuzz: test-deps ## each parser against hostile input for TIME=60 seconds
 	fuzz/run.sh $(TIME)

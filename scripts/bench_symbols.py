@@ -2,8 +2,9 @@
 """What does a name cost? Names 100,000 distinct addresses of libart, of libc and of a dex file of 50,000 methods with lines, with varid and
 with the tools that others use, and compares what they say.
 
-usage: bench_symbols.py RELEASE-FOLDER OUTPUT-FOLDER
+usage: bench_symbols.py RELEASE-FOLDER OUTPUT-FOLDER [quick]
 
+quick: 1,000 addresses and 1,000 methods, which shows that the benchmark runs and measures little.
 cold: a process that is started, opens the file and answers all. warm: what the same answers cost once more in that process, the difference
 to one that is given the addresses twice. CPU seconds, user and system: the tools here run on one processor. peak: the process's largest
 resident set, at least this script's own. differing: answers whose innermost function or line is another one than varid's; notation: the
@@ -23,11 +24,14 @@ import statistics
 import subprocess
 import sys
 
-ADDRESSES = 100_000
+QUICK = sys.argv[3:] == ["quick"]
+ADDRESSES = 1000 if QUICK else 100_000
+# Of the dex file, a hundred methods each.
+CLASSES = 10 if QUICK else 500
 SEED = 4
 LIMIT = 300
 # perf finds source lines so slowly that only those of some samples are asked for.
-PERF_LINES = 1000
+PERF_LINES = 10 if QUICK else 1000
 HERE = pathlib.Path(__file__).resolve().parent
 
 Run = collections.namedtuple("Run", "seconds peak ended")
@@ -186,8 +190,8 @@ def reports(release, out, name, image, once, start, offset, size):
 
 
 def opening(release, dex):
-    """Opening a dex file beside copying it: the median of 21 processes."""
-    runs = [subprocess.run([release / "examples" / "open_dex", dex], capture_output=True, text=True, check=True).stdout.split() for _ in range(21)]
+    """Opening a dex file beside copying it: the median of some processes."""
+    runs = [subprocess.run([release / "examples" / "open_dex", dex], capture_output=True, text=True, check=True).stdout.split() for _ in range(3 if QUICK else 21)]
     copied, opened = (statistics.median(int(row[at]) for row in runs) / 1e6 for at in (0, 1))
     size = dex.stat().st_size / 1e6
     print(f"\nopening {dex.name}, {size:.1f} MB, {runs[0][2]} methods, index included: {opened:.2f} ms; a copy of its bytes: {copied:.2f} ms;"
@@ -195,19 +199,20 @@ def opening(release, dex):
 
 
 def big_dex(out):
-    """The dex file of 50,000 methods: assembled once."""
-    dex = out / "big.dex"
+    """The dex file of many methods: assembled once."""
+    dex = out / f"big{CLASSES}.dex"
     if not dex.exists():
-        subprocess.run([HERE / "bench" / "big_dex.py", out / "smali"], check=True)
-        subprocess.run(["smali", "assemble", "--api", "29", "-o", out / "big.dex.tmp", out / "smali"], check=True)
-        (out / "big.dex.tmp").rename(dex)
+        sources, new = out / f"smali{CLASSES}", dex.with_suffix(".tmp")
+        subprocess.run([HERE / "bench" / "big_dex.py", sources, str(CLASSES)], check=True)
+        subprocess.run(["smali", "assemble", "--api", "29", "-o", new, sources], check=True)
+        new.rename(dex)
     return dex
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 3 and not QUICK:
         sys.exit(__doc__)
-    release, out = (pathlib.Path(argument).absolute() for argument in sys.argv[1:])
+    release, out = (pathlib.Path(argument).absolute() for argument in sys.argv[1:3])
     out.mkdir(parents=True, exist_ok=True)
     varid = release / "varid"
     dex = big_dex(out)

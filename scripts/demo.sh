@@ -27,9 +27,14 @@ if [ "$(id -u)" -ne 0 ] && [ "$paranoid" -gt 2 ]; then
 fi
 mkdir -p "$out"
 
+fail() { # WHY
+    echo "demo: $1" >&2
+    exit 1
+}
+
 title "varid record: the app, every method, native function and kernel function"
 echo "\$ varid record -F $rate -o $session -- ${app[*]}"
-"$release/varid" record -F "$rate" -o "$session" -- "${app[@]}"
+"$release/varid" record -F "$rate" -o "$session" -- "${app[@]}" || fail "the app or its recording failed (exit status $?): see above"
 read -r event frames < <(python3 - "$session/session.json" <<'END'
 import json, sys
 manifest = json.load(open(sys.argv[1]))
@@ -43,6 +48,7 @@ title "varid report: layers, then symbols"
 echo "\$ varid report -i $session"
 "$release/varid" report -i "$session" >"$out/report.txt"
 head -n 60 "$out/report.txt"
+grep -q org.example.math.Linpack.daxpy "$out/report.txt" || fail "the report does not name the app's methods"
 
 title "varid report --by line: the lines of its source"
 echo "\$ varid report -i $session --by line"
@@ -55,5 +61,5 @@ of_perf -i "$session/perf.data" --no-children -g none --sort dso,symbol
 
 title "plain perf record of the same command: addresses in libart"
 echo "\$ perf record -e $event -F $rate -- ${app[*]}"
-perf record -q -e "$event" -F "$rate" -o "$plain" -- "${app[@]}"
+perf record -q -e "$event" -F "$rate" -o "$plain" -- "${app[@]}" || fail "perf record failed (exit status $?)"
 of_perf -i "$plain" --no-children --sort dso,symbol

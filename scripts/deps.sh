@@ -1,18 +1,25 @@
 #!/bin/sh
 # What does this machine lack to build, test and demonstrate varid? Installs it, saying what and why.
 # usage: deps.sh [--test]        --test: also what only tests, lint and benchmarks need
+#        deps.sh --list          prints the packages of a run without --test, installs nothing
 # Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
 set -eu
 
 for_tests=
+list=
 case "${1:-}" in
 '') ;;
 --test) for_tests=1 ;;
-*) echo "usage: deps.sh [--test]" >&2; exit 2 ;;
+--list) list=1 ;;
+*) echo "usage: deps.sh [--test | --list]" >&2; exit 2 ;;
 esac
 
 missing=
 want() { # PACKAGE WHY: the package is wanted
+    if [ -n "$list" ]; then
+        echo "$1"
+        return
+    fi
     if [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" != installed ]; then
         echo "deps: $1 is missing: $2"
         missing="$missing $1"
@@ -38,9 +45,15 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want libbpf-dev 'headers of the BPF program'
     want linux-libc-dev 'headers of the BPF program'
     want android-libart 'ART, the dex VM that is profiled'
+    # Its package depends on none of these.
+    for library in backtrace base log nativebridge nativeloader ziparchive; do
+        want "android-lib$library" 'a library that ART is linked with'
+    done
     want p7zip-full 'holds 7z.so, which ART loads'
     want libsmali-java 'assembles dex files'
-    command -v java >/dev/null || want default-jre-headless 'runs the assembler'
+    if [ -n "$list" ] || ! command -v java >/dev/null; then
+        want default-jre-headless 'runs the assembler'
+    fi
     want linux-perf 'plain perf, for comparison'
     want binutils 'links programs; reads symbol files'
     want python3 'generates the boot class path and the workloads'
@@ -63,6 +76,8 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want device-tree-compiler 'tells its kernel where the PMU of the 32-bit one is'
         want adb 'reaches the board'
         want cpio 'makes its root file system'
+        want mmdebstrap 'makes the empty root in which the README is tried'
+        want strace 'shows which files it uses there'
         want procps 'ends what make board started'
         want sparse 'checks the kernel module'
         want coccinelle 'applies the hooks of Dalvik to sources that have its shapes'
@@ -70,6 +85,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
 else
     echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck" >&2
 fi
+[ -z "$list" ] || exit 0
 if [ -n "$missing" ]; then
     echo "deps: installing$missing"
     apt update

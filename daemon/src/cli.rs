@@ -59,7 +59,9 @@ Places:
   VARID_HOME=DIR puts all of it below DIR: sessions in DIR/sessions, socket and log in DIR/run.
 
 Exit codes:
-  0, 1 for a failure with a one-line reason, 2 for bad usage.";
+  0, 1 for a failure with a one-line reason, 2 for bad usage. 'varid record -- COMMAND' ends with the
+  command's own code, 128 + N if signal N ended it, 127 if there is no such command, 126 if it cannot be
+  executed, 125 for a failure of varid itself; 0 if varid ended the command.";
 
 /// What varid can be asked for.
 #[derive(Debug, Subcommand)]

@@ -30,7 +30,7 @@ mod unwind;
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -43,8 +43,7 @@ fn main() -> ExitCode {
     match run(cli, &matches) {
         Ok(code) => code,
         Err(error) => {
-            // Nobody may be there to read it.
-            let _ = writeln!(std::io::stderr(), "varid: {}", verbs::out::reason(&error));
+            verbs::out::failure(&error);
             ExitCode::FAILURE
         }
     }

@@ -195,7 +195,7 @@ int main(void)
 	read_methods();
 	if (!method_count || !dim_init(VARID_VM_OTHER, &layout, 0, 0, 0))
 		return 1;
-	dim_calls_init(describe_method, NULL, NULL, NULL);
+	dim_calls_init(describe_method, NULL, NULL, NULL, NULL);
 	order = calloc(method_count, sizeof(*order));
 	for (i = 0; order && i < method_count; i++)
 		order[i] = (varid_u32)((varid_u64)i * 2654435761u % method_count);

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""What does a large app's dex file look like? Writes smali sources of 50,000 methods with lines, the same at every run.
+"""What does a large app's dex file look like? Writes smali sources of its methods with lines, the same at every run.
 
-usage: big_dex.py SMALI-FOLDER
+usage: big_dex.py SMALI-FOLDER CLASSES
 
-500 classes in 25 packages; each method has 15 to 45 instructions, a line for every second one, and some branches; every tenth is an overload.
-Assembled: about 10 MB.
+A hundred methods a class, in 25 packages; each method has 15 to 45 instructions, a line for every second one, and some branches; every tenth is an overload.
+Of 500 classes, assembled: about 10 MB.
 """
 
 import pathlib
 import random
 import sys
 
-CLASSES, METHODS = 500, 100
+METHODS = 100
 SEED = 20
 OPS = (
     "add-int v0, v0, v1", "mul-int/lit16 v1, v0, 0x1f3", "xor-int v2, v0, v1", "const v3, 0x{:x}",
@@ -39,11 +39,11 @@ def method(random, name, parameters, callee, line):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    folder = pathlib.Path(sys.argv[1])
+    folder, classes = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     numbers = random.Random(SEED)
-    for index in range(CLASSES):
+    for index in range(classes):
         package = f"org/example/part{index % 25}"
         name = f"L{package}/Worker{index};"
         text = [f".class public {name}", ".super Ljava/lang/Object;", f'.source "Worker{index}.java"', ""]

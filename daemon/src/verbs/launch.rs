@@ -13,6 +13,20 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 
+/// Why a command cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct CannotRun {
+    reason: String,
+    /// The exit status by which a shell says so.
+    pub status: u8,
+}
+
+/// There is no such program.
+const NOT_FOUND: u8 = 127;
+/// There is one, which cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+
 /// A child that waits for [`Held::release`] to become the command.
 #[derive(Debug)]
 pub struct Held {
@@ -25,8 +39,10 @@ impl Held {
     /// Starts the child: this program, waiting at a socket. An error where nothing can be run by the command's name.
     pub fn start(command: &[OsString]) -> anyhow::Result<Self> {
         let program = command.first().context("no command")?;
-        runnable(program)
-            .map_err(|why| anyhow::anyhow!("cannot run '{}': {why}", program.to_string_lossy()))?;
+        runnable(program).map_err(|(why, status)| CannotRun {
+            reason: format!("cannot run '{}': {why}", program.to_string_lossy()),
+            status,
+        })?;
         let (gate, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
         // The child finds its end by its number.
         fcntl(&theirs, FcntlArg::F_SETFD(FdFlag::empty()))
@@ -58,14 +74,18 @@ impl Held {
             .read_to_string(&mut reason)
             .context("cannot hear of the command")?;
         if !reason.is_empty() {
-            bail!("{reason}");
+            bail!(CannotRun {
+                reason,
+                status: NOT_EXECUTABLE,
+            });
         }
         Ok(())
     }
 }
 
-/// Whether a program is where it will be looked for: seen before a recording is made of it, and not certain.
-fn runnable(program: &OsStr) -> Result<(), &'static str> {
+/// Whether a program is where it will be looked for: seen before a recording is made of it, and not certain. Else why not, and the
+/// exit status that says so.
+fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
     let is_path = program.as_bytes().contains(&b'/');
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let candidates = match is_path || program.is_empty() {
@@ -75,8 +95,8 @@ fn runnable(program: &OsStr) -> Result<(), &'static str> {
             .collect(),
     };
     let mut why = match is_path {
-        true => Errno::ENOENT.desc(),
-        false => "it is in no folder of PATH",
+        true => (Errno::ENOENT.desc(), NOT_FOUND),
+        false => ("it is in no folder of PATH", NOT_FOUND),
     };
     for candidate in candidates {
         match std::fs::metadata(&candidate) {
@@ -84,7 +104,7 @@ fn runnable(program: &OsStr) -> Result<(), &'static str> {
                 return Ok(());
             }
             Err(error) if error.kind() != ErrorKind::PermissionDenied => {}
-            _ => why = Errno::EACCES.desc(),
+            _ => why = (Errno::EACCES.desc(), NOT_EXECUTABLE),
         }
     }
     Err(why)

@@ -1,7 +1,8 @@
 //! `varid record`: a session in the foreground.
 
 use super::config::refused;
-use super::launch::Held;
+use super::launch::{CannotRun, Held};
+use super::out;
 use crate::asked::{Asked, Configured};
 use crate::cli::{self, RecordArgs};
 use crate::paths;
@@ -14,7 +15,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -23,9 +25,14 @@ use std::time::Duration;
 /// Set where standard output is a connection: its end is the recording's.
 pub const TIED: &str = "VARID_TIED";
 
-/// Records until the command ends, the time is over, or a signal comes.
+/// The exit status of a recording with a command that varid itself failed, as of env(1).
+const FAILED: u8 = 125;
+/// What a shell adds to the number of the signal that ended a command.
+const SIGNAL: u8 = 128;
+
+/// Records until the command ends, the time is over, or a signal comes. The exit status is the command's where there is one
+/// and it ended by itself.
 pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
-    let mut held = None;
     let command = !args.command.is_empty();
     if command && args.target.is_named() {
         cli::bad_usage("name a process or give a command, not both");
@@ -34,34 +41,65 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),
     };
-    let target = match (args.target.spec(&configured.config), command) {
-        (Some(target), false) => target,
-        (_, true) => {
-            let child = Held::start(&args.command)?;
-            let line = args
-                .command
-                .iter()
-                .map(|word| word.to_string_lossy())
-                .collect::<Vec<_>>()
-                .join(" ");
-            let target = TargetSpec::Command(child.child.id(), line);
-            held = Some(child);
-            target
-        }
-        (None, false) => cli::bad_usage(&format!("{}; or a command after --", cli::NOBODY)),
-    };
-    let result = record(args, target, configured, held.as_mut());
-    if let Some(held) = &mut held {
-        let full =
-            |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
-        if result.as_ref().is_err_and(full) {
-            // The recording has ended in order; the command has done nothing wrong.
-            tracing::info!("the command runs on");
-            let _ = held.child.wait();
-        }
-        end(held, result.is_err());
+    if command {
+        return Ok(match record_command(args, configured) {
+            Ok(code) => code,
+            Err(error) => {
+                out::failure(&error);
+                let start = error.downcast_ref::<CannotRun>();
+                ExitCode::from(start.map_or(FAILED, |error| error.status))
+            }
+        });
     }
-    result.map(|()| ExitCode::SUCCESS)
+    let Some(target) = args.target.spec(&configured.config) else {
+        cli::bad_usage(&format!("{}; or a command after --", cli::NOBODY))
+    };
+    record(args, target, configured, None).map(|_| ExitCode::SUCCESS)
+}
+
+/// Launches the command, records it, and ends with its status.
+fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<ExitCode> {
+    let mut held = Held::start(&args.command)?;
+    let words = args.command.iter().map(|word| word.to_string_lossy());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let target = TargetSpec::Command(held.child.id(), line);
+    let result = record(args, target, configured, Some(&mut held));
+    let full =
+        |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
+    if result.as_ref().is_err_and(full) {
+        // The recording has ended in order; the command has done nothing wrong.
+        tracing::info!("the command runs on");
+        let _ = held.child.wait();
+    }
+    let status = end(&mut held, result.is_err());
+    match (result?, status) {
+        (Ended::Target, Some(status)) => Ok(code(status)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The exit status that stands for the command's, which is said if it is one of failure.
+fn code(status: ExitStatus) -> ExitCode {
+    if status.success() {
+        return ExitCode::SUCCESS;
+    }
+    tracing::warn!("the command failed: {status}");
+    let signal = status.signal().and_then(|signal| u8::try_from(signal).ok());
+    let exited = status.code().and_then(|code| u8::try_from(code).ok());
+    match (exited, signal) {
+        (Some(code), _) => ExitCode::from(code),
+        (None, Some(signal)) => ExitCode::from(SIGNAL.saturating_add(signal)),
+        (None, None) => ExitCode::from(FAILED),
+    }
+}
+
+/// Why a recording is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Nothing is left to profile, or its time is over.
+    Target,
+    /// A signal asked for it.
+    Request,
 }
 
 fn record(
@@ -69,7 +107,7 @@ fn record(
     target: TargetSpec,
     configured: Configured,
     held: Option<&mut Held>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Ended> {
     let (output, own) = match &args.sampling.output {
         Some(output) => (output.clone(), false),
         None => (
@@ -125,7 +163,11 @@ fn record(
             output.display()
         );
     }
-    Ok(result.map(drop)?)
+    result?;
+    Ok(match control.stop.load(Ordering::Relaxed) {
+        true => Ended::Request,
+        false => Ended::Target,
+    })
 }
 
 /// A terminal that is closed sends a signal; a connection, by which the output leaves this machine, does not.
@@ -161,8 +203,8 @@ fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> Option<
     }))
 }
 
-/// The command does not outlive its recording, as with perf.
-fn end(held: &mut Held, failed: bool) {
+/// The command does not outlive its recording, as with perf. Its status, if it ended by itself.
+fn end(held: &mut Held, failed: bool) -> Option<ExitStatus> {
     let running = matches!(held.child.try_wait(), Ok(None));
     if running {
         let signal = if failed {
@@ -173,10 +215,5 @@ fn end(held: &mut Held, failed: bool) {
         // It may have ended just now.
         let _ = kill(Pid::from_raw(held.child.id() as i32), signal);
     }
-    match held.child.wait() {
-        Ok(status) if !status.success() && !running && !failed => {
-            tracing::warn!("the command ended with {status}")
-        }
-        _ => {}
-    }
+    held.child.wait().ok().filter(|_| !running)
 }

@@ -128,7 +128,7 @@ fn a_path_that_is_not_utf8_is_refused_at_once() {
         .arg(std::ffi::OsStr::from_bytes(b"/x\xff"))
         .output()
         .unwrap();
-    assert!(one_line_of_failure(&output).contains("UTF-8"));
+    assert!(one_line_of_failure(1, &output).contains("UTF-8"));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn another_user_is_refused_by_the_folder_and_by_the_daemon() {
             .stdin(Stdio::null())
             .uid(NOBODY)
             .gid(NOBODY);
-        one_line_of_failure(&command.output().unwrap())
+        one_line_of_failure(1, &command.output().unwrap())
     };
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()

@@ -96,7 +96,7 @@ fn a_folder_is_recorded_into_once_at_a_time() {
         reason.contains(output) && reason.contains("being recorded"),
         "{reason}"
     );
-    let reason = home.fails(&["record", "-o", output, "--", "true"]);
+    let reason = home.fails_with(125, &["record", "-o", output, "--", "true"]);
     assert!(reason.contains("being recorded"), "{reason}");
     assert_eq!(home.status()["sessions"].as_array().unwrap().len(), 1);
     home.ok(&["stop", output]);

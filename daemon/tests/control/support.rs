@@ -63,7 +63,12 @@ impl Home {
 
     /// The one line that a command fails with, by exit code 1.
     pub fn fails(&self, words: &[&str]) -> String {
-        one_line_of_failure(&self.run(words))
+        self.fails_with(1, words)
+    }
+
+    /// The same by another exit code.
+    pub fn fails_with(&self, code: i32, words: &[&str]) -> String {
+        one_line_of_failure(code, &self.run(words))
     }
 
     pub fn json(&self, words: &[&str]) -> Value {
@@ -130,9 +135,9 @@ fn find(status: &Value, target: &str) -> Option<Value> {
         .cloned()
 }
 
-pub fn one_line_of_failure(output: &Output) -> String {
+pub fn one_line_of_failure(code: i32, output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
     let reason: Vec<_> = said
         .lines()
         .filter(|line| line.starts_with("varid: "))

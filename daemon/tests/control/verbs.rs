@@ -7,16 +7,16 @@ use std::path::Path;
 #[test]
 fn a_command_that_cannot_be_run_is_named_and_leaves_nothing() {
     let home = Home::new();
-    let reason = home.fails(&["record", "--", "/no/such/program", "x"]);
+    let reason = home.fails_with(127, &["record", "--", "/no/such/program", "x"]);
     assert!(
         reason.contains("cannot run '/no/such/program': No such file or directory"),
         "{reason}"
     );
     let text = home.path.join("text");
     std::fs::write(&text, "").unwrap();
-    let reason = home.fails(&["record", "--", text.to_str().unwrap()]);
+    let reason = home.fails_with(126, &["record", "--", text.to_str().unwrap()]);
     assert!(reason.contains("Permission denied"), "{reason}");
-    let reason = home.fails(&["record", "--", "no-such-program"]);
+    let reason = home.fails_with(127, &["record", "--", "no-such-program"]);
     assert!(
         reason.contains("cannot run 'no-such-program': it is in no folder of PATH"),
         "{reason}"
@@ -33,8 +33,8 @@ fn a_command_that_cannot_be_run_leaves_a_named_folder_as_it_was() {
     let script = home.path.join("script");
     std::fs::write(&script, "#!/no/such/shell\n").unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
-    for command in ["no-such-program", script.to_str().unwrap()] {
-        let reason = home.fails(&["record", "-o", out, "--", command]);
+    for (code, command) in [(127, "no-such-program"), (126, script.to_str().unwrap())] {
+        let reason = home.fails_with(code, &["record", "-o", out, "--", command]);
         assert!(
             reason.contains(&format!("cannot run '{command}'")),
             "{reason}"
@@ -44,7 +44,7 @@ fn a_command_that_cannot_be_run_leaves_a_named_folder_as_it_was() {
     home.ok(&["record", "-o", out, "--", "true"]);
     let manifest = || std::fs::read(output.join("session.json")).unwrap();
     let before = manifest();
-    home.fails(&["record", "-o", out, "--", "no-such-program"]);
+    home.fails_with(127, &["record", "-o", out, "--", "no-such-program"]);
     assert!(manifest() == before);
     home.ok(&["report", "-i", out]);
 }
@@ -59,6 +59,29 @@ fn record_keeps_a_command_that_ends_at_once() {
         (1, &"complete".into())
     );
     assert_eq!(sessions[0]["target"], "true");
+}
+
+#[test]
+fn record_ends_as_its_command_does_and_says_when_that_failed() {
+    let home = Home::new();
+    for (script, code, said) in [
+        ("exit 0", 0, None),
+        ("exit 7", 7, Some("the command failed: exit status: 7")),
+        ("kill -ABRT $$", 134, Some("the command failed: signal: 6")),
+    ] {
+        let output = home.run(&["record", "--", "sh", "-c", script]);
+        assert_eq!(output.status.code(), Some(code), "{script}: {output:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr.contains("the command failed"), said.is_some());
+        assert!(stderr.contains(said.unwrap_or_default()), "{stderr}");
+    }
+    assert_eq!(home.sessions().len(), 3, "what was sampled is kept");
+}
+
+#[test]
+fn record_succeeds_when_it_ends_its_command_itself() {
+    let home = Home::new();
+    home.ok(&["record", "--duration", "1", "--", "sleep", "1000"]);
 }
 
 #[test]

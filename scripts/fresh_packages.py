@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Is each package that deps.sh installs needed? Compares the list with the files that a traced command used.
+
+usage: fresh_packages.py ROOT PACKAGE...
+ROOT/status.empty is dpkg's status before the packages were installed, ROOT/var/lib/dpkg that after it, ROOT/trace strace's log of
+execve and openat with the paths of descriptors. A package is needed if a file is used that only it brings: its own or that of a
+package that nothing else on the list depends on.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+EXECUTED = re.compile(r'execve\("(/[^"]*)"')
+OPENED = re.compile(r"openat\(.* = \d+<(/[^>]*)>$")
+
+
+def stanzas(path):
+    """The fields of each package that is installed."""
+    for stanza in path.read_text().split("\n\n"):
+        fields = dict(re.findall(r"^(\S+): (.*(?:\n .*)*)", stanza, re.MULTILINE))
+        if fields.get("Status", "").endswith(" installed"):
+            yield fields
+
+
+def dependencies(packages):
+    """For each package, those installed ones that satisfy what it depends on."""
+    providers = collections.defaultdict(set)
+    for fields in packages:
+        providers[fields["Package"]].add(fields["Package"])
+        for name in re.findall(r"[\w.+-]+(?=\s*(?:\(|,|$))", fields.get("Provides", "")):
+            providers[name].add(fields["Package"])
+    for fields in packages:
+        wanted = ",".join(fields.get(kind, "") for kind in ("Pre-Depends", "Depends"))
+        names = re.findall(r"(?:^|[,|])\s*([\w.+-]+)", wanted)
+        yield fields["Package"], set().union(*(providers[name] for name in names))
+
+
+def closure(roots, depends):
+    """The packages and all that they depend on."""
+    found, pending = set(), list(roots)
+    while pending:
+        package = pending.pop()
+        if package not in found:
+            found.add(package)
+            pending += depends.get(package, ())
+    return found
+
+
+def used_files(root):
+    """The files that the trace names, by their paths in the root, without symbolic links."""
+    prefix = str(root.resolve())
+    found = set()
+    for line in (root / "trace").open(errors="replace"):
+        executed = EXECUTED.search(line)
+        opened = OPENED.search(line.rstrip())
+        if opened and opened[1].startswith(prefix + "/"):
+            found.add(opened[1].removeprefix(prefix))
+        if executed:
+            inside = prefix + executed[1]
+            real = str(pathlib.Path(inside).resolve())
+            found.add(real.removeprefix(prefix))
+            found.add(executed[1])
+    return found
+
+
+def owners(root):
+    """The package of each installed file, by its path without symbolic links in its folders."""
+    folders = {}
+    for files in (root / "var/lib/dpkg/info").glob("*.list"):
+        package = files.stem.split(":")[0]
+        for line in files.read_text().splitlines():
+            folder, _, name = line.rpartition("/")
+            if folder not in folders:
+                folders[folder] = str(pathlib.Path(f"{root}{folder}").resolve()).removeprefix(str(root.resolve()))
+            yield f"{folders[folder]}/{name}", package
+            yield line, package
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    listed = sys.argv[2:]
+    depends = dict(dependencies(list(stanzas(root / "var/lib/dpkg/status"))))
+    empty = {fields["Package"] for fields in stanzas(root / "status.empty")}
+    owner = dict(owners(root))
+    used = {owner[path] for path in used_files(root) if path in owner} - empty
+    print(f"packages: {len(listed)} listed, files of {len(used)} used: {' '.join(sorted(used))}")
+    wrong = 0
+    for package in listed:
+        rest = closure([other for other in listed if other != package], depends)
+        if not (closure([package], depends) - rest) & used:
+            print(f"packages: {package} is listed in deps.sh, and nothing that only it brings is used")
+            wrong += 1
+    for package in sorted(used - closure(listed, depends)):
+        print(f"packages: {package} is used, and no package listed in deps.sh brings it")
+        wrong += 1
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
