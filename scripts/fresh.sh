@@ -1,6 +1,7 @@
 #!/bin/bash
 # Does the README work where nothing is installed? Runs its `make demo` in an empty Debian 12 root.
 # usage: fresh.sh TARGET [full]
+#        fresh.sh --base TARGET      only makes the empty root, for the next run
 # The root has Debian's minbase, make, git and ca-certificates; of this machine the kernel's file systems, rustup's toolchains and
 # cargo's downloads are mounted into it. It gets a clone of this checkout, with what is not committed yet.
 # Without `full` the demo runs what TARGET has built: that shows what it needs at run time. With it everything is built from
@@ -8,7 +9,12 @@
 # TARGET/fresh keeps the empty root and the packages for the next run. Needs root, mmdebstrap and, with `full`, strace.
 set -euo pipefail
 
-usage="usage: fresh.sh TARGET [full]"
+usage="usage: fresh.sh TARGET [full] | --base TARGET"
+only_base=
+if [ "${1:-}" = --base ]; then
+    only_base=1
+    shift
+fi
 [ $# -eq 1 ] || { [ $# -eq 2 ] && [ "$2" = full ]; } || { echo "$usage" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 checkout=$PWD
@@ -35,6 +41,7 @@ if [ ! -s "$base" ]; then
         ${VARID_DEBIAN_MIRROR:+"$VARID_DEBIAN_MIRROR"} || fail "no empty Debian 12 root can be made"
     mv "$cache/new.tar" "$base"
 fi
+[ -z "$only_base" ] || exit 0
 root=$(mktemp -d -p "$cache" root.XXXXXX)
 trap 'rm -rf "$root"' EXIT
 tar -C "$root" -xf "$base"

@@ -11,6 +11,7 @@ mod libart;
 mod methods;
 mod oracle;
 mod process;
+mod scale;
 mod session;
 mod testbed;
 mod threads;
@@ -29,6 +30,7 @@ pub use methods::{
 };
 pub use oracle::{judge, judge_in, oracle};
 pub use process::{is_alive, is_stopped, ticks};
+pub use scale::{Scale, scale};
 pub use session::{Recording, attach, attach_to, beside_raw, processes_noted, record};
 pub use testbed::{Testbed, skip_without_root, skipped, testbed};
 pub use threads::on_threads;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_tunnel::abi::Call;
 
-#[path = "../../../symbolizer/tests/common/containers.rs"]
+#[path = "../../../symbolizer/tests/it/containers.rs"]
 pub mod containers;
 
 /// No process has this id: nothing of it can be read.

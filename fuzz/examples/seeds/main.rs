@@ -15,7 +15,7 @@ use varid_tunnel::abi::{LAYOUT_SAVE_AREAS, LAYOUT_SHADOW, Layout};
 use varid_tunnel::builds;
 use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_shadow};
 
-#[path = "../../../symbolizer/tests/common/containers.rs"]
+#[path = "../../../symbolizer/tests/it/containers.rs"]
 mod containers;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -1,7 +1,0 @@
-//! The daemon and its verbs, as a user meets them: the built program, in places of its own.
-#![allow(missing_docs)]
-
-mod faults;
-mod life;
-mod support;
-mod verbs;

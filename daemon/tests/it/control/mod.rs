@@ -1,0 +1,6 @@
+//! The daemon and its verbs, as a user meets them: the built program, in places of its own.
+
+mod faults;
+mod life;
+mod support;
+mod verbs;

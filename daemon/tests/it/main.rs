@@ -1,0 +1,6 @@
+//! Does the program do what its command line says?
+#![allow(missing_docs)]
+
+mod configuration;
+mod control;
+mod symbols;

@@ -1,0 +1,7 @@
+//! Does a reader find in a session what its writer was given?
+#![allow(missing_docs)]
+
+mod common;
+mod events;
+mod perf;
+mod session;

@@ -1,0 +1,357 @@
+//! Are the recorded files, and no others, found where they are said to be?
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::common::{
+    APP, DRAW, Fixture, LIBFOO, RUN,
+    native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, options, run},
+};
+use varid_recording::{Host, SessionReader};
+use varid_report::{By, Error, Lack, Names, Pattern, Profile, View};
+
+/// The only thing that is missing of the library.
+fn missing(profile: &Profile, path: &Path) -> Option<(Lack, u64, String)> {
+    let of_it = profile
+        .missing
+        .iter()
+        .filter(|missing| missing.file == path);
+    let mut of_it =
+        of_it.map(|missing| (missing.lack, missing.weight.samples, missing.why.clone()));
+    let found = of_it.next();
+    assert!(of_it.next().is_none());
+    found
+}
+
+#[test]
+fn a_library_that_is_gone_is_named_and_found_again_in_each_place() {
+    let native = Native::new(true);
+    let samples = native.addresses.len() as u64;
+    let gone = native.profile(Names::default());
+    let (lack, weight, why) = missing(&gone, &native.recorded).unwrap();
+    assert_eq!((lack, weight), (Lack::File, samples));
+    assert!(why.contains("No such file"), "{why}");
+    assert_eq!(
+        gone.missing[0].file, native.recorded,
+        "what helps most comes first"
+    );
+    assert_eq!(gone.missing[0].build_id.len(), 40);
+
+    let dir = native.fixture.dir.path();
+    let expected = lines_by_addr2line(&native.library, &native.addresses);
+    // As the recorded machine's file system.
+    let symfs = dir.join("symfs");
+    let inside = symfs.join(native.recorded.strip_prefix("/").unwrap());
+    fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    fs::copy(&native.library, &inside).unwrap();
+    let names = Names {
+        symfs: Some(symfs),
+        inlined: true,
+        lines: true,
+        ..Names::default()
+    };
+    assert_eq!(lines(&native.profile(names.clone())), expected);
+    // Stripped there, with its debug information in a folder of files with any names.
+    let folder = dir.join("symbols/deep");
+    fs::create_dir_all(&folder).unwrap();
+    run(Command::new("objcopy")
+        .arg("--only-keep-debug")
+        .args([&native.library, &folder.join("any.debug")]));
+    run(Command::new("strip").arg(&inside));
+    let stripped = native.profile(names.clone());
+    let lack = missing(&stripped, &native.recorded).map(|(lack, ..)| lack);
+    assert_eq!(lack, Some(Lack::Lines));
+    let names = Names {
+        symbols: vec![dir.join("symbols")],
+        ..names
+    };
+    let whole = native.profile(names);
+    assert_eq!(lines(&whole), expected);
+    assert_eq!(missing(&whole, &native.recorded), None);
+    // Both in that folder.
+    fs::rename(&inside, dir.join("symbols/libnative.so")).unwrap();
+    let whole = native.profile(all(&dir.join("symbols")));
+    assert_eq!(lines(&whole), expected);
+}
+
+#[test]
+fn a_stripped_library_has_names_of_an_unstripped_copy() {
+    let native = Native::new(true);
+    let dir = native.fixture.dir.path();
+    let symfs = dir.join("symfs");
+    let inside = symfs.join(native.recorded.strip_prefix("/").unwrap());
+    fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    run(Command::new("strip")
+        .args(["-o"])
+        .args([&inside, &native.library]));
+    let names = |symbols: &[PathBuf]| Names {
+        symfs: Some(symfs.clone()),
+        symbols: symbols.to_vec(),
+        ..Names::default()
+    };
+    let has = |profile: &Profile, name: &str| profile.symbols.iter().any(|s| s.name == name);
+    let stripped = native.profile(names(&[]));
+    assert!(has(&stripped, "leaf") && !has(&stripped, "hidden"));
+    let (lack, ..) = missing(&stripped, &native.recorded).unwrap();
+    assert_eq!(lack, Lack::Names);
+    // With symbols only: no debug information.
+    let folder = dir.join("unstripped");
+    fs::create_dir(&folder).unwrap();
+    run(Command::new("strip")
+        .args(["-g", "-o"])
+        .args([&folder.join("lib.so"), &native.library]));
+    let whole = native.profile(names(&[folder]));
+    assert!(has(&whole, "leaf") && has(&whole, "hidden"));
+    assert_eq!(missing(&whole, &native.recorded), None);
+    // In a cache, under another name: what has no name is called by the recorded file's.
+    let cache = dir.join("cache");
+    fs::create_dir(&cache).unwrap();
+    fs::rename(&inside, cache.join("0123")).unwrap();
+    let cached = native.profile(Names {
+        symbols: vec![cache],
+        ..Names::default()
+    });
+    let image = native.recorded.file_name().unwrap().to_str().unwrap();
+    let symbols = cached.symbols.iter().map(|symbol| symbol.name.as_str());
+    let unnamed: Vec<&str> = symbols.filter(|name| name.contains("+0x")).collect();
+    assert!(has(&cached, "leaf") && !unnamed.is_empty());
+    assert!(
+        unnamed.iter().all(|name| name.starts_with(image)),
+        "{unnamed:?}"
+    );
+}
+
+#[test]
+fn another_build_is_used_from_nowhere() {
+    let native = Native::new(true);
+    let dir = native.fixture.dir.path();
+    let other = dir.join("other");
+    let inside = other.join(native.recorded.strip_prefix("/").unwrap());
+    fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    fs::write(dir.join("native.c"), SOURCE.replace("n * 2", "n * 3")).unwrap();
+    run(Command::new("cc")
+        .args(["-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=sha1", "-o"])
+        .args([&inside, &dir.join("native.c")]));
+    let profile = native.profile(Names {
+        symfs: Some(other.clone()),
+        symbols: vec![other],
+        ..Names::default()
+    });
+    assert!(!profile.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    let (lack, _, why) = missing(&profile, &native.recorded).unwrap();
+    assert_eq!(lack, Lack::File);
+    assert!(why.contains("build-id"), "{why}");
+}
+
+#[test]
+fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
+    let native = Native::new(false);
+    fs::create_dir(native.recorded.parent().unwrap()).unwrap();
+    fs::copy(&native.library, &native.recorded).unwrap();
+    let elsewhere = native.profile(Names::default());
+    assert!(!elsewhere.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    let (_, _, why) = missing(&elsewhere, &native.recorded).unwrap();
+    assert!(why.contains("the recording is another one's"), "{why}");
+    // The user may say so, and the machine may be the one.
+    let root = native.fixture.dir.path().join("root");
+    let inside = root.join(native.recorded.strip_prefix("/").unwrap());
+    fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    fs::copy(&native.library, &inside).unwrap();
+    let told = native.profile(Names {
+        symfs: Some(root),
+        ..Names::default()
+    });
+    assert!(told.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    let path = native.fixture.session.join("session.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    manifest["host"] = serde_json::to_value(Host::this_machine()).unwrap();
+    fs::write(&path, manifest.to_string()).unwrap();
+    // It was written today, the recording is of long ago.
+    let later = native.profile(Names::default());
+    let (_, _, why) = missing(&later, &native.recorded).unwrap();
+    assert!(why.contains("it was changed after"), "{why}");
+    manifest["wall_start"] = "9999-01-01T00:00:00Z".into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    let here = native.profile(Names::default());
+    assert!(here.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    // Nobody knows where a session without this key was recorded.
+    manifest["host"].as_object_mut().unwrap().remove("machine");
+    fs::write(&path, manifest.to_string()).unwrap();
+    let unknown = native.profile(Names::default());
+    let (_, _, why) = missing(&unknown, &native.recorded).unwrap();
+    assert!(why.contains("the recording is another one's"), "{why}");
+}
+
+#[test]
+fn links_in_a_file_system_lead_nowhere_outside_of_it() {
+    let native = Native::new(false);
+    let dir = native.fixture.dir.path();
+    let symfs = dir.join("symfs");
+    let inside = symfs.join(native.recorded.strip_prefix("/").unwrap());
+    let folder = inside.parent().unwrap();
+    fs::create_dir_all(folder).unwrap();
+    let names_leaf = || {
+        let profile = native.profile(Names {
+            symfs: Some(symfs.clone()),
+            ..Names::default()
+        });
+        profile.symbols.iter().any(|symbol| symbol.name == "leaf")
+    };
+    // The host's file, by its path and from below.
+    let host = dir.join("host.so");
+    fs::copy(&native.library, &host).unwrap();
+    let ups = "../".repeat(symfs.components().count() + 40);
+    for target in [
+        host.clone(),
+        Path::new(&ups).join(host.strip_prefix("/").unwrap()),
+    ] {
+        symlink(&target, &inside).unwrap();
+        assert!(fs::read(&inside).is_ok() && !names_leaf(), "{target:?}");
+        fs::remove_file(&inside).unwrap();
+    }
+    // In circles.
+    symlink(&inside, &inside).unwrap();
+    symlink("/circle", symfs.join("circle")).unwrap();
+    assert!(!names_leaf());
+    fs::remove_file(&inside).unwrap();
+    symlink("/circle", &inside).unwrap();
+    assert!(!names_leaf());
+    fs::remove_file(&inside).unwrap();
+    // Within, absolute and relative.
+    fs::create_dir(symfs.join("real")).unwrap();
+    fs::copy(&native.library, symfs.join("real/1.so")).unwrap();
+    symlink("1.so", symfs.join("real/link.so")).unwrap();
+    symlink("/real", symfs.join("alias")).unwrap();
+    symlink("/alias/../alias/link.so", &inside).unwrap();
+    assert!(names_leaf());
+}
+
+#[test]
+fn a_mapping_file_gives_the_apps_methods_their_names_back() {
+    let mut fixture = Fixture::new();
+    fixture.samples(3, (100, 100), &[DRAW, RUN + 1]);
+    fixture.samples(1, (100, 100), &[LIBFOO + 0x1010, APP + 0x1211]);
+    fixture.writer.finish().unwrap();
+    let path = fixture.dir.path().join("mapping.txt");
+    let mapping = "\
+com.acme.Ball -> org.example.Balls:
+    void paint() -> draw
+    int fibonacci(int) -> fib
+java.lang.Wrong -> java.lang.Math:
+    double no(double) -> sqrt
+";
+    fs::write(&path, mapping).unwrap();
+    let names = Names {
+        mapping: Some(path.clone()),
+        ..Names::default()
+    };
+    let profile = fixture.profile(&options(names.clone()));
+    for name in ["paint", "draw"] {
+        let view = View {
+            symbol: Some(Pattern::new(format!("*.{name}"))),
+            ..by(By::Symbol)
+        };
+        let report = json(&profile, &view);
+        let [row] = &report["rows"].as_array().unwrap()[..] else {
+            panic!("{report}");
+        };
+        assert_eq!(row["symbol"], "com.acme.Ball.paint");
+        assert_eq!(row["recorded_symbol"], "org.example.Balls.draw");
+        assert_eq!(row["self"], 3);
+    }
+    let found: Vec<_> = profile
+        .symbols
+        .iter()
+        .map(|symbol| symbol.name.as_str())
+        .collect();
+    assert!(found.contains(&"com.acme.Ball.run"), "{found:?}");
+    assert!(found.contains(&"com.acme.Ball.fibonacci"), "{found:?}");
+
+    // R8 has bytecode offsets in place of lines where it left lines out: DRAW is at unit 8.
+    let mapping = "\
+# compiler: R8
+com.acme.Ball -> org.example.Balls:
+    0:7:void before():10 -> draw
+    8:20:void com.acme.Inner.paint():33 -> draw
+    8:20:void after():11 -> draw
+";
+    fs::write(&path, mapping).unwrap();
+    let profile = fixture.profile(&options(Names {
+        lines: true,
+        inlined: true,
+        ..names.clone()
+    }));
+    let report = json(&profile, &by(By::Line));
+    let row = |symbol: &str| {
+        let mut rows = report["rows"].as_array().unwrap().iter();
+        rows.find(|row| row["symbol"] == symbol).unwrap()
+    };
+    let inner = row("com.acme.Inner.paint");
+    assert_eq!((&inner["self"], &inner["line"]), (&3.into(), &33.into()));
+    assert_eq!(row("com.acme.Ball.after")["line"], 11);
+    // Not in the file: its offset is no line.
+    assert!(row("com.acme.Ball.run")["line"].is_null());
+
+    fs::write(&path, "no mapping\n").unwrap();
+    let session = SessionReader::open(&fixture.session).unwrap();
+    let error = Profile::from_session(&session, &options(names.clone())).unwrap_err();
+    assert!(matches!(error, Error::Symbols { .. }), "{error}");
+    assert!(error.to_string().contains("line 1"), "{error}");
+    fs::remove_file(&path).unwrap();
+    let error = Profile::from_session(&session, &options(names)).unwrap_err();
+    assert!(matches!(error, Error::File { .. }), "{error}");
+    let error = Profile::from_session(&session, &options(all(&path))).unwrap_err();
+    assert!(matches!(error, Error::Folder { .. }), "{error}");
+}
+
+/// An app whose libraries are not extracted maps them from its APK.
+#[test]
+fn a_library_in_an_archive_has_its_names_and_lines() {
+    /// Writes an APK with a library at a page of its own, behind another one.
+    const APK: &str = r#"
+import sys, zipfile
+apk, library = sys.argv[1:]
+with zipfile.ZipFile(apk, "w") as made:
+    made.writestr("lib/x86_64/libother.so", b"\x7fELF" + bytes(5000))
+    entry = zipfile.ZipInfo("lib/x86_64/libnative.so")
+    entry.extra = b"\0" * (-(made.fp.tell() + 30 + len(entry.filename)) % 4096)
+    made.writestr(entry, open(library, "rb").read())
+"#;
+    for with_build_id in [true, false] {
+        let path = "gone/base.apk!lib/x86_64/libnative.so";
+        let native = Native::recorded_as(path, with_build_id);
+        let dir = native.fixture.dir.path();
+        let expected = lines_by_addr2line(&native.library, &native.addresses);
+        let names = |names| Names {
+            inlined: true,
+            lines: true,
+            ..names
+        };
+        let symfs = dir.join("symfs");
+        let apk = symfs.join(dir.join("gone/base.apk").strip_prefix("/").unwrap());
+        fs::create_dir_all(apk.parent().unwrap()).unwrap();
+        run(Command::new("python3")
+            .args(["-c", APK])
+            .args([&apk, &native.library]));
+        let in_archive = native.profile(names(Names {
+            symfs: Some(symfs),
+            ..Names::default()
+        }));
+        assert_eq!(lines(&in_archive), expected);
+        assert_eq!(missing(&in_archive, &native.recorded), None);
+        // By itself, which only the build-id tells from others of that name.
+        let folder = dir.join("symbols");
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(&native.library, folder.join("libnative.so")).unwrap();
+        let alone = native.profile(names(Names {
+            symbols: vec![folder],
+            ..Names::default()
+        }));
+        assert_eq!(lines(&alone) == expected, with_build_id);
+    }
+}

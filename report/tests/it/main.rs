@@ -1,0 +1,8 @@
+//! Are reports of sessions what the sessions hold?
+#![allow(missing_docs)]
+
+mod common;
+mod elsewhere;
+mod lines;
+mod sessions;
+mod views;

@@ -1,0 +1,219 @@
+//! Is a profile right of sessions that were moved, killed or damaged, and does perf agree?
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use crate::common::{APP, DRAW, FIB, Fixture, RUN, SQRT};
+use proptest::{collection::vec, prelude::*};
+use varid_recording::{Marker, Reason, Record, SessionReader};
+use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
+
+/// Self and total samples of every symbol of the two substitutes.
+fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
+    let shares = profile.tree.shares(|key| match key {
+        Key::Place(id) => Some(profile.place(id)?.symbol),
+        Key::Task(_) => None,
+    });
+    shares
+        .into_iter()
+        .map(|(id, share)| {
+            let name = profile.symbol(id).unwrap().name.clone();
+            (name, (share.own.samples, share.total.samples))
+        })
+        .filter(|(name, _)| name.starts_with("org.") || name.starts_with("java."))
+        .collect()
+}
+
+#[test]
+fn perf_report_has_the_same_shares() {
+    let fixture = Fixture::full();
+    let output = Command::new("perf")
+        .args([
+            "report",
+            "--stdio",
+            "--children",
+            "-g",
+            "none",
+            "--sort",
+            "sym",
+        ])
+        .args([
+            "-F",
+            "overhead_children,overhead,sample,sym",
+            "-t",
+            ";",
+            "-i",
+        ])
+        .arg(fixture.session.join("perf.data"))
+        .output()
+        .expect("this test needs perf: install the package linux-perf");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut theirs = BTreeMap::new();
+    for line in text
+        .lines()
+        .filter(|line| line.contains("[.] org.") || line.contains("[.] java."))
+    {
+        let fields: Vec<_> = line.split(';').map(str::trim).collect();
+        let percent = |field: &str| field.trim_end_matches('%').parse::<f64>().unwrap();
+        // 100 samples of one period each: percentages are samples.
+        let name = fields[3].trim_start_matches("[.] ").to_owned();
+        let own: u64 = fields[2].parse().unwrap();
+        assert_eq!(percent(fields[1]), own as f64, "{line}");
+        theirs.insert(name, (own, percent(fields[0]).round() as u64));
+    }
+    assert_eq!(
+        methods(&fixture.profile(&Options::default())),
+        theirs,
+        "{text}"
+    );
+    assert_eq!(theirs.len(), 5, "{text}");
+}
+
+#[test]
+fn a_moved_session_keeps_its_names() {
+    let fixture = Fixture::full();
+    let before = methods(&fixture.profile(&Options::default()));
+    let moved = fixture.dir.path().join("elsewhere");
+    fs::rename(&fixture.session, &moved).unwrap();
+    let session = SessionReader::open(&moved).unwrap();
+    let profile = Profile::from_session(&session, &Options::default()).unwrap();
+    assert_eq!(methods(&profile), before);
+    assert!(before.contains_key("org.example.Balls.nativeBlit"));
+}
+
+#[test]
+fn a_killed_session_counts_its_records_not_its_manifest() {
+    let mut fixture = Fixture::new();
+    fixture.samples(5, (100, 100), &[DRAW, RUN + 1]);
+    fixture.writer.flush().unwrap();
+    let profile = fixture.profile(&Options::default());
+    assert_eq!(profile.manifest.counts.samples, 0);
+    assert_eq!((profile.recorded, profile.weight().samples), (5, 5));
+    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    assert!(text.contains("live or killed"), "{text}");
+}
+
+#[test]
+fn a_damaged_session_is_reported_up_to_the_damage() {
+    let mut fixture = Fixture::new();
+    fixture.samples(5, (100, 100), &[DRAW]);
+    fixture.writer.flush().unwrap();
+    fixture.samples(5, (100, 100), &[DRAW]);
+    fixture.writer.flush().unwrap();
+    let at = fixture.writer.bytes_written();
+    fixture.samples(1, (100, 100), &[DRAW]);
+    fixture.writer.flush().unwrap();
+    let path = fixture.session.join("perf.data");
+    let mut bytes = fs::read(&path).unwrap();
+    let size = usize::try_from(at).unwrap() + 6;
+    bytes[size] = 3; // a record smaller than its header
+    fs::write(&path, bytes).unwrap();
+    let profile = fixture.profile(&Options::default());
+    let note = format!("offset {at:#x}: a record smaller than its header");
+    assert!(profile.notes[0].contains(&note), "{:?}", profile.notes);
+    // Nothing that was read before the damage is lost, whether it could be overtaken or not.
+    assert_eq!(profile.recorded, 10);
+}
+
+#[test]
+fn an_exec_unmaps_and_a_fork_inherits() {
+    let mut fixture = Fixture::new();
+    let time = fixture.tick();
+    fixture.write(&Record::Fork {
+        time,
+        pid: 300,
+        ppid: 100,
+        tid: 300,
+        ptid: 100,
+    });
+    fixture.samples(2, (300, 300), &[FIB]);
+    let time = fixture.tick();
+    let name = "sh".to_owned();
+    fixture.write(&Record::Comm {
+        time,
+        pid: 300,
+        tid: 300,
+        exec: true,
+        name,
+    });
+    fixture.samples(1, (300, 300), &[FIB]);
+    fixture.writer.finish().unwrap();
+    let profile = fixture.profile(&Options {
+        pid: Some(300),
+        ..Options::default()
+    });
+    assert_eq!(methods(&profile)["org.example.Balls.fib(int)"], (2, 2));
+    let names: Vec<_> = profile.tasks.iter().map(|task| &*task.name).collect();
+    assert_eq!(names, ["balls", "sh"]);
+}
+
+#[test]
+fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
+    let images = |chain: &[u64]| {
+        let mut fixture = Fixture::new();
+        fixture.samples(1, (100, 100), chain);
+        fixture.writer.finish().unwrap();
+        let view = View {
+            table: Table::By(By::Image),
+            ..View::default()
+        };
+        let csv = fixture.render(&Options::default(), &view, Format::Csv);
+        csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let torn = Marker::Reason(Reason::TornFrames).address();
+    // Callers may stand in a slot's first byte or behind it.
+    for torn in [torn, torn + 1] {
+        let below = images(&[DRAW, torn]);
+        assert!(
+            below.len() == 1 && below[0].contains("classes.dex"),
+            "{below:?}"
+        );
+        let leaf = images(&[torn]);
+        assert!(
+            leaf.len() == 1 && leaf[0].starts_with("app,[marker],1,100.0"),
+            "{leaf:?}"
+        );
+    }
+}
+
+#[test]
+fn a_call_at_the_end_of_a_method_belongs_to_it() {
+    let mut fixture = Fixture::new();
+    // The last code unit of draw calls: it goes on at the first byte of run.
+    fixture.samples(1, (100, 100), &[SQRT, APP + 0x1100]);
+    // The same address as a leaf is run's.
+    fixture.samples(1, (100, 100), &[APP + 0x1100]);
+    fixture.writer.finish().unwrap();
+    let methods = methods(&fixture.profile(&Options::default()));
+    assert_eq!(methods["org.example.Balls.draw"], (0, 1));
+    assert_eq!(methods["org.example.Balls.run"], (1, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn damaged_recordings_make_reports(
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+    ) {
+        // One of all records, damaged behind the head.
+        let fixture = Fixture::full();
+        let path = fixture.session.join("perf.data");
+        let mut bytes = fs::read(&path).unwrap();
+        for (at, byte) in damage {
+            let at = 240 + at.index(bytes.len() - 240);
+            bytes[at] = byte;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let session = SessionReader::open(&fixture.session).unwrap();
+        let profile = Profile::from_session(&session, &Options::default()).unwrap();
+        let tables = [By::Symbol, By::Line, By::Image, By::Layer, By::Thread, By::Process].map(Table::By);
+        for table in tables.into_iter().chain([Table::Overview, Table::Callgraph]) {
+            let view = View { table, ..View::default() };
+            for format in [Format::Text, Format::Json, Format::Csv] {
+                render(&profile, &view, format, &mut std::io::sink()).unwrap();
+            }
+        }
+        let weight = profile.weight().samples;
+        prop_assert!(weight == profile.recorded && weight <= 100);
+    }
+}

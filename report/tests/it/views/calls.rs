@@ -1,0 +1,46 @@
+//! Are the calls shown that a VM has counted?
+
+use super::*;
+use crate::common::FIB;
+use varid_recording::CallCount;
+
+#[test]
+fn calls_are_shown_from_a_share_of_all_of_them_on() {
+    let mut fixture = Fixture::new();
+    // What is called most is not what is sampled most.
+    fixture.samples(90, (100, 100), &[RUN]);
+    fixture.samples(10, (100, 100), &[DRAW]);
+    let time = fixture.tick();
+    let count = |address, invokes| CallCount {
+        pid: 100,
+        address,
+        time,
+        invokes,
+        returns: invokes,
+        unwinds: 0,
+    };
+    let counts = [count(RUN, 1), count(DRAW, 19), count(FIB, 180)];
+    fixture.writer.save_calls(&counts).unwrap();
+    fixture.writer.finish().unwrap();
+    let shown = |min_percent| -> Vec<(String, u64)> {
+        let view = View {
+            min_percent,
+            ..by(By::Calls)
+        };
+        let report = json(&fixture, &Options::default(), &view);
+        let rows = report["rows"].as_array().unwrap().iter();
+        rows.map(|row| {
+            let symbol = row["symbol"].as_str().unwrap();
+            let name = symbol.trim_start_matches("org.example.Balls.");
+            (name.to_owned(), row["calls"].as_u64().unwrap())
+        })
+        .collect()
+    };
+    let all = [("fib(int)", 180), ("draw", 19), ("run", 1)];
+    let all = all.map(|(name, calls)| (name.to_owned(), calls));
+    assert_eq!(shown(0.0), all);
+    assert_eq!(shown(0.5), all);
+    assert_eq!(shown(0.6), all[..2]);
+    assert_eq!(shown(10.0), all[..1]);
+    assert_eq!(shown(90.1), []);
+}

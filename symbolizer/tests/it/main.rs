@@ -1,0 +1,20 @@
+//! Are names and lines those that the files hold, and does nothing that a file says do harm?
+#![allow(missing_docs)]
+
+mod common;
+mod container;
+mod container_hostile;
+mod containers;
+mod dex;
+mod dex_items;
+mod elf;
+mod hostile;
+mod jit;
+mod kernel;
+mod native;
+mod native_hostile;
+mod retrace;
+mod retrace_hostile;
+mod substitute;
+mod substitute_cache;
+mod vmlinux;

@@ -1,0 +1,223 @@
+//! Are names, lines and inlined frames those of the source again, as ProGuard's own retrace says?
+
+use crate::common;
+
+use varid_symbolizer::Frame;
+use varid_symbolizer::retrace::{Mapping, Place};
+
+type Row = (String, Option<u32>);
+
+fn row(frame: &Frame<'_>) -> Row {
+    let line = frame.location.as_ref().map(|location| location.line);
+    (frame.function.to_string(), line)
+}
+
+fn rows(frames: &[Frame<'_>]) -> Vec<Row> {
+    frames.iter().map(row).collect()
+}
+
+/// ProGuard's `at org.example.Main.f(Main.java:7)`.
+fn retraced(line: &str) -> (Row, &str) {
+    let (function, rest) = line
+        .trim()
+        .strip_prefix("at ")
+        .unwrap()
+        .split_once('(')
+        .unwrap();
+    let (file, line) = rest.strip_suffix(')').unwrap().split_once(':').unwrap();
+    ((function.to_owned(), Some(line.parse().unwrap())), file)
+}
+
+#[test]
+fn every_frame_is_what_proguard_s_retrace_says() {
+    let folder = common::fixtures().join("retrace");
+    let (mut equal, mut outside) = (0, 0);
+    for kind in ["optimized", "overloaded", "merged"] {
+        let read = |suffix: &str| {
+            std::fs::read_to_string(folder.join(format!("{kind}.{suffix}"))).unwrap()
+        };
+        let mapping = Mapping::parse(read("mapping").into_bytes()).unwrap();
+        assert_eq!(mapping.skipped(), 0);
+        let answers = read("retraced");
+        let mut answers = answers.split("frame ").skip(1);
+        for frame in read("frames").lines() {
+            let [class, method, line] = frame.split(' ').collect::<Vec<_>>().try_into().unwrap();
+            let line: u32 = line.parse().unwrap();
+            let theirs: Vec<_> = answers
+                .next()
+                .unwrap()
+                .lines()
+                .skip(1)
+                .map(retraced)
+                .collect();
+            let ours = mapping.alternatives(class, method, Some(Place::Line(line)), None);
+            let ours: Vec<&Frame<'_>> = ours.iter().flatten().collect();
+            let name = format!("{}.{method}", mapping.class(class).unwrap());
+            if ours.iter().all(|frame| frame.location.is_none()) {
+                // The line is nowhere in the method: it keeps the new name there, and the line.
+                assert_eq!(theirs[0].0, (name, Some(line)), "{kind}: {frame}");
+                outside += 1;
+                continue;
+            }
+            let files = ours
+                .iter()
+                .map(|frame| frame.location.as_ref().unwrap().file.as_ref());
+            let ours: Vec<_> = ours.iter().map(|frame| row(frame)).zip(files).collect();
+            // An abstract method of the same name has no lines, and no frames: it is said to be there as well.
+            let mut theirs = theirs;
+            theirs.dedup();
+            assert_eq!(ours, theirs, "{kind}: {frame}");
+            equal += 1;
+        }
+        assert!(answers.next().is_none());
+    }
+    println!("{equal} frames equal, {outside} lines that are in no method");
+    assert!(equal > 150 && outside > 100);
+}
+
+const R8: &str = r#"# compiler: R8
+# {"id":"com.android.tools.r8.mapping","version":"2.2"}
+org.example.Main -> a.a:
+# {"id":"sourceFile","fileName":"Main.kt"}
+    int count -> a
+    1:2:void org.example.Inner.in():30:31 -> a
+    1:2:void mid(int):12 -> a
+    1:2:void run():7:7 -> a
+    3:3:void run():9:9 -> a
+    0:65535:int only(int):40:40 -> b
+    void over(int) -> c
+    void over(org.example.Inner[],int) -> c
+    void other(int) -> c
+    # {"id":"com.android.tools.r8.residualsignature","signature":"()V"}
+    1:1:void org.example.Inner.bridged():33:33 -> d
+    1:1:void lambda$run$0():0 -> d
+    # {"id":"com.android.tools.r8.synthesized"}
+    5:7:void wide():10:40 -> e
+    4:4:void early():3:3 -> f
+    5:5:void late():4:4 -> f
+org.example.Inner -> a.b:
+# {"id":"sourceFile","fileName":"Inner.java"}
+    1:1:void in():30:30 -> a
+"#;
+
+#[test]
+fn r8_s_notes_and_ranges_are_followed() {
+    let mapping = Mapping::parse(R8.into()).unwrap();
+    let ask = |method: &str, line: Option<u32>, params| {
+        rows(&mapping.frames("a.a", method, line.map(Place::Line), params))
+    };
+    let at = |name: &str, line| (format!("org.example.{name}"), line);
+    assert_eq!(mapping.skipped(), 0);
+    assert_eq!(mapping.class("a.b"), Some("org.example.Inner"));
+    // Three methods at one line; each in its own file.
+    let inlined = [
+        at("Inner.in", Some(31)),
+        at("Main.mid", Some(12)),
+        at("Main.run", Some(7)),
+    ];
+    assert_eq!(ask("a", Some(2), None), inlined);
+    let files: Vec<_> = mapping
+        .frames("a.a", "a", Some(Place::Line(2)), None)
+        .into_iter()
+        .map(|frame| frame.location.unwrap().file.into_owned())
+        .collect();
+    assert_eq!(files, ["Inner.java", "Main.kt", "Main.kt"]);
+    assert_eq!(ask("a", Some(3), None), [at("Main.run", Some(9))]);
+    // No line, or one that it does not have: the method is known, what was inlined is not.
+    assert_eq!(ask("a", None, None), [at("Main.run", None)]);
+    assert_eq!(ask("a", Some(99), None), [at("Main.run", None)]);
+    for line in [None, Some(0), Some(1234)] {
+        assert_eq!(ask("b", line, None), [at("Main.only", Some(40))]);
+    }
+    // Overloads share a name; a method of another name does not, and its parameters are gone.
+    assert_eq!(ask("c", None, None), []);
+    assert_eq!(mapping.alternatives("a.a", "c", None, None).len(), 2);
+    assert_eq!(ask("c", None, Some("a.b[], int")), [at("Main.over", None)]);
+    assert_eq!(ask("c", None, Some("")), [at("Main.other", None)]);
+    assert_eq!(ask("c", None, Some("int")), [at("Main.over", None)]);
+    // What the compiler made is left out, as long as something remains.
+    assert_eq!(ask("d", Some(1), None), [at("Inner.bridged", Some(33))]);
+    // Three lines cannot be thirty-one.
+    assert_eq!(ask("e", Some(6), None), [at("Main.wide", None)]);
+    assert_eq!(ask("f", Some(5), None), [at("Main.late", Some(4))]);
+    assert_eq!(ask("f", Some(6), None), []);
+    // Not listed: not renamed. Not in the file: nothing is known.
+    assert_eq!(
+        ask("toString", Some(5), None),
+        [at("Main.toString", Some(5))]
+    );
+    assert!(mapping.frames("a.c", "a", None, None).is_empty());
+}
+
+#[test]
+fn a_dex_pc_finds_ranges_and_is_never_shown_as_a_line() {
+    let text = "# compiler: R8\nA -> a:\n    0:9:void far():7:7 -> a\n    void bar() -> b\n    1:9:void same() -> c\n";
+    let mapping = Mapping::parse(text.into()).unwrap();
+    let ask = |method, place| rows(&mapping.frames("a", method, Some(place), None));
+    for (method, name, pc, line) in [
+        // A true line that is the pc by chance.
+        ("a", "A.far", Some(7), Some(7)),
+        ("b", "A.bar", None, Some(7)),
+        ("c", "A.same", None, Some(7)),
+        ("kept", "A.kept", None, Some(7)),
+    ] {
+        assert_eq!(ask(method, Place::Pc(7)), [(name.to_owned(), pc)]);
+        assert_eq!(ask(method, Place::Line(7)), [(name.to_owned(), line)]);
+    }
+}
+
+#[test]
+fn a_residual_signature_is_of_all_ranges_of_its_method() {
+    let note = "# {\"id\":\"com.android.tools.r8.residualsignature\",\"signature\":\"(La;I)V\"}";
+    let text = format!(
+        "# compiler: R8\nA -> a:\n    1:3:void foo(A):10:12 -> a\n    4:4:void foo(A):20:20 -> a\n    {note}\n    1:3:void foo(A,long):30:32 -> a\n"
+    );
+    let mapping = Mapping::parse(text.into()).unwrap();
+    let ask = |line, params| rows(&mapping.frames("a", "a", Some(Place::Line(line)), Some(params)));
+    let foo = |line| [("A.foo".to_owned(), Some(line))];
+    assert_eq!(ask(2, "a,int"), foo(11));
+    assert_eq!(ask(4, "a,int"), foo(20));
+    assert_eq!(ask(2, "a,long"), foo(31));
+}
+
+/// ProGuard keeps the lines of the source: two methods may share one, and are not inlined into each other for that.
+#[test]
+fn methods_on_one_line_are_not_inlined_into_each_other() {
+    let text = "A -> a:\n    5:5:void first():5:5 -> a\n    5:5:void second(int):5:5 -> a\n";
+    let mapping = Mapping::parse(text.into()).unwrap();
+    assert_eq!(
+        mapping
+            .alternatives("a", "a", Some(Place::Line(5)), None)
+            .len(),
+        2
+    );
+    assert!(
+        mapping
+            .frames("a", "a", Some(Place::Line(5)), None)
+            .is_empty()
+    );
+    let frames = mapping.frames("a", "a", Some(Place::Line(5)), Some("int"));
+    assert_eq!(rows(&frames), [("A.second".to_owned(), Some(5))]);
+}
+
+#[test]
+fn what_is_no_mapping_file_says_so_and_broken_lines_are_skipped() {
+    for text in [
+        "",
+        "# only a comment\n",
+        "    void f() -> a\n",
+        "PK\u{3}\u{4}",
+    ] {
+        let error = Mapping::parse(text.into()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("mapping file, line 1: no line says"),
+            "{error}"
+        );
+    }
+    let text =
+        "A -> a:\n    x:y:void f() -> a\n    void g(:3 -> b\n\0\n    1:1:void h():9:9 -> c\r\n";
+    let mapping = Mapping::parse(text.into()).unwrap();
+    assert_eq!(mapping.skipped(), 3);
+    let frames = mapping.frames("a", "c", Some(Place::Line(1)), None);
+    assert_eq!(rows(&frames), [("A.h".to_owned(), Some(9))]);
+}

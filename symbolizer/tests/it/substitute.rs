@@ -1,0 +1,401 @@
+//! Do the tools that read ELF files take a substitute, and find the methods' names in it?
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+
+use varid_symbolizer::dex::{DexFile, MethodIndex};
+use varid_symbolizer::elf::ElfSymbols;
+use varid_symbolizer::substitute::{Machine, Slot, Substitute, write_sym};
+
+const MACHINES: [Machine; 5] = [
+    Machine::X86_64,
+    Machine::X86,
+    Machine::Aarch64,
+    Machine::Arm,
+    Machine::Riscv64,
+];
+
+fn names_dex() -> DexFile<'static> {
+    DexFile::from_vec(std::fs::read(common::fixtures().join("names.dex")).unwrap()).unwrap()
+}
+
+fn write_dex(folder: &Path, machine: Machine) -> PathBuf {
+    let path = folder.join("names.elf");
+    let substitute = Substitute::of_dex(&names_dex()).unwrap();
+    substitute.for_machine(machine).write(&path).unwrap();
+    path
+}
+
+fn write_remap(folder: &Path) -> PathBuf {
+    let path = folder.join("remap.elf");
+    let slot = |offset, name: &str| Slot {
+        offset,
+        size: 16,
+        name: name.to_owned(),
+    };
+    let slots = [
+        slot(16, "[torn-frames]"),
+        slot(0, "[native]"),
+        slot(0x1000, "java.lang.Math.sin"),
+        slot(0x0fff_fff0, "org.example.Balls.nativeStep"),
+    ];
+    Substitute::remap(slots, 0x1000_0000, &[7; 20])
+        .unwrap()
+        .write(&path)
+        .unwrap();
+    path
+}
+
+/// `nm`'s symbols: address, size, name.
+fn nm(path: &Path) -> Option<Vec<(u64, u64, String)>> {
+    let printed = common::run("nm", &["-S", "--defined-only", common::text(path)])?;
+    let hex = |word: &str| u64::from_str_radix(word, 16).unwrap();
+    Some(
+        printed
+            .lines()
+            .map(|line| {
+                let mut words = line.splitn(4, ' ');
+                let (address, size) = (words.next().unwrap(), words.next().unwrap());
+                assert_eq!(words.next(), Some("T"));
+                (hex(address), hex(size), words.next().unwrap().to_owned())
+            })
+            .collect(),
+    )
+}
+
+#[test]
+fn every_method_is_a_symbol_over_its_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let dex = names_dex();
+    let index = MethodIndex::new(&dex).unwrap();
+    let mut expected: Vec<(u64, u64, String)> = index
+        .methods()
+        .iter()
+        .map(|method| {
+            let name = dex.method_name(method.index).unwrap();
+            (method.code.start.into(), method.code.len() as u64, name)
+        })
+        .collect();
+    for machine in MACHINES {
+        let path = write_dex(folder.path(), machine);
+        let ours = ElfSymbols::open(&path).unwrap();
+        assert_eq!(ours.build_id(), Some(&dex.content_sha1()[..]));
+        for (start, size, name) in &expected {
+            for address in [*start, start + size - 1] {
+                let symbol = ours.lookup_offset(address).unwrap();
+                assert_eq!((symbol.start, symbol.end), (*start, start + size));
+                assert_eq!(symbol.name(), *name);
+            }
+        }
+        assert_eq!(ours.lookup(expected[0].0 - 1), None);
+        if let Some(mut theirs) = nm(&path) {
+            theirs.sort();
+            expected.sort();
+            assert_eq!(theirs, expected, "{machine:?}");
+        }
+    }
+}
+
+#[test]
+fn readelf_and_elflint_find_nothing_to_complain_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files: Vec<PathBuf> = vec![write_remap(folder.path())];
+    for machine in MACHINES {
+        let path = write_dex(folder.path(), machine);
+        let kept = folder.path().join(format!("{machine:?}.elf"));
+        std::fs::rename(path, &kept).unwrap();
+        files.push(kept);
+    }
+    // A range that is shorter than the file's own headers.
+    let tiny = folder.path().join("tiny.elf");
+    Substitute::remap([slot(0, 16)], 16, &[1; 20])
+        .unwrap()
+        .write(&tiny)
+        .unwrap();
+    assert!(ElfSymbols::open(&tiny).unwrap().lookup(1).is_some());
+    files.push(tiny);
+    for file in &files {
+        let file = common::text(file);
+        if let Some(printed) = common::run("readelf", &["-aW", file]) {
+            for complaint in ["Warning", "Error", "warning", "error"] {
+                assert!(!printed.contains(complaint), "{file}: {printed}");
+            }
+            assert!(printed.contains("DYN (Shared object file)"), "{printed}");
+        }
+        if let Some(printed) = common::run("eu-elflint", &[file]) {
+            assert_eq!(printed.trim(), "No errors", "{file}");
+        }
+    }
+}
+
+#[test]
+fn addr2line_and_gdb_name_an_address_within_a_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_dex(folder.path(), Machine::host());
+    let dex = names_dex();
+    let index = MethodIndex::new(&dex).unwrap();
+    let method = index
+        .methods()
+        .iter()
+        .find(|method| dex.method_name(method.index).unwrap() == "org.example.Balls.draw(int)")
+        .unwrap();
+    let address = format!("{:#x}", method.code.start + 4);
+    for program in ["addr2line", "eu-addr2line"] {
+        if let Some(printed) = common::run(program, &["-f", "-e", common::text(&path), &address]) {
+            assert_eq!(
+                printed.lines().next(),
+                Some("org.example.Balls.draw(int)"),
+                "{program}"
+            );
+        }
+    }
+    let command = format!("info symbol {address}");
+    let arguments = ["-batch", "-nx", "-ex", &command, common::text(&path)];
+    if let Some(printed) = common::run("gdb", &arguments) {
+        assert!(
+            printed.contains("org.example.Balls.draw(int) + 4 in section .text"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn the_remap_range_holds_its_first_and_last_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_remap(folder.path());
+    let symbols = ElfSymbols::open(&path).unwrap();
+    let name = |offset| {
+        symbols
+            .lookup_offset(offset)
+            .map(|symbol| symbol.name().into_owned())
+    };
+    assert_eq!(name(0).as_deref(), Some("[native]"));
+    assert_eq!(name(15).as_deref(), Some("[native]"));
+    assert_eq!(name(16).as_deref(), Some("[torn-frames]"));
+    assert_eq!(name(32), None);
+    assert_eq!(
+        name(0x0fff_ffff).as_deref(),
+        Some("org.example.Balls.nativeStep")
+    );
+    assert_eq!(symbols.build_id(), Some(&[7; 20][..]));
+    // 256 MB of addresses take no room on the disk.
+    use std::os::unix::fs::MetadataExt;
+    assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+}
+
+fn slot(offset: u64, size: u64) -> Slot {
+    Slot {
+        offset,
+        size,
+        name: "x".to_owned(),
+    }
+}
+
+#[test]
+fn slots_that_do_not_fit_are_refused() {
+    for (offset, size) in [(0, 0), (0, 17), (16, 1), (u64::MAX, 2)] {
+        let error = Substitute::remap([slot(offset, size)], 16, &[1]).unwrap_err();
+        assert!(error.to_string().contains("slot `x`"), "{error}");
+    }
+    assert!(Substitute::remap([slot(0, 16)], 16, &[]).is_err());
+    assert!(Substitute::remap([slot(0, 16)], 16, &[1; 65]).is_err());
+    assert!(Substitute::remap([slot(0, 16)], 16, &[1]).is_ok());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = folder.path().join("names.elf");
+    std::fs::create_dir(&taken).unwrap();
+    let substitute = Substitute::of_dex(&names_dex()).unwrap();
+    let error = substitute.write(&taken).unwrap_err().to_string();
+    assert!(error.contains("names.elf"), "{error}");
+    assert!(
+        substitute
+            .write(&folder.path().join("absent/names.elf"))
+            .is_err()
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_text_form_has_a_line_for_each_method_with_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("substitute.sym");
+    let dex = names_dex();
+    write_sym(&dex, &path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(
+        lines.next(),
+        Some("# address\tsize\tclass\tmethod\tsignature\tsource\tline")
+    );
+    let mut rows: Vec<Vec<&str>> = lines.map(|line| line.split('\t').collect()).collect();
+    let last = rows.pop().unwrap();
+    assert!(last[0].starts_with("# end of "), "{last:?}");
+    assert_eq!(rows.len(), MethodIndex::new(&dex).unwrap().methods().len());
+    assert!(rows.iter().all(|row| row.len() == 7));
+    let row = rows.iter().find(|row| row[3] == "helper").unwrap();
+    assert_eq!(
+        row[1..],
+        [
+            "4",
+            "org.example.Balls",
+            "helper",
+            "([[JLjava/lang/String;Lorg/example/Balls$Inner;Z)[Ljava/lang/String;",
+            "Balls.java",
+            "-"
+        ]
+    );
+    let draw = rows.iter().find(|row| row[4] == "()V" && row[3] == "draw");
+    assert_eq!(draw.unwrap()[5..], ["Balls.java", "30"]);
+    let inner = rows.iter().find(|row| row[3] == "switch").unwrap();
+    assert_eq!(inner[5], "-");
+}
+
+/// A container of so many headers, which all claim the same classes: `methods` in one, whose name is twice `name` bytes,
+/// with the same code again and again; every second method's name is broken if `broken`.
+fn container(headers: usize, methods: usize, name: usize, broken: bool) -> Vec<u8> {
+    let aligned = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let uleb = |bytes: &mut Vec<u8>, mut value: usize| {
+        while value > 0x7f {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    };
+    let words = |bytes: &mut Vec<u8>, words: &[usize]| {
+        let words = words.iter().flat_map(|word| (*word as u32).to_le_bytes());
+        bytes.extend(words);
+    };
+    let mut bytes = vec![0; 0x78 * headers];
+    let text = bytes.len();
+    uleb(&mut bytes, name);
+    bytes.resize(bytes.len() + name, b'n');
+    let other = bytes.len() + 1;
+    bytes.extend([0, 1, b'o', 0]);
+    aligned(&mut bytes);
+    let strings = bytes.len();
+    words(&mut bytes, &[text, other, 0]);
+    let method_ids = bytes.len();
+    for method in 0..methods {
+        // No neighbours are of one name, as overloads are.
+        let named = if method % 2 == 0 {
+            0
+        } else if broken {
+            9
+        } else {
+            1
+        };
+        words(&mut bytes, &[0, named]);
+    }
+    let class_defs = bytes.len();
+    let code = (class_defs + 32 + 8 + 6 * methods).next_multiple_of(4);
+    words(&mut bytes, &[0, 0, 0, 0, usize::MAX, 0, class_defs + 32, 0]);
+    bytes.extend([0, 0]);
+    uleb(&mut bytes, methods);
+    bytes.push(0);
+    for method in 0..methods {
+        bytes.extend([u8::from(method != 0), 1]);
+        uleb(&mut bytes, code + 4 * method);
+    }
+    bytes.resize(code, 0);
+    words(&mut bytes, &vec![1; methods + 4]);
+    let size = bytes.len();
+    for header in (0..headers).map(|header| 0x78 * header) {
+        let last = header + 0x78 == 0x78 * headers;
+        bytes[header..header + 8].copy_from_slice(b"dex\n041\0");
+        for (field, value) in [
+            (0x20, if last { size - header } else { 0x78 }),
+            (0x24, 0x78),
+            (0x28, 0x1234_5678),
+            (0x38, 2),
+            (0x3c, strings),
+            (0x40, 1),
+            // The type's descriptor is the first string.
+            (0x44, strings + 8),
+            (0x58, methods),
+            (0x5c, method_ids),
+            (0x60, 1),
+            (0x64, class_defs),
+            (0x70, size),
+            (0x74, header),
+        ] {
+            bytes[header + field..header + field + 4]
+                .copy_from_slice(&(value as u32).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// The names in the substitute of a dex file.
+fn names(bytes: &[u8]) -> Vec<String> {
+    let substitute = Substitute::of_dex(&DexFile::parse(bytes).unwrap()).unwrap();
+    let names = substitute.slots().iter().map(|slot| slot.name.clone());
+    names.collect()
+}
+
+#[test]
+fn a_broken_dex_file_of_a_container_does_not_take_the_names_of_the_others() {
+    let whole = container(2, 2, 3, false);
+    let both = ["nnn.nnn and 1 more", "nnn.o and 1 more"];
+    assert_eq!(names(&whole), both);
+    // The second header, and its table of classes.
+    for (at, with) in [(0x78, *b"dux\n"), (0x78 + 0x64, 0x90u32.to_le_bytes())] {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(&with);
+        assert_eq!(names(&bytes), ["nnn.nnn", "nnn.o"], "{at:#x}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("substitute.sym");
+        write_sym(&DexFile::parse(&bytes).unwrap(), &path).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 4);
+    }
+}
+
+#[test]
+fn names_that_are_broken_or_too_many_take_away_no_others() {
+    // As many broken ones as would take 64 MB, were they as long as can be.
+    let found = names(&container(1, 2100, 3, true));
+    let named = found.iter().filter(|name| *name == "nnn.nnn").count();
+    assert_eq!((found.len(), named), (2100, 1050));
+    assert_eq!(found[1], "method@1");
+    // 120 KB and 60 KB in turn: 64 MB are full before the 800th, and all that follow are still told apart.
+    let found = names(&container(1, 1600, 60_000, false));
+    let named = found.iter().filter(|name| name.starts_with("nnn")).count();
+    assert!((600..800).contains(&named), "{named}");
+    assert_eq!((found.len(), &*found[1599]), (1600, "method@1599"));
+}
+
+/// Each has tables of its own: those that all claim the same are not read over and over.
+#[test]
+fn a_container_s_dex_files_are_read_as_long_as_they_have_room() {
+    let found = names(&container(300, 1000, 3, false));
+    let others = found[0].strip_prefix("nnn.nnn and ").unwrap();
+    let others: u32 = others.strip_suffix(" more").unwrap().parse().unwrap();
+    assert!((1..20).contains(&others), "{others}");
+}
+
+#[test]
+fn a_thumb_function_starts_at_its_even_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("thumb.elf");
+    let slot = Slot {
+        offset: 0x101,
+        size: 0x20,
+        name: "thumb".to_owned(),
+    };
+    let substitute = Substitute::remap([slot], 0x200, &[1]).unwrap();
+    substitute
+        .clone()
+        .for_machine(Machine::Arm)
+        .write(&path)
+        .unwrap();
+    let start = |symbols: ElfSymbols| symbols.lookup(0x110).unwrap().start;
+    assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x100);
+    substitute
+        .for_machine(Machine::Aarch64)
+        .write(&path)
+        .unwrap();
+    assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x101);
+}

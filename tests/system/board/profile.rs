@@ -1,0 +1,57 @@
+//! Does varid profile an app on an ARM board with hardware events, and does every reader see the same?
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use varid_tests::{
+    App, Board, PERF_REPORT, board, has_all_of_math, methods_by_perf, methods_in, printed_by_perf,
+    report_by_symbol,
+};
+
+#[test]
+fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both() -> Result<()> {
+    let Some(board) = board("board")? else {
+        return Ok(());
+    };
+    let recording = board.record(&App::new("math", "run", 2)?, &["-e", "cycles"])?;
+    let counts = recording.counts()?;
+    println!("board: {counts}");
+    ensure!(counts["lost"] == 0, "{counts}");
+    // perf looks for files where they were: below a copy of the board's root.
+    let root = tempfile::tempdir()?;
+    let session = root.path().join(Board::SESSION.trim_start_matches('/'));
+    std::fs::create_dir_all(session.parent().context("no folder")?)?;
+    std::fs::rename(recording.session(), &session)?;
+
+    let report = report_by_symbol(&session)?;
+    let methods = methods_in(&report)?;
+    has_all_of_math(&report)?;
+    kernel_functions_are_the_board_s(&board, &report)?;
+
+    let symfs = root.path().display().to_string();
+    let here = methods_by_perf(&session.join("perf.data"), &["--symfs", &symfs])?;
+    ensure!(here == methods, "perf {here:?}\nvarid {methods:?}");
+    let arguments = PERF_REPORT.map(|word| format!("'{word}'")).join(" ");
+    let there = board.check(&format!("perf {arguments} {}/perf.data", Board::SESSION))?;
+    let there = printed_by_perf(&there)?;
+    ensure!(there == methods, "perf there {there:?}\nvarid {methods:?}");
+    Ok(())
+}
+
+/// The report has samples in the kernel, and calls its functions as the board's kernel does.
+fn kernel_functions_are_the_board_s(board: &Board, report: &Value) -> Result<()> {
+    let symbols = board.check("cat /proc/kallsyms")?;
+    let symbols: BTreeSet<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
+    let mut samples = 0;
+    let rows = report["rows"].as_array().context("no rows")?;
+    for row in rows.iter().filter(|row| row["layer"] == "kernel") {
+        let symbol = row["symbol"].as_str().context("a function without name")?;
+        ensure!(symbols.contains(symbol), "{row}");
+        samples += row["self"].as_u64().context("no self")?;
+    }
+    ensure!(samples > 10, "{samples} samples in the kernel");
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Is everything that is read from dex files what dexdump prints?
+#![allow(missing_docs)]
+
+mod compare;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use compare::{Compared, compare};
+use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
+use varid_tests::{assembled_dex_files, dex_files, fetched_dex_files, testbed};
+
+/// Compares files; says what was compared.
+fn compare_all(paths: &[PathBuf]) -> Result<Compared> {
+    let mut all = Compared::default();
+    for path in paths {
+        let compared = compare(path)?;
+        all.methods += compared.methods;
+        all.instructions += compared.instructions;
+        all.rows += compared.rows;
+        all.tries += compared.tries;
+        all.parameters += compared.parameters;
+        all.beyond += compared.beyond;
+    }
+    println!("{} files: {all:?}", paths.len());
+    Ok(all)
+}
+
+#[test]
+fn the_testbed_reads_as_dexdump_prints_it() -> Result<()> {
+    let testbed = testbed()?;
+    let mut files = dex_files(&testbed.workloads)?;
+    files.push(testbed.boot_dex());
+    let compared = compare_all(&files)?;
+    ensure!(
+        compared.methods > 1000 && compared.rows > 3000,
+        "{compared:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn what_compilers_seldom_write_reads_as_dexdump_prints_it() -> Result<()> {
+    let files = assembled_dex_files()?;
+    ensure!(files.len() == 4, "{files:?}");
+    let compared = compare_all(&files)?;
+    ensure!(
+        compared.instructions > 4 * 78_000 && compared.tries == 4 * 8,
+        "{compared:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn what_d8_makes_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
+    let Some(files) = fetched_dex_files()? else {
+        return Ok(());
+    };
+    ensure!(files.len() == 29, "{files:?}");
+    let compared = compare_all(&files)?;
+    ensure!(
+        compared.methods > 113_000 && compared.rows > 386_000,
+        "{compared:?}"
+    );
+    Ok(())
+}
+
+/// The compact files are ours, but it is ART's reader that says what is in them.
+#[test]
+fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
+    let Some(mut files) = fetched_dex_files()? else {
+        return Ok(());
+    };
+    files.extend(assembled_dex_files()?);
+    files.retain(|file| {
+        [
+            "corpus-035.dex",
+            "corpus-039.dex",
+            "settings_apk-debug/classes.dex",
+        ]
+        .iter()
+        .any(|chosen| file.ends_with(chosen))
+    });
+    ensure!(files.len() == 3, "{files:?}");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/compact.py");
+    let folder = tempfile::tempdir()?;
+    for (number, file) in files.iter().enumerate() {
+        let compact = folder.path().join("compact.dex");
+        // Their data sections begin at once, or where those of other files would be.
+        let status = Command::new(&script)
+            .arg(file)
+            .arg(&compact)
+            .args(["--section", &(number * 0x1234).to_string()])
+            .status()?;
+        ensure!(status.success(), "{}", script.display());
+        let (of_compact, of_standard) = (compare(&compact)?, compare(file)?);
+        println!("{}: {of_compact:?}", file.display());
+        ensure!(
+            format!("{of_compact:?}") == format!("{of_standard:?}"),
+            "{of_standard:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Every opcode with any operands, those of quickened code included: the room that the corpus has for it is filled anew.
+#[test]
+fn every_opcode_with_any_operands_reads_as_dexdump_prints_it() -> Result<()> {
+    let files = assembled_dex_files()?;
+    let original = files.iter().find(|file| file.ends_with("corpus-039.dex"));
+    let original = std::fs::read(original.context("corpus-039.dex")?)?;
+    let dex = DexFile::parse(&original)?;
+    let room = MethodIndex::new(&dex)?;
+    let is_room = |method: &&MethodCode| {
+        let name = dex.method_name(method.index);
+        name.is_ok_and(|name| name == "org.example.corpus.Far.room")
+    };
+    let room = room.methods().iter().find(is_room).context("no room")?;
+    let room = room.code.start as usize..room.code.end as usize;
+    let folder = tempfile::tempdir()?;
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u16
+    };
+    for turn in 0..8 {
+        let mut bytes = original.clone();
+        for (index, unit) in bytes[room.clone()].chunks_exact_mut(2).enumerate() {
+            // Any unit may be an instruction. Small numbers are the ones that name something.
+            let value = match (index % 4, turn % 2) {
+                (0, _) => (index as u16 / 4) & 0xff | (random() & 0xff00),
+                (_, 0) => random() % 64,
+                _ => random(),
+            };
+            // Not a table, which would leave the room, nor more registers listed than there is place for.
+            let value = match value & 0xff {
+                0x00 => 0,
+                0x24 | 0x6e..=0x72 | 0xe9 | 0xfa | 0xfc => value & 0x4fff,
+                _ => value,
+            };
+            unit.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes[room.end - 10..room.end].fill(0);
+        let path = folder.path().join("any.dex");
+        std::fs::write(&path, bytes)?;
+        compare(&path)?;
+    }
+    Ok(())
+}
+
+/// R8 lets methods share the debug information of the longest of them, a row for each code unit. Of a shorter
+/// one dexdump prints rows where no instruction is; those, and no others, are left out.
+#[test]
+fn rows_beyond_a_method_are_all_that_is_left_out() -> Result<()> {
+    let files = assembled_dex_files()?;
+    let mut bytes = std::fs::read(files.first().context("no files")?)?;
+    let dex = DexFile::parse(&bytes)?;
+    let index = MethodIndex::new(&dex)?;
+    let starts: Vec<usize> = index
+        .methods()
+        .iter()
+        .map(|method| method.code.start as usize)
+        .collect();
+    let shared = u32::try_from(bytes.len())?;
+    // The first line is 1, no parameters, a row at 0, then one more line for each unit.
+    bytes.extend([1, 0, 0x0e]);
+    bytes.extend([0x1e; 300]);
+    bytes.push(0);
+    let size = u32::try_from(bytes.len())?;
+    bytes[0x20..0x24].copy_from_slice(&size.to_le_bytes());
+    for start in starts {
+        bytes[start - 8..start - 4].copy_from_slice(&shared.to_le_bytes());
+    }
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("shared.dex");
+    std::fs::write(&path, bytes)?;
+    let compared = compare(&path)?;
+    let methods = MethodIndex::new(&DexFile::parse(&std::fs::read(&path)?)?)?
+        .methods()
+        .len();
+    ensure!(
+        compared.rows + compared.beyond == methods * 301,
+        "{compared:?}"
+    );
+    ensure!(compared.beyond > 1_000, "{compared:?}");
+    Ok(())
+}

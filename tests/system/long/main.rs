@@ -1,0 +1,7 @@
+//! What takes too long for each change: other boards, the kernel module, boots of their own.
+
+mod armv7;
+mod determinism;
+mod module;
+mod pmu;
+mod pointer_authentication;
