@@ -30,7 +30,7 @@ mod unwind;
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -40,12 +40,20 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     logging(cli.verbose, matches!(cli.verb, cli::Verb::Daemon { .. }));
-    match run(cli, &matches) {
-        Ok(code) => code,
-        Err(error) => {
-            verbs::out::failure(&error);
-            ExitCode::FAILURE
-        }
+    let failed = failure_code(&cli.verb);
+    run(cli, &matches).unwrap_or_else(|error| {
+        // Nobody may be there to read it.
+        let _ = writeln!(std::io::stderr(), "varid: {}", verbs::out::reason(&error));
+        let not_run = error.downcast_ref::<verbs::launch::CannotRun>();
+        ExitCode::from(not_run.map_or(failed, |error| error.code))
+    })
+}
+
+/// The exit code of a failure of varid's own. Where a command is recorded, 1 is the command's: there it is 125, as of env(1).
+fn failure_code(verb: &cli::Verb) -> u8 {
+    match verb {
+        cli::Verb::Record(args) if !args.command.is_empty() => 125,
+        _ => 1,
     }
 }
 

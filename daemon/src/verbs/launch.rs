@@ -18,8 +18,8 @@ use std::process::{Child, Command, ExitCode};
 #[error("{reason}")]
 pub struct CannotRun {
     reason: String,
-    /// The exit status by which a shell says so.
-    pub status: u8,
+    /// The exit code by which a shell says so.
+    pub code: u8,
 }
 
 /// There is no such program.
@@ -39,9 +39,9 @@ impl Held {
     /// Starts the child: this program, waiting at a socket. An error where nothing can be run by the command's name.
     pub fn start(command: &[OsString]) -> anyhow::Result<Self> {
         let program = command.first().context("no command")?;
-        runnable(program).map_err(|(why, status)| CannotRun {
+        runnable(program).map_err(|(why, code)| CannotRun {
             reason: format!("cannot run '{}': {why}", program.to_string_lossy()),
-            status,
+            code,
         })?;
         let (gate, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
         // The child finds its end by its number.
@@ -76,7 +76,7 @@ impl Held {
         if !reason.is_empty() {
             bail!(CannotRun {
                 reason,
-                status: NOT_EXECUTABLE,
+                code: NOT_EXECUTABLE,
             });
         }
         Ok(())
@@ -84,7 +84,7 @@ impl Held {
 }
 
 /// Whether a program is where it will be looked for: seen before a recording is made of it, and not certain. Else why not, and the
-/// exit status that says so.
+/// exit code that says so.
 fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
     let is_path = program.as_bytes().contains(&b'/');
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());

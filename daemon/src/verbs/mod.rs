@@ -4,7 +4,7 @@ mod config;
 mod daemon;
 mod doctor;
 mod events;
-mod launch;
+pub mod launch;
 pub mod out;
 pub mod record;
 #[cfg(feature = "host")]

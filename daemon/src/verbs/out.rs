@@ -34,11 +34,6 @@ pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
     text(&line)
 }
 
-/// Says on standard error, which nobody may be reading, why varid failed.
-pub fn failure(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "varid: {}", reason(error));
-}
-
 /// An error with those of its causes that it does not name itself, in one line.
 pub fn reason(error: &anyhow::Error) -> String {
     let mut text = error.to_string();

@@ -1,8 +1,7 @@
 //! `varid record`: a session in the foreground.
 
 use super::config::refused;
-use super::launch::{CannotRun, Held};
-use super::out;
+use super::launch::Held;
 use crate::asked::{Asked, Configured};
 use crate::cli::{self, RecordArgs};
 use crate::paths;
@@ -25,8 +24,6 @@ use std::time::Duration;
 /// Set where standard output is a connection: its end is the recording's.
 pub const TIED: &str = "VARID_TIED";
 
-/// The exit status of a recording with a command that varid itself failed, as of env(1).
-const FAILED: u8 = 125;
 /// What a shell adds to the number of the signal that ended a command.
 const SIGNAL: u8 = 128;
 
@@ -42,14 +39,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(refused(&error)),
     };
     if command {
-        return Ok(match record_command(args, configured) {
-            Ok(code) => code,
-            Err(error) => {
-                out::failure(&error);
-                let start = error.downcast_ref::<CannotRun>();
-                ExitCode::from(start.map_or(FAILED, |error| error.status))
-            }
-        });
+        return record_command(args, configured);
     }
     let Some(target) = args.target.spec(&configured.config) else {
         cli::bad_usage(&format!("{}; or a command after --", cli::NOBODY))
@@ -89,7 +79,7 @@ fn code(status: ExitStatus) -> ExitCode {
     match (exited, signal) {
         (Some(code), _) => ExitCode::from(code),
         (None, Some(signal)) => ExitCode::from(SIGNAL.saturating_add(signal)),
-        (None, None) => ExitCode::from(FAILED),
+        (None, None) => ExitCode::FAILURE,
     }
 }
 

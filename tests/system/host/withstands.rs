@@ -381,7 +381,7 @@ fn nobody_without_rights_gets_a_clear_line_or_the_fallback() -> Result<()> {
         );
         samples(&session)?;
     } else {
-        ensure!(output.status.code() == Some(1), "{}", output.status);
+        ensure!(output.status.code() == Some(125), "{}", output.status);
     }
     ensure!(
         !complaints(&output).trim().is_empty() && !complaints(&output).contains("panicked"),

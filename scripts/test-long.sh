@@ -1,0 +1,62 @@
+#!/bin/bash
+# Does all that takes too long for each change pass? Runs it in two lanes and writes what came of it.
+# usage: test-long.sh TARGET-FOLDER DOCUMENT      after make test-programs board-products
+# DOCUMENT gets the commit and, for each step, its time and the lines in which it says what it found.
+set -uo pipefail
+
+[ $# -eq 2 ] || { echo "usage: test-long.sh TARGET-FOLDER DOCUMENT" >&2; exit 2; }
+cd "$(dirname "$0")/.." || exit 1
+target=$(realpath "$1")
+document=$2
+export CARGO_TARGET_DIR=$target
+export VARID_TEST_SCALE=long
+export VARID_ARTVM=$target/release/artvm
+logs=$target/test-long
+rm -rf "$logs"
+mkdir -p "$logs"
+. scripts/steps.sh
+
+commit=$(git rev-parse HEAD)
+program() { # NAME: runs a program of system tests and shows what its tests print
+    cargo test --locked --release --workspace --no-fail-fast --test "$1" -- --nocapture
+}
+
+# One emulated board, for half an hour.
+begin soak tests/board/module-soak.sh
+step host program host
+step long program long
+step cost scripts/board-cost.sh "$target" docs/board-cost.md
+step paper scripts/paper.sh "$target" docs/evaluation.md
+step cross scripts/cross.sh armhf "$target/cross/armhf"
+# shellcheck disable=SC2016 # the inner shell's
+step dist sh -c 'scripts/dist.sh "$0/dist" && tests/dist.sh "$0/dist"' "$target"
+end soak
+step fresh scripts/fresh.sh "$target" full
+
+{
+    echo "# The long tests"
+    echo
+    echo "What \`make test-long\` ran last, and what it found. [Testing](testing.md) says what each step is for."
+    echo
+    echo "Commit: \`$commit\`$(git diff --quiet HEAD -- ':!docs' || echo ' with changes'), $((SECONDS / 60)) minutes in all."
+    echo
+    echo "| step | result | minutes | |"
+    echo "|---|---|---|---|"
+    for name in host long soak cost paper cross dist fresh; do
+        read -r status seconds <"$logs/$name.ended"
+        case $name in
+        host | long) found=$(grep -a '^test result:' "$logs/$name.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1) ;;
+        fresh) found=$(grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/$name.log" | sed 's/, files of.*//' | paste -sd';') ;;
+        soak) found=$(grep -a '^soak' "$logs/$name.log" | tail -n 1) ;;
+        *) found=$(tail -n 1 "$logs/$name.log") ;;
+        esac
+        echo "| $name | $([ "$status" = 0 ] && echo passed || echo "FAILED, exit status $status") | $(((seconds + 30) / 60)) | $(printf %s "$found" | tr -d '\r|' | cut -c1-160) |"
+    done
+    echo
+    echo "What the oracles counted, of samples that were judged one by one:"
+    echo
+    grep -ahE '^(ART at|shadow interpreter at|an unknown build at|unwinding:|killed:|overrun:|board_|[a-z]+ with -e)' "$logs/host.log" "$logs/long.log" |
+        sed 's/^/    /' | cut -c1-300
+} >"$document"
+echo "test-long: ${failed[*]:+failed: }${failed[*]:-all steps passed}, $((SECONDS / 60)) minutes: $document"
+[ "${#failed[@]}" -eq 0 ]
