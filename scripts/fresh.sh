@@ -22,7 +22,8 @@ mkdir -p "$1/fresh/debs/partial"
 target=$(realpath "$1")
 full=${2:-}
 cache=$target/fresh
-base=$cache/base.tar
+packages=make,git,ca-certificates
+base=$cache/bookworm-$packages.tar
 
 fail() { # WHY
     echo "fresh: $1" >&2
@@ -37,7 +38,7 @@ demo=$(sed -n 's/^    \(make demo\)\( *#.*\)\{0,1\}$/\1/p' README.md)
 [ "$demo" = "make demo" ] || fail "the README does not give the command 'make demo'"
 
 if [ ! -s "$base" ]; then
-    mmdebstrap --quiet --variant=minbase --include=make,git,ca-certificates bookworm "$cache/new.tar" \
+    mmdebstrap --quiet --variant=minbase --include="$packages" bookworm "$cache/new.tar" \
         ${VARID_DEBIAN_MIRROR:+"$VARID_DEBIAN_MIRROR"} || fail "no empty Debian 12 root can be made"
     mv "$cache/new.tar" "$base"
 fi
@@ -50,17 +51,22 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 # The files have the times that they have here, so that what was built of them is up to date.
 git clone --quiet --no-hardlinks . "$root/$checkout"
-git ls-files -z --cached --others --exclude-standard | tar -c --null --files-from=- --ignore-failed-read | tar -C "$root/$checkout" -x
+(cd "$root/$checkout" && git ls-files -z | xargs -0 rm -f)
+git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+    [ ! -e "$file" ] || printf '%s\0' "$file"
+done | tar -c --null --files-from=- | tar -C "$root/$checkout" -x
 
-# Of this machine, at the same paths.
+# What commands there see of this machine: folders, at the same paths, and variables.
 mounts=(/proc /sys /dev "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}")
-[ -n "$full" ] || mounts+=("$target")
-# All that commands there get of this machine's environment.
 environment=(HOME="$HOME" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
+if [ -z "$full" ]; then
+    mounts+=("$target")
+    environment+=(CARGO_TARGET_DIR="$target")
+fi
 for name in CARGO_HOME RUSTUP_HOME VARID_DEBIAN_MIRROR http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || environment+=("$name=${!name}")
 done
-# Before a command: runs it in the root's clone. Whoever is outside, and removes the root, does not see the mounts.
+# Before a command: runs it in the root's clone. The mounts are private to this namespace, so `rm -rf` of the root does not reach them.
 # shellcheck disable=SC2016 # the inner shell's variables
 inside=(unshare --mount --propagation private bash -euc '
     root=$1 debs=$2 checkout=$3 count=$4

@@ -16,9 +16,12 @@ failed=0
 export VARID_ARTVM=$release/artvm
 export CARGO_TERM_COLOR=never
 
+# A process group of its own: the emulator ends with it.
+set -m
 cargo test --locked --release --workspace --no-fail-fast --test board >"$log.board" 2>&1 &
 board=$!
-trap 'kill "$board" 2>/dev/null' EXIT
+trap 'kill -- "-$board" 2>/dev/null' EXIT
+trap 'exit 130' INT TERM HUP
 scripts/test-programs.sh run 2>&1 | tee "$log" || failed=1
 cargo test --locked --release --workspace --doc 2>&1 | tee -a "$log" || failed=1
 tests/workloads/check.sh "$release/artvm" "$workloads" 2>&1 | tee -a "$log" || failed=1

@@ -61,7 +61,7 @@ Places:
 Exit codes:
   0, 1 for a failure with a one-line reason, 2 for bad usage. 'varid record -- COMMAND' ends with the
   command's own code, 128 + N if signal N ended it, 127 if there is no such command, 126 if it cannot be
-  executed, 125 for a failure of varid itself; 0 if varid ended the command.";
+  executed, 125 for a failure of varid itself; 0 if a signal or --duration ended the recording.";
 
 /// What varid can be asked for.
 #[derive(Debug, Subcommand)]

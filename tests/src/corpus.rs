@@ -1,5 +1,6 @@
 //! Which dex files do tests read beside those of the testbed?
 
+use crate::scale::{Scale, scale};
 use crate::testbed::skipped;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ pub fn assembled_dex_files() -> Result<Vec<PathBuf>> {
     dex_files(&folder)
 }
 
+/// In the gate larger ones of real apps are left out.
+const LARGE: u64 = 2 << 20;
+
 /// Those of real apps, which `tests/corpus/fetch.sh` fetches once; none where it cannot, which is said.
 pub fn fetched_dex_files() -> Result<Option<Vec<PathBuf>>> {
     let (output, folder) = corpus("fetch.sh", "apps")?;
@@ -23,7 +27,11 @@ pub fn fetched_dex_files() -> Result<Option<Vec<PathBuf>>> {
         return Ok(None);
     }
     ensure!(output.status.success(), "fetch.sh: {}", said(&output));
-    dex_files(&folder).map(Some)
+    let mut files = dex_files(&folder)?;
+    if scale() == Scale::Gate {
+        files.retain(|file| std::fs::metadata(file).is_ok_and(|about| about.len() < LARGE));
+    }
+    Ok(Some(files))
 }
 
 /// The dex files of a folder and of those in it, sorted.

@@ -26,6 +26,8 @@ pub struct CannotRun {
 const NOT_FOUND: u8 = 127;
 /// There is one, which cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
+/// What the child says in their place where varid itself failed.
+const OWN_FAILURE: u8 = 0;
 
 /// A child that waits for [`Held::release`] to become the command.
 #[derive(Debug)]
@@ -67,19 +69,20 @@ impl Held {
         self.gate
             .write_all(&words)
             .context("cannot release the command")?;
-        let mut reason = String::new();
+        let mut answer = Vec::new();
         // Its end closes when it becomes the command; before that it only says what failed.
         (&self.gate)
             .take(4096)
-            .read_to_string(&mut reason)
+            .read_to_end(&mut answer)
             .context("cannot hear of the command")?;
-        if !reason.is_empty() {
-            bail!(CannotRun {
-                reason,
-                code: NOT_EXECUTABLE,
-            });
+        let Some((code, reason)) = answer.split_first() else {
+            return Ok(());
+        };
+        let reason = String::from_utf8_lossy(reason).into_owned();
+        match *code {
+            OWN_FAILURE => bail!("{reason}"),
+            code => bail!(CannotRun { reason, code }),
         }
-        Ok(())
     }
 }
 
@@ -122,8 +125,10 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
         Ok(never) => match never {},
         Err(error) => error,
     };
-    gate.write_all(super::out::reason(&error).as_bytes())
-        .context("cannot report a failure")?;
+    let not_run = error.downcast_ref::<CannotRun>();
+    let mut answer = vec![not_run.map_or(OWN_FAILURE, |error| error.code)];
+    answer.extend_from_slice(super::out::reason(&error).as_bytes());
+    gate.write_all(&answer).context("cannot report a failure")?;
     Ok(ExitCode::FAILURE)
 }
 
@@ -170,11 +175,15 @@ fn become_command(
         .collect::<Result<_, _>>()
         .context("an argument has a zero byte")?;
     let program = words.first().context("no command")?;
-    nix::unistd::execvpe(program, &words, &environment(added)?).map_err(|error| {
-        anyhow::anyhow!(
-            "cannot run '{}': {}",
-            program.to_string_lossy(),
-            error.desc()
-        )
-    })
+    let environment = environment(added)?;
+    Ok(
+        nix::unistd::execvpe(program, &words, &environment).map_err(|error| CannotRun {
+            reason: format!(
+                "cannot run '{}': {}",
+                program.to_string_lossy(),
+                error.desc()
+            ),
+            code: NOT_EXECUTABLE,
+        })?,
+    )
 }

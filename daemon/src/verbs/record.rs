@@ -27,8 +27,8 @@ pub const TIED: &str = "VARID_TIED";
 /// What a shell adds to the number of the signal that ended a command.
 const SIGNAL: u8 = 128;
 
-/// Records until the command ends, the time is over, or a signal comes. The exit status is the command's where there is one
-/// and it ended by itself.
+/// Records until the command ends, the time is over, or a signal comes. The exit code is the command's if it ended by itself
+/// before a signal ended the recording, else 0.
 pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let command = !args.command.is_empty();
     if command && args.target.is_named() {

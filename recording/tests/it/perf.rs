@@ -355,7 +355,7 @@ fn a_writer_killed_at_any_moment_leaves_every_flushed_sample() {
         let mut child = Command::new(env::current_exe().unwrap())
             .args([
                 "--exact",
-                "a_writer_killed_at_any_moment_leaves_every_flushed_sample",
+                "perf::a_writer_killed_at_any_moment_leaves_every_flushed_sample",
             ])
             .env(RECORD_INTO, dir.path())
             .stdout(std::process::Stdio::null())

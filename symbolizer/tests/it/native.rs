@@ -357,7 +357,12 @@ fn programs_made() -> PathBuf {
 fn child(urls: &str, cache: &Path, path: Option<&str>) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
-        .args(["--exact", "asks_debuginfod", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "native::asks_debuginfod",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("DEBUGINFOD_URLS", urls)
         .env("DEBUGINFOD_CACHE_PATH", cache)
         .env("DEBUGINFOD_TIMEOUT", "20");

@@ -25,7 +25,7 @@ struct Host {
 impl Host {
     /// None: skipped aloud.
     fn new() -> Result<Option<Self>> {
-        let Some(board) = board("board_device")? else {
+        let Some(board) = board("device")? else {
             return Ok(None);
         };
         board.check(&format!("rm -rf {HOME}"))?;
@@ -99,7 +99,7 @@ impl Host {
     fn has_all_of_the_run(&self) -> Result<()> {
         let report = self.report()?;
         println!(
-            "board_device: {} samples, lost {}",
+            "device: {} samples, lost {}",
             report["samples"], report["lost"]
         );
         ensure!(report["event"] == "cycles", "{}", report["event"]);

@@ -1,4 +1,4 @@
-//! Does it on an ARM board? All tests share one boot.
+//! Does the whole system do on an ARM board what it promises? All tests share one boot.
 
 mod attribution;
 mod device;

@@ -82,10 +82,10 @@ fn art(rate: u32, enough: u64) -> Result<()> {
     }
     // A second and more each, of which a VM's start is the least part.
     let apps = [
-        App::new("math", "run", 35)?,
-        App::new("truth", "run", 315)?,
-        App::new("cradle", "run", 1050)?,
-        App::new("scene", "run", 350)?,
+        App::new("math", "run", 25)?,
+        App::new("truth", "run", 220)?,
+        App::new("cradle", "run", 700)?,
+        App::new("scene", "run", 240)?,
     ];
     let mut counts = Counts::default();
     for (run, app) in apps.iter().cycle().take(MOST_RUNS).enumerate() {
@@ -201,7 +201,7 @@ fn shadow(rate: u32, enough: u64, more: &[&str]) -> Result<()> {
             "--name",
             "org.example.shadow",
             "--rounds",
-            "13",
+            "4",
             "--threads",
             "1",
         ]);

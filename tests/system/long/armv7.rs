@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use varid_tests::{App, Board, Processor, board_with_module};
 
-const TEST: &str = "board_armv7";
+const TEST: &str = "armv7";
 
 /// The module took the samples of the last session.
 fn is_of_the_module(board: &Board) -> Result<()> {

@@ -1,7 +1,8 @@
-//! What takes too long for each change: other boards, the kernel module, boots of their own.
+//! Tests that are too slow for each change: other boards, the kernel module, boots of their own.
 
 mod armv7;
 mod determinism;
 mod module;
 mod pmu;
 mod pointer_authentication;
+mod unwinding;

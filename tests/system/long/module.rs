@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use varid_tests::{App, Board, Methods, Processor, board_with_module, methods_by_varid};
 
-const TEST: &str = "board_module";
+const TEST: &str = "module";
 
 /// Cycles of the soak here; `make board-module-soak` has the 10,000.
 const CYCLES: u32 = 30;

@@ -105,7 +105,7 @@ fn signed_return_addresses_lead_to_the_callers_on_a_processor_that_checks_them()
         // Signed by another function than the architecture's, which takes QEMU most of its time.
         Ok((programs, vec!["-cpu".into(), "max,pauth-impdef=on".into()]))
     };
-    let job = run_on_other_board(Processor::Arm64, "board_pac", JOB, differs)?;
+    let job = run_on_other_board(Processor::Arm64, "pointer_authentication", JOB, differs)?;
     let Some(console) = job else {
         return Ok(());
     };
@@ -127,7 +127,7 @@ fn signed_return_addresses_lead_to_the_callers_on_a_processor_that_checks_them()
     }
     for (build, _) in BUILDS {
         let counts = found.get(build).with_context(|| console.clone())?;
-        println!("board_pac: {build}: {counts:?}");
+        println!("pointer_authentication: {build}: {counts:?}");
         let others: u64 = counts.others.values().sum();
         ensure!(
             counts.whole > 300 && counts.frameless > 30,

@@ -85,6 +85,26 @@ fn record_succeeds_when_it_ends_its_command_itself() {
 }
 
 #[test]
+fn record_succeeds_when_a_signal_ends_it() {
+    let home = Home::new();
+    let output = home.path.join("out");
+    let words = [
+        "record",
+        "-o",
+        output.to_str().unwrap(),
+        "--",
+        "sleep",
+        "1000",
+    ];
+    let mut record = home.command(&words).spawn().unwrap();
+    wait_until("the session has begun", || {
+        output.join("session.json").exists()
+    });
+    kill(record.id(), libc::SIGINT);
+    assert!(record.wait().unwrap().success());
+}
+
+#[test]
 fn record_samples_its_command_and_nothing_else() {
     let home = Home::new();
     let _other = App::run("org.example.other");

@@ -1,5 +1,4 @@
 //! What do the tests of recordings share?
-#![allow(dead_code, missing_docs)]
 
 use std::{path::Path, process::Command};
 

@@ -1,5 +1,4 @@
 //! A recording with every kind of frame, made by the writer.
-#![allow(dead_code, missing_docs)]
 
 pub mod native;
 

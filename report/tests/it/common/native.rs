@@ -1,5 +1,4 @@
 //! A session with samples in a library whose source is known, and what addr2line says of them.
-#![allow(dead_code, missing_docs)]
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,4 @@
 //! What the tests share: fixtures, and the tools that they are compared with.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
