@@ -2,34 +2,48 @@
 # Does any parser fail on hostile input? Runs every fuzz target, or the named ones, one on each processor at a time, and says
 # how often each ran and which found something.
 # usage: run.sh SECONDS|--same=RUNS [TARGET...]
-# --same=RUNS: so many inputs of each, from the same start whatever has been found before, however fast the machine is.
-# Needs a stable compiler and clang's libFuzzer: the coverage that it is led by is LLVM's own. Found is what panics,
-# takes longer than 10 s, allocates more than its target allows or more than 2 GB; in what is C also what AddressSanitizer sees.
+# SECONDS: each target for so long, with coverage instrumentation, overflow checks and, in C, AddressSanitizer.
+# --same=RUNS: so many mutations of each target's seeds, the same each time, without instrumentation: it shares what `make test` builds.
+# Needs a stable compiler and clang's libFuzzer: the coverage that it is led by is LLVM's own. Found is what panics, takes longer
+# than 10 s, allocates more than its target allows or more than 2 GB.
 # Inputs that were found stay in target/fuzz/artifacts/TARGET; the corpus grows in target/fuzz/corpus/TARGET.
 set -uo pipefail
 
 [ $# -ge 1 ] || { echo "usage: run.sh SECONDS|--same=RUNS [TARGET...]" >&2; exit 2; }
 cd "$(dirname "$0")" || exit 1
+target=$(realpath -m "${CARGO_TARGET_DIR:-../target}")
+build=$target/fuzz
+host=$(rustc -vV | sed -n 's/^host: //p')
+cargo=(cargo build --locked --bins --features varid-fuzz/targets)
 case $1 in
---same=*) until=(-runs="${1#*=}" -seed=1) grown=same ;;
-*) until=(-max_total_time="$1") grown=corpus ;;
+--same=*)
+    # One seed that keeps all inputs: without coverage none is better than another.
+    until=(-runs="${1#*=}" -seed=1 -keep_seed=1)
+    grown=same
+    programs=$target/release
+    cargo+=(--release --workspace)
+    ;;
+*)
+    until=(-max_total_time="$1")
+    grown=corpus
+    programs=$build/$host/fuzz
+    # With a --target build scripts and macros are built without the flags.
+    cargo+=(--profile fuzz -p varid-fuzz --target "$host" --target-dir "$build")
+    export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
+    export CFLAGS='-fsanitize=address -fno-omit-frame-pointer'
+    ;;
 esac
 shift
-build=${CARGO_TARGET_DIR:-$PWD/../target}/fuzz
-host=$(rustc -vV | sed -n 's/^host: //p')
 names() { printf '%s\n' "$@" | sed 's,.*/,,; s,\.rs$,,'; }
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets < <(names fuzz_targets/symbolizer/*.rs fuzz_targets/*.rs)
 
-# With a --target build scripts and macros are built without these.
-export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
--Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
-export CFLAGS='-fsanitize=address -fno-omit-frame-pointer'
 # Debian's: its sources take as long to build as all targets.
 CUSTOM_LIBFUZZER_PATH=$(clang-16 "-print-file-name=libclang_rt.fuzzer-$(uname -m).a")
 export CUSTOM_LIBFUZZER_PATH
 [ -f "$CUSTOM_LIBFUZZER_PATH" ] || { echo "fuzz: no libFuzzer: apt-get install libclang-rt-16-dev" >&2; exit 1; }
-cargo build --locked --profile fuzz -p varid-fuzz --features targets --target "$host" --target-dir "$build" --bins || exit 1
+"${cargo[@]}" || exit 1
 
 # TARGET: fuzzes it; prints a line, and the end of its log if it found something.
 fuzz() {
@@ -41,7 +55,7 @@ fuzz() {
     local seeds
     printf -v seeds '%s,' "seeds/$target"/*
     mkdir -p "$corpus" "$artifacts"
-    "$build/$host/fuzz/$target" "$corpus" -seed_inputs="${seeds%,}" "${until[@]}" -artifact_prefix="$artifacts/" \
+    "$programs/$target" "$corpus" -seed_inputs="${seeds%,}" "${until[@]}" -artifact_prefix="$artifacts/" \
         -rss_limit_mb=2048 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=1 >"$log" 2>&1
     local status=$?
     while read -r name value; do
