@@ -14,7 +14,7 @@ fn compare(method: &str, rounds: u32) -> Result<Value> {
     let trace = trace(method, folder.path())?;
     let app = App::new("truth", method, rounds)?;
     // It runs already: of what comes before a VM is known, a copied stack shows the interpreter's frames only.
-    let recording = attach(&app, &["-F", "9973", "--stack", "full"])?;
+    let recording = attach(&app, &["-F", "4999", "--stack", "full"])?;
     let graph = folder.path().join("graph.json");
     let mut report = testbed()?.varid();
     report
