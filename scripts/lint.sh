@@ -30,7 +30,7 @@ scripts_in_shell() { # those that git knows or would know, by their first line
 }
 
 shell() {
-    scripts_in_shell | xargs -0 shellcheck --
+    scripts_in_shell | xargs -0 shellcheck -x --
 }
 
 # Nothing is linked here, so its sources need not be compiled.
