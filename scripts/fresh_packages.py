@@ -3,8 +3,8 @@
 
 usage: fresh_packages.py ROOT PACKAGE...
 ROOT/status.empty is dpkg's status before the packages were installed, ROOT/var/lib/dpkg that after it, ROOT/trace strace's log of
-execve and openat with the paths of descriptors. A package is needed if a file is used that only it brings: its own or that of a
-package that nothing else on the list depends on.
+execve and openat with the paths of descriptors. A package is needed if one of its files is used, or one of a package that nothing
+else on the list depends on.
 """
 
 import collections
@@ -107,8 +107,8 @@ def main():
     wrong = 0
     for package in listed:
         rest = closure([other for other in listed if other != package], depends)
-        if not (closure([package], depends) - rest) & used:
-            print(f"packages: {package} is listed in deps.sh, and nothing that only it brings is used")
+        if not ({package} | closure([package], depends) - rest) & used:
+            print(f"packages: {package} is listed in deps.sh, and nothing of it is used")
             wrong += 1
     sys.exit(wrong > 0)
 
