@@ -92,7 +92,7 @@ impl Board {
     pub const SESSION: &str = "/data/local/tmp/session";
 
     fn boot(processor: Processor, made: &Made) -> Result<Self> {
-        let server = AdbServer::start(&made.target.join("board/adb"))?;
+        let server = AdbServer::start(&made.target.join("board/adb"), processor.name())?;
         let emulator = Emulator::start(|port| {
             let mut boot = made.boot();
             boot.args(["adb", port]);

@@ -150,11 +150,11 @@ pub struct AdbServer {
 }
 
 impl AdbServer {
-    /// Starts it, until it listens; its keys and its log go to `folder`.
-    pub fn start(folder: &Path) -> Result<Self> {
+    /// Starts the server of a board, until it listens; its keys and its log go to `folder`. `board` tells it from others of this process.
+    pub fn start(folder: &Path, board: &str) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         // A socket without a file: nothing is left behind.
-        let socket = format!("localabstract:varid-board-{}", std::process::id());
+        let socket = format!("localabstract:varid-board-{}-{board}", std::process::id());
         let mut command = Command::new("sh");
         command
             // It answers at a third descriptor when it listens.
