@@ -41,7 +41,6 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     want gcc 'links every program, builds the agent that is loaded into the VM'
     want libc6-dev 'the C library that they are built with'
     want clang-16 'compiles the BPF program'
-    want llvm-16 'its tools; llvm-symbolizer checks symbol files'
     want libbpf-dev 'headers of the BPF program'
     want linux-libc-dev 'headers of the BPF program'
     want android-libart 'ART, the dex VM that is profiled'
@@ -55,9 +54,10 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want default-jre-headless 'runs the assembler'
     fi
     want linux-perf 'plain perf, for comparison'
-    want binutils 'links programs; reads symbol files'
     want python3 'generates the boot class path and the workloads'
     if [ -n "$for_tests" ]; then
+        want llvm-16 'llvm-symbolizer checks symbol files'
+        want binutils 'reads symbol files'
         want g++ 'builds programs to look names up in'
         want libclang-rt-16-dev 'libFuzzer'
         want dexdump 'an independent reader of dex files'

@@ -87,6 +87,8 @@ if [ -z "$full" ]; then
 fi
 echo "fresh: 'make demo' in an empty Debian 12 root, built from nothing"
 cp "$root/var/lib/dpkg/status" "$root/status.empty"
+# What an installation opens is not what the demo needs.
+"${inside[@]}" make deps || fail "'make deps' fails in an empty Debian 12 root"
 strace --seccomp-bpf -f -y -qq -e trace=execve,openat -e status=successful -o "$root/trace" "${inside[@]}" make demo ||
     fail "'make demo' fails in an empty Debian 12 root"
 mapfile -t listed < <(scripts/deps.sh --list)
