@@ -11,8 +11,8 @@ set -uo pipefail
 
 [ $# -ge 1 ] || { echo "usage: run.sh SECONDS|--same=RUNS [TARGET...]" >&2; exit 2; }
 cd "$(dirname "$0")" || exit 1
-target=$(realpath -m "${CARGO_TARGET_DIR:-../target}")
-build=$target/fuzz
+built=$(realpath -m "${CARGO_TARGET_DIR:-../target}")
+build=$built/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
 cargo=(cargo build --locked --bins --features varid-fuzz/targets)
 case $1 in
@@ -20,7 +20,7 @@ case $1 in
     # One seed that keeps all inputs: without coverage none is better than another.
     until=(-runs="${1#*=}" -seed=1 -keep_seed=1)
     grown=same
-    programs=$target/release
+    programs=$built/release
     cargo+=(--release --workspace)
     ;;
 *)
