@@ -21,28 +21,29 @@ deps: ## install what is missing (apt packages; rustup itself is yours)
 	@scripts/deps.sh
 
 # What only tests, lint and benchmarks need.
-test-deps:
+test-deps: deps
 	@scripts/deps.sh --test
 
-build: deps ## varid, and the VM and the apps that it is tried on
+build: programs testbed ## varid, and the VM and the apps that it is tried on
+
+programs: deps
 	cargo build --locked --release -p varid -p artvm
-	@$(MAKE) --no-print-directory testbed
 
 # What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
 testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm $(TESTBED)/areavm/areavm
 	tests/bootclasspath/build.sh $(RELEASE)
 
-$(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*)
+$(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	dvm-patch/build.sh $(RELEASE)
 
-$(TESTBED)/workloads/.built: $(shell find tests/workloads -type f -not -name '*.pyc')
+$(TESTBED)/workloads/.built: $(shell find tests/workloads -type f -not -name '*.pyc') | deps
 	tests/workloads/build.sh $(@D)
 	@touch $@
 
-$(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*)
+$(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	tests/shadowvm/build.sh $(@D)
 
-$(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*)
+$(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	tests/areavm/build.sh $(@D)
 
 demo: build ## profile a dex app and print its profile, beside plain perf's
@@ -55,27 +56,27 @@ fresh: test-deps build ## try the README's make demo in an empty Debian root
 fresh-base: test-deps
 	scripts/fresh.sh --base $(TARGET)
 
-test-programs: test-deps build
+test-programs: test-deps programs
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board
 
-test: test-programs board-products ## all tests; ends with how many passed
+test: build test-programs board-products ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
-test-long: test-programs board-products ## what takes too long for each change: writes docs/test-long.md
+test-long: build test-programs board-products ## what takes too long for each change: writes docs/test-long.md
 	scripts/test-long.sh $(TARGET) docs/test-long.md
 
 # What the board boots, and what runs on it.
 board-image: test-deps
 	tests/board/image.sh arm64 $(TARGET)/board/image/arm64
 
-board-products: board-image build
+board-products: board-image
 	tests/board/products.sh arm64
 
-board: board-products ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
+board: build board-products ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
 	scripts/board.sh $(TARGET)
 
-board-cost: board-products ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
+board-cost: build board-products ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
 	scripts/board-cost.sh $(TARGET) docs/board-cost.md
 
 paper: test-deps build ## the paper's figures and tables, measured on that board: writes docs/evaluation.md

@@ -40,12 +40,13 @@ fi
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
 cd "$(dirname "$0")/.."
-built=${CARGO_TARGET_DIR:-target}/$target/release
+# A folder of its own: cargo lets one build at a time into one, and this one may run beside the host's.
+built=${CARGO_TARGET_DIR:-target}/cross/build
 
 # rustc, not build: these flags are for varid itself, so that what it is linked from can be shared with programs that are not
 # static. Compiled as one unit it is 6 % smaller.
-cargo rustc --quiet --locked --release --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}" "${unit[@]}"
-"${gcc%gcc}strip" -o "$out/.varid.new" "$built/varid"
+cargo rustc --quiet --locked --release --target-dir "$built" --target "$target" -p varid --bin varid "${features[@]}" -- "${link[@]}" "${unit[@]}"
+"${gcc%gcc}strip" -o "$out/.varid.new" "$built/$target/release/varid"
 # By rename, so that what runs keeps its file.
 mv "$out/.varid.new" "$out/varid"
 CC=$gcc dvm-patch/build.sh "$out"

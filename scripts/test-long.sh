@@ -28,6 +28,7 @@ begin soak tests/board/module-soak.sh
 step host program host
 step long program long
 step cost scripts/board-cost.sh "$target" docs/board-cost.md
+step golden tests/workloads/expected.py verify
 step module tests/board/module-kernels.sh
 step fuzz fuzz/run.sh 60
 step paper scripts/paper.sh "$target" docs/evaluation.md
@@ -46,7 +47,7 @@ step fresh scripts/fresh.sh "$target" full
     echo
     echo "| step | result | minutes | |"
     echo "|---|---|---|---|"
-    for name in host long soak module fuzz cost paper cross dist fresh; do
+    for name in host golden long soak module fuzz cost paper cross dist fresh; do
         result=passed
         [[ " ${failed[*]} " != *" $name "* ]] || result=FAILED
         case $name in

@@ -29,10 +29,12 @@ new=$out/.new
 mkdir -p "$new"
 "$root/scripts/cross.sh" --board "$1" "$new"
 cd "$root"
-cargo build --quiet --locked --release --target "$target" -p artvm
-"$tools-strip" --strip-debug -o "$new/artvm" "$CARGO_TARGET_DIR/$target/release/artvm"
+# cross.sh's folder.
+built=$CARGO_TARGET_DIR/cross/build
+cargo build --quiet --locked --release --target "$target" --target-dir "$built" -p artvm
+"$tools-strip" --strip-debug -o "$new/artvm" "$built/$target/release/artvm"
 for library in libicu_jni.so libjavacore.so libopenjdk.so; do
-    cp "$CARGO_TARGET_DIR/$target/release/$library" "$new/"
+    cp "$built/$target/release/$library" "$new/"
 done
 
 in_c() { # ARCH

@@ -9,7 +9,7 @@ tells the callers. In a method's function every sample must have it as its leaf,
 as JSON, and what is wrong on standard error; exit status 1 if anything is.
 """
 
-from shadow import CALLED_BY_LIBRARY, DEEPEST, LIBRARY, main, method
+from shadow import CALLED_BY_LIBRARY, LIBRARY, main, method
 
 
 def is_end(short, whole):
@@ -19,8 +19,8 @@ def is_end(short, whole):
 
 def judge(raw, stacks, methods, counts):
     """What is wrong with a stack of areas, or None."""
-    user, leaf, callers, chain, found = stacks
-    if len(user) >= DEEPEST:
+    user, is_cut, leaf, callers, chain, found = stacks
+    if is_cut:
         counts["deep"] += 1
         return None
     if leaf:

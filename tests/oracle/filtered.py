@@ -58,7 +58,7 @@ def stack_of(raw, methods):
         stack.append(None)
     # Return addresses: the call is before them.
     stack += [method for method in (methods.at(address - 1) for address in user[1:]) if method]
-    return stack + [None] if len(user) >= DEEPEST else stack
+    return stack + [None] if len(raw.chain) >= DEEPEST else stack
 
 
 def lacks_frames(sample):

@@ -27,7 +27,7 @@ SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) [tT] (m\d\d)$")
 METHOD = re.compile(r"org\.example\.shadow\.Methods\.(m\d\d)$")
 LIBRARY = re.compile(r"(libc|ld)[.-]")  # and its loader, at a function's first call
 CALLED_BY_LIBRARY = "m63"  # qsort's comparison
-DEEPEST = 100  # addresses: a longer chain may have been cut by the kernel
+DEEPEST = 100  # addresses, the kernel's own included: a longer chain may have been cut by it
 NATIVE = ("[native]", "[no-unwind-info]")  # native frames are missing there, and no others
 MANY = 20
 
@@ -136,6 +136,7 @@ class Stacks(NamedTuple):
     """A sample's stack as the kernel and as varid saw it."""
 
     user: list  # the kernel's addresses in user space, the innermost first
+    is_cut: bool  # whether the outermost ones may be missing there
     leaf: str  # the method whose function runs, or None
     callers: list  # the methods whose functions have called it
     chain: list  # varid's frames
@@ -160,12 +161,13 @@ def judged(raw, sample, methods, counts, judge):
     # Return addresses: the call is before them.
     callers = [caller for caller in (methods.at(address - 1) for address in user[1:]) if caller]
     found = [name for name in (method(frame.symbol) for frame in sample.chain) if name]
-    return judge(raw, Stacks(user, methods.at(user[0]), callers, sample.chain, found), methods, counts)
+    is_cut = len(raw.chain) >= DEEPEST
+    return judge(raw, Stacks(user, is_cut, methods.at(user[0]), callers, sample.chain, found), methods, counts)
 
 
 def judge(raw, stacks, methods, counts):
     """What is wrong with a shadow stack, or None."""
-    user, leaf, callers, chain, found = stacks
+    user, is_cut, leaf, callers, chain, found = stacks
     if leaf:
         counts["method known"] += 1
         if not found or found[0] != leaf:
@@ -173,12 +175,12 @@ def judge(raw, stacks, methods, counts):
         if raw.ip < methods.maps.kernel and not method(chain[0].symbol):
             return f"{leaf} was running, the leaf is {chain[0].symbol}"
         found = found[1:]
-    if len(user) >= DEEPEST:
-        callers, found = callers[:16], found[:16]
+    if is_cut:
+        callers, found = callers[:-1], found[: max(len(callers) - 1, 0)]
     if found == callers:
         counts["callers known"] += 1
         return None
-    if found[1:] == callers or (len(user) >= DEEPEST and found[1:] == callers[:15]):
+    if found[1:] == callers or (is_cut and found[1:] == callers[:-1]):
         counts["one caller without frame"] += 1
         if methods.lacks_frame(user[0]):
             return None

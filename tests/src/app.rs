@@ -5,6 +5,10 @@ use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Results of the models for the runs of tests, lines of PACKAGE METHOD N RESULT, written by `expected.py golden`, which
+/// `expected.py verify` computes again.
+const GOLDEN: &str = include_str!("../workloads/golden.txt");
+
 /// A run of a workload's method.
 #[derive(Debug, Clone)]
 pub struct App {
@@ -98,8 +102,18 @@ impl App {
         command
     }
 
-    /// What the app prints when nobody looks, from a model of the workload in Python.
+    /// What the app prints when nobody looks: a golden result, or the model's.
     pub fn expected(&self) -> Result<String> {
+        let run = format!("{} {} {} ", self.name, self.method, self.rounds);
+        let mut golden = GOLDEN.lines().filter_map(|line| line.strip_prefix(&run));
+        match golden.next() {
+            Some(result) => Ok(format!("{result}\n")),
+            None => self.computed(),
+        }
+    }
+
+    /// The same from a model of the workload in Python, which takes up to ten seconds.
+    fn computed(&self) -> Result<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads/expected.py");
         let output = Command::new(script)
             .args([self.name, &self.method, &self.rounds.to_string()])

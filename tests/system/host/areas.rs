@@ -23,7 +23,7 @@ fn judged(program: &str, rate: &str) -> Result<()> {
     let (mut uncertain, mut unresolved) = (0, 0);
     while known < ENOUGH {
         let mut vm = Command::new(&program);
-        vm.arg(&dex).arg("16").stdin(Stdio::null());
+        vm.arg(&dex).arg("8").stdin(Stdio::null());
         let (recording, _) = attach_to(&mut vm, &files, &beside_raw(rate))?;
         let counted = judge(
             "areas.py",
@@ -57,10 +57,10 @@ fn judged(program: &str, rate: &str) -> Result<()> {
 
 #[test]
 fn every_sample_of_native_words_is_what_the_symbols_say() -> Result<()> {
-    judged("areavm", "3989")
+    judged("areavm", "9973")
 }
 
 #[test]
 fn every_sample_of_a_32_bit_process_is_what_the_symbols_say() -> Result<()> {
-    judged("areavm32", "3989")
+    judged("areavm32", "9973")
 }

@@ -201,7 +201,7 @@ fn shadow(rate: u32, enough: u64, more: &[&str]) -> Result<()> {
             "--name",
             "org.example.shadow",
             "--rounds",
-            "4",
+            "2",
             "--threads",
             "1",
         ]);
