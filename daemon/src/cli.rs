@@ -366,6 +366,8 @@ impl SamplingArgs {
             log_calls: self.log_calls,
             shim: self.shim,
             keep_raw: self.keep_raw,
+            // A folder that sudo's user names is theirs; those that varid names are root's own.
+            owner: self.output.as_ref().and_then(|_| crate::paths::sudo_user()),
             output: self.output.clone().unwrap_or(output),
             ring_pages: self.ring_pages,
             configured,

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use varid_recording::Owner;
 use varid_recording::manifest::rfc3339;
 
 /// A folder that everything of varid's goes below, instead of the user's own places.
@@ -198,6 +199,17 @@ pub fn new_session(target: &TargetSpec) -> io::Result<PathBuf> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// The user who had sudo start this process as root.
+pub fn sudo_user() -> Option<Owner> {
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    nix::unistd::geteuid().is_root().then_some(())?;
+    let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    Some(Owner {
+        user: user.into(),
+        group: group.into(),
+    })
 }
 
 /// The session that was recorded last is the one that a report is about.

@@ -6,7 +6,6 @@
 use crate::perf_abi::perf_event_attr;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
 
 /// Bytes of the file's header (tools/perf/Documentation/perf.data-file-format.txt).
 const HEADER: u64 = 104;
@@ -28,8 +27,8 @@ pub struct RawFile {
 impl RawFile {
     /// Starts the file: header, the events with what the kernel calls each on every CPU, no
     /// records.
-    pub fn create(path: &Path, events: &[(perf_event_attr, Vec<u64>)]) -> io::Result<Self> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
+    pub fn start(file: File, events: &[(perf_event_attr, Vec<u64>)]) -> io::Result<Self> {
+        let mut file = BufWriter::with_capacity(1 << 20, file);
         let attrs_len = ENTRY.saturating_mul(events.len() as u64);
         let ids_start = HEADER.saturating_add(attrs_len);
         let ids = events.iter().flat_map(|(_, ids)| ids);
@@ -110,7 +109,8 @@ mod tests {
         let mut attr = clock.attr(&clock.encodings[0]);
         attr.sample_type = STACK_COPY_SAMPLE & !u64::from(perf::PERF_SAMPLE_STACK_USER);
         attr.sample_regs_user = regs_mask();
-        let mut file = RawFile::create(&path, &[(attr, vec![7])]).unwrap();
+        let mut file =
+            RawFile::start(File::create_new(&path).unwrap(), &[(attr, vec![7])]).unwrap();
         let perf = || {
             let fields = ["-f", "-F", "tid,time,ip,uregs", "--ns", "-i"];
             Command::new("perf")

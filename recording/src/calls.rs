@@ -5,7 +5,6 @@
 
 use std::{
     fmt::Write as _,
-    fs,
     io::{self, Read, Write},
     path::Path,
 };
@@ -13,7 +12,7 @@ use std::{
 use crate::{
     error::{Error, Result},
     regular::open_regular,
-    writer::folder::{create_new, remove},
+    writer::folder::Folder,
 };
 
 /// Name of the calls inside a session folder.
@@ -53,7 +52,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 }
 
 /// Replaces what the folder says by these counts.
-pub(crate) fn write(dir: &Path, counts: &[CallCount]) -> Result<()> {
+pub(crate) fn write(folder: &Folder, counts: &[CallCount]) -> Result<()> {
     let mut text = format!("{HEADER}\n");
     for count in counts {
         let CallCount {
@@ -70,12 +69,12 @@ pub(crate) fn write(dir: &Path, counts: &[CallCount]) -> Result<()> {
             "{pid}\t{address:#x}\t{time}\t{invokes}\t{returns}\t{unwinds}"
         );
     }
-    let new = dir.join(CALLS_NEW);
-    remove(&new)?;
-    create_new(&new)?
+    folder.remove(CALLS_NEW)?;
+    folder
+        .create_new(CALLS_NEW)?
         .write_all(text.as_bytes())
-        .map_err(Error::io("write", new.clone()))?;
-    fs::rename(&new, dir.join(CALLS_TSV)).map_err(Error::io("rename", new))
+        .map_err(Error::io("write", folder.path.join(CALLS_NEW)))?;
+    folder.rename(CALLS_NEW, CALLS_TSV)
 }
 
 /// The counts of a session; none, where none were kept.
@@ -137,8 +136,9 @@ mod tests {
             unwinds: 0,
         };
         let counts = [count(1, 0x7f00_0000_1234), count(u32::MAX, 0)];
-        write(dir.path(), &counts[..1]).unwrap();
-        write(dir.path(), &counts).unwrap();
+        let folder = Folder::take(dir.path(), None).unwrap();
+        write(&folder, &counts[..1]).unwrap();
+        write(&folder, &counts).unwrap();
         assert_eq!(read(dir.path()).unwrap(), counts);
     }
 

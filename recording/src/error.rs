@@ -33,6 +33,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A session's folder is not there as a folder: it is a file, or a link.
+    #[error("{path} is a symbolic link or no folder: name the folder itself with -o", path = .path.display())]
+    NoFolder {
+        /// What is there.
+        path: PathBuf,
+    },
     /// Another process records into the folder.
     #[error("{path} is being recorded by another process: stop that session or choose another folder", path = .path.display())]
     Busy {

@@ -64,7 +64,7 @@ pub use reader::{Records, SessionReader};
 pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample};
 pub use regular::open_regular;
 pub use remap::{Marker, Reason};
-pub use writer::{SessionWriter, may_hold};
+pub use writer::{Owner, SessionWriter, may_hold, remove_session};
 
 /// Name of the kernel's own samples inside a session folder, where they are kept.
 pub const RAW_DATA: &str = "raw.data";

@@ -5,10 +5,10 @@
 mod data;
 pub(crate) mod folder;
 
-pub use folder::may_hold;
+pub use folder::{Owner, may_hold, remove_session};
 
 use std::{
-    fs,
+    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -49,6 +49,7 @@ pub const RESERVE: u64 = 512 << 10;
 #[derive(Debug)]
 pub struct SessionWriter {
     folder: Folder,
+    owner: Option<Owner>,
     data: DataFile,
     manifest: Manifest,
     /// Kept here, not in the manifest, so that nobody counts twice.
@@ -75,15 +76,29 @@ impl SessionWriter {
     /// # Errors
     ///
     /// The folder holds something else than a session, is being recorded, or cannot be written.
-    pub fn create(dir: impl Into<PathBuf>, mut manifest: Manifest) -> Result<Self> {
-        let folder = Folder::take(dir.into())?;
+    pub fn create(dir: impl AsRef<Path>, manifest: Manifest) -> Result<Self> {
+        Self::create_for(dir, manifest, None)
+    }
+
+    /// The same where root records for a user: the session becomes `owner`'s when it is complete.
+    ///
+    /// # Errors
+    ///
+    /// As of [`create`](Self::create).
+    pub fn create_for(
+        dir: impl AsRef<Path>,
+        mut manifest: Manifest,
+        owner: Option<Owner>,
+    ) -> Result<Self> {
+        let mut folder = Folder::take(dir.as_ref(), owner)?;
         manifest.state = State::Recording;
         // Whenever a kill comes, the folder is one that another session may replace.
         save(&manifest, &folder)?;
         folder.add_symbols()?;
-        let data = DataFile::create(&folder.path, &manifest.events)?;
+        let data = DataFile::create(&folder, &manifest.events)?;
         Ok(Self {
             folder,
+            owner,
             data,
             manifest,
             counts: Counts::default(),
@@ -101,10 +116,26 @@ impl SessionWriter {
         &self.folder.path
     }
 
-    /// The folder for substitute ELF files.
+    /// The folder for substitute ELF files, as readers are told of it.
     #[must_use]
     pub fn symbols(&self) -> PathBuf {
         self.folder.path.join(SYMBOLS)
+    }
+
+    /// The same folder by its descriptor, for this process to write into: it is the one that was created, even where
+    /// another user has put something else in its place.
+    #[must_use]
+    pub fn symbols_here(&self) -> PathBuf {
+        self.folder.symbols()
+    }
+
+    /// Creates a file of the session, for this user only.
+    ///
+    /// # Errors
+    ///
+    /// It is there already, or cannot be created.
+    pub fn create_file(&self, name: &str) -> Result<File> {
+        self.folder.create_new(name)
     }
 
     /// What has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.
@@ -232,7 +263,7 @@ impl SessionWriter {
     ///
     /// It cannot be written; the old one stays.
     pub fn save_calls(&self, counts: &[CallCount]) -> Result<()> {
-        calls::write(&self.folder.path, counts)
+        calls::write(&self.folder, counts)
     }
 
     /// Replaces session.json: a reader sees the old or the new one, never a part.
@@ -267,7 +298,10 @@ impl SessionWriter {
         if self.manifest.state == State::Recording {
             self.manifest.state = State::Complete;
         }
-        let saved = self.save_manifest();
+        let saved = self.save_manifest().and_then(|()| {
+            self.owner
+                .map_or(Ok(()), |owner| self.folder.give_to(owner))
+        });
         if saved.is_err() && self.manifest.state == State::Complete {
             self.manifest.state = State::Recording;
         }
@@ -328,17 +362,17 @@ fn add(count: &mut u64, more: u64) {
 
 /// Replaces a session's manifest.
 fn save(manifest: &Manifest, folder: &Folder) -> Result<()> {
-    let new = folder.path.join(SESSION_JSON_NEW);
+    let new = || folder.path.join(SESSION_JSON_NEW);
     let mut json = serde_json::to_vec_pretty(manifest)
         .map_err(io::Error::from)
-        .map_err(Error::io("encode", new.clone()))?;
+        .map_err(Error::io("encode", new()))?;
     json.push(b'\n');
-    folder::remove(&new)?;
-    folder::create_new(&new)?
+    folder.remove(SESSION_JSON_NEW)?;
+    folder
+        .create_new(SESSION_JSON_NEW)?
         .write_all(&json)
-        .map_err(Error::io("write", new.clone()))?;
-    let path = folder.path.join(SESSION_JSON);
-    fs::rename(&new, &path).map_err(Error::io("replace", path))
+        .map_err(Error::io("write", new()))?;
+    folder.rename(SESSION_JSON_NEW, SESSION_JSON)
 }
 
 #[cfg(test)]

@@ -322,7 +322,7 @@ impl Running {
             .map_err(|error| out::reason(&error));
         if session.is_err() && own {
             // Made for this session a moment ago; nothing has been recorded into it.
-            let _ = std::fs::remove_dir_all(&folder);
+            let _ = varid_recording::remove_session(&folder);
         }
         let session = session?;
         // The recording itself says what it is made of.

@@ -27,7 +27,7 @@ use crate::sampler::decode::{RingEvent, Stamped};
 use crate::sampler::{Sampler, SamplerOptions, choose};
 use notes::Notes;
 use options::manifest;
-use recorder::Recorder;
+use recorder::{Recorder, RecorderError};
 use reread::Watch;
 use selection::Selection;
 use std::collections::{BTreeMap, HashMap};
@@ -143,10 +143,13 @@ impl Session {
             },
             source,
         )?;
-        let recorder = Recorder::create(&options.output, manifest(&options, sampler.source()))?;
+        let about = manifest(&options, sampler.source());
+        let mut recorder = Recorder::create(&options.output, about, options.owner)?;
         let raw = if options.keep_raw {
             let path = options.output.join(RAW_DATA);
-            let raw = crate::raw::RawFile::create(&path, &sampler.raw_attrs());
+            let file = recorder.writer().create_file(RAW_DATA);
+            let file = file.map_err(RecorderError::from)?;
+            let raw = crate::raw::RawFile::start(file, &sampler.raw_attrs());
             Some(raw.map_err(|source| SessionError::Raw { path, source })?)
         } else {
             None

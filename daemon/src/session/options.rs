@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_recording::{EventDesc, Events, Manifest, Rate, Stack, Tactic, Target, TargetKind};
+use varid_recording::{
+    EventDesc, Events, Manifest, Owner, Rate, Stack, Tactic, Target, TargetKind,
+};
 
 /// What a session is asked to do.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub struct SessionOptions {
     pub keep_raw: bool,
     /// The session's folder.
     pub output: PathBuf,
+    /// Whose it becomes, where root records for a user.
+    pub owner: Option<Owner>,
     /// Pages of each CPU's ring.
     pub ring_pages: usize,
     /// Who and what of whom is recorded, how long, and where else this was said.

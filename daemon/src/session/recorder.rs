@@ -13,7 +13,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_recording::{
-    CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Record, Sample, SessionWriter,
+    CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Owner, Record, Sample,
+    SessionWriter,
 };
 use varid_symbolizer::substitute::Cache;
 
@@ -77,9 +78,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the session in `dir`.
-    pub fn create(dir: &Path, manifest: Manifest) -> Result<Self, RecorderError> {
-        let writer = SessionWriter::create(dir, manifest)?;
+    /// Starts the session in `dir`, which becomes `owner`'s when it is complete.
+    pub fn create(
+        dir: &Path,
+        manifest: Manifest,
+        owner: Option<Owner>,
+    ) -> Result<Self, RecorderError> {
+        let writer = SessionWriter::create_for(dir, manifest, owner)?;
         let remap = RemapTable::new().map_err(|source| RecorderError::Io {
             path: "/dev/urandom".into(),
             source,
@@ -291,7 +296,7 @@ impl Recorder {
             return Ok(());
         }
         let symbols = self.writer.symbols();
-        part.write_if_changed(&symbols)?;
+        part.write_if_changed(&self.writer.symbols_here())?;
         if recorded {
             return Ok(());
         }

@@ -131,7 +131,7 @@ fn record(
     });
     if begun.is_err() && made {
         // Made for this session a moment ago; nothing has been recorded into it.
-        let _ = std::fs::remove_dir_all(&output);
+        let _ = varid_recording::remove_session(&output);
     }
     let session = begun?;
     let over = Arc::new(AtomicBool::new(false));

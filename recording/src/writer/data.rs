@@ -7,19 +7,14 @@
 //! Room for the end is allocated ahead, behind the file's size: a disk that is full is known
 //! while the session can still be completed.
 
-use std::{
-    fs::{self, File},
-    io,
-    os::unix::fs::FileExt,
-    path::Path,
-};
+use std::{fs::File, io, os::unix::fs::FileExt};
 
 use nix::{
     errno::Errno,
     fcntl::{FallocateFlags, fallocate},
 };
 
-use super::folder::{PERF_DATA_NEW, create_new};
+use super::folder::{Folder, PERF_DATA_NEW};
 use crate::{
     PERF_DATA, encode,
     error::{Error, Result},
@@ -44,9 +39,8 @@ pub struct DataFile {
 
 impl DataFile {
     /// Creates it, with a header and no record; by rename, so that a kill leaves either none or a whole one.
-    pub fn create(dir: &Path, events: &Events) -> Result<Self> {
-        let (path, new) = (dir.join(PERF_DATA), dir.join(PERF_DATA_NEW));
-        let file = create_new(&new)?;
+    pub fn create(folder: &Folder, events: &Events) -> Result<Self> {
+        let file = folder.create_new(PERF_DATA_NEW)?;
         let mut bytes = head(events);
         // perf refuses a file whose data size is zero, so it never is: an empty round.
         encode::finished_round(&mut bytes);
@@ -54,8 +48,8 @@ impl DataFile {
         let on_disk = (bytes.len() as u64).saturating_sub(data_at);
         file.write_all_at(&bytes, 0)
             .and_then(|()| file.write_all_at(&on_disk.to_le_bytes(), DATA_SIZE_AT))
-            .map_err(Error::io("write", &new))?;
-        fs::rename(&new, &path).map_err(Error::io("rename to", &path))?;
+            .map_err(Error::io("write", folder.path.join(PERF_DATA_NEW)))?;
+        folder.rename(PERF_DATA_NEW, PERF_DATA)?;
         Ok(Self {
             file,
             data_at,

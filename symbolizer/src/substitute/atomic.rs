@@ -14,8 +14,7 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&File) -> Result<()>) -> Resu
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
-        // Nobody else writes into it, whatever the umask: the cache trusts no such file.
-        .mode(0o644)
+        .mode(0o600)
         .open(&temporary.0)
         .map_err(Error::io("create", &temporary.0))?;
     fill(&file)?;

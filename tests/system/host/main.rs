@@ -16,6 +16,7 @@ mod killed;
 mod lines;
 mod native;
 mod overrun;
+mod ownership;
 mod paper;
 mod readers;
 mod reread;

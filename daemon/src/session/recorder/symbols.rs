@@ -40,7 +40,8 @@ impl Recorder {
             location: None,
         };
         if !self.writer.manifest_mut().images.contains(&image) {
-            replace(&path, bytes).map_err(|source| RecorderError::Io {
+            let here = self.writer.symbols_here().join(&name);
+            replace(&here, bytes).map_err(|source| RecorderError::Io {
                 path: path.clone(),
                 source,
             })?;
@@ -141,7 +142,7 @@ impl Recorder {
             (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
             self.saved = None;
         }
-        let path = self.writer.symbols().join(&file.name);
+        let path = self.writer.symbols_here().join(&file.name);
         let written = Substitute::remap(slots, length, &file.build_id)
             .and_then(|substitute| substitute.write(&path));
         process.jit.written(started.elapsed(), written.is_err());
@@ -157,16 +158,17 @@ impl Recorder {
         let path = self.writer.symbols().join(&name);
         if !self.dexes.contains(&dex.build_id) {
             let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
-            let sym = self.writer.symbols().join(sym);
+            let here = self.writer.symbols_here();
+            let (elf, sym) = (here.join(&name), here.join(sym));
             match &self.cache {
                 Some(cache) => {
-                    let provided = cache.provide(&dex.dex, &dex.build_id, &path, &sym)?;
+                    let provided = cache.provide(&dex.dex, &dex.build_id, &elf, &sym)?;
                     if let Some(error) = provided.not_kept {
                         tracing::warn!("the next session will write {name} anew: {error}");
                     }
                 }
                 None => {
-                    Substitute::of_dex(&dex.dex)?.write(&path)?;
+                    Substitute::of_dex(&dex.dex)?.write(&elf)?;
                     write_sym(&dex.dex, &sym)?;
                 }
             }
@@ -206,17 +208,18 @@ impl Recorder {
         if let Some(kernel) = &mut self.kernel
             && let Some(news) = kernel.news()
         {
-            let path = self.writer.symbols().join(KERNEL_SYM);
+            let here = self.writer.symbols_here().join(KERNEL_SYM);
             let written = match news {
-                News::Whole(text) => replace(&path, &text),
-                News::More(text) => append(&path, &text),
+                News::Whole(text) => replace(&here, &text),
+                News::More(text) => append(&here, &text),
             };
             written.map_err(|source| {
                 kernel.not_written();
+                let path = self.writer.symbols().join(KERNEL_SYM);
                 RecorderError::Io { path, source }
             })?;
         }
-        let symbols = self.writer.symbols();
+        let symbols = self.writer.symbols_here();
         self.remap
             .parts()
             .iter_mut()
@@ -237,9 +240,12 @@ pub(super) fn substitutes() -> Option<Cache> {
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension("new");
     let mut options = std::fs::OpenOptions::new();
-    // Nobody else writes into it, whatever the umask.
-    let options = options.write(true).create(true).truncate(true).mode(0o644);
-    options.open(&new)?.write_all(bytes)?;
+    let options = options.write(true).create_new(true).mode(0o600);
+    // One that could not be written whole may have stayed.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => options.open(&new)?.write_all(bytes)?,
+    }
     std::fs::rename(&new, path)
 }
 

@@ -30,7 +30,7 @@ impl Recording {
         let mut manifest = Manifest::new(event.clone(), Source::Bpf, target, 0);
         manifest.events.further.extend([event.clone(), event]);
         let folder = tempfile::tempdir().unwrap();
-        let recorder = Recorder::create(folder.path(), manifest).unwrap();
+        let recorder = Recorder::create(folder.path(), manifest, None).unwrap();
         Self {
             folder,
             recorder,
