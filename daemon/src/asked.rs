@@ -2,7 +2,6 @@
 
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::config::{Config, MAX_BYTES, MethodFilter, MethodPattern, Problem, parse};
-use crate::sampler::SamplerError;
 use crate::sampler::event::pmu::Pmu;
 use crate::sampler::event::{resolve, syntax};
 use std::fs::Metadata;
@@ -174,9 +173,10 @@ pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigErro
     read_by(path, |text| resolve([text], Rate::READ, pmus).map(drop))
 }
 
-fn read_by(
+/// Reads a file; `event`: what is wrong with one of its events, if anything is.
+pub fn read_by<E: std::fmt::Display>(
     path: &Path,
-    event: impl Fn(&str) -> Result<(), SamplerError>,
+    event: impl Fn(&str) -> Result<(), E>,
 ) -> Result<(Config, Stamp), ConfigError> {
     let failed = |source| ConfigError::Read {
         path: path.to_owned(),
@@ -220,7 +220,9 @@ mod tests {
     fn asked(line: &[&str]) -> Asked {
         let line = ["varid", "start"].iter().chain(line);
         match Cli::try_parse_from(line).unwrap().verb {
-            Verb::Start(StartArgs { target, sampling }) => Asked::new(&target, &sampling, false),
+            Verb::Start(StartArgs {
+                target, sampling, ..
+            }) => Asked::new(&target, &sampling, false),
             _ => panic!("it is a start"),
         }
     }

@@ -28,6 +28,9 @@ pub struct Cli {
     /// Say more of what is going on; twice: everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Say only what went wrong.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
     /// Do it on the device of this serial, or the only one that adb sees, and pull what is recorded there.
     #[cfg(feature = "host")]
     #[arg(long, global = true, value_name = "SERIAL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -59,7 +62,7 @@ Places:
   VARID_HOME=DIR puts all of it below DIR: sessions in DIR/sessions, socket and log in DIR/run.
 
 Exit codes:
-  0, 1 for a failure with a one-line reason, 2 for bad usage. 'varid record -- COMMAND' ends with the
+  0, 1 for a failure with a one-line reason, 2 for bad usage. 'varid record COMMAND' ends with the
   command's own code, 128 + N if signal N ended it, 127 if there is no such command, 126 if it cannot be
   executed, 125 for a failure of varid itself; 0 if a signal or --duration ended the recording.";
 
@@ -141,6 +144,16 @@ pub struct StartArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub perf: PerfArgs,
+}
+
+/// What users of perf are used to say, and need not.
+#[derive(Debug, Args)]
+pub struct PerfArgs {
+    /// Record callchains, which is the default: see --stack.
+    #[arg(short = 'g')]
+    pub callchains: bool,
 }
 
 /// How something is shown.
@@ -158,8 +171,10 @@ pub struct RecordArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
-    /// The command and its arguments, if no running process is named.
-    #[arg(last = true)]
+    #[command(flatten)]
+    pub perf: PerfArgs,
+    /// The command and its arguments: it is profiled, or, with --all or --pid, they are until it ends.
+    #[arg(trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -169,17 +184,17 @@ pub struct RecordArgs {
 pub struct TargetArgs {
     /// Processes of this package, running or to come, and what they fork; * stands for any text.
     /// May be repeated.
-    #[arg(short, long = "app", value_name = "PACKAGE", value_parser = parse_process)]
+    #[arg(long = "app", value_name = "PACKAGE", value_parser = parse_process)]
     pub apps: Vec<String>,
     /// Processes of this service, and what they fork: system_server, surfaceflinger, media and
     /// others of Android, or one of the configuration's. May be repeated.
     #[arg(long = "service", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub services: Vec<String>,
-    /// This process and what it forks.
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["apps", "services", "all"])]
-    pub pid: Option<u32>,
+    /// These processes and what they fork: numbers, with commas between.
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["apps", "services", "all"])]
+    pub pids: Vec<u32>,
     /// Every process.
-    #[arg(long, conflicts_with_all = ["apps", "services"])]
+    #[arg(short, long, conflicts_with_all = ["apps", "services"])]
     pub all: bool,
 }
 
@@ -187,7 +202,7 @@ impl TargetArgs {
     /// Whether anybody is named.
     pub fn is_named(&self) -> bool {
         let names = !self.apps.is_empty() || !self.services.is_empty();
-        names || self.pid.is_some() || self.all
+        names || !self.pids.is_empty() || self.all
     }
 
     /// What was named, as a configuration says it.
@@ -204,10 +219,10 @@ impl TargetArgs {
 
     /// The target: as it was named, or by the configuration, which has the names; none if by neither.
     pub fn spec(&self, config: &Config) -> Option<TargetSpec> {
-        match self.pid {
-            Some(pid) => Some(TargetSpec::Pid(pid)),
-            None if config.all => Some(TargetSpec::All),
-            None => TargetSpec::named(config),
+        match self.pids.as_slice() {
+            [] if config.all => Some(TargetSpec::All),
+            [] => TargetSpec::named(config),
+            pids => Some(TargetSpec::Pids(pids.to_vec())),
         }
     }
 }

@@ -26,12 +26,14 @@ mod process;
 mod raw;
 mod sampler;
 mod session;
+mod sessions;
 mod unwind;
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches};
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use varid_recording::terminal::printable;
 
 fn main() -> ExitCode {
     let matches = cli::Cli::command().get_matches();
@@ -39,11 +41,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    logging(cli.verbose, matches!(cli.verb, cli::Verb::Daemon { .. }));
+    logging(&cli);
     let failed = failure_code(&cli.verb);
     run(cli, &matches).unwrap_or_else(|error| {
-        // Nobody may be there to read it.
-        let _ = writeln!(std::io::stderr(), "varid: {}", verbs::out::reason(&error));
+        verbs::out::message(&format!("varid: {}", verbs::out::reason(&error)));
         let not_run = error.downcast_ref::<verbs::launch::CannotRun>();
         ExitCode::from(not_run.map_or(failed, |error| error.code))
     })
@@ -69,22 +70,44 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> anyhow::Result<ExitCode> {
 }
 
 /// To standard error; a daemon's messages are read later, so they say when.
-fn logging(verbose: u8, daemon: bool) {
-    let level = match verbose {
+fn logging(cli: &cli::Cli) {
+    let level = match cli.verbose {
+        0 if cli.quiet => tracing::Level::WARN,
         0 => tracing::Level::INFO,
         1 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let log = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(|| Messages(io::stderr()))
+        .with_ansi(io::stderr().is_terminal() && !no_color)
         .with_max_level(level)
         // Said to standard error, too: where that is closed it would end the recording.
         .log_internal_errors(false)
         .with_target(false);
-    if daemon {
+    if matches!(cli.verb, cli::Verb::Daemon { .. }) {
         log.init();
     } else {
         log.without_time().init();
+    }
+}
+
+/// Standard error, to which a message is written whole. The colours are the formatter's, which lets none of a message pass.
+struct Messages(io::Stderr);
+
+impl Write for Messages {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let shown = text
+            .split('\x1b')
+            .map(printable)
+            .collect::<Vec<_>>()
+            .join("\x1b");
+        self.0.write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }

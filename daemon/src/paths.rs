@@ -1,16 +1,22 @@
 //! Where sessions, the control socket and tunnels live.
 
 use crate::control::ControlError;
-use crate::session::TargetSpec;
+use crate::session::{TargetSpec, with_commas};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use varid_recording::Owner;
+use varid_recording::SESSION_JSON;
 use varid_recording::manifest::rfc3339;
+#[cfg(feature = "host")]
+use varid_recording::{PERF_DATA, RAW_DATA};
 
 /// A folder that everything of varid's goes below, instead of the user's own places.
 pub const HOME: &str = "VARID_HOME";
+
+/// Among the sessions, the link to the one that was recorded last.
+pub const LAST: &str = "last";
 
 /// Where varid keeps things on a device.
 const DEVICE: &str = "/data/local/tmp";
@@ -102,8 +108,15 @@ fn variable(name: &str) -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
+/// The user's home: where the environment does not say, what the system knows. Never a folder that others may have made.
 fn user_home() -> PathBuf {
-    std::env::var_os("HOME").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    let named = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    named.map(PathBuf::from).unwrap_or_else(|| {
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid());
+        user.ok()
+            .flatten()
+            .map_or_else(|| PathBuf::from("/nonexistent"), |user| user.dir)
+    })
 }
 
 /// Makes the runtime folder, and sees to it that it is this user's and nobody else can enter.
@@ -152,7 +165,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 pub fn session_name(target: &TargetSpec) -> String {
     let what = match target {
         TargetSpec::Named(_, names) => names.clone(),
-        TargetSpec::Pid(pid) => format!("pid{pid}"),
+        TargetSpec::Pids(pids) => format!("pid{}", with_commas(pids)),
         TargetSpec::All => "all".to_owned(),
         TargetSpec::Command(_, line) => {
             let program = line.split_whitespace().next().unwrap_or_default();
@@ -180,23 +193,29 @@ pub fn new_session(target: &TargetSpec) -> io::Result<PathBuf> {
     let stem = session_name(target);
     let sessions = sessions();
     make_private(&sessions)?;
-    for number in 0.. {
-        let name = if number == 0 {
-            stem.clone()
-        } else {
-            format!("{stem}.{number}")
-        };
-        let path = sessions.join(name);
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
+    let made = free(&stem, |name| {
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(sessions.join(name))
+    });
+    made.map(|name| sessions.join(name)).map_err(|error| {
+        let path = sessions.join(stem);
+        io::Error::new(
+            error.kind(),
+            format!("cannot create {}: {error}", path.display()),
+        )
+    })
+}
+
+/// Makes something by a name that is free: this, or with a number behind it. The name.
+fn free(stem: &str, make: impl Fn(&str) -> io::Result<()>) -> io::Result<String> {
+    let mut name = stem.to_owned();
+    for number in 1.. {
+        match make(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(io::Error::new(
-                    error.kind(),
-                    format!("cannot create {}: {error}", path.display()),
-                ));
-            }
+            made => return made.map(|()| name),
         }
+        name = format!("{stem}.{number}");
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }
@@ -212,19 +231,48 @@ pub fn sudo_user() -> Option<Owner> {
     })
 }
 
+/// Makes a session that is recorded elsewhere known among the sessions, by a link; those whose sessions are gone are removed.
+pub fn list_elsewhere(session: &Path, target: &TargetSpec) -> io::Result<()> {
+    let sessions = sessions();
+    make_private(&sessions)?;
+    let session = std::fs::canonicalize(session)?;
+    if session.parent() == Some(&std::fs::canonicalize(&sessions)?) {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(&sessions)?.flatten() {
+        let Ok(linked) = std::fs::read_link(entry.path()) else {
+            continue;
+        };
+        if entry.file_name() != LAST && (linked == session || !linked.join(SESSION_JSON).exists()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    free(&session_name(target), |name| {
+        std::os::unix::fs::symlink(&session, sessions.join(name))
+    })
+    .map(drop)
+}
+
 /// The session that was recorded last is the one that a report is about.
 pub fn set_last(session: &Path) -> io::Result<()> {
-    let link = sessions().join("last");
+    let link = sessions().join(LAST);
     make_private(&sessions())?;
     let new = sessions().join(format!(".last.{}", std::process::id()));
     std::os::unix::fs::symlink(std::path::absolute(session)?, &new)?;
     std::fs::rename(&new, link)
 }
 
-/// The folder of a session that was named by its folder or by its name among the sessions.
+/// The folder of a session that was named by its folder, a file in it, or its name among the sessions.
 #[cfg(feature = "host")]
 pub fn session(named: &Path) -> PathBuf {
-    if named.exists() {
+    let is_part = [PERF_DATA, RAW_DATA, SESSION_JSON]
+        .iter()
+        .any(|part| named.ends_with(part));
+    if is_part && named.is_file() {
+        // As perf takes it.
+        let folder = named.parent().unwrap_or(Path::new(""));
+        Path::new(".").join(folder)
+    } else if named.exists() {
         named.to_owned()
     } else {
         sessions().join(named)
@@ -234,5 +282,5 @@ pub fn session(named: &Path) -> PathBuf {
 /// The last session, if there is one.
 #[cfg(feature = "host")]
 pub fn last_session() -> io::Result<PathBuf> {
-    std::fs::canonicalize(sessions().join("last"))
+    std::fs::canonicalize(sessions().join(LAST))
 }

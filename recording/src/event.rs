@@ -103,6 +103,13 @@ impl Events {
         std::iter::once(&self.first).chain(&self.further)
     }
 
+    /// Their names, with commas between them.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names: Vec<_> = self.iter().map(|event| event.name.as_str()).collect();
+        names.join(", ")
+    }
+
     /// How many: one or more.
     #[must_use]
     #[allow(clippy::len_without_is_empty)]

@@ -16,6 +16,7 @@
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | [`writer`] |
 //! | how is it read | [`reader`] |
+//! | what may be printed of it | [`terminal`] |
 //!
 //! # Non-goals
 //!
@@ -49,6 +50,7 @@ pub mod reader;
 pub mod record;
 mod regular;
 pub mod remap;
+pub mod terminal;
 pub mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
@@ -61,7 +63,7 @@ pub use manifest::{
 };
 pub use mode::Mode;
 pub use reader::{Records, SessionReader};
-pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample};
+pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample, is_own_memory};
 pub use regular::open_regular;
 pub use remap::{Marker, Reason};
 pub use writer::{Owner, SessionWriter, may_hold, remove_session};

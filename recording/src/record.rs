@@ -1,6 +1,6 @@
 //! What a recording holds: the records that flow from the daemon to the disk and back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::mode::Mode;
 
@@ -116,6 +116,17 @@ pub struct Mapping {
     pub build_id: Vec<u8>,
 }
 
+/// Whether a mapping with this path is memory of the process's own, which may hold code that it makes.
+#[must_use]
+pub fn is_own_memory(path: &Path) -> bool {
+    let path = path.to_string_lossy();
+    // Every process has that page of the kernel's.
+    !(path.starts_with('/') || path == "[vsyscall]")
+        || ["//anon", "/memfd:", "/dev/zero", "/dev/ashmem/"]
+            .iter()
+            .any(|prefix| path.starts_with(prefix))
+}
+
 /// A record of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -182,6 +193,27 @@ impl Record {
             | Self::Fork { time, .. }
             | Self::Exit { time, .. }
             | Self::Lost { time, .. } => *time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_is_known_by_its_path() {
+        for path in [
+            "//anon",
+            "[heap]",
+            "",
+            "/memfd:jit-cache (deleted)",
+            "/dev/zero (deleted)",
+        ] {
+            assert!(is_own_memory(Path::new(path)), "{path}");
+        }
+        for path in ["/usr/lib/libc.so.6", "[vsyscall]"] {
+            assert!(!is_own_memory(Path::new(path)), "{path}");
         }
     }
 }

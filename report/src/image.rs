@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use varid_recording::{ImageKind, Layer, Manifest, Mapping, REMAP_ELF, SYMBOLS};
+use varid_recording::{ImageKind, Layer, Manifest, Mapping, REMAP_ELF, SYMBOLS, is_own_memory};
 use varid_symbolizer::{
     Frame,
     elf::{ElfSource, Origin},
@@ -120,6 +120,12 @@ impl Images {
         let id = self.push(image, State::Unread(wanted));
         self.ids.insert(key, id);
         id
+    }
+
+    /// Whether an image is memory in which a process may make code.
+    pub fn is_own_memory(&self, id: ImageId) -> bool {
+        let path = self.get(id).and_then(|image| image.path.as_deref());
+        path.is_some_and(|path| is_own_memory(path) && path != "[vdso]")
     }
 
     /// An image that is only a name: the kernel, a module, the markers.

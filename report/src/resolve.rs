@@ -67,6 +67,9 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
+/// What code is called that a process has made at run time, and nobody has named.
+pub const UNNAMED_JIT: &str = "[unnamed JIT code]";
+
 impl Resolver {
     /// A resolver for a session.
     ///
@@ -238,7 +241,11 @@ impl Resolver {
             return *stack;
         }
         let functions = self.functions(image, offset);
-        let stack = if functions.is_empty() {
+        let stack = if functions.is_empty() && self.images.is_own_memory(image) {
+            let image = self.images.named(UNNAMED_JIT, Layer::App);
+            let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
+            self.keep(0, symbol)
+        } else if functions.is_empty() {
             let name = self.images.get(image).map_or("", |image| &image.name);
             let symbol = self.symbol(image, format!("{name}+{offset:#x}"), false);
             self.keep(offset, symbol)

@@ -388,9 +388,4 @@ fn thousandths(number: u64) -> String {
     format!("{}.{:03}", number / 1_000, number % 1_000)
 }
 
-/// A text from a recording without what would move the cursor or start another line.
-pub fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|char| if char.is_control() { '?' } else { char })
-        .collect()
-}
+pub use varid_recording::terminal::one_line;

@@ -28,6 +28,7 @@
 pub mod container;
 pub mod dex;
 pub mod elf;
+mod elf_file;
 mod error;
 mod frame;
 mod hex;
@@ -36,6 +37,7 @@ pub mod kernel;
 pub mod retrace;
 pub mod substitute;
 
+pub use elf_file::parse_elf;
 pub use error::Error;
 pub use frame::{Frame, Location};
 pub use hex::hex;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use varid_recording::terminal::one_line;
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +68,7 @@ impl<'t> Problems<'t> {
                 line: before.matches('\n').count().saturating_add(1),
                 column: line.chars().count().saturating_add(1),
                 // Names may hold what a terminal takes for more than text.
-                what: what
-                    .chars()
-                    .map(|c| if c.is_control() { '?' } else { c })
-                    .collect(),
+                what: one_line(&what),
             }
         };
         self.found.into_iter().map(placed).collect()

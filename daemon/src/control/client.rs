@@ -4,6 +4,7 @@ use super::error::ControlError;
 use super::protocol::{self, MAX_REPLY, Reply, Request};
 use crate::clock;
 use crate::paths;
+use nix::sys::socket::{getsockopt, sockopt};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -14,13 +15,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Connects to this user's daemon.
 pub fn connect() -> Result<UnixStream, ControlError> {
     let socket = paths::socket();
-    UnixStream::connect(&socket).map_err(|error| match error.kind() {
+    let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound
         | io::ErrorKind::ConnectionRefused
         | io::ErrorKind::NotADirectory => ControlError::NoDaemon,
-        io::ErrorKind::PermissionDenied => ControlError::Denied(socket),
-        _ => ControlError::io("connect to", socket)(error),
-    })
+        io::ErrorKind::PermissionDenied => ControlError::Denied(socket.clone()),
+        _ => ControlError::io("connect to", &socket)(error),
+    })?;
+    let peer = getsockopt(&stream, sockopt::PeerCredentials)
+        .map_err(|error| ControlError::io("know who listens at", &socket)(error.into()))?;
+    match peer.uid() {
+        owner if owner == 0 || owner == nix::unistd::geteuid().as_raw() => Ok(stream),
+        owner => Err(ControlError::Stranger { socket, owner }),
+    }
 }
 
 /// Asks one thing and waits for the answer; for the end of a session as long as it takes.

@@ -13,6 +13,16 @@ pub enum ControlError {
     /// The socket or its folder is another user's.
     #[error("the daemon at {0} is another user's: only its owner and root may use it")]
     Denied(PathBuf),
+    /// Somebody else listens there.
+    #[error(
+        "what listens at {socket} is of user {owner}: only this user's daemon, or root's, is trusted"
+    )]
+    Stranger {
+        /// The socket.
+        socket: PathBuf,
+        /// Who listens.
+        owner: u32,
+    },
     /// It went away before it answered.
     #[error("the daemon ended before it answered; {log} says why", log = .0.display())]
     Gone(PathBuf),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Changes whenever an older side would misunderstand.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// No request is longer.
 pub const MAX_REQUEST: usize = 64 << 10;
 /// No reply is longer.
@@ -101,8 +101,8 @@ pub struct SessionStatus {
     pub samples: u64,
     /// Records lost.
     pub lost: u64,
-    /// Processes profiled now.
-    pub processes: u64,
+    /// Processes profiled now; not known of a session that `varid record` records.
+    pub processes: Option<u64>,
     /// Since its start.
     pub seconds: f64,
     /// Bytes of perf.data.
@@ -115,6 +115,9 @@ pub struct SessionStatus {
     /// What became of the configuration file when it was read again last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
+    /// The `varid record` that records it; none: the daemon does. Its counts are as of its manifest's last save.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<u32>,
 }
 
 /// What a session does at present.
@@ -275,19 +278,19 @@ mod tests {
             matches!(parse::<Request>(&line.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a")
         );
         assert!(matches!(
-            parse::<Request>(br#"{"version":3,"request":"status"}"#),
+            parse::<Request>(br#"{"version":4,"request":"status"}"#),
             Ok(Request::Status)
         ));
         assert!(
-            parse::<Request>(br#"{"version":4,"request":"status"}"#)
+            parse::<Request>(br#"{"version":5,"request":"status"}"#)
                 .unwrap_err()
-                .contains("version 4")
+                .contains("version 5")
         );
         for bad in [
             &b"\xff\x00"[..],
             b"[]",
-            b"{\"version\":3}",
-            b"{\"version\":3,\"request\":\"no\"}",
+            b"{\"version\":4}",
+            b"{\"version\":4,\"request\":\"no\"}",
             b"{\"version\":-1}",
         ] {
             assert!(parse::<Request>(bad).is_err());

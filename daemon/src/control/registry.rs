@@ -5,6 +5,7 @@ use crate::asked::{Asked, Configured};
 use crate::cli::{self, SamplingArgs, TargetArgs};
 use crate::paths;
 use crate::session::{Session, SessionControl, TargetSpec};
+use crate::sessions;
 use crate::verbs::out;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -163,7 +164,11 @@ impl Registry {
         let chosen = match which {
             None if running.is_empty() => return Err("no session runs".to_owned()),
             None => running,
-            Some(which) => vec![find(&running, which)?],
+            Some(which) => vec![Arc::clone(sessions::find(
+                &running,
+                |session| session.status(),
+                which,
+            )?)],
         };
         for session in &chosen {
             session.control.stop.store(true, Ordering::Relaxed);
@@ -200,42 +205,6 @@ impl Registry {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing is left half done under this lock.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The session of that name, folder or target; one, or an error that names the choice.
-fn find(running: &[Arc<Running>], which: &str) -> Result<Arc<Running>, String> {
-    let folder = Path::new(which);
-    let of = |matches: &dyn Fn(&Running, &SessionStatus) -> bool| -> Vec<Arc<Running>> {
-        running
-            .iter()
-            .filter(|session| matches(session, &session.status()))
-            .cloned()
-            .collect()
-    };
-    let by_name = of(&|_, status| {
-        status.session == which || (folder.is_absolute() && status.folder == folder)
-    });
-    let found = if by_name.is_empty() {
-        of(&|_, status| status.target == which)
-    } else {
-        by_name
-    };
-    match found.as_slice() {
-        [one] => Ok(Arc::clone(one)),
-        [] => Err(format!(
-            "no session '{which}' runs; 'varid status' lists those that do"
-        )),
-        several => {
-            let names: Vec<_> = several
-                .iter()
-                .map(|session| session.status().folder.display().to_string())
-                .collect();
-            Err(format!(
-                "'{which}' may be any of {}: give its folder",
-                names.join(", ")
-            ))
-        }
     }
 }
 
@@ -316,6 +285,7 @@ impl Running {
                 true,
             ),
         };
+        let listed = spec.clone();
         let session = sampling
             .options(spec, configured, folder.clone())
             .and_then(|options| Ok(Session::start(options, Arc::clone(&self.control))?))
@@ -329,14 +299,12 @@ impl Running {
         let manifest =
             Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
         tracing::info!("recording into {}", folder.display());
+        if let Err(error) = paths::list_elsewhere(&folder, &listed) {
+            tracing::warn!("'varid sessions' will not list it: {error}");
+        }
         *self.progress() = Progress::Runs(Facts {
             folder,
-            event: manifest
-                .events
-                .iter()
-                .map(|event| event.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            event: manifest.events.names(),
             rate: manifest.events.first.rate,
             source: manifest.source.name(),
             notes: manifest.notes,
@@ -403,10 +371,11 @@ impl Running {
             configuration: control.told(),
             samples: control.samples.load(Ordering::Relaxed),
             lost: control.lost.load(Ordering::Relaxed),
-            processes,
+            processes: Some(processes),
             seconds: self.started.elapsed().as_secs_f64(),
             bytes: control.bytes.load(Ordering::Relaxed),
             folder,
+            recorder: None,
         }
     }
 

@@ -8,15 +8,33 @@ use std::path::{Path, PathBuf};
 pub const BINARIES: &str = "VARID_DEVICE_BINARIES";
 
 /// Where a build tree has them, from the folder of the host's program.
-const BUILT: &str = "../board";
+const BUILT: [&str; 2] = ["../board", "../cross"];
 
-/// A kind of processor that varid is built for, and the name of its folder.
+/// A kind of processor that varid is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arch(&'static str, object::Architecture);
+pub struct Arch {
+    /// The name of its folder.
+    name: &'static str,
+    /// Debian's name, by which it is built.
+    debian: &'static str,
+    object: object::Architecture,
+}
 
-const ARM64: Arch = Arch("arm64", object::Architecture::Aarch64);
-const ARMHF: Arch = Arch("armhf", object::Architecture::Arm);
-const X86_64: Arch = Arch("x86_64", object::Architecture::X86_64);
+const ARM64: Arch = Arch {
+    name: "arm64",
+    debian: "arm64",
+    object: object::Architecture::Aarch64,
+};
+const ARMHF: Arch = Arch {
+    name: "armhf",
+    debian: "armhf",
+    object: object::Architecture::Arm,
+};
+const X86_64: Arch = Arch {
+    name: "x86_64",
+    debian: "amd64",
+    object: object::Architecture::X86_64,
+};
 
 /// A program for a device.
 #[derive(Debug)]
@@ -47,9 +65,10 @@ pub fn binary_for(device: &Device) -> Result<Binary> {
     let program = std::env::current_exe().unwrap_or_default();
     if is_stale(&binary.path, &program) {
         tracing::warn!(
-            "{} is older than {}: 'make board' builds it anew",
+            "{} is older than {}: 'make cross ARCH={}' builds it anew",
             binary.path.display(),
-            program.display()
+            program.display(),
+            arch.debian
         );
     }
     Ok(binary)
@@ -59,8 +78,11 @@ pub fn binary_for(device: &Device) -> Result<Binary> {
 /// were unpacked or installed.
 fn is_stale(binary: &Path, program: &Path) -> bool {
     let built = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    let tree = program.parent().map(|folder| folder.join(BUILT));
-    tree.is_some_and(|tree| binary.starts_with(tree)) && built(binary) < built(program)
+    let trees = program
+        .parent()
+        .map(|folder| BUILT.map(|tree| folder.join(tree)));
+    let of_tree = trees.is_some_and(|trees| trees.iter().any(|tree| binary.starts_with(tree)));
+    of_tree && built(binary) < built(program)
 }
 
 /// The first word of the answer that varid knows; the list begins with the best.
@@ -80,35 +102,45 @@ fn places() -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let beside = program.parent().map(Path::to_owned).unwrap_or_default();
     told.into_iter()
-        .chain(["device", "../lib/varid", BUILT].map(|below| beside.join(below)))
+        .chain(
+            ["device", "../lib/varid"]
+                .iter()
+                .chain(&BUILT)
+                .map(|below| beside.join(below)),
+        )
         .collect()
 }
 
 fn find(arch: Arch, places: &[PathBuf]) -> Result<Binary> {
-    let candidates: Vec<PathBuf> = places
-        .iter()
-        .map(|place| place.join(arch.0).join("varid"))
-        .collect();
+    let mut names = vec![arch.name, arch.debian];
+    names.dedup();
+    let below = |place: &PathBuf| {
+        names
+            .iter()
+            .map(|name| place.join(name).join("varid"))
+            .collect::<Vec<_>>()
+    };
+    let candidates: Vec<PathBuf> = places.iter().flat_map(below).collect();
     let Some(path) = candidates.iter().find(|path| path.is_file()) else {
         let looked: Vec<String> = candidates
             .iter()
             .map(|path| path.display().to_string())
             .collect();
         return Err(DeviceError::NoBinary {
-            arch: arch.0,
+            arch: arch.debian,
             looked: looked.join(", "),
         });
     };
     let bytes = std::fs::read(path).map_err(DeviceError::io("read", path))?;
     let wrong = |reason: String| DeviceError::WrongBinary {
         path: path.clone(),
-        arch: arch.0,
+        arch: arch.name,
         reason,
     };
     let kind = object::FileKind::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
-    let file = object::File::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
+    let file = varid_symbolizer::parse_elf(&*bytes).map_err(|error| wrong(error.to_string()))?;
     let found = object::Object::architecture(&file);
-    if found != arch.1 || !matches!(kind, object::FileKind::Elf32 | object::FileKind::Elf64) {
+    if found != arch.object || !matches!(kind, object::FileKind::Elf32 | object::FileKind::Elf64) {
         return Err(wrong(format!("it is {kind:?} for {found:?}")));
     }
     Ok(Binary {
@@ -148,7 +180,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let release = folder.path().join("release");
         let program = release.join("varid");
-        let built = release.join(BUILT).join("arm64/varid");
+        let built = release.join(BUILT[0]).join("arm64/varid");
         let installed = release.join("device/arm64/varid");
         let early = std::time::SystemTime::UNIX_EPOCH;
         for (file, time) in [(&program, 2), (&built, 1), (&installed, 1)] {
@@ -174,10 +206,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = [folder.path().to_owned()];
         let missing = find(ARM64, &place).unwrap_err().to_string();
-        assert!(missing.contains("arm64/varid"), "{missing}");
+        assert!(
+            missing.contains("arm64/varid") && missing.contains("ARCH=arm64"),
+            "{missing}"
+        );
         let own = std::fs::read("/proc/self/exe").unwrap();
         for arch in [ARM64, ARMHF, X86_64] {
-            let path = folder.path().join(arch.0);
+            let path = folder.path().join(arch.name);
             std::fs::create_dir(&path).unwrap();
             std::fs::write(path.join("varid"), &own).unwrap();
         }

@@ -100,7 +100,7 @@ pub enum DeviceError {
     },
     /// There is no program for the device.
     #[error(
-        "no varid for {arch} at hand: it is none of {looked}; 'make board' builds it, VARID_DEVICE_BINARIES names a folder with {arch}/varid"
+        "no varid for {arch} at hand: it is none of {looked}; 'make cross ARCH={arch}' builds it, VARID_DEVICE_BINARIES names a folder with {arch}/varid"
     )]
     NoBinary {
         /// The folder's name for the ABI.

@@ -132,7 +132,7 @@ fn as_user_of(app: Option<&str>, keeper: &Place) -> Result<Place> {
 
 /// The app whose user has to be asked.
 fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
-    match (target.apps.as_slice(), target.pid) {
+    match (target.apps.as_slice(), target.pids.first()) {
         ([app], _) => Ok(Some(app.clone())),
         ([_, another, ..], _) => Err(DeviceError::OneApp {
             another: another.clone(),
@@ -148,8 +148,9 @@ fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
 }
 
 fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result<ExitCode> {
-    let verb_at = usize::from(cli.verbose);
-    let mut words = vec!["-v".to_owned(); verb_at];
+    let mut words = vec!["-v".to_owned(); usize::from(cli.verbose)];
+    words.extend(cli.quiet.then(|| "-q".to_owned()));
+    let verb_at = words.len();
     words.extend(words::of(&Cli::command(), matches));
     match &cli.verb {
         Verb::Pull { session, output } => {
@@ -250,7 +251,7 @@ fn choose(remote: &Remote, wanted: Option<&str>) -> Result<RemoteSession> {
 fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> anyhow::Result<()> {
     let folder = transfer::pull(&remote.place, &session.folder, output.as_deref())?;
     paths::set_last(&folder).context("cannot note the last session")?;
-    eprintln!("varid: pulled into {}", folder.display());
+    crate::verbs::out::message(&format!("varid: pulled into {}", folder.display()));
     symbols::pull(&remote.place.device, &folder)?;
     Ok(())
 }

@@ -36,10 +36,13 @@ fn arguments(command: &Command, matches: &ArgMatches, words: &mut Vec<String>) {
             .collect();
         match (arg.get_long(), arg.get_action()) {
             (Some(long), ArgAction::SetTrue) => words.push(format!("--{long}")),
+            (None, ArgAction::SetTrue) => {
+                words.extend(arg.get_short().map(|short| format!("-{short}")));
+            }
             (Some(long), _) => {
                 words.extend(values.iter().map(|value| format!("--{long}={value}")));
             }
-            (None, _) if arg.is_last_set() => {
+            (None, _) if arg.is_last_set() || arg.is_trailing_var_arg_set() => {
                 behind.push("--".to_owned());
                 behind.extend(values);
             }
@@ -68,12 +71,16 @@ mod tests {
                 "--adb",
                 "-v",
                 "start",
-                "-a",
+                "--app",
                 "org.example",
                 "-F99",
                 "--keep-raw"
             ]),
             ["start", "--app=org.example", "--freq=99", "--keep-raw"]
+        );
+        assert_eq!(
+            passed(&["varid", "--adb", "record", "-ag", "sleep", "-x", "1"]),
+            ["record", "--all", "-g", "--", "sleep", "-x", "1"]
         );
         assert_eq!(
             passed(&[

@@ -2,7 +2,6 @@
 
 use super::budget::Claim;
 use super::file::{self, FileKey};
-use super::jit;
 use super::space::{AddressSpace, Mapped};
 use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
@@ -13,7 +12,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_recording::{Layer, Mode};
+use varid_recording::{Layer, Mode, is_own_memory};
 use varid_symbolizer::container::{self, Place, zip};
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
@@ -110,7 +109,14 @@ impl ElfImage {
             .is_some_and(|elf| elf.module.borrow().names_dex_pcs())
     }
 
-    /// Its name is that of a VM's library, whatever build of it this is.
+    /// It is HotSpot, the VM of Java on servers.
+    pub fn is_hotspot(&self) -> bool {
+        self.path
+            .file_name()
+            .is_some_and(|name| name == "libjvm.so")
+    }
+
+    /// Its name is that of a VM's library that has dex code, whatever build of it this is.
     pub fn is_vm_library(&self) -> bool {
         let name = self
             .path
@@ -125,7 +131,7 @@ impl ElfImage {
 
 fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
     let parse = || -> Result<Elf, String> {
-        let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
+        let file = varid_symbolizer::parse_elf(bytes).map_err(|error| error.to_string())?;
         let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
         let module = RefCell::new(Module::of(&file));
         Ok(Elf {
@@ -360,7 +366,7 @@ impl Images {
         if !mapped.mode.execute {
             return Vec::new();
         }
-        if jit::is_own_memory(Path::new(path)) && !is_elf {
+        if is_own_memory(Path::new(path)) && !is_elf {
             return mapped.whole(other());
         }
         if !is_elf && file::is_container(&file) {

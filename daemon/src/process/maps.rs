@@ -1,9 +1,9 @@
 //! What is mapped in the process? Its memory map as it is now, and each mapping that comes.
 
-use super::{ElfImage, Image, Images, Mapped, MappedFile, Process, is_own_memory, jit};
+use super::{ElfImage, Image, Images, Mapped, MappedFile, Process, jit};
 use procfs::process::MMPermissions;
 use std::rc::Rc;
-use varid_recording::Mode;
+use varid_recording::{Mode, is_own_memory};
 use varid_tunnel::abi::NAME;
 use varid_tunnel::{Memory, ProcessMemory};
 

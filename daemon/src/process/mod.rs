@@ -19,7 +19,7 @@ mod vm;
 pub use file::open_unmapped;
 pub use handlers::Moved;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
-pub use jit::{JitFile, is_own_memory};
+pub use jit::JitFile;
 pub use methods::Method;
 pub use space::{AddressSpace, Mapped};
 pub use status::Status;

@@ -15,7 +15,9 @@ pub enum SamplerError {
         known: String,
     },
     /// No such modifier.
-    #[error("unknown modifier '{modifier}' of event '{event}'. Known are {known}")]
+    #[error(
+        "unknown modifier '{modifier}' of event '{event}'. Known are {known}; tracepoints are for 'perf record'"
+    )]
     UnknownModifier {
         /// As it was given.
         event: String,
@@ -119,6 +121,13 @@ pub enum SamplerError {
 }
 
 impl SamplerError {
+    /// The kernel does not allow it to this user.
+    pub fn is_refusal(&self) -> bool {
+        let denied =
+            |source: &io::Error| matches!(source.raw_os_error(), Some(libc::EACCES | libc::EPERM));
+        matches!(self, Self::Open { source, .. } if denied(source))
+    }
+
     /// The event is simply not there: another CPU may have it.
     pub fn is_absence(&self) -> bool {
         match self {

@@ -57,7 +57,13 @@ impl Session {
         if tracked.ended.is_none() && tracked.main_thread_gone && !tracker::is_alive(pid) {
             let recorded = tracked.held.is_none() && tracked.left.is_none();
             if recorded && !matches!(self.options.target, TargetSpec::All) {
-                tracing::info!("process {pid} has ended");
+                // A command's children come and go.
+                match self.options.target {
+                    TargetSpec::Command(command, _) if command != pid => {
+                        tracing::debug!("process {pid} has ended")
+                    }
+                    _ => tracing::info!("process {pid} has ended"),
+                }
             }
             // On its way out it is sampled still: it is forgotten a little later.
             tracked.ended = Some(Instant::now());

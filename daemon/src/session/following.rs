@@ -5,6 +5,7 @@ use super::tracker::{self, Role, TargetSpec};
 use super::{Session, SessionError, unseen};
 use crate::process::{MappedFile, Process, Status};
 use crate::sampler::decode::{Mmap, Samples};
+use nix::unistd::{User, geteuid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use varid_recording::{Record, Stack};
@@ -75,7 +76,7 @@ impl Session {
         done: Result<(), SessionError>,
     ) -> Result<(), SessionError> {
         match done {
-            Err(SessionError::Sampler(error)) => {
+            Err(error @ (SessionError::Sampler(_) | SessionError::NotOwn { .. })) => {
                 let names = Names::own(pid);
                 let note = format!("process {pid} ({}) is not profiled: {error}", names.called);
                 tracing::warn!("{note}");
@@ -162,12 +163,18 @@ impl Session {
         }
         let process = Process::running(pid, &mut self.images);
         let is_asked_for = !matches!(self.options.target, TargetSpec::All);
+        let command = match &self.options.target {
+            TargetSpec::Command(command, line) if *command == pid => Some(line),
+            _ => None,
+        };
         let profiling = is_asked_for.then(|| {
             format!(
                 "profiling process {pid} ({}){}",
-                match names.called.as_str() {
-                    "" => "?",
-                    called => called,
+                match (command, names.called.as_str()) {
+                    // It waits to become the command.
+                    (Some(line), _) => line,
+                    (None, "") => "?",
+                    (None, called) => called,
                 },
                 process.vm.as_ref().map_or(String::new(), |vm| format!(
                     ", its VM known by {}",
@@ -175,8 +182,7 @@ impl Session {
                 ))
             )
         });
-        let awaits_exec =
-            matches!(&self.options.target, TargetSpec::Command(command, _) if *command == pid);
+        let awaits_exec = command.is_some();
         self.admit(process, names, since, None, awaits_exec, awaits_exec)?;
         self.assign(pid, 0);
         self.sample_threads(pid)?;
@@ -201,7 +207,14 @@ impl Session {
         {
             if let Err(error) = self.sampler.add_thread(pid, tid) {
                 self.sampler.let_go(pid);
-                return Err(error.into());
+                return Err(match tracker::owner(pid) {
+                    Some(owner) if error.is_refusal() && owner != geteuid() => {
+                        let user = User::from_uid(owner).ok().flatten();
+                        let owner = user.map_or_else(|| format!("user {owner}"), |user| user.name);
+                        SessionError::NotOwn { pid, owner }
+                    }
+                    _ => error.into(),
+                });
             }
             attached.insert(tid);
         }
@@ -218,6 +231,7 @@ impl Session {
         born: bool,
     ) -> Result<(), SessionError> {
         let pid = process.pid;
+        self.ever_tracked = true;
         self.sampler
             .set_target(pid, &self.target_of(Some(&process)))?;
         self.tracked.insert(

@@ -5,6 +5,7 @@ use super::tracked::Tracked;
 use super::{Session, SessionError};
 use crate::sampler::monotonic_ns;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use varid_recording::{RAW_DATA, Record};
 
 /// Bytes of their files of names that are read in a turn, of all processes and of one that has
@@ -83,7 +84,8 @@ impl Session {
     }
 
     pub(super) fn update_manifest(&mut self) {
-        let elapsed = self.started.elapsed().as_nanos() as u64;
+        let until = self.disabled.unwrap_or_else(Instant::now);
+        let elapsed = until.duration_since(self.started).as_nanos() as u64;
         let writer = self.recorder.writer();
         let counts = writer.counts().clone();
         let bytes = writer.bytes_written();

@@ -19,7 +19,7 @@ mod unseen;
 mod vdso;
 
 pub use options::{SessionControl, SessionError, SessionOptions};
-pub use tracker::TargetSpec;
+pub use tracker::{TargetSpec, with_commas};
 
 use crate::by_id::ById;
 use crate::process::Images;
@@ -75,6 +75,8 @@ pub struct Session {
     calls: calls::Calls,
     control: Arc<SessionControl>,
     waiting_said: bool,
+    /// A process of the target was there.
+    ever_tracked: bool,
     throttled: u64,
     transitions: u64,
     /// Samples that were not recorded, by the reason.
@@ -83,7 +85,10 @@ pub struct Session {
     out_of_date: bool,
     /// Records that the kernel said it had no room for.
     lost: u64,
+    /// Events count from then on.
     started: Instant,
+    /// Until then, if that is over.
+    disabled: Option<Instant>,
     flushed: Instant,
     looked: Instant,
     /// Processes that are asked for and not sampled: those that may not be, those that are too many.
@@ -109,9 +114,12 @@ impl Session {
         options: SessionOptions,
         control: Arc<SessionControl>,
     ) -> Result<Self, SessionError> {
-        if let TargetSpec::Pid(pid) | TargetSpec::Command(pid, _) = &options.target
-            && !tracker::is_alive(*pid)
-        {
+        let named = match &options.target {
+            TargetSpec::Pids(pids) => pids.as_slice(),
+            TargetSpec::Command(pid, _) => std::slice::from_ref(pid),
+            TargetSpec::Named(..) | TargetSpec::All => &[],
+        };
+        if let Some(pid) = named.iter().find(|pid| !tracker::is_alive(**pid)) {
             return Err(SessionError::NoProcess(*pid));
         }
         let own_ring = if options.keep_raw {
@@ -172,12 +180,14 @@ impl Session {
             tracked: ById::default(),
             control,
             waiting_said: false,
+            ever_tracked: false,
             throttled: 0,
             transitions: 0,
             filtered: BTreeMap::new(),
             out_of_date: false,
             lost: 0,
             started: Instant::now(),
+            disabled: None,
             flushed: Instant::now(),
             looked: Instant::now(),
             refused: HashMap::new(),
@@ -186,6 +196,7 @@ impl Session {
             unseen: Notes::default(),
         };
         session.sampler.enable()?;
+        session.started = Instant::now();
         session.find_those_that_run()?;
         // Whether it waits or records is known from here on.
         session.update_manifest();
@@ -224,11 +235,14 @@ impl Session {
 
     fn end(&mut self, state: State) -> Result<(), SessionError> {
         let disabled = self.sampler.disable();
+        self.disabled = Some(Instant::now());
         let last = self.turn(true).and_then(|()| self.count_the_untold());
         let unseen: Vec<_> = self.tracked.values().filter_map(Tracked::unseen).collect();
         self.tell_unseen(unseen);
         self.update_manifest();
+        let empty = self.why_empty();
         let manifest = self.recorder.writer().manifest_mut();
+        manifest.notes.extend(empty);
         for (place, times) in self.sampler.times() {
             if let Some(event) = manifest.events.get_mut(place) {
                 (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
@@ -243,6 +257,30 @@ impl Session {
         disabled?;
         last?;
         Ok(finished?)
+    }
+
+    /// Why there is no sample, where there is none.
+    fn why_empty(&mut self) -> Option<String> {
+        let counts = self.recorder.writer().counts().clone();
+        if counts.samples > 0 {
+            return None;
+        }
+        let left_out: u64 = self.filtered.values().sum();
+        let why = if left_out > 0 {
+            format!("all {left_out} samples were in methods that --method leaves out")
+        } else if counts.lost > 0 {
+            format!(
+                "all {} samples were lost: a larger --ring-pages or a lower rate helps",
+                counts.lost
+            )
+        } else if self.ever_tracked {
+            "what is profiled did not run on a processor, or too briefly for the rate: -F takes a higher one".to_owned()
+        } else {
+            format!("no process of '{}' was there", self.options.target)
+        };
+        let why = format!("no sample was taken: {why}");
+        tracing::warn!("{why}");
+        Some(why)
     }
 
     /// One turn of the loop: drain, handle, look for newcomers, flush when it is time.
@@ -293,10 +331,10 @@ impl Session {
         sleeps.min().unwrap_or(IDLE_MS)
     }
 
-    /// It is of one process and what that forks, not of all that have a name.
+    /// It is of certain processes and what they fork, not of all that have a name.
     fn has_one_target(&self) -> bool {
         match self.tracker.spec() {
-            TargetSpec::Pid(_) | TargetSpec::Command(..) => true,
+            TargetSpec::Pids(_) | TargetSpec::Command(..) => true,
             TargetSpec::Named(..) | TargetSpec::All => false,
         }
     }

@@ -60,6 +60,14 @@ pub enum SessionError {
     /// There is no such process.
     #[error("no process has the id {0}")]
     NoProcess(u32),
+    /// The process belongs to somebody else.
+    #[error("process {pid} belongs to {owner}: only that user and root may profile it")]
+    NotOwn {
+        /// The process.
+        pid: u32,
+        /// The user's name, or number.
+        owner: String,
+    },
     /// The kernel's own samples cannot be kept.
     #[error(
         "--keep-raw needs the BPF shim or the kernel module: the other source has no samples but the kernel's own"
@@ -143,7 +151,7 @@ impl SessionControl {
 pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let (kind, value) = match &options.target {
         TargetSpec::Named(kind, names) => (*kind, names.clone()),
-        TargetSpec::Pid(pid) => (TargetKind::Pid, pid.to_string()),
+        TargetSpec::Pids(pids) => (TargetKind::Pid, super::with_commas(pids)),
         TargetSpec::All => (TargetKind::All, String::new()),
         TargetSpec::Command(_, line) => (TargetKind::Command, line.clone()),
     };

@@ -5,7 +5,7 @@ mod symbols;
 use super::kernel::Kernel;
 use super::vdso::Vdso;
 use crate::attribution::{Attributed, FILE_OFFSET, RemapTable};
-use crate::process::{Image, Mapped, Process, hex, is_own_memory};
+use crate::process::{Image, Mapped, Process, hex};
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_recording::{
     CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Owner, Record, Sample,
-    SessionWriter,
+    SessionWriter, is_own_memory,
 };
 use varid_symbolizer::substitute::Cache;
 

@@ -3,9 +3,11 @@
 use super::selection::Selection;
 use crate::clock;
 use crate::config::Config;
+use nix::unistd::Uid;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 use varid_recording::TargetKind;
 
@@ -16,7 +18,7 @@ pub enum TargetSpec {
     /// which kind of names, and those, as they are shown.
     Named(TargetKind, String),
     /// These processes, and what they fork.
-    Pid(u32),
+    Pids(Vec<u32>),
     /// Every process.
     All,
     /// A command that varid starts: this process, and what it forks.
@@ -27,10 +29,17 @@ impl std::fmt::Display for TargetSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Named(_, names) => f.write_str(names),
-            Self::Pid(pid) | Self::Command(pid, _) => write!(f, "pid {pid}"),
+            Self::Pids(pids) => write!(f, "pid {}", with_commas(pids)),
+            Self::Command(pid, _) => write!(f, "pid {pid}"),
             Self::All => f.write_str("all"),
         }
     }
+}
+
+/// Process ids as the command line takes them.
+pub fn with_commas(pids: &[u32]) -> String {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    pids.join(",")
 }
 
 impl TargetSpec {
@@ -96,7 +105,8 @@ impl Tracker {
     pub fn role(&mut self, pid: u32) -> Role {
         let matches = match &self.spec {
             TargetSpec::All => true,
-            TargetSpec::Pid(wanted) | TargetSpec::Command(wanted, _) => *wanted == pid,
+            TargetSpec::Pids(wanted) => wanted.contains(&pid),
+            TargetSpec::Command(wanted, _) => *wanted == pid,
             TargetSpec::Named(..) => match command_name(pid) {
                 Some(name) if is_zygote(&name) => {
                     self.zygotes.insert(pid);
@@ -209,6 +219,12 @@ fn has_not_ended(pid: u32, tid: u32) -> bool {
     state.is_some_and(|state| !matches!(state, b'Z' | b'X'))
 }
 
+/// The user whose process it is.
+pub fn owner(pid: u32) -> Option<Uid> {
+    let process = fs::metadata(format!("/proc/{pid}")).ok()?;
+    Some(Uid::from_raw(process.uid()))
+}
+
 /// The name that a thread has given itself.
 pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
@@ -253,8 +269,8 @@ mod tests {
     fn this_process_is_alive_and_has_threads() {
         let pid = std::process::id();
         assert!(is_alive(pid) && threads(pid).contains(&pid) && all_pids().contains(&pid));
-        assert_eq!(of(TargetSpec::Pid(pid)).role(pid), Role::Target);
-        assert_eq!(of(TargetSpec::Pid(pid)).role(1), Role::Stranger);
+        assert_eq!(of(TargetSpec::Pids(vec![pid])).role(pid), Role::Target);
+        assert_eq!(of(TargetSpec::Pids(vec![pid])).role(1), Role::Stranger);
     }
 
     /// A process with a command line of our choice, until it is dropped.
@@ -327,7 +343,10 @@ mod tests {
         tracker.forget(zygote.pid());
         assert!(!tracker.is_child_of_zygote(zygote.pid()));
         // A session that wants something else does not follow zygotes.
-        assert_eq!(of(TargetSpec::Pid(1)).role(zygote.pid()), Role::Stranger);
+        assert_eq!(
+            of(TargetSpec::Pids(vec![1])).role(zygote.pid()),
+            Role::Stranger
+        );
     }
 
     #[test]
@@ -381,7 +400,7 @@ mod tests {
     fn only_an_app_has_candidates() {
         for spec in [
             TargetSpec::All,
-            TargetSpec::Pid(1),
+            TargetSpec::Pids(vec![1]),
             TargetSpec::Command(1, "x".to_owned()),
         ] {
             let mut tracker = of(spec);

@@ -1,11 +1,11 @@
 //! `varid config`: what is wrong with a configuration, and what a session would be asked for.
 
+use super::events::try_to_sample;
 use super::out;
 use crate::asked::{self, Asked, ConfigError, Configured};
 use crate::cli::{self, ConfigVerb, SamplingArgs, StartArgs};
 use crate::config::{Problem, to_toml};
 use crate::sampler::event::pmu::Pmu;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,8 +22,13 @@ pub fn run(verb: ConfigVerb) -> anyhow::Result<ExitCode> {
 
 /// `here`: the file is this machine's.
 fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
+    let pmus = Pmu::all(Path::new("/"));
     let (read, is_written_right) = match asked::read(file) {
-        Ok(_) => (asked::read_for(file, &Pmu::all(Path::new("/"))), true),
+        Ok(_) if here => (
+            asked::read_by(file, |event| try_to_sample(event, &pmus)),
+            true,
+        ),
+        Ok(_) => (asked::read_for(file, &pmus), true),
         wrong => (wrong, false),
     };
     let is_right = match read {
@@ -32,7 +37,7 @@ fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
             let is_note = is_written_right && !here;
             let note = if is_note { "note: " } else { "" };
             for Problem { line, column, what } in problems {
-                say(&format!("{}:{line}:{column}: {note}{what}", path.display()));
+                out::message(&format!("{}:{line}:{column}: {note}{what}", path.display()));
             }
             is_note
         }
@@ -57,25 +62,20 @@ fn show(args: &StartArgs) -> anyhow::Result<ExitCode> {
     if config.events.is_empty() {
         config.events = SamplingArgs::default_events(&config);
     }
-    if let Some(pid) = args.target.pid {
+    for pid in &args.target.pids {
         out::text(&format!(
             "# process {pid}: only the command line can name it\n"
         ))?;
     }
     out::text(&to_toml(&config))?;
     if args.target.spec(&config).is_none() {
-        say(&format!("start would refuse it: {}", cli::NOBODY));
+        out::message(&format!("start would refuse it: {}", cli::NOBODY));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A configuration, or arguments, that nothing can be done with.
 pub fn refused(error: &ConfigError) -> ExitCode {
-    say(&format!("varid: {error}"));
+    out::message(&format!("varid: {error}"));
     ExitCode::from(WRONG)
-}
-
-fn say(line: &str) {
-    // Nobody may be there to read it.
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -7,6 +7,7 @@ use crate::sampler::event::{Event, Rate, all_names, resolve};
 use crate::sampler::interrupts::{Interrupt, default_event, skid, try_cpu};
 use crate::sampler::online_cpus;
 use crate::sampler::open::open;
+use anyhow::anyhow;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
@@ -183,7 +184,7 @@ pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
     let mut user_only = with_kernel.clone();
     user_only.modifiers.exclude_kernel = true;
     let (counted, event) = match count(&with_kernel) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
+        Err(error) if is_refusal(&error) => {
             tried.kernel = false;
             (count(&user_only), user_only)
         }
@@ -206,6 +207,39 @@ pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
         }
     }
     Ok(tried)
+}
+
+/// Opens what `-e` says as a session would, in this thread; why that is not possible, if it is not.
+pub fn try_to_sample(text: &str, pmus: &[Pmu]) -> anyhow::Result<()> {
+    // A long period: opening it is the question, not what it would deliver.
+    let resolved = resolve([text], Rate::Period(1 << 30), pmus)?;
+    for group in &resolved.groups {
+        // The others of such a group are read with its leader's samples.
+        let sampled = if group.reads { 1 } else { group.events.len() };
+        for event in group.events.iter().take(sampled) {
+            let opened = match open_here(event) {
+                Err(error) if is_refusal(&error) && !event.modifiers.exclude_user => {
+                    let mut user_only = event.clone();
+                    user_only.modifiers.exclude_kernel = true;
+                    open_here(&user_only)
+                }
+                opened => opened,
+            };
+            opened.map_err(|error| {
+                anyhow!(
+                    "'{}' cannot be sampled here: {}",
+                    event.name,
+                    explained(&error)
+                )
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether more rights would help.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
 fn explained(error: &io::Error) -> String {

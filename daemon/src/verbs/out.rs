@@ -2,10 +2,16 @@
 
 use serde::Serialize;
 use std::io::{self, Write};
+use varid_recording::terminal::{one_line, printable};
 
-/// Writes text.
+/// Writes text, without what a terminal would take for commands.
 pub fn text(text: &str) -> anyhow::Result<()> {
-    bytes(text.as_bytes())
+    bytes(printable(text).as_bytes())
+}
+
+/// Writes a message to standard error, without what a terminal would take for commands. Nobody may be there to read it.
+pub fn message(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
 /// Writes what is text already; that a reader such as `head` has gone is no failure.
@@ -44,7 +50,7 @@ pub fn reason(error: &anyhow::Error) -> String {
             text.push_str(&cause);
         }
     }
-    text.replace('\n', " ")
+    one_line(&text.replace('\n', " "))
 }
 
 /// Where a column's words stand.

@@ -2,6 +2,7 @@
 
 use super::config::refused;
 use super::launch::Held;
+use super::out;
 use crate::asked::{Asked, Configured};
 use crate::cli::{self, RecordArgs};
 use crate::paths;
@@ -11,8 +12,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
@@ -31,10 +32,14 @@ const SIGNAL: u8 = 128;
 /// before a signal ended the recording, else 0.
 pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let command = !args.command.is_empty();
-    if command && args.target.is_named() {
-        cli::bad_usage("name a process or give a command, not both");
+    if command && !(args.target.apps.is_empty() && args.target.services.is_empty()) {
+        cli::bad_usage(
+            "an app or service is recorded whenever it runs: with a command name no other process, or --all or --pid",
+        );
     }
-    let configured = match Asked::new(&args.target, &args.sampling, command).read() {
+    // The command is what is profiled, or only says how long others are.
+    let is_target = command && !args.target.is_named();
+    let configured = match Asked::new(&args.target, &args.sampling, is_target).read() {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),
     };
@@ -42,7 +47,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         return record_command(args, configured);
     }
     let Some(target) = args.target.spec(&configured.config) else {
-        cli::bad_usage(&format!("{}; or a command after --", cli::NOBODY))
+        cli::bad_usage(&format!("{}; or a command", cli::NOBODY))
     };
     record(args, target, configured, None).map(|_| ExitCode::SUCCESS)
 }
@@ -52,7 +57,12 @@ fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<E
     let mut held = Held::start(&args.command)?;
     let words = args.command.iter().map(|word| word.to_string_lossy());
     let line = words.collect::<Vec<_>>().join(" ");
-    let target = TargetSpec::Command(held.child.id(), line);
+    let named = args
+        .target
+        .is_named()
+        .then(|| args.target.spec(&configured.config));
+    let own = TargetSpec::Command(held.child.id(), line);
+    let target = named.flatten().unwrap_or(own);
     let result = record(args, target, configured, Some(&mut held));
     let full =
         |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
@@ -118,12 +128,18 @@ fn record(
         end_with_the_reader(control.stop.clone());
     }
     let new = own || !output.exists();
+    let watched = match &target {
+        TargetSpec::Command(..) => None,
+        _ => held.as_ref().map(|held| held.child.id()),
+    };
+    let listed = target.clone();
     let started = args
         .sampling
         .options(target, configured, output.clone())
         .and_then(|options| Ok(Session::start(options, control.clone())?));
     // Whoever made it meanwhile may be recording into it.
     let made = started.is_ok() && new || own;
+    let shares_terminal = held.is_some();
     let begun = started.and_then(|mut session| {
         let environment = session.environment();
         let release = |held: &mut Held| held.release(&environment);
@@ -134,8 +150,18 @@ fn record(
         let _ = varid_recording::remove_session(&output);
     }
     let session = begun?;
+    if let Err(error) = paths::list_elsewhere(&output, &listed) {
+        tracing::warn!("'varid sessions' will not list it: {error}");
+    }
+    let command_ended = Arc::new(AtomicBool::new(false));
+    if let Some(command) = watched {
+        end_with(command, command_ended.clone(), control.stop.clone());
+    }
     let over = Arc::new(AtomicBool::new(false));
-    let progress = show_progress(control.clone(), over.clone());
+    // A command draws on the terminal, too.
+    let progress = (!shares_terminal)
+        .then(|| show_progress(control.clone(), over.clone()))
+        .flatten();
     let result = session.run();
     over.store(true, Ordering::Relaxed);
     // It only draws; that it could not be joined loses nothing.
@@ -145,19 +171,28 @@ fn record(
         if let Err(error) = paths::set_last(&output) {
             tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
         }
-        // Whoever reads this may have gone; the session is complete.
-        let _ = writeln!(
-            std::io::stderr(),
-            "varid: {} samples in {}",
-            control.samples.load(Ordering::Relaxed),
-            output.display()
-        );
+        if tracing::enabled!(tracing::Level::INFO) {
+            let samples = control.samples.load(Ordering::Relaxed);
+            out::message(&format!("varid: {samples} samples in {}", output.display()));
+        }
     }
     result?;
-    Ok(match control.stop.load(Ordering::Relaxed) {
+    let requested = control.stop.load(Ordering::Relaxed) && !command_ended.load(Ordering::Relaxed);
+    Ok(match requested {
         true => Ended::Request,
         false => Ended::Target,
     })
+}
+
+/// Ends the recording of others when the command has ended, which stays to be waited for.
+fn end_with(command: u32, ended: Arc<AtomicBool>, stop: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        let pid = Pid::from_raw(command.cast_signed());
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(pid), flags) == Err(Errno::EINTR) {}
+        ended.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 /// A terminal that is closed sends a signal; a connection, by which the output leaves this machine, does not.

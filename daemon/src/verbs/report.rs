@@ -13,7 +13,10 @@ use varid_report::{By, Format, Names, Options, Pattern, PercentOf, Profile, Tabl
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// The session, by folder or by name [default: the last one].
-    #[arg(short, long, value_name = "SESSION")]
+    #[arg(value_name = "SESSION")]
+    session: Option<PathBuf>,
+    /// The same, as perf takes it: a folder, its perf.data, or a name.
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
     input: Option<PathBuf>,
     /// One table [default: layers, then symbols].
     #[arg(long, value_enum, conflicts_with = "callgraph")]
@@ -101,7 +104,7 @@ enum FormatArg {
 
 /// Prints the report.
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    let folder = match &args.input {
+    let folder = match args.session.as_ref().or(args.input.as_ref()) {
         Some(named) => paths::session(named),
         None => paths::last_session()
             .context("there is no session yet: 'varid record' or 'varid start' makes one")?,

@@ -1,10 +1,11 @@
-//! `varid status`: what the daemon is doing.
+//! `varid status`: what the daemon and each `varid record` are doing.
 
 use super::out::{self, Align};
 use crate::cli::FormatArgs;
 use crate::control::ControlError;
 use crate::control::client;
 use crate::control::protocol::{DaemonStatus, Ended, Reply, Request, SessionStatus};
+use crate::sessions;
 use anyhow::bail;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -31,8 +32,9 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         Err(ControlError::NoDaemon) => None,
         Err(error) => return Err(error.into()),
     };
+    let foreground = sessions::in_foreground(status.as_ref().map(|status| status.pid))?;
     if format.json {
-        let (daemon, sessions, failed) = match status {
+        let (daemon, mut sessions, failed) = match status {
             Some(DaemonStatus {
                 pid,
                 varid,
@@ -41,27 +43,31 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
             }) => (Some(DaemonFacts { pid, varid }), sessions, failed),
             None => (None, Vec::new(), Vec::new()),
         };
+        sessions.extend(foreground);
         out::json(&Document {
             daemon,
             sessions,
             failed,
         })?;
     } else {
-        out::text(&status.map_or_else(
-            || "no session runs, no daemon either\n".to_owned(),
-            |status| shown(&status),
-        ))?;
+        out::text(&shown(status, foreground))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn shown(status: &DaemonStatus) -> String {
+fn shown(daemon: Option<DaemonStatus>, foreground: Vec<SessionStatus>) -> String {
+    let none = match &daemon {
+        Some(_) => "no session runs\n",
+        None => "no session runs, no daemon either\n",
+    };
+    let (mut sessions, failed) =
+        daemon.map_or_else(Default::default, |daemon| (daemon.sessions, daemon.failed));
+    sessions.extend(foreground);
     let mut text = String::new();
-    if status.sessions.is_empty() {
-        text.push_str("no session runs\n");
+    if sessions.is_empty() {
+        text.push_str(none);
     } else {
-        let rows: Vec<_> = status
-            .sessions
+        let rows: Vec<_> = sessions
             .iter()
             .map(|session| {
                 [
@@ -69,7 +75,9 @@ fn shown(status: &DaemonStatus) -> String {
                     session.state.name().to_owned(),
                     session.samples.to_string(),
                     session.lost.to_string(),
-                    session.processes.to_string(),
+                    session
+                        .processes
+                        .map_or("-".to_owned(), |count| count.to_string()),
                     format!("{:.1}", session.seconds),
                     session.folder.display().to_string(),
                 ]
@@ -86,12 +94,18 @@ fn shown(status: &DaemonStatus) -> String {
         ];
         text.push_str(&out::table(head, &rows));
     }
-    for session in &status.sessions {
+    for session in &sessions {
         if let Some(told) = &session.configuration {
             text.push_str(&format!("{}: {told}\n", session.folder.display()));
         }
+        if let Some(recorder) = session.recorder {
+            let folder = session.folder.display();
+            text.push_str(&format!(
+                "{folder}: by 'varid record', process {recorder}\n"
+            ));
+        }
     }
-    for failed in &status.failed {
+    for failed in &failed {
         let error = failed.error.as_deref().unwrap_or_default();
         text.push_str(&format!("failed: {}: {error}\n", failed.folder.display()));
     }

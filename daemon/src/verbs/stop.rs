@@ -3,40 +3,62 @@
 use super::out;
 use crate::control::ControlError;
 use crate::control::client;
-use crate::control::protocol::{Reply, Request};
-use anyhow::bail;
+use crate::control::protocol::{Ended, Reply, Request, SessionStatus};
+use crate::sessions::{self, Listed};
+use anyhow::{Context, bail};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often it is seen whether a `varid record` has completed its session.
+const TURN: Duration = Duration::from_millis(20);
 
 /// Ends one session or all; returns when they are complete.
 pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
     // A path is one from here, not from the daemon's working folder.
-    let session = session.map(|which| match std::path::absolute(&which) {
+    let which = session.map(|which| match std::path::absolute(&which) {
         Ok(path) if which.contains('/') || Path::new(&which).is_dir() => {
             path.to_string_lossy().into_owned()
         }
         _ => which,
     });
-    let ended = match client::ask(&Request::Stop { session }) {
-        Ok(Reply::Stopped { sessions }) => sessions,
+    let daemon = match client::ask(&Request::Status) {
+        Ok(Reply::Status(status)) => Some(status),
         Ok(other) => bail!("the daemon answered something else: {other:?}"),
-        Err(ControlError::NoDaemon) => bail!("no session runs"),
+        Err(ControlError::NoDaemon) => None,
         Err(error) => return Err(error.into()),
     };
+    let foreground = sessions::in_foreground(daemon.as_ref().map(|daemon| daemon.pid))?;
+    let mut running = daemon.map_or_else(Vec::new, |daemon| daemon.sessions);
+    running.extend(foreground);
+    if running.is_empty() {
+        bail!("no session runs");
+    }
+    let whole = which.is_none();
+    let chosen = match which {
+        Some(which) => {
+            let one = sessions::find(&running, SessionStatus::clone, &which);
+            vec![one.map_err(anyhow::Error::msg)?.clone()]
+        }
+        None => running,
+    };
     let mut failed = false;
-    for session in ended {
-        let lost = if session.lost == 0 {
+    for ended in end(&chosen, whole)? {
+        let lost = if ended.lost == 0 {
             String::new()
         } else {
-            format!(", {} lost", session.lost)
+            format!(", {} lost", ended.lost)
         };
         out::text(&format!(
             "{} samples{lost} in {}\n",
-            session.samples,
-            session.folder.display()
+            ended.samples,
+            ended.folder.display()
         ))?;
-        if let Some(error) = session.error {
-            eprintln!("varid: {}: {error}", session.session);
+        if let Some(error) = ended.error {
+            out::message(&format!("varid: {}: {error}", ended.session));
             failed = true;
         }
     }
@@ -45,4 +67,60 @@ pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Ends sessions, waits until they are complete, and says what became of them; `all`: they are all that run.
+fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
+    let (foreground, daemons): (Vec<_>, Vec<_>) = sessions
+        .iter()
+        .partition(|session| session.recorder.is_some());
+    for session in &foreground {
+        let recorder = session.recorder.and_then(|pid| i32::try_from(pid).ok());
+        match recorder.map(|pid| kill(Pid::from_raw(pid), Signal::SIGTERM)) {
+            // It has ended by itself.
+            Some(Ok(()) | Err(Errno::ESRCH)) | None => {}
+            Some(Err(error)) => {
+                let folder = session.folder.display();
+                return Err(error).with_context(|| format!("cannot end what records {folder}"));
+            }
+        }
+    }
+    let named = |session: &&SessionStatus| match session.folder.as_os_str().is_empty() {
+        // It is being started.
+        true => session.target.clone(),
+        false => session.folder.display().to_string(),
+    };
+    let stopped = match daemons.first() {
+        None => Ok(Vec::new()),
+        Some(first) => client::ask(&Request::Stop {
+            session: (!all).then(|| named(first)),
+        })
+        .map_err(anyhow::Error::from)
+        .and_then(|reply| match reply {
+            Reply::Stopped { sessions } => Ok(sessions),
+            other => bail!("the daemon answered something else: {other:?}"),
+        }),
+    };
+    let ended = foreground.into_iter().map(|session| {
+        while sessions::is_being_recorded(&session.folder) {
+            std::thread::sleep(TURN);
+        }
+        let Listed {
+            session,
+            samples,
+            lost,
+            folder,
+            error,
+            ..
+        } = sessions::look(session.folder.clone());
+        Ended {
+            session,
+            folder,
+            samples,
+            lost,
+            error,
+        }
+    });
+    let ended: Vec<_> = ended.collect();
+    stopped.map(|stopped| stopped.into_iter().chain(ended).collect())
 }

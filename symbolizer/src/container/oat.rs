@@ -112,7 +112,7 @@ fn one<'d, R: ReadRef<'d>>(
 
 /// Where the symbol `oatdata` is in the file, and where its segment ends.
 fn oatdata<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<(u64, u64)> {
-    let elf = object::File::parse(input.data)
+    let elf = crate::parse_elf(input.data)
         .map_err(|error| input.bad("ELF header", 0, error.to_string()))?;
     let address = elf
         .dynamic_symbols()

@@ -36,7 +36,7 @@ pub struct Descriptors {
 /// # Errors
 /// [`Error::Elf`] if it is no ELF file.
 pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
-    let file = object::File::parse(bytes).map_err(refuse(name))?;
+    let file = crate::parse_elf(bytes).map_err(refuse(name))?;
     let relocatable = file.kind() == object::ObjectKind::Relocatable;
     let functions = file
         .symbols()
@@ -63,7 +63,7 @@ pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
 /// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
 pub fn descriptors_of(file: &File, name: &str) -> Result<Option<Descriptors>> {
     let cache = ReadCache::new(file);
-    let header = object::File::parse(&cache).map_err(refuse(name))?;
+    let header = crate::parse_elf(&cache).map_err(refuse(name))?;
     let abi = match header.architecture() {
         _ if !header.is_little_endian() => return Ok(None),
         _ if header.is_64() => Abi::Bits64,

@@ -208,7 +208,7 @@ fn is_substitute(path: &Path, build_id: &[u8], dex_size: u64) -> Option<bool> {
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let cache = ReadCache::new(file);
-    let file = object::File::parse(&cache).ok()?;
+    let file = crate::parse_elf(&cache).ok()?;
     let end = match &file {
         object::File::Elf32(file) => headers_end(file.elf_header()),
         object::File::Elf64(file) => headers_end(file.elf_header()),

@@ -58,16 +58,21 @@ fn record_named(folder: &Path, command: &[&str]) -> Result<PathBuf> {
     Ok(session)
 }
 
-/// Samples of each symbol as leaf, by `varid report`: image and symbol.
-fn by_varid(session: &Path) -> Result<BTreeMap<(String, String), u64>> {
+/// The rows of `varid report`.
+fn rows(session: &Path, by: &str) -> Result<Vec<serde_json::Value>> {
     let mut report = testbed()?.varid();
-    let args = ["report", "--by", "symbol", "--format", "json", "-i"];
+    let args = ["report", "--by", by, "--format", "json", "-i"];
     let report = run(report.args(args).arg(session))?;
     let report: serde_json::Value = serde_json::from_str(&report)?;
-    let rows = report["rows"].as_array().context("no rows")?;
+    Ok(report["rows"].as_array().context("no rows")?.clone())
+}
+
+/// Samples of each symbol as leaf, by `varid report`: image and symbol.
+fn by_varid(session: &Path) -> Result<BTreeMap<(String, String), u64>> {
+    let rows = rows(session, "symbol")?;
     let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
     let mut found = BTreeMap::new();
-    for row in rows {
+    for row in &rows {
         // Adapters of a VM share a name: each has a row.
         let key = (text(row, "image"), text(row, "symbol"));
         *found.entry(key).or_default() += row["self"].as_u64().unwrap_or(0);
@@ -263,6 +268,29 @@ fn code_of_java_has_the_names_that_it_writes_when_it_ends() -> Result<()> {
     ensure!(
         noted.len() == 1 && noted[0].contains("DumpPerfMapAtExit"),
         "{noted:?}"
+    );
+    // One row for all of it, and HotSpot is the VM's layer.
+    let nameless = by_perf(&session, "//anon")?.len() as u64;
+    let symbols = by_varid(&session)?;
+    let row = "[unnamed JIT code]".to_owned();
+    ensure!(nameless > 100, "only {nameless} samples");
+    ensure!(
+        symbols.get(&(row.clone(), row)) == Some(&nameless),
+        "{symbols:?}"
+    );
+    let of = |by: &str, key: &str, name: &str| -> Result<u64> {
+        let rows = rows(&session, by)?;
+        let row = rows.iter().find(|row| row[key] == name);
+        row.and_then(|row| row["self"].as_u64())
+            .with_context(|| format!("no {name}"))
+    };
+    let (vm, libjvm) = (
+        of("layer", "layer", "vm")?,
+        of("image", "image", "libjvm.so")?,
+    );
+    ensure!(
+        vm == libjvm && vm > 100,
+        "{vm} of the VM, {libjvm} in libjvm.so"
     );
     Ok(())
 }

@@ -4,6 +4,7 @@ mod areas;
 mod attribution;
 mod callgraph;
 mod calls;
+mod command_line;
 mod configuration;
 mod containers;
 mod device;

@@ -79,16 +79,6 @@ struct Sampled {
     last: u64,
 }
 
-/// Whether a mapping with this path may hold code that the process makes.
-pub fn is_own_memory(path: &Path) -> bool {
-    let path = path.to_string_lossy();
-    // Every process has that page of the kernel's.
-    !(path.starts_with('/') || path == "[vsyscall]")
-        || ["//anon", "/memfd:", "/dev/zero", "/dev/ashmem/"]
-            .iter()
-            .any(|prefix| path.starts_with(prefix))
-}
-
 /// Whether a mapping with this path says that the file is a jitdump.
 pub fn is_jitdump(path: &str) -> bool {
     let name = path.trim_end_matches(" (deleted)").rsplit('/').next();

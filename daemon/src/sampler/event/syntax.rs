@@ -130,6 +130,7 @@ fn event(text: &str) -> Result<EventText, &'static str> {
     let Some((pmu, rest)) = text.split_once('/') else {
         let (name, modifiers) = match text.split_once(':') {
             Some((_, "")) => return Err("a ':' without modifiers"),
+            Some((_, name)) if is_tracepoint(name) => return Err(TRACEPOINT),
             Some((_, modifiers)) if !are_letters(modifiers) => return Err(NOT_LETTERS),
             Some(both) => both,
             None => (text, ""),
@@ -177,6 +178,16 @@ fn event(text: &str) -> Result<EventText, &'static str> {
 }
 
 const NOT_LETTERS: &str = "modifiers that are not letters";
+const TRACEPOINT: &str = "a tracepoint; varid samples counted events, such as cycles or cpu-clock: 'perf record' \
+    records tracepoints";
+
+/// Whether what follows a ':' is the name of a tracepoint: `sched_switch` of `sched:sched_switch`.
+fn is_tracepoint(text: &str) -> bool {
+    text.contains(['_', '*'])
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "_*".contains(letter))
+}
 
 /// What modifiers look like; which there are, [`Modifiers`](super::modifiers::Modifiers) knows.
 fn are_letters(modifiers: &str) -> bool {
@@ -259,6 +270,8 @@ mod tests {
             ("cpu/=1/", "without a name"),
             ("a:{", "not letters"),
             ("a:u:k", "not letters"),
+            ("a:u2", "not letters"),
+            ("sched:sched_switch", "a tracepoint"),
             ("cpu/a/:", "not letters"),
             ("{a}:u}:", "a group"),
             ("../../etc/x/", "more than two"),

@@ -132,6 +132,8 @@ impl StackCopy {
         options: &SamplerOptions,
         spot: Spot,
     ) -> Result<Opened, SamplerError> {
+        let mut events = options.groups.iter().flat_map(|group| &group.events);
+        let only_kernel = events.any(|event| event.modifiers.exclude_user);
         loop {
             let mut tracks = true;
             let opened = open_groups(&options.groups, spot, |attr| {
@@ -150,7 +152,9 @@ impl StackCopy {
             });
             match opened {
                 Err(SamplerError::Open { source, .. })
-                    if source.raw_os_error() == Some(libc::EACCES) && !self.exclude_kernel =>
+                    if source.raw_os_error() == Some(libc::EACCES)
+                        && !self.exclude_kernel
+                        && !only_kernel =>
                 {
                     tracing::warn!(
                         "no permission to sample the kernel: only user code will be seen"

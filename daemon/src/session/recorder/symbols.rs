@@ -190,7 +190,8 @@ impl Recorder {
         let is_vm = process
             .vm_directory()
             .is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
-            || process.is_vm_image(elf);
+            || process.is_vm_image(elf)
+            || elf.is_hotspot();
         if is_vm && self.vm_paths.insert(elf.path.clone()) {
             self.add_image(ManifestImage {
                 path: elf.path.to_string_lossy().into_owned(),

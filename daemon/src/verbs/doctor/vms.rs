@@ -164,7 +164,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
             return vm;
         }
     };
-    let file = object::File::parse(&*bytes).ok();
+    let file = varid_symbolizer::parse_elf(&*bytes).ok();
     let build_id = file
         .as_ref()
         .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));

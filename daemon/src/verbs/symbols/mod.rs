@@ -75,7 +75,7 @@ pub struct Errors(u64);
 impl Errors {
     /// Says what went wrong.
     fn add(&mut self, error: &anyhow::Error) {
-        eprintln!("varid: {}", out::reason(error));
+        out::message(&format!("varid: {}", out::reason(error)));
         self.0 = self.0.saturating_add(1);
     }
 

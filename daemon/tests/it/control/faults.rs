@@ -4,7 +4,6 @@ use super::support::*;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -178,18 +177,18 @@ fn hostile_clients_get_a_refusal_and_hinder_nobody() {
     let half: Vec<_> = (0..12)
         .map(|_| {
             let mut stream = UnixStream::connect(home.socket()).unwrap();
-            stream.write_all(b"{\"version\":3,").unwrap();
+            stream.write_all(b"{\"version\":4,").unwrap();
             stream
         })
         .collect();
-    assert!(say(&home, b"{\"version\":3,\"request\":\"status\"}\n").contains("\"status\""));
+    assert!(say(&home, b"{\"version\":4,\"request\":\"status\"}\n").contains("\"status\""));
     for bad in [
         &b"\n"[..],
         b"\xff\xfe\0\n",
         b"{}\n",
-        b"{\"version\":3}\n",
-        b"{\"version\":3,\"request\":\"start\",\"target\":{},\"sampling\":{}}\n",
-        b"{\"version\":3,\"request\":\"start\",\"target\":{\"apps\":[],\"services\":[],\"pid\":1,\"all\":false,\"more\":1}}\n",
+        b"{\"version\":4}\n",
+        b"{\"version\":4,\"request\":\"start\",\"target\":{},\"sampling\":{}}\n",
+        b"{\"version\":4,\"request\":\"start\",\"target\":{\"apps\":[],\"services\":[],\"pids\":[1],\"all\":false,\"more\":1}}\n",
     ] {
         let reply = say(&home, bad);
         let refused = reply.contains("\"refused\"") && reply.ends_with('\n');
@@ -214,7 +213,7 @@ fn a_hand_written_request_is_held_to_the_same_rules() {
     let app = App::run("org.example.rules");
     home.ok(&["start", "--pid", &app.pid().to_string()]);
     let plain = format!(
-        "{{\"version\":3,\"request\":\"start\",\"target\":{{\"apps\":[],\"services\":[],\"pid\":{},\"all\":false}},\
+        "{{\"version\":4,\"request\":\"start\",\"target\":{{\"apps\":[],\"services\":[],\"pids\":[{}],\"all\":false}},\
          \"sampling\":{{\"events\":[],\"frequency\":null,\"count\":null,\"stack\":null,\"methods\":[],\"config\":null,\
          \"tactic\":null,\"shim\":null,\"keep_raw\":false,\"duration\":null,\"output\":null,\"ring_pages\":64}}}}\n",
         app.pid()
@@ -277,8 +276,6 @@ fn a_daemon_that_takes_long_to_end_is_waited_for() {
     home.ok(&["stop"]);
 }
 
-const NOBODY: u32 = 65534;
-
 #[test]
 fn another_user_is_refused_by_the_folder_and_by_the_daemon() {
     if !is_root() {
@@ -288,30 +285,15 @@ fn another_user_is_refused_by_the_folder_and_by_the_daemon() {
     let home = Home::new();
     let app = App::run("org.example.private");
     home.ok(&["start", "--pid", &app.pid().to_string()]);
-    // Where another user can read it.
-    let program = home.path.join("varid");
-    // By another process: a child of another test's cannot have it open for writing still.
-    let copied = Command::new("cp").arg(VARID).arg(&program).status();
-    assert!(copied.unwrap().success());
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let user = User::new(&home);
     let as_nobody = |words: &[&str]| {
-        let mut command = Command::new(&program);
-        command
-            .args(words)
-            .env("VARID_HOME", &home.path)
-            .stdin(Stdio::null())
-            .uid(NOBODY)
-            .gid(NOBODY);
-        one_line_of_failure(1, &command.output().unwrap())
-    };
-    let open = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+        one_line_of_failure(1, &user.in_place(&home.path, words).output().unwrap())
     };
     let run = home.path.join("run");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&run), mode(&home.socket())), (0o700, 0o600));
 
-    open(&home.path, 0o755);
+    open_to(&home.path, 0o755);
     for words in [
         &["status"][..],
         &["stop"],
@@ -325,8 +307,8 @@ fn another_user_is_refused_by_the_folder_and_by_the_daemon() {
         );
     }
     // Even where the folder and the socket are open, the daemon asks the kernel who it is.
-    open(&run, 0o755);
-    open(&home.socket(), 0o666);
+    open_to(&run, 0o755);
+    open_to(&home.socket(), 0o666);
     for words in [&["status"][..], &["stop"]] {
         let reason = as_nobody(words);
         assert!(

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -125,6 +125,54 @@ impl Drop for Home {
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
+
+/// Another user, nobody, with a copy of the program that they can read.
+pub struct User<'a> {
+    home: &'a Home,
+    program: PathBuf,
+}
+
+impl<'a> User<'a> {
+    /// Only root can become another user.
+    pub fn new(home: &'a Home) -> Self {
+        let program = home.path.join("varid");
+        // By another process: a child of another test's cannot have it open for writing still.
+        let copied = Command::new("cp").arg(VARID).arg(&program).status();
+        assert!(copied.unwrap().success());
+        open_to(&program, 0o755);
+        Self { home, program }
+    }
+
+    /// The program as this user, in a place of their own below that of the test.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let own = self.home.path.join("nobody");
+        if !own.exists() {
+            std::fs::create_dir(&own).unwrap();
+            std::os::unix::fs::chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+            open_to(&self.home.path, 0o755);
+        }
+        self.in_place(&own, words)
+    }
+
+    /// The program as this user, in this place.
+    pub fn in_place(&self, place: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(words)
+            .env("VARID_HOME", place)
+            .stdin(Stdio::null());
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    }
+}
+
+/// Sets a file's mode.
+pub fn open_to(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// The user nobody's number.
+const NOBODY: u32 = 65534;
 
 fn find(status: &Value, target: &str) -> Option<Value> {
     status["sessions"]

@@ -1,6 +1,7 @@
 //! Exit codes and what is said, verb by verb.
 
 use super::support::*;
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -133,7 +134,7 @@ fn bad_usage_is_exit_code_2() {
         &["start", "--app", "a", "-F", "0"],
         &["start", "--app", "a", "-F", "1", "-c", "1"],
         &["record"],
-        &["record", "--all", "--", "true"],
+        &["record", "--app", "a", "true"],
         &["stop", "a", "b"],
     ] {
         assert_eq!(home.run(words).status.code(), Some(2), "{words:?}");
@@ -200,4 +201,97 @@ fn doctor_finds_the_vm_that_is_installed() {
         .cloned()
         .unwrap();
     assert_eq!(vm["build_id"].as_str().unwrap().len(), 40, "{vm}");
+}
+
+#[test]
+fn a_recording_in_the_foreground_is_listed_and_stopped_as_the_daemons_are() {
+    let home = Home::new();
+    let output = home.path.join("out");
+    let named = output.to_str().unwrap();
+    let app = App::run("org.example.app");
+    home.ok(&["start", "--pid", &app.pid().to_string()]);
+    for which in [&["stop", named][..], &["stop", "sleep 1000"], &["stop"]] {
+        let words = ["record", "-o", named, "sleep", "1000"];
+        let mut record = home.command(&words).spawn().unwrap();
+        wait_until("it is listed", || home.session("sleep 1000").is_some());
+        let session = home.session("sleep 1000").unwrap();
+        assert_eq!(session["recorder"], record.id());
+        assert_eq!(
+            (&session["folder"], &session["processes"]),
+            (&named.into(), &Value::Null)
+        );
+        let shown = home.ok(&["status"]);
+        let told = format!("{named}: by 'varid record', process {}\n", record.id());
+        assert!(shown.contains(&told), "{shown}");
+        let listed = home.sessions();
+        // The daemon's, and this one once, however often it is recorded.
+        assert_eq!(listed.len(), 2, "{listed:?}");
+        let state = |listed: &[Value]| {
+            let one = listed.iter().find(|session| session["folder"] == named);
+            one.unwrap()["state"].clone()
+        };
+        assert_eq!(state(&listed), "recording");
+        let said = home.ok(which);
+        assert!(said.contains(&format!("samples in {named}\n")), "{said}");
+        assert_eq!(said.lines().count(), if which.len() == 1 { 2 } else { 1 });
+        assert!(record.wait().unwrap().success());
+        assert_eq!(state(&home.sessions()), "complete");
+    }
+    assert!(home.fails(&["stop"]).contains("no session runs"));
+    std::fs::remove_dir_all(&output).unwrap();
+    assert_eq!(home.sessions().len(), 1);
+}
+
+#[test]
+fn quiet_says_only_what_went_wrong() {
+    let home = Home::new();
+    let busy = [program().to_str().unwrap(), "300000000"];
+    let output = home.run(&[&["record", "-q", "-e", "cpu-clock"][..], &busy].concat());
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
+    // A sample a second of what ends at once.
+    let output = home.run(&["record", "-q", "-e", "cpu-clock", "-F", "1", "true"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let why = "no sample was taken: what is profiled did not run on a processor, or too briefly";
+    assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+    let output = home.run(&["record", "--method", "org.example.*", busy[0], busy[1]]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no sample was taken: "), "{said}");
+}
+
+#[test]
+fn what_a_user_may_not_sample_is_refused_with_the_reason() {
+    if !is_root() {
+        println!("skipped: what a user may not sample: only root can become another user");
+        return;
+    }
+    let home = Home::new();
+    let stranger = App::run("org.example.private").pid().to_string();
+    let user = User::new(&home);
+    let app = App::run("org.example.private");
+    let fails = |words: &[&str]| one_line_of_failure(1, &user.command(words).output().unwrap());
+    let reason = fails(&["record", "--pid", &app.pid().to_string()]);
+    let wanted = format!(
+        "process {} belongs to root: only that user and root may profile it",
+        app.pid()
+    );
+    assert!(reason.contains(&wanted), "{reason}");
+    let reason = fails(&["record", "--pid", &stranger]);
+    assert!(
+        reason.contains(&format!("no process has the id {stranger}")),
+        "{reason}"
+    );
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    if paranoid.trim().parse::<i32>().unwrap() < 2 {
+        println!("skipped: what a user may not sample: this kernel lets users sample it");
+        return;
+    }
+    let own = user
+        .command(&["record", "-e", "cpu-clock:k", "true"])
+        .output()
+        .unwrap();
+    let reason = one_line_of_failure(125, &own);
+    assert!(reason.contains("perf_event_paranoid"), "{reason}");
 }

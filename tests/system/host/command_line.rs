@@ -1,0 +1,156 @@
+//! Do the commands that users of perf type first do what they mean?
+
+use anyhow::{Result, ensure};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use varid_tests::{Running, manifest, printed, skip_without_root, testbed};
+
+/// varid with these arguments and the session's folder for `record`, in a folder of its own.
+fn varid(folder: &Path, arguments: &[&str]) -> Result<Output> {
+    let mut varid = testbed()?.varid();
+    Ok(varid.args(arguments).current_dir(folder).output()?)
+}
+
+fn succeeded(output: Output) -> Result<(String, String)> {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{}: {said}", output.status);
+    Ok((String::from_utf8(output.stdout)?, said))
+}
+
+/// A process that computes until it is killed.
+fn spinning() -> Result<Running> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "while :; do :; done"]);
+    Ok(Running(shell.stdin(Stdio::null()).spawn()?))
+}
+
+#[test]
+fn a_command_needs_no_dashes_before_it_and_keeps_its_own_options() -> Result<()> {
+    if skip_without_root("command line") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let record = [
+        "record",
+        "-g",
+        "-F",
+        "997",
+        "-o",
+        "s",
+        "sh",
+        "-c",
+        "echo \"$1\" $0",
+        "-o",
+        "-a",
+    ];
+    let (printed, said) = succeeded(varid(folder.path(), &record)?)?;
+    ensure!(printed == "-a -o\n", "{printed}");
+    ensure!(said.contains("(sh -c"), "the command is not named: {said}");
+    let manifest = manifest(&folder.path().join("s"))?;
+    ensure!(
+        manifest["target"]["kind"] == "command",
+        "{}",
+        manifest["target"]
+    );
+    Ok(())
+}
+
+#[test]
+fn everything_or_named_processes_are_recorded_until_a_command_ends() -> Result<()> {
+    if skip_without_root("command line") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let (one, two, stranger) = (spinning()?, spinning()?, spinning()?);
+    let pids = format!("{},{}", one.pid(), two.pid());
+    // What makes 50 ms of work for a processor of its own.
+    let work = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; exit 7";
+    for (target, kind) in [(vec!["-a"], "all"), (vec!["-p", &pids], "pid")] {
+        let mut record = vec!["record", "-F", "997", "-o", kind];
+        record.extend(&target);
+        record.extend(["sh", "-c", work]);
+        let output = varid(folder.path(), &record)?;
+        ensure!(output.status.code() == Some(7), "{output:?}");
+        let session = folder.path().join(kind);
+        let about = manifest(&session)?;
+        ensure!(
+            about["state"] == "complete" && about["target"]["kind"] == kind,
+            "{about}"
+        );
+        let mut perf = Command::new("perf");
+        perf.args(["script", "-F", "pid", "-G", "-i"]);
+        let seen = printed(perf.arg(session.join("perf.data")))?;
+        let has = |process: &Running| {
+            seen.lines()
+                .any(|line| line.trim() == process.pid().to_string())
+        };
+        ensure!(has(&one) && has(&two), "{kind}: {seen}");
+        ensure!(has(&stranger) == (kind == "all"), "{kind}: {seen}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_session_is_reported_by_its_folder_its_name_or_its_perf_data() -> Result<()> {
+    if skip_without_root("command line") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let record = [
+        "record",
+        "-F",
+        "997",
+        "-o",
+        "s",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 50000 ]; do i=$((i + 1)); done",
+    ];
+    succeeded(varid(folder.path(), &record)?)?;
+    let (wanted, _) = succeeded(varid(folder.path(), &["report", "-i", "s"])?)?;
+    ensure!(wanted.contains("sh"), "{wanted}");
+    for arguments in [
+        &["report", "s"][..],
+        &["report", "-i", "s/perf.data"],
+        &["report", "./s/perf.data"],
+    ] {
+        let (found, _) = succeeded(varid(folder.path(), arguments)?)?;
+        ensure!(found == wanted, "{arguments:?}: {found}");
+    }
+    fs::create_dir(folder.path().join("s/below"))?;
+    let (found, _) = succeeded(varid(
+        &folder.path().join("s/below"),
+        &["report", "../perf.data"],
+    )?)?;
+    ensure!(found == wanted, "{found}");
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_meant_says_what_to_type() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (arguments, code, says) in [
+        (
+            &["record", "--app", "org.example", "true"][..],
+            2,
+            "--all or --pid",
+        ),
+        (&["record"], 2, "or a command"),
+        (
+            &["record", "-e", "sched:sched_switch", "true"],
+            125,
+            "tracepoint",
+        ),
+        (&["start", "-a", "org.example"], 2, "'org.example'"),
+    ] {
+        let output = varid(folder.path(), arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.code() == Some(code),
+            "{arguments:?}: {output:?}"
+        );
+        ensure!(said.contains(says), "{arguments:?}: {said}");
+    }
+    Ok(())
+}
