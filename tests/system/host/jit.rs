@@ -270,7 +270,7 @@ fn code_of_java_has_the_names_that_it_writes_when_it_ends() -> Result<()> {
         "{noted:?}"
     );
     // One row for all of it, and HotSpot is the VM's layer.
-    let nameless = by_perf(&session, "//anon")?.len() as u64;
+    let nameless = by_perf(&session, "/jit-")?.len() as u64;
     let symbols = by_varid(&session)?;
     let row = "[unnamed JIT code]".to_owned();
     ensure!(nameless > 100, "only {nameless} samples");
