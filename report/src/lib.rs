@@ -70,7 +70,7 @@ pub use place::{Location, Place, PlaceId, Symbol, SymbolId};
 pub use profile::{Image, ImageId, Profile, Task, TaskId};
 pub use services::ServiceId;
 pub use tree::{CallTree, Key, Share, Weight};
-pub use view::{By, Format, PercentOf, Table, View, render};
+pub use view::{By, Fit, Format, PercentOf, Table, View, render};
 
 /// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`.
 pub const JSON_VERSION: u32 = 1;

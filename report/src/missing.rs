@@ -141,10 +141,21 @@ const LIBC: [&str; 5] = [
     "ld-linux-aarch64.so.1",
 ];
 
+/// How the kernel names mappings of memory: memfd_create(2), shmat(2), mmap(2) with `MAP_SHARED | MAP_ANONYMOUS`.
+const MEMORY: [&str; 3] = ["/memfd:", "/SYSV", "/dev/zero"];
+
 /// How to get a file, or its debug information.
 fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String> {
     let mut ways = Vec::new();
     let shown = shell_word(&path.to_string_lossy());
+    // A memfd and shared memory have a path and are no file that could be had.
+    let path_bytes = path.as_os_str().as_encoded_bytes();
+    let memory = MEMORY
+        .iter()
+        .any(|name| path_bytes.starts_with(name.as_bytes()));
+    if memory {
+        return ways;
+    }
     if kind != ImageKind::Elf {
         if lack == Lack::Lines {
             ways.push(
@@ -213,5 +224,13 @@ mod tests {
             fetch("/data/app/$(reboot); it's a `lib`.so"),
             r"adb pull '/data/app/$(reboot); it'\''s a `lib`.so' DIR; varid report --symbols DIR"
         );
+    }
+
+    #[test]
+    fn memory_without_a_file_is_not_to_be_copied() {
+        for path in ["/memfd:jit-cache (deleted)", "/SYSV00000000 (deleted)"] {
+            let ways = fetch(Path::new(path), "", ImageKind::Elf, Lack::File);
+            assert!(ways.is_empty(), "{path}: {ways:?}");
+        }
     }
 }

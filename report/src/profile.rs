@@ -7,7 +7,7 @@ use std::{
 };
 
 use varid_recording::{
-    Change, CpuMode, EventDesc, Layer, Manifest, Record, Sample, SessionReader, remap,
+    Change, CpuMode, EventDesc, Layer, Manifest, Record, Sample, SessionReader, Tactic, remap,
 };
 
 use crate::{
@@ -189,7 +189,17 @@ impl Profile {
         profile.calls = counting.by_symbol(&profile.places);
         let told = profile.manifest.notes.iter().cloned();
         let told = told.chain(changes(&profile.manifest));
-        profile.notes = told.chain(damage).chain(found.notes).collect();
+        let slowed = profile.manifest.tactic == Tactic::MethodInvoke;
+        let slowed = slowed.then(|| {
+            "calls were counted while this was recorded, and that slows the VM: shares of time are distorted; \
+             a recording without --tactic method-invoke has the usual ones"
+                .to_owned()
+        });
+        profile.notes = told
+            .chain(slowed)
+            .chain(damage)
+            .chain(found.notes)
+            .collect();
         // A killed session's manifest may know of less than its records, and of more that
         // never got there.
         profile.lost = profile.lost.max(profile.manifest.counts.lost);
@@ -205,6 +215,12 @@ impl Profile {
                 ..profile.clone()
             };
             profile.missing = missing::missing(&profile, &found.files);
+            let selection = profile.options.describe();
+            if !selection.is_empty() && profile.weight().samples == 0 && profile.recorded > 0 {
+                profile.notes.push(format!(
+                    "no sample matches {selection}: 'varid report --by thread' lists the processes and threads that have samples"
+                ));
+            }
             Some(profile)
         });
         Ok(profiles.collect())

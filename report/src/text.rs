@@ -1,5 +1,6 @@
 //! How does a view look to people?
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use varid_recording::{Rate, State, Tactic, TargetKind};
@@ -10,6 +11,7 @@ use crate::{
     missing::{Lack, Missing},
     profile::Profile,
     rows::{self, Row, Rows},
+    tree::Weight,
     view::{By, PercentOf, Table, View},
 };
 
@@ -97,7 +99,8 @@ fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Res
         ..View::default()
     };
     let view = if by == By::Layer { &everything } else { view };
-    let Rows { shown, hidden } = rows::rows(profile, by, view);
+    let Rows { mut shown, hidden } = rows::rows(profile, by, view);
+    let folded = fold(profile, by, view, &mut shown);
     let labels: &[&str] = match by {
         By::Layer => &["layer"],
         By::Image => &["image name"],
@@ -133,9 +136,42 @@ fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Res
         cells.extend(labels.iter().map(|label| cell(row, label)));
         cells
     });
-    columns(&header, &cells.collect::<Vec<_>>(), out)?;
+    let cells = cells.collect::<Vec<_>>();
+    columns(&header, &cells, view.fit.width, out)?;
+    if let Some(folded) = folded {
+        writeln!(out, "{folded}")?;
+    }
     hidden_rows(hidden, out)?;
     writeln!(out)
+}
+
+/// Takes the rows with small totals out of a table; the line that stands for them.
+fn fold(profile: &Profile, by: By, view: &View, shown: &mut Vec<Row>) -> Option<String> {
+    let below = view.fit.fold_below;
+    if by == By::Calls {
+        return None;
+    }
+    let all = view.percent_of.value(profile.weight());
+    let percent = |weight| rows::percent(view.percent_of.value(weight), all);
+    let large = |row: &Row| percent(row.share.total) >= below;
+    // One row is as short as the line that would stand for it.
+    if shown.iter().filter(|row| !large(row)).count() < 2 {
+        return None;
+    }
+    let mut count = 0_usize;
+    let mut own = Weight::default();
+    shown.retain(|row| {
+        let keep = large(row);
+        if !keep {
+            count = count.saturating_add(1);
+            own.add(row.share.own);
+        }
+        keep
+    });
+    let (samples, percent) = (own.samples, percent(own));
+    Some(format!(
+        "({count} rows below {below} %: {samples} samples, {percent:.4} %; --all-rows shows them)"
+    ))
 }
 
 /// In the manner of `opreport --callgraph`: callers indented above, the method, callees and
@@ -155,7 +191,7 @@ fn callgraph(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
     }
     let header = ["samples", "%", "total", "%", "image name", "symbol name"];
     let rows: Vec<Vec<String>> = lines.iter().flatten().cloned().collect();
-    let widths = widths(&header, &rows);
+    let widths = widths(&header, &rows, view.fit.width);
     line(&header.map(str::to_owned), &widths, out)?;
     writeln!(out, "{RULE}")?;
     for cells in lines {
@@ -243,8 +279,13 @@ fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "throttled     {}", manifest.counts.throttled)?;
     writeln!(out, "event         {}", event(profile))?;
     writeln!(out, "source        {}", manifest.source.name())?;
-    for missing in &profile.missing {
+    let shown = view.fit.missing.unwrap_or(usize::MAX);
+    for missing in profile.missing.iter().take(shown) {
         self::missing(profile, view, missing, out)?;
+    }
+    let left = profile.missing.len().saturating_sub(shown);
+    if left > 0 {
+        writeln!(out, "missing       {left} more; --all-rows shows them")?;
     }
     for note in &profile.notes {
         writeln!(out, "note          {}", one_line(note))?;
@@ -318,32 +359,67 @@ fn cell(row: &Row, label: &str) -> String {
     }
 }
 
-pub fn columns(header: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
-    let widths = widths(header, rows);
+/// Rows below a header, in columns that are as wide as they need to be, and no wider than the terminal together.
+pub fn columns(
+    header: &[&str],
+    rows: &[Vec<String>],
+    terminal: Option<usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let widths = widths(header, rows, terminal);
     let header: Vec<String> = header.iter().map(|&label| label.to_owned()).collect();
     line(&header, &widths, out)?;
     rows.iter().try_for_each(|row| line(row, &widths, out))
 }
 
-fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
+const GAP: &str = "  ";
+
+/// A column is never cut below this: numbers stay whole.
+const NARROWEST: usize = 12;
+
+fn widths(header: &[&str], rows: &[Vec<String>], terminal: Option<usize>) -> Vec<usize> {
     let width = |column: usize, label: &str| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         widest.max(label.chars().count())
     };
-    header
-        .iter()
-        .enumerate()
+    let columns = header.iter().enumerate();
+    let mut widths: Vec<usize> = columns
         .map(|(column, label)| width(column, label))
-        .collect()
+        .collect();
+    let gaps = widths.len().saturating_sub(1).saturating_mul(GAP.len());
+    let room = terminal.map_or(usize::MAX, |columns| columns.saturating_sub(gaps));
+    let mut over = widths.iter().sum::<usize>().saturating_sub(room);
+    // The widest column gives way first.
+    while over > 0 {
+        let Some(widest) = widths.iter_mut().max().filter(|width| **width > NARROWEST) else {
+            break;
+        };
+        *widest = widest.saturating_sub(1);
+        over = over.saturating_sub(1);
+    }
+    widths
 }
 
 fn line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
     let padded = cells.iter().zip(widths);
     let text: Vec<String> = padded
-        .map(|(cell, &width)| format!("{cell:width$}"))
+        .map(|(cell, &width)| format!("{:width$}", cut(cell, width)))
         .collect();
-    writeln!(out, "{}", text.join("  ").trim_end())
+    writeln!(out, "{}", text.join(GAP).trim_end())
+}
+
+/// A name in so many columns: its two ends, if it is longer.
+fn cut(name: &str, width: usize) -> Cow<'_, str> {
+    const DOTS: &str = "..";
+    let length = name.chars().count();
+    if length <= width {
+        return name.into();
+    }
+    let kept = width.saturating_sub(DOTS.len());
+    let front: String = name.chars().take(kept.div_ceil(2)).collect();
+    let back: String = name.chars().skip(length.saturating_sub(kept / 2)).collect();
+    format!("{front}{DOTS}{back}").into()
 }
 
 pub fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {

@@ -22,6 +22,19 @@ pub struct View {
     pub min_percent: f64,
     /// What percentages are of, and what rows are sorted by.
     pub percent_of: PercentOf,
+    /// How text is made shorter.
+    pub fit: Fit,
+}
+
+/// How text is made to fit a terminal. The default shortens nothing; JSON and CSV are always whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Fit {
+    /// Columns of the terminal. Names in wider tables are cut in the middle.
+    pub width: Option<usize>,
+    /// Rows whose total is below so many percent are one line with their number and their sum.
+    pub fold_below: f64,
+    /// At most so many entries of [`Profile::missing`], those with the most samples.
+    pub missing: Option<usize>,
 }
 
 /// What a view's rows are.

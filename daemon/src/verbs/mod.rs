@@ -6,6 +6,8 @@ mod doctor;
 mod events;
 pub mod launch;
 pub mod out;
+#[cfg(feature = "host")]
+mod pager;
 pub mod record;
 #[cfg(feature = "host")]
 pub mod report;

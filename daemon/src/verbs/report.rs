@@ -1,13 +1,15 @@
 //! `varid report`: what a session says.
 
-use super::out;
+use super::{out, pager};
 use crate::paths;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_recording::{Layer, SessionReader};
-use varid_report::{By, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render};
+use varid_report::{
+    By, Fit, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render,
+};
 
 /// `varid report`.
 #[derive(Debug, Args)]
@@ -67,6 +69,12 @@ pub struct ReportArgs {
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     by_samples: bool,
+    /// On a terminal: whole names, however wide the lines get.
+    #[arg(long)]
+    wide: bool,
+    /// On a terminal: small rows and all that is missing, too.
+    #[arg(long)]
+    all_rows: bool,
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
@@ -101,6 +109,11 @@ enum FormatArg {
     Json,
     Csv,
 }
+
+/// On a terminal, rows below so many percent are one line.
+const FOLD_BELOW: f64 = 0.5;
+/// On a terminal, so many of the files that are missing are named.
+const MISSING: usize = 3;
 
 /// Prints the report.
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
@@ -140,6 +153,13 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         dim,
     };
     let profiles = Profile::of_every_event(&session, &options)?;
+    let format = match args.format {
+        FormatArg::Text => Format::Text,
+        FormatArg::Json => Format::Json,
+        FormatArg::Csv => Format::Csv,
+    };
+    // Only people have a terminal; a pipe gets all of it.
+    let terminal = (format == Format::Text).then(pager::columns).flatten();
     let view = View {
         table,
         layer: args.layer.map(Layer::from),
@@ -151,11 +171,16 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         } else {
             PercentOf::Period
         },
-    };
-    let format = match args.format {
-        FormatArg::Text => Format::Text,
-        FormatArg::Json => Format::Json,
-        FormatArg::Csv => Format::Csv,
+        fit: terminal.map_or_else(Fit::default, |columns| Fit {
+            width: (!args.wide).then_some(columns),
+            // Who names a bound has the rows above it.
+            fold_below: if args.all_rows || args.min_percent > 0.0 {
+                0.0
+            } else {
+                FOLD_BELOW
+            },
+            missing: (!args.all_rows).then_some(MISSING),
+        }),
     };
     let mut text = Vec::new();
     let shown = match format {
@@ -169,7 +194,10 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         }
         render(profile, &view, format, &mut text)?;
     }
-    out::bytes(&text)?;
+    match terminal {
+        Some(_) => pager::show(&text)?,
+        None => out::bytes(&text)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

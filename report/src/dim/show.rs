@@ -72,7 +72,7 @@ pub fn write_text(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Re
         cells
     });
     let header = [&["samples", "%"], &IN_METHODS[..]].concat();
-    text::columns(&header, &places.collect::<Vec<_>>(), out)?;
+    text::columns(&header, &places.collect::<Vec<_>>(), None, out)?;
     text::hidden_rows(hidden, out)?;
     writeln!(out)?;
     let mut maps: Vec<_> = rows
@@ -89,7 +89,7 @@ pub fn write_text(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Re
     maps.sort();
     maps.dedup();
     let maps: Vec<_> = maps.into_iter().map(|(_, cells)| cells).collect();
-    text::columns(&IN_MEMORY, &maps, out)?;
+    text::columns(&IN_MEMORY, &maps, None, out)?;
     writeln!(out)
 }
 

@@ -154,3 +154,65 @@ fn what_cannot_be_meant_says_what_to_type() -> Result<()> {
     }
     Ok(())
 }
+
+/// What `varid report` writes on a terminal of 80 columns and 24 lines.
+fn on_a_terminal(folder: &Path, pager: &str, options: &str) -> Result<String> {
+    let mut script = Command::new("script");
+    let varid = testbed()?.varid().get_program().to_owned();
+    let command = format!(
+        "stty cols 80 rows 24; '{}' report s {options}",
+        varid.display()
+    );
+    let output = script
+        .args(["-qec", &command, "/dev/null"])
+        .env("VARID_PAGER", pager)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()?;
+    Ok(succeeded(output)?.0.replace("\r\n", "\n"))
+}
+
+#[test]
+fn a_report_fits_its_terminal_and_is_whole_in_a_pipe() -> Result<()> {
+    if skip_without_root("command line") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let long = "a_name_that_is_wider_than_the_terminal_".repeat(3);
+    let program = folder.path().join(&long);
+    fs::copy("/bin/dash", &program)?;
+    let work = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+    let program = program.display().to_string();
+    let record = ["record", "-F", "997", "-o", "s", &program, "-c", work];
+    succeeded(varid(folder.path(), &record)?)?;
+    let tables = |text: &str| -> Vec<String> {
+        let lines = text
+            .lines()
+            .skip_while(|line| !line.starts_with("samples  %"));
+        let tables = lines.take_while(|line| !line.starts_with("samples   "));
+        tables.map(str::to_owned).collect()
+    };
+    let too_wide = |text: &str| tables(text).iter().any(|line| line.chars().count() > 80);
+
+    let (piped, _) = succeeded(varid(folder.path(), &["report", "s"])?)?;
+    ensure!(
+        piped.contains(&long) && !piped.contains("--all-rows"),
+        "{piped}"
+    );
+    let fitted = on_a_terminal(folder.path(), "cat", "--by image")?;
+    ensure!(
+        tables(&fitted).len() > 4 && !too_wide(&fitted) && fitted.contains("a_name_tha"),
+        "{fitted}"
+    );
+    let wide = on_a_terminal(folder.path(), "cat", "--wide --all-rows")?;
+    ensure!(tables(&wide) == tables(&piped) && too_wide(&wide), "{wide}");
+    // The pager that is named gets all of it; one that is not there loses nothing.
+    let paged = on_a_terminal(folder.path(), "sed 's/^/paged: /'", "--by image")?;
+    ensure!(
+        paged.lines().all(|line| line.starts_with("paged: ")) && paged.lines().count() > 8,
+        "{paged}"
+    );
+    let unpaged = on_a_terminal(folder.path(), "no-such-pager 2>/dev/null", "--by image")?;
+    ensure!(unpaged == fitted, "{unpaged}");
+    Ok(())
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::FIB;
-use varid_recording::CallCount;
+use varid_recording::{CallCount, Tactic};
 
 #[test]
 fn calls_are_shown_from_a_share_of_all_of_them_on() {
@@ -21,6 +21,7 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     };
     let counts = [count(RUN, 1), count(DRAW, 19), count(FIB, 180)];
     fixture.writer.save_calls(&counts).unwrap();
+    fixture.writer.manifest_mut().tactic = Tactic::MethodInvoke;
     fixture.writer.finish().unwrap();
     let shown = |min_percent| -> Vec<(String, u64)> {
         let view = View {
@@ -43,4 +44,7 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     assert_eq!(shown(0.6), all[..2]);
     assert_eq!(shown(10.0), all[..1]);
     assert_eq!(shown(90.1), []);
+    // Counting takes time that the usual profile does not have.
+    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    assert!(text.contains("shares of time are distorted"), "{text}");
 }

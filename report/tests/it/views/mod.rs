@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use crate::common::{DRAW, Fixture, JNI, RUN};
 use varid_recording::{Change, Layer, Membership, TargetKind};
-use varid_report::{By, Format, Options, Pattern, PercentOf, Table, View};
+use varid_report::{By, Fit, Format, Options, Pattern, PercentOf, Table, View};
 
 fn by(by: By) -> View {
     View {
@@ -49,6 +49,72 @@ fn shares(report: &serde_json::Value, rows: &str, name: &str) -> HashMap<String,
 fn overview_in_text() {
     let fixture = Fixture::full();
     insta::assert_snapshot!(fixture.render(&Options::default(), &View::default(), Format::Text));
+}
+
+#[test]
+fn overview_on_a_terminal_of_eighty_columns() {
+    let fixture = Fixture::full();
+    let view = View {
+        fit: Fit {
+            width: Some(80),
+            fold_below: 20.0,
+            missing: Some(1),
+        },
+        ..View::default()
+    };
+    let text = fixture.render(&Options::default(), &view, Format::Text);
+    insta::assert_snapshot!(text);
+    // What is folded is neither lost nor counted twice.
+    let whole = json(&fixture, &Options::default(), &View::default());
+    let all: u64 = whole["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["self"].as_u64().unwrap())
+        .sum();
+    let symbols = text.rsplit_once("symbol name\n").unwrap().1;
+    let symbols = symbols.split("\n\n").next().unwrap();
+    let shown: u64 = symbols
+        .lines()
+        .map(|line| match line.strip_prefix('(') {
+            Some(folded) => folded
+                .split([' ', ':'])
+                .rev()
+                .skip_while(|word| *word != "samples,")
+                .nth(1)
+                .unwrap(),
+            None => line.split_whitespace().next().unwrap(),
+        })
+        .map(|number| number.parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(shown, all, "{text}");
+}
+
+#[test]
+fn callgraph_on_a_terminal_of_seventy_columns() {
+    let fixture = Fixture::full();
+    let view = View {
+        fit: Fit {
+            width: Some(70),
+            ..Fit::default()
+        },
+        min_percent: 5.0,
+        ..callgraph()
+    };
+    insta::assert_snapshot!(fixture.render(&Options::default(), &view, Format::Text));
+}
+
+#[test]
+fn a_selection_that_matches_nothing_says_so() {
+    let fixture = Fixture::full();
+    let options = Options {
+        pid: Some(4_000_000),
+        ..Options::default()
+    };
+    let text = fixture.render(&options, &View::default(), Format::Text);
+    assert!(text.contains("no sample matches --pid 4000000: "), "{text}");
+    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    assert!(!text.contains("no sample matches"), "{text}");
 }
 
 #[test]
