@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use varid_recording::ImageKind;
+use varid_recording::{ImageKind, is_own_memory};
 use varid_symbolizer::hex;
 
 use crate::{
@@ -141,19 +141,12 @@ const LIBC: [&str; 5] = [
     "ld-linux-aarch64.so.1",
 ];
 
-/// How the kernel names mappings of memory: memfd_create(2), shmat(2), mmap(2) with `MAP_SHARED | MAP_ANONYMOUS`.
-const MEMORY: [&str; 3] = ["/memfd:", "/SYSV", "/dev/zero"];
-
 /// How to get a file, or its debug information.
 fn fetch(path: &Path, build_id: &str, kind: ImageKind, lack: Lack) -> Vec<String> {
     let mut ways = Vec::new();
     let shown = shell_word(&path.to_string_lossy());
-    // A memfd and shared memory have a path and are no file that could be had.
-    let path_bytes = path.as_os_str().as_encoded_bytes();
-    let memory = MEMORY
-        .iter()
-        .any(|name| path_bytes.starts_with(name.as_bytes()));
-    if memory {
+    // Such memory has a path and is no file that could be had; the kernel names that of shmat(2) /SYSV.
+    if is_own_memory(path) || path.as_os_str().as_encoded_bytes().starts_with(b"/SYSV") {
         return ways;
     }
     if kind != ImageKind::Elf {

@@ -63,16 +63,8 @@ fn head(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     let event = event(profile);
     writeln!(out, "Event {event}; percentages are of {of}{selected}")?;
     if manifest.events.len() > 1 {
-        let names: Vec<_> = manifest
-            .events
-            .iter()
-            .map(|event| one_line(&event.name))
-            .collect();
-        writeln!(
-            out,
-            "Events of the session: {}; -e EVENT shows one",
-            names.join(", ")
-        )?;
+        let names = one_line(&manifest.events.names());
+        writeln!(out, "Events of the session: {names}; -e EVENT shows one")?;
     }
     if let Some(share) = profile.event().multiplexed() {
         let estimate = profile.event().estimate(weight.period);
