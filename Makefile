@@ -30,7 +30,7 @@ programs: deps
 	cargo build --locked --release -p varid -p artvm
 
 # What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
-testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm $(TESTBED)/areavm/areavm
+testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm
 	tests/bootclasspath/build.sh $(RELEASE)
 
 $(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*) | deps
@@ -43,7 +43,7 @@ $(TESTBED)/workloads/.built: $(shell find tests/workloads -type f -not -name '*.
 $(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	tests/shadowvm/build.sh $(@D)
 
-$(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | deps
+$(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
 	tests/areavm/build.sh $(@D)
 
 demo: build ## profile a dex app and print its profile, beside plain perf's
@@ -56,7 +56,7 @@ fresh: test-deps build ## try the README's make demo in an empty Debian root
 fresh-base: test-deps
 	scripts/fresh.sh --base $(TARGET)
 
-test-programs: test-deps programs
+test-programs: test-deps programs $(TESTBED)/areavm/areavm
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board
 

@@ -71,6 +71,8 @@ done
 inside=(unshare --mount --propagation private bash -euc '
     root=$1 debs=$2 checkout=$3 count=$4
     shift 4
+    # A root that is a mount point: in any other no mount namespace can be made.
+    mount --bind "$root" "$root"
     for folder in "${@:1:count}"; do
         mkdir -p "$root/$folder"
         mount --rbind "$folder" "$root/$folder"
@@ -79,6 +81,13 @@ inside=(unshare --mount --propagation private bash -euc '
     shift "$count"
     exec chroot "$root" env -i --chdir="$checkout" "$@"
 ' fresh "$root" "$cache/debs" "$checkout" "${#mounts[@]}" "${mounts[@]}" "${environment[@]}")
+
+# This network may have a certificate authority of its own.
+authorities=(/usr/local/share/ca-certificates/*.crt)
+if [ -e "${authorities[0]}" ]; then
+    cp "${authorities[@]}" "$root/usr/local/share/ca-certificates"
+    "${inside[@]}" update-ca-certificates >/dev/null || fail "the certificates of this network cannot be installed there"
+fi
 
 if [ -z "$full" ]; then
     echo "fresh: 'make demo' in an empty Debian 12 root, of what is built here"

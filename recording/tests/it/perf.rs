@@ -11,6 +11,8 @@ use varid_recording::{
     SessionWriter,
 };
 
+/// No process has it: perf looks for the files of one that runs in that one's root.
+const PID: u32 = 5_000_000;
 const DRAW: u64 = 0x100;
 const RUN: u64 = 0x200;
 
@@ -34,13 +36,13 @@ fn session(dir: &Path) -> SessionWriter {
         .map(|marker| (marker.symbol(), marker.address() - REMAP_BASE, 16))
         .collect();
     fs::write(&remap, tiny_elf(0x1000, &markers)).unwrap();
-    writer.write(&comm(1_000, 42, "balls")).unwrap();
-    writer.write(&dex_mapping(1_001, 42, &dex)).unwrap();
+    writer.write(&comm(1_000, PID, "balls")).unwrap();
+    writer.write(&dex_mapping(1_001, PID, &dex)).unwrap();
     writer
         .write(&Record::Mapping(Mapping {
             time: 1_002,
-            pid: 42,
-            tid: 42,
+            pid: PID,
+            tid: PID,
             start: REMAP_BASE,
             len: REMAP_SIZE,
             pgoff: 0,
@@ -55,7 +57,7 @@ fn session(dir: &Path) -> SessionWriter {
 
 /// A leaf in draw, called by run.
 fn draw(time: u64) -> Record {
-    user_sample(time, 42, &[DEX + DRAW + 8, DEX + RUN + 0x11])
+    user_sample(time, PID, &[DEX + DRAW + 8, DEX + RUN + 0x11])
 }
 
 /// The number of samples that perf script prints.
@@ -72,7 +74,7 @@ fn perf_report_names_methods_markers_and_callers() {
     }
     let torn = Marker::Reason(Reason::TornFrames).address();
     writer
-        .write(&user_sample(3_000, 42, &[DEX + RUN, torn]))
+        .write(&user_sample(3_000, PID, &[DEX + RUN, torn]))
         .unwrap();
     writer.finish().unwrap();
 
@@ -97,7 +99,7 @@ fn perf_report_names_methods_markers_and_callers() {
     let script = perf(&["script", "-F", fields], &data);
     let first: Vec<_> = script.lines().take_while(|line| !line.is_empty()).collect();
     assert!(
-        first[0].contains("balls") && first[0].contains("42"),
+        first[0].contains("balls") && first[0].contains(&PID.to_string()),
         "{script}"
     );
     assert!(
@@ -153,8 +155,8 @@ fn perf_puts_kernel_frames_under_the_kernel() {
         .write(&Record::Sample(Sample {
             event: 0,
             time: 2_000,
-            pid: 42,
-            tid: 42,
+            pid: PID,
+            tid: PID,
             cpu: 0,
             period: 1,
             original_ip: 0xffff_ffff_8100_1234,
