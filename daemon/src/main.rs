@@ -36,6 +36,12 @@ use std::process::ExitCode;
 use varid_recording::terminal::printable;
 
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|verb| verb == process::reader::VERB)
+    {
+        return process::reader::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let matches = cli::Cli::command().get_matches();
     let cli = match cli::Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,

@@ -33,8 +33,12 @@ pub struct Counted {
 impl CallsFile {
     /// Opens the calls of a process. `calls`: where its tunnel says that they are.
     pub fn open(pid: u32, calls: &VmFile) -> Result<Self, Error> {
-        let file = file::open(pid, calls, abi::CALLS_NAME, false)?;
-        Ok(Self { file, pid })
+        Ok(Self::of(file::open(pid, calls, file::Kind::Calls)?, pid))
+    }
+
+    /// The calls of a process, in a file that [`file::open`] has opened.
+    pub fn of(file: File, pid: u32) -> Self {
+        Self { file, pid }
     }
 
     /// What is counted now.

@@ -40,10 +40,14 @@ pub struct Control {
 impl Control {
     /// Opens and locks the control page of a process. `page`: where its tunnel says that it is.
     pub fn take(pid: u32, page: &VmFile) -> Result<Self, Error> {
+        Self::of(file::open(pid, page, file::Kind::Control)?, pid, page)
+    }
+
+    /// Locks the control page of a process, in a file that [`file::open`] has opened.
+    pub fn of(file: File, pid: u32, page: &VmFile) -> Result<Self, Error> {
         if page.size != size_of::<abi::Control>() as u64 {
             return Err(failed(pid, format!("{} bytes", page.size)));
         }
-        let file = file::open(pid, page, abi::CONTROL_NAME, true)?;
         lock(&file, pid)?;
         let mut head = [0; offset_of!(abi::Control, log)];
         file.read_exact_at(&mut head, 0)

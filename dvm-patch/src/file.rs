@@ -4,31 +4,66 @@
 //! (which takes CAP_SYS_ADMIN); what is opened must be the file that the memory map shows at the
 //! address, of the size and the name that were said, and have no path: then whoever made it wrote it
 //! himself, and nobody else's file is touched whatever the VM claims. Nothing is mapped, so that
-//! nobody can make a reader of it fault.
+//! nobody can make a reader of it fault. Before anything is opened, its device says whether reading
+//! it may wait for somebody: see [`is_memory`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::sync::OnceLock;
 
+use nix::errno::Errno;
 use nix::libc::{O_NOCTTY, O_NONBLOCK};
-use nix::sys::stat::{major, minor};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::Error;
-use crate::abi::VmFile;
+use crate::abi::{self, VmFile};
+use crate::maps::{Device, mappings};
 
-/// Opens a file of the process's; `writable`: else it is only read.
-pub fn open(pid: u32, file: &VmFile, name: &'static str, writable: bool) -> Result<File, Error> {
+/// The files of a VM's to which its tunnel leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The control page, to be written.
+    Control,
+    /// The counts of calls, to be read.
+    Calls,
+}
+
+impl Kind {
+    /// The file's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Control => abi::CONTROL_NAME,
+            Self::Calls => abi::CALLS_NAME,
+        }
+    }
+}
+
+/// Opens a file of the process's.
+pub fn open(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
+    let name = kind.name();
     let failed = |reason: String| Error::File { pid, name, reason };
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
-        .map_err(|error| failed(error.to_string()))?;
+    let maps =
+        std::fs::read(format!("/proc/{pid}/maps")).map_err(|error| failed(error.to_string()))?;
     let mapped = Mapped::find(&maps, file, name)
         .ok_or_else(|| failed(format!("nothing of that name at {:#x}", file.address)))?;
+    if !is_memory(mapped.device) {
+        return Err(failed(
+            "it is no memory of the kernel's, but a file of a file system".to_owned(),
+        ));
+    }
+    if kind == Kind::Control && !mapped.is_shared {
+        return Err(failed(
+            "the VM would not see what is written there: it is not mapped shared and writable"
+                .to_owned(),
+        ));
+    }
     let paths = [
         format!("/proc/{pid}/fd/{}", file.fd),
         format!("/proc/{pid}/map_files/{}", mapped.range),
     ];
     let mut problem = String::new();
     for path in paths {
-        match open_as(&path, &mapped, file.size, writable) {
+        match open_as(&path, &mapped, file.size, kind == Kind::Control) {
             Ok(opened) => return Ok(opened),
             Err(reason) => {
                 if !problem.is_empty() {
@@ -41,43 +76,76 @@ pub fn open(pid: u32, file: &VmFile, name: &'static str, writable: bool) -> Resu
     Err(failed(problem))
 }
 
+/// Whether a VM's tunnel and its files may be on this device: files in memory, which the kernel serves
+/// itself. Of a file system in user space (FUSE) or on the network a page may never come, and its reader
+/// waits in the kernel. Where the kernel has no memfd, the VM keeps its files in a folder of the app's: there
+/// it may be a disk's, too.
+pub fn is_memory(device: Device) -> bool {
+    static MEMFD: OnceLock<Result<Device, Errno>> = OnceLock::new();
+    let of_memfd = MEMFD.get_or_init(|| {
+        let memfd = memfd_create(c"varid-device", MFdFlags::MFD_CLOEXEC)?;
+        let number = nix::sys::stat::fstat(&memfd)?.st_dev;
+        Ok(Device::of_number(number as u64))
+    });
+    match of_memfd {
+        Ok(memfd) if *memfd == device => true,
+        Err(Errno::ENOSYS) if device.major != 0 => true,
+        _ => is_tmpfs(device),
+    }
+}
+
+/// Whether a tmpfs that is mounted here is on the device.
+fn is_tmpfs(device: Device) -> bool {
+    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let number = format!("{}:{}", device.major, device.minor);
+    mounts.split(|byte| *byte == b'\n').any(|mount| {
+        let mut words = mount.split(|byte| *byte == b' ');
+        words.nth(2) == Some(number.as_bytes())
+            && words.skip_while(|word| *word != b"-").nth(1) == Some(b"tmpfs")
+    })
+}
+
 /// What the memory map says of it.
 struct Mapped {
     /// As map_files names it.
     range: String,
-    device: (u64, u64),
+    device: Device,
     inode: u64,
+    /// What is written to the file is seen by whoever has mapped it, who may write it, too.
+    is_shared: bool,
 }
 
 impl Mapped {
     /// The mapping that starts at the file's address, has its size and is called by this name.
-    fn find(maps: &str, file: &VmFile, name: &str) -> Option<Self> {
-        maps.lines().find_map(|line| {
-            let mut words = line.split_whitespace();
-            let range = words.next()?;
-            let (start, end) = range.split_once('-')?;
-            let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-            let (start, end) = (hex(start)?, hex(end)?);
-            if start != file.address || end.checked_sub(start)? < file.size {
-                return None;
-            }
-            let (device, inode) = (words.nth(2)?, words.next()?);
-            let (device_major, device_minor) = device.split_once(':')?;
-            let path = words.next()?;
+    fn find(maps: &[u8], file: &VmFile, name: &str) -> Option<Self> {
+        let is_it = |path: &[u8]| {
+            let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
             let called = path
-                .strip_prefix("/memfd:")
-                .or_else(|| path.rsplit('/').next())?;
-            (called == name || called.strip_prefix(name)?.starts_with('.')).then_some(())?;
-            Some(Self {
-                range: format!("{start:x}-{end:x}"),
-                device: (hex(device_major)?, hex(device_minor)?),
-                inode: inode.parse().ok()?,
+                .strip_prefix(b"/memfd:")
+                .or_else(|| path.rsplit(|byte| *byte == b'/').next());
+            called.is_some_and(|called| {
+                called
+                    .strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
             })
+        };
+        let mapping = mappings(maps).find(|mapping| {
+            let size = mapping.range.end.checked_sub(mapping.range.start);
+            mapping.range.start == file.address
+                && size.is_some_and(|size| size >= file.size)
+                && is_it(mapping.path)
+        })?;
+        let range = &mapping.range;
+        Some(Self {
+            range: format!("{:x}-{:x}", range.start, range.end),
+            device: mapping.device,
+            inode: mapping.inode,
+            is_shared: mapping.shared && mapping.write,
         })
     }
 
     fn is(&self, found: &Metadata, size: u64) -> Result<(), String> {
-        if (major(found.dev()), minor(found.dev())) != self.device || found.ino() != self.inode {
+        if Device::of_number(found.dev()) != self.device || found.ino() != self.inode {
             return Err("another file than the one that is mapped".to_owned());
         }
         if !found.file_type().is_file() || found.file_type().is_fifo() || found.nlink() != 0 {
@@ -109,9 +177,9 @@ fn open_as(path: &str, mapped: &Mapped, size: u64, writable: bool) -> Result<Fil
 mod tests {
     use super::*;
 
-    const MAPS: &str = "\
+    const MAPS: &[u8] = b"\
 7f0000000000-7f0000001000 rw-s 00000000 00:01 77 /memfd:varid-control (deleted)
-7f0000002000-7f0000003000 rw-s 00000000 08:02 9 /home/x/varid-control.0000004711 (deleted)
+7f0000002000-7f0000003000 rw-p 00000000 08:02 9 /home/x/varid-control.0000004711 (deleted)
 7f0000004000-7f0000005000 rw-s 00000000 08:02 9 /home/x/varid-controlled
 ";
 
@@ -128,8 +196,11 @@ mod tests {
         let find = |address, size| Mapped::find(MAPS, &file(address, size), "varid-control");
         let found = find(0x7f00_0000_0000, 4096).unwrap();
         assert_eq!(found.range, "7f0000000000-7f0000001000");
-        assert_eq!((found.device, found.inode), ((0, 1), 77));
-        assert_eq!(find(0x7f00_0000_2000, 4096).unwrap().device, (8, 2));
+        let device = |major, minor| Device { major, minor };
+        assert_eq!((found.device, found.inode), (device(0, 1), 77));
+        let on_disk = find(0x7f00_0000_2000, 4096).unwrap();
+        assert!(on_disk.device == device(8, 2) && !on_disk.is_shared);
+        assert!(found.is_shared);
         assert!(find(0x7f00_0000_4000, 4096).is_none(), "another name");
         assert!(find(0x7f00_0000_0000, 4097).is_none(), "too small");
         assert!(find(0x7f00_0000_1000, 4096).is_none(), "elsewhere");
@@ -138,15 +209,27 @@ mod tests {
     #[test]
     fn a_file_that_is_not_the_mapped_one_is_not_opened() {
         let pid = std::process::id();
-        let lie = |address| open(pid, &file(address, 4096), "varid-control", true);
+        let lie = |address| open(pid, &file(address, 4096), Kind::Control);
         assert!(matches!(lie(0x1000), Err(Error::File { .. })));
         let mapped = Mapped {
             range: String::new(),
-            device: (0, 0),
+            device: Device::default(),
             inode: 1,
+            is_shared: true,
         };
         for path in ["/dev/null", "/proc/self/exe", "/dev/tty"] {
             assert!(open_as(path, &mapped, 1, true).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_memory_is_told_by_its_device() {
+        let memfd = memfd_create(c"x", MFdFlags::MFD_CLOEXEC).unwrap();
+        let number = nix::sys::stat::fstat(&memfd).unwrap().st_dev;
+        assert!(is_memory(Device::of_number(number as u64)));
+        // A disk's, a file system's of its own, and none.
+        for (major, minor) in [(8, 1), (0, 0xffff), (0, 0)] {
+            assert!(!is_memory(Device { major, minor }), "{major}:{minor}");
         }
     }
 }

@@ -6,10 +6,12 @@
 //! - [`abi`]: the structures of the tunnel, as `include/varid_tunnel.h` defines them.
 //! - [`control`]: what varid tells the VM, and the lease under which that holds.
 //! - [`calls`]: how often methods were called.
+//! - [`file`]: the files in which control and calls are.
 //! - [`reader`]: a process's tunnel, read from outside and doubted.
 //! - [`builds`]: the same facts for VM builds that are known without a tunnel.
 //! - [`method`]: from a VM's method pointer to a method of a dex file.
 //! - [`layout`]: whether a frame layout can be used.
+//! - [`maps`]: what is mapped in a process.
 //!
 //! The other half, `dim/` and the VMs' adapters, runs inside the VM and is C. Callers
 //! need the right to read the process's memory (as its owner, or CAP_SYS_PTRACE), and find
@@ -33,8 +35,9 @@ mod bytes;
 pub mod calls;
 pub mod control;
 mod error;
-mod file;
+pub mod file;
 pub mod layout;
+pub mod maps;
 mod memory;
 pub mod method;
 pub mod reader;

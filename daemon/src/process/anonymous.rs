@@ -4,12 +4,13 @@
 //! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
 
 use super::budget::Claim;
+use super::reader::{self, ForeignMemory};
 use super::{DexImage, Image, Mapped, Process};
-use procfs::process::{MMPermissions, MMapPath};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use varid_tunnel::{Memory, ProcessMemory};
+use varid_tunnel::Memory;
+use varid_tunnel::maps::mappings;
 
 /// No dex file is larger; a tunnel or a header that says so lies.
 const MAX_DEX: u64 = 1 << 26;
@@ -39,7 +40,7 @@ impl Process {
         let looked_at = match anonymous_at(self.pid, address) {
             None => page..page.saturating_add(PAGE),
             Some((memory, name)) => {
-                let found = find(&ProcessMemory::new(self.pid), &memory, address);
+                let found = find(&ForeignMemory::new(self.pid), &memory, address);
                 if found.is_some_and(|(start, size)| self.take_in_memory(start, size, None, &name))
                 {
                     return true;
@@ -73,7 +74,7 @@ impl Process {
             }
         };
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-        if let Err(error) = ProcessMemory::new(self.pid).read(start, &mut bytes) {
+        if let Err(error) = ForeignMemory::new(self.pid).read(start, &mut bytes) {
             tracing::warn!(
                 "process {}: cannot read the dex file '{location}' at {start:#x}: {error}",
                 self.pid
@@ -104,19 +105,14 @@ impl Process {
 
 /// The memory without a file that an address is in, and its name.
 fn anonymous_at(pid: u32, address: u64) -> Option<(Range<u64>, String)> {
-    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
-    let map = process
-        .maps()
-        .ok()?
-        .into_iter()
-        .find(|map| (map.address.0..map.address.1).contains(&address))?;
-    let name = match &map.pathname {
-        MMapPath::Anonymous => "//anon".to_owned(),
-        MMapPath::Other(name) => location(name)?,
+    let maps = reader::contents(pid, "maps").ok()?;
+    let map = mappings(&maps).find(|map| map.range.contains(&address))?;
+    let name = match map.path {
+        b"" => "//anon".to_owned(),
+        [b'[', name @ .., b']'] => location(&String::from_utf8_lossy(name))?,
         _ => return None,
     };
-    (map.inode == 0 && map.perms.contains(MMPermissions::READ))
-        .then_some((map.address.0..map.address.1, name))
+    (map.inode == 0 && map.read).then_some((map.range, name))
 }
 
 /// What to call a dex file in memory that is called `anon:dalvik-classes2.dex extracted in memory from /a/b.apk`.
@@ -254,9 +250,10 @@ mod tests {
             start: held.start,
             end: held.start + held.len.next_multiple_of(PAGE),
             pgoff: 0,
+            device: Default::default(),
             inode: 0,
             mode: varid_recording::Mode::default(),
-            path: "//anon",
+            path: Path::new("//anon"),
         };
         process.map(&mut Default::default(), &other);
         assert!(image(&process).is_none() && process.memory_dexes.is_empty());

@@ -1,8 +1,13 @@
-//! How much memory do the dex files of the profiled processes take?
+//! How much do the profiled processes take of the profiler: memory for dex files, open files, time?
 //!
-//! Their sizes are what the processes say; none of them may take the profiler's memory, or what others need.
+//! How large and how many they are is what the processes say; none of them may take what others need.
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Most bytes for all processes' dex files.
 const MAX: u64 = 1 << 30;
@@ -46,6 +51,124 @@ impl Drop for Claim {
     }
 }
 
+/// Most open files for all processes' mappings, where the limit of open files leaves them.
+const MAX_FILES: u64 = 1 << 16;
+/// Most for those of one process.
+const MAX_FILES_PER_PROCESS: u64 = 1 << 11;
+
+/// Files that are kept open.
+static OPEN: AtomicU64 = AtomicU64::new(0);
+
+/// Half of what this process may open: the rest is for events, sessions and clients.
+fn max_files() -> u64 {
+    static MAX: OnceLock<u64> = OnceLock::new();
+    *MAX.get_or_init(|| {
+        let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1 << 10, 0));
+        MAX_FILES.min(limit / 2)
+    })
+}
+
+/// Raises the limit of open files to what is allowed: events take one for each processor, or thread.
+pub fn raise_limit_of_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // It stays as it is, then.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
+/// A file that may be kept open until this is dropped.
+#[derive(Debug)]
+pub struct OpenFile {
+    of_process: Rc<Cell<u64>>,
+}
+
+impl OpenFile {
+    /// One more for a process that keeps so many; None: there are too many.
+    fn new(of_process: &Rc<Cell<u64>>) -> Option<Self> {
+        let most = max_files();
+        if of_process.get() >= MAX_FILES_PER_PROCESS.min(most / 2) {
+            return None;
+        }
+        let next = |open: u64| open.checked_add(1).filter(|open| *open <= most);
+        OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .ok()?;
+        of_process.set(of_process.get().saturating_add(1));
+        Some(Self {
+            of_process: of_process.clone(),
+        })
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+        self.of_process.set(self.of_process.get().saturating_sub(1));
+    }
+}
+
+/// Mapped files that are looked at without delay.
+const LOOKS: u32 = 1 << 12;
+/// So many more each second.
+const LOOKS_PER_SECOND: u32 = 1 << 10;
+
+/// What looking at one process's mappings may cost.
+#[derive(Debug, Default)]
+pub struct Attention {
+    code: Looks,
+    data: Looks,
+    open: Rc<Cell<u64>>,
+    /// Mappings that were not looked at, or not kept.
+    pub left_out: Cell<u64>,
+}
+
+impl Attention {
+    /// Whether one more mapping is looked at; data's many files cost code no look.
+    pub fn look(&self, executable: bool) -> bool {
+        let looks = if executable { &self.code } else { &self.data };
+        looks.take(Instant::now()) || self.leave_out()
+    }
+
+    /// One more file that is kept open; None: it is left out.
+    pub fn keep_open(&self) -> Option<OpenFile> {
+        OpenFile::new(&self.open)
+    }
+
+    /// False: a mapping is left out.
+    pub fn leave_out(&self) -> bool {
+        self.left_out.set(self.left_out.get().saturating_add(1));
+        false
+    }
+}
+
+/// Looks that are left, as of when.
+#[derive(Debug)]
+struct Looks(Cell<(u32, Option<Instant>)>);
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self(Cell::new((LOOKS, None)))
+    }
+}
+
+impl Looks {
+    fn take(&self, now: Instant) -> bool {
+        let (mut left, mut at) = self.0.get();
+        let since = now.saturating_duration_since(at.unwrap_or(now));
+        let more = since
+            .as_millis()
+            .saturating_mul(u128::from(LOOKS_PER_SECOND))
+            / 1000;
+        if more > 0 || at.is_none() {
+            left = left
+                .saturating_add(u32::try_from(more).unwrap_or(LOOKS))
+                .min(LOOKS);
+            at = Some(now);
+        }
+        self.0.set((left.saturating_sub(1), at));
+        left > 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +192,37 @@ mod tests {
         assert!(claim(60).is_ok());
         drop(second);
         assert_eq!(TAKEN.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn no_process_keeps_more_files_open_than_its_part() {
+        let of_process = Rc::default();
+        let most = MAX_FILES_PER_PROCESS.min(max_files() / 2);
+        let mut open: Vec<_> = (0..most)
+            .map(|_| OpenFile::new(&of_process).unwrap())
+            .collect();
+        assert!(OpenFile::new(&of_process).is_none());
+        assert!(OpenFile::new(&Rc::default()).is_some(), "another's part");
+        open.pop();
+        assert!(OpenFile::new(&of_process).is_some());
+    }
+
+    #[test]
+    fn looks_come_back_with_time() {
+        let looks = Looks::default();
+        let now = Instant::now();
+        let taken = |at| (0..10 * LOOKS).take_while(|_| looks.take(at)).count() as u32;
+        assert_eq!(taken(now), LOOKS);
+        let second = std::time::Duration::from_secs(1);
+        assert_eq!(taken(now + second), LOOKS_PER_SECOND);
+        assert_eq!(taken(now + 100 * second), LOOKS);
+    }
+
+    #[test]
+    fn data_costs_code_no_look() {
+        let attention = Attention::default();
+        let data = (0..2 * LOOKS).filter(|_| attention.look(false)).count();
+        assert!(data < 2 * LOOKS as usize && attention.left_out.get() > 0);
+        assert!(attention.look(true));
     }
 }

@@ -1,9 +1,12 @@
 //! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
 
-use std::fs::{File, Metadata, OpenOptions};
+use super::image::MappedFile;
+use super::reader::{self, What};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use varid_symbolizer::container;
 
@@ -23,64 +26,45 @@ pub struct FileKey {
     pub changed: (i64, i64),
 }
 
-/// Opens the file behind a mapping: through the mapping itself where that is allowed, else by
-/// its path below the process's root, and only if it is the regular file with that inode.
-pub fn open(pid: u32, start: u64, end: u64, path: &str, inode: u64) -> io::Result<(File, FileKey)> {
+/// Opens the file behind a mapping: through the mapping itself where that is allowed, else by its path, below the
+/// process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
+pub fn open(mapped: &MappedFile<'_>) -> io::Result<(File, FileKey)> {
+    let MappedFile {
+        pid, start, end, ..
+    } = *mapped;
+    let path = without_deleted(mapped.path);
     let through_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-    let by_path = [
-        PathBuf::from(format!("/proc/{pid}/root{path}")),
-        // The process has gone: only a path that still leads to the same file will do.
-        PathBuf::from(path),
-    ];
-    // The mapping's name is a link, and the kernel's own; the last part of a path that the
-    // kernel has given out is none.
-    let mut last = match open_regular(&through_mapping, inode, 0) {
-        Ok(opened) => return Ok(opened),
-        Err(error) => error,
-    };
-    for candidate in by_path {
-        match open_regular(&candidate, inode, libc::O_NOFOLLOW) {
-            Ok(opened) => return Ok(opened),
-            Err(error) => last = error,
+    let mut below_root = OsString::from(format!("/proc/{pid}/root"));
+    below_root.push(path);
+    let same = What::Same(mapped.device, mapped.inode);
+    let mut opened = reader::open(pid, &through_mapping, What::Mapped, None);
+    for candidate in [Path::new(&below_root), path] {
+        if !matches!(&opened, Err(error) if error.kind() != io::ErrorKind::TimedOut) {
+            break;
         }
+        opened = reader::open(pid, candidate, same.clone(), None);
     }
-    Err(last)
-}
-
-fn open_regular(path: &Path, inode: u64, flags: i32) -> io::Result<(File, FileKey)> {
-    if !path.is_absolute() {
-        return Err(io::Error::from(io::ErrorKind::NotFound));
-    }
-    let (file, meta) = look_and_open(path, flags)?;
-    if meta.ino() != inode {
+    let file = opened?;
+    let meta = file.metadata()?;
+    // Where the mapping's name leads if others are mapped there by now.
+    if meta.ino() != mapped.inode {
         return Err(io::Error::other("the path leads to another file by now"));
     }
     let key = FileKey {
         device: meta.dev(),
-        inode,
+        inode: mapped.inode,
         size: meta.len(),
         changed: (meta.mtime(), meta.mtime_nsec()),
     };
     Ok((file, key))
 }
 
-/// Opens a file that is no mapping's, if the path's last part is a regular file and no link.
-pub fn open_unmapped(path: &Path) -> io::Result<(File, Metadata)> {
-    look_and_open(path, libc::O_NOFOLLOW)
-}
-
-/// Looks before it opens: opening a device or a pipe may do something already.
-fn look_and_open(path: &Path, flags: i32) -> io::Result<(File, Metadata)> {
-    let handle = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | flags)
-        .open(path)?;
-    let meta = handle.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let file = File::open(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
-    Ok((file, meta))
+/// The path of a file as it was before the file was deleted: what the kernel adds is no part of it.
+pub fn without_deleted(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    Path::new(OsStr::from_bytes(
+        bytes.strip_suffix(b" (deleted)").unwrap_or(bytes),
+    ))
 }
 
 /// Whether the file has the first bytes of an ELF file.

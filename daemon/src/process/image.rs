@@ -1,13 +1,12 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
-use super::budget::Claim;
+use super::budget::{Attention, Claim, OpenFile};
 use super::file::{self, FileKey};
 use super::space::{AddressSpace, Mapped};
 use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,13 +15,14 @@ use varid_recording::{Layer, Mode, is_own_memory};
 use varid_symbolizer::container::{self, Place, zip};
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
+use varid_tunnel::maps::Device;
 
 /// An ELF file. What is in it is read when a sample first lands there.
 #[derive(Debug)]
 pub struct ElfImage {
     /// Where it was mapped from; of one in an archive `base.apk!lib/x86_64/libx.so`.
     pub path: PathBuf,
-    file: Option<File>,
+    file: Option<(File, OpenFile)>,
     /// Where it lies in the file, if that is an archive.
     part: Option<Range<u64>>,
     /// Its bytes, if it is nowhere but in memory.
@@ -42,10 +42,10 @@ pub struct Elf {
 }
 
 impl ElfImage {
-    fn new(file: File, path: &Path) -> Self {
+    fn new(file: File, open: OpenFile, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            file: Some(file),
+            file: Some((file, open)),
             part: None,
             memory: Vec::new(),
             contents: OnceCell::new(),
@@ -53,11 +53,13 @@ impl ElfImage {
     }
 
     /// An ELF file that lies in an archive as it is.
-    fn in_archive(archive: File, path: &Path, place: &Place) -> Self {
-        let path = format!("{}!{}", path.display(), place.name);
+    fn in_archive(archive: File, open: OpenFile, path: &Path, place: &Place) -> Self {
+        let mut path = path.as_os_str().to_owned();
+        path.push("!");
+        path.push(&place.name);
         Self {
             part: Some(place.offset..place.offset.saturating_add(place.len)),
-            ..Self::new(archive, Path::new(&path))
+            ..Self::new(archive, open, Path::new(&path))
         }
     }
 
@@ -76,7 +78,8 @@ impl ElfImage {
     /// What is in it; None: it cannot be read, which has been said.
     pub fn contents(&self) -> Option<&Elf> {
         let read = || {
-            let file = ReadCache::new(self.file.as_ref()?);
+            let (file, _) = self.file.as_ref()?;
+            let file = ReadCache::new(file);
             match &self.part {
                 Some(part) => {
                     let len = part.end.saturating_sub(part.start);
@@ -90,7 +93,8 @@ impl ElfImage {
 
     /// The file, unless it is an archive, or nowhere but in memory.
     pub fn file(&self) -> Option<&File> {
-        self.file.as_ref().filter(|_| self.part.is_none())
+        let (file, _) = self.file.as_ref()?;
+        self.part.is_none().then_some(file)
     }
 
     /// Its bytes, if it is nowhere but in memory; else empty.
@@ -282,12 +286,14 @@ pub struct MappedFile<'a> {
     pub end: u64,
     /// Offset in the file.
     pub pgoff: u64,
+    /// The file's device.
+    pub device: Device,
     /// Inode; 0: memory without a file.
     pub inode: u64,
     /// What the process may do with it.
     pub mode: Mode,
-    /// Path, or a name in brackets.
-    pub path: &'a str,
+    /// Path, or a name in brackets; it need not be text.
+    pub path: &'a Path,
 }
 
 impl MappedFile<'_> {
@@ -322,43 +328,46 @@ impl MappedFile<'_> {
 
     /// A file of this name may be an oat file, which is an ELF file with dex files in it.
     fn may_be_oat(&self) -> bool {
-        let path = self.path.trim_end_matches(" (deleted)");
-        [".oat", ".odex", ".dex"]
-            .iter()
-            .any(|suffix| path.ends_with(suffix))
+        let extension = file::without_deleted(self.path).extension();
+        extension
+            .is_some_and(|extension| ["oat", "odex", "dex"].iter().any(|oat| extension == *oat))
     }
 }
 
 impl Images {
     /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
-    pub fn get(&mut self, mapped: &MappedFile<'_>, space: &AddressSpace) -> Vec<Mapped> {
-        let other = || Image::Other(Path::new(mapped.path).into());
+    pub fn get(
+        &mut self,
+        mapped: &MappedFile<'_>,
+        space: &AddressSpace,
+        attention: &Attention,
+    ) -> Vec<Mapped> {
+        let other = || Image::Other(mapped.path.into());
         let if_executable = || match mapped.mode.execute {
             true => mapped.whole(other()),
             false => Vec::new(),
         };
-        if mapped.inode == 0 || !mapped.path.starts_with('/') {
+        if mapped.inode == 0 || !mapped.path.is_absolute() || !attention.look(mapped.mode.execute) {
             return if_executable();
         }
-        let path = mapped.path.trim_end_matches(" (deleted)");
-        let opened = file::open(mapped.pid, mapped.start, mapped.end, path, mapped.inode);
-        let (file, key) = match opened {
+        let path = file::without_deleted(mapped.path);
+        let (file, key) = match file::open(mapped) {
             Ok(opened) => opened,
             Err(error) => {
-                tracing::debug!(pid = mapped.pid, path, %error, "cannot open a mapped file");
+                tracing::debug!(pid = mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
                 return if_executable();
             }
         };
         let is_elf = file::is_elf(&file);
         if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
-            return self.dexes(mapped, &file, &key, Path::new(path), space.dex_memory());
+            return self.dexes(mapped, &file, &key, path, space.dex_memory());
         }
         if file::is_dex(&file, mapped.pgoff) {
             let dex = self.dex(
                 &file,
                 &key,
                 mapped.pgoff..u64::MAX,
-                Path::new(path),
+                path,
                 space.dex_memory(),
             );
             return mapped.whole(dex);
@@ -366,19 +375,40 @@ impl Images {
         if !mapped.mode.execute {
             return Vec::new();
         }
-        if is_own_memory(Path::new(path)) && !is_elf {
+        if is_own_memory(path) && !is_elf {
             return mapped.whole(other());
         }
         if !is_elf && file::is_container(&file) {
-            let parts = self.libraries(mapped, &file, &key, Path::new(path));
+            let parts = self.libraries(mapped, &file, &key, attention);
             if !parts.is_empty() {
                 return parts;
             }
         }
         // All segments of a library are one image.
-        let elf = || Image::Elf(Rc::new(ElfImage::new(file, Path::new(path))));
-        let image = self.by_file.entry((key, u64::MAX)).or_insert_with(elf);
-        mapped.whole(image.clone())
+        let whole = (key, u64::MAX);
+        if let Some(known) = self.by_file.get(&whole) {
+            return mapped.whole(known.clone());
+        }
+        let Some(open) = self.keep_open(attention) else {
+            return if_executable();
+        };
+        let image = Image::Elf(Rc::new(ElfImage::new(file, open, path)));
+        self.by_file.insert(whole, image.clone());
+        mapped.whole(image)
+    }
+
+    /// Leave to keep a file open, if need be in the place of those that nobody has mapped any more.
+    fn keep_open(&mut self, attention: &Attention) -> Option<OpenFile> {
+        attention.keep_open().or_else(|| {
+            let unused =
+                |image: &Image| matches!(image, Image::Elf(elf) if Rc::strong_count(elf) == 1);
+            self.by_file.retain(|_, image| !unused(image));
+            let open = attention.keep_open();
+            if open.is_none() {
+                attention.leave_out();
+            }
+            open
+        })
     }
 
     /// The dex files of an archive, a .vdex, an oat or an optimized dex file that are in a mapping.
@@ -428,8 +458,9 @@ impl Images {
         mapped: &MappedFile<'_>,
         file: &File,
         key: &FileKey,
-        path: &Path,
+        attention: &Attention,
     ) -> Vec<Mapped> {
+        let path = file::without_deleted(mapped.path);
         let is_library = |name: &str| name.ends_with(".so");
         let read = || {
             usable(zip::entries(
@@ -438,15 +469,24 @@ impl Images {
                 is_library,
             ))
         };
-        let places = self.libraries.entry(key.clone()).or_insert_with(read);
+        let places = self
+            .libraries
+            .entry(key.clone())
+            .or_insert_with(read)
+            .clone();
         let part = |place: &Place| {
             let end = place.offset.saturating_add(place.len);
             let (addresses, pgoff) = mapped.part(place.offset, end)?;
-            let image = match self.by_file.entry((key.clone(), place.offset)) {
-                Entry::Occupied(known) => known.get().clone(),
-                Entry::Vacant(free) => {
-                    let library = ElfImage::in_archive(file.try_clone().ok()?, path, place);
-                    free.insert(Image::Elf(Rc::new(library))).clone()
+            let known = (key.clone(), place.offset);
+            let image = match self.by_file.get(&known) {
+                Some(image) => image.clone(),
+                None => {
+                    let open = self.keep_open(attention)?;
+                    let archive = file.try_clone().ok()?;
+                    let library = ElfImage::in_archive(archive, open, path, place);
+                    let image = Image::Elf(Rc::new(library));
+                    self.by_file.insert(known, image.clone());
+                    image
                 }
             };
             Some(Mapped {

@@ -1,38 +1,47 @@
 //! What is mapped in the process? Its memory map as it is now, and each mapping that comes.
 
-use super::{ElfImage, Image, Images, Mapped, MappedFile, Process, jit};
-use procfs::process::MMPermissions;
+use super::reader::{self, ForeignMemory};
+use super::{ElfImage, Image, Images, Mapped, MappedFile, Process, file, jit};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 use varid_recording::{Mode, is_own_memory};
+use varid_tunnel::Memory;
 use varid_tunnel::abi::NAME;
-use varid_tunnel::{Memory, ProcessMemory};
+use varid_tunnel::file::is_memory;
+use varid_tunnel::maps::mappings;
 
 impl Process {
     /// Takes in the memory map as it is now. A process that has ended is left as it was.
     pub fn read_maps(&mut self, images: &mut Images) {
-        let Ok(maps) =
-            procfs::process::Process::new(self.pid as i32).and_then(|process| process.maps())
-        else {
+        let Ok(maps) = reader::contents(self.pid, "maps") else {
             return;
         };
-        for map in maps {
-            let path = match &map.pathname {
-                procfs::process::MMapPath::Path(path) => path.to_string_lossy().into_owned(),
-                procfs::process::MMapPath::Vdso => "[vdso]".to_owned(),
-                procfs::process::MMapPath::Vsyscall => "[vsyscall]".to_owned(),
-                procfs::process::MMapPath::Anonymous => "//anon".to_owned(),
-                _ => String::new(),
+        for map in mappings(&maps) {
+            let path = match map.path {
+                b"" => b"//anon".as_slice(),
+                b"[vdso]" | b"[vsyscall]" => map.path,
+                // Memory that has a name: a heap, a stack.
+                [b'[', ..] => b"",
+                path => path,
             };
             self.map(
                 images,
                 &MappedFile {
                     pid: self.pid,
-                    start: map.address.0,
-                    end: map.address.1,
+                    start: map.range.start,
+                    end: map.range.end,
                     pgoff: map.offset,
+                    device: map.device,
                     inode: map.inode,
-                    mode: mode_of(map.perms),
-                    path: &path,
+                    mode: Mode {
+                        read: map.read,
+                        write: map.write,
+                        execute: map.execute,
+                        shared: map.shared,
+                    },
+                    path: Path::new(OsStr::from_bytes(path)),
                 },
             );
         }
@@ -40,7 +49,7 @@ impl Process {
 
     /// A mapping has appeared; true: it may be a VM's, look for one.
     pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
-        if is_tunnel(mapped.path) {
+        if is_tunnel(mapped.path) && is_memory(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
             /// A process has one, and a forked one its parent's as well.
             const MAX_TUNNELS: usize = 8;
@@ -54,11 +63,12 @@ impl Process {
         }
         self.no_dex
             .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
-        let parts = if mapped.path == "[vdso]" {
+        let left_out = self.attention.left_out.get();
+        let parts = if mapped.path.as_os_str() == "[vdso]" {
             self.vdso(mapped)
                 .map_or_else(Vec::new, |vdso| mapped.whole(vdso))
         } else {
-            images.get(mapped, &self.space)
+            images.get(mapped, &self.space, &self.attention)
         };
         if parts.is_empty() && self.is_part_of_dex(mapped) {
             return false;
@@ -73,7 +83,10 @@ impl Process {
             {
                 self.jit.expect(self.pid);
             }
-            self.space.insert(part);
+            // One that was not looked at has been counted.
+            if !self.space.insert(part) && self.attention.left_out.get() == left_out {
+                self.attention.leave_out();
+            }
         }
         may_be_vm
     }
@@ -89,7 +102,7 @@ impl Process {
             let Image::Dex(dex) = &known.image else {
                 return false;
             };
-            dex.path.as_os_str() == mapped.path
+            dex.path == mapped.path
                 && offset.wrapping_add(dex.file_offset) == mapped.pgoff
                 && mapped.end <= known.end
         })
@@ -104,28 +117,19 @@ impl Process {
             .checked_sub(mapped.start)
             .filter(|len| *len <= MAX_VDSO)?;
         let mut bytes = vec![0; usize::try_from(len).ok()?];
-        ProcessMemory::new(self.pid)
+        ForeignMemory::new(self.pid)
             .read(mapped.start, &mut bytes)
             .ok()?;
         Some(Image::Elf(Rc::new(ElfImage::from_bytes(
             &bytes,
-            std::path::Path::new(mapped.path),
+            mapped.path,
         ))))
     }
 }
 
-fn is_tunnel(path: &str) -> bool {
-    let path = path.trim_end_matches(" (deleted)");
-    path.strip_prefix("/memfd:")
-        .or_else(|| path.rsplit('/').next())
-        .is_some_and(|name| name.starts_with(NAME))
-}
-
-fn mode_of(perms: MMPermissions) -> Mode {
-    Mode {
-        read: perms.contains(MMPermissions::READ),
-        write: perms.contains(MMPermissions::WRITE),
-        execute: perms.contains(MMPermissions::EXECUTE),
-        shared: perms.contains(MMPermissions::SHARED),
-    }
+fn is_tunnel(path: &Path) -> bool {
+    let path = file::without_deleted(path).as_os_str().as_bytes();
+    path.strip_prefix(b"/memfd:")
+        .or_else(|| path.rsplit(|byte| *byte == b'/').next())
+        .is_some_and(|name| name.starts_with(NAME.as_bytes()))
 }

@@ -1,9 +1,9 @@
 //! What does a method pointer of the VM stand for? The place in a dex file, if the two agree.
 
+use super::reader::ForeignMemory;
 use super::{DexImage, Image, Mapped, Process};
 use std::ops::Range;
 use std::rc::Rc;
-use varid_tunnel::ProcessMemory;
 use varid_tunnel::abi::{Call, NO_INDEX};
 use varid_tunnel::method::{MethodId, NamedMethod, resolve_method, resolve_named};
 
@@ -41,7 +41,7 @@ impl Process {
         let Some(vm) = &self.vm else {
             return Method::Unknown;
         };
-        let memory = ProcessMemory::new(self.pid);
+        let memory = ForeignMemory::new(self.pid);
         let found = if vm.has_save_areas() {
             resolve_named(&vm.layout, &memory, pointer).map(|named| self.place_named(&named))
         } else {

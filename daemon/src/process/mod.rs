@@ -9,6 +9,7 @@ mod image;
 mod jit;
 mod maps;
 mod methods;
+pub mod reader;
 mod remapped;
 mod space;
 mod status;
@@ -16,7 +17,7 @@ mod status;
 pub mod testing;
 mod vm;
 
-pub use file::open_unmapped;
+pub use budget::raise_limit_of_files;
 pub use handlers::Moved;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
 pub use jit::JitFile;
@@ -27,12 +28,28 @@ pub use varid_symbolizer::hex;
 pub use vm::{Found, Vm, find as find_vm, without_layout};
 
 use crate::by_id::ById;
+use budget::Attention;
 use callers::Callers;
 use jit::JitCode;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use varid_tunnel::abi::CODE_BOOT;
+use varid_tunnel::abi::{CODE_BOOT, VmFile};
+use varid_tunnel::calls::CallsFile;
+use varid_tunnel::control::Control;
+use varid_tunnel::file::Kind;
+
+/// The file in which a VM counts calls.
+pub fn open_calls(pid: u32, calls: &VmFile) -> Result<CallsFile, varid_tunnel::Error> {
+    let file = reader::open_of_vm(pid, calls, Kind::Calls)?;
+    Ok(CallsFile::of(file, pid))
+}
+
+/// The page on which a VM is told what to do, under our lock.
+pub fn take_control(pid: u32, page: &VmFile) -> Result<Control, varid_tunnel::Error> {
+    let file = reader::open_of_vm(pid, page, Kind::Control)?;
+    Control::of(file, pid, page)
+}
 
 /// A profiled process.
 #[derive(Debug)]
@@ -53,6 +70,8 @@ pub struct Process {
     pub remap_recorded: Vec<&'static str>,
     /// Code that it makes while it runs.
     pub jit: JitCode,
+    /// What looking at its mappings may cost.
+    attention: Attention,
     tunnels: Vec<(u64, u64)>,
     /// Dex files that no file shows: where each ends, and when the VM said so; None: it was found there.
     memory_dexes: HashMap<u64, (u64, Option<u64>)>,
@@ -79,6 +98,7 @@ impl Process {
             status: Status::of(pid),
             remap_recorded: Vec::new(),
             jit: JitCode::default(),
+            attention: Attention::default(),
             tunnels: Vec::new(),
             memory_dexes: HashMap::new(),
             no_dex: Vec::new(),
@@ -269,6 +289,11 @@ impl Process {
         }
     }
 
+    /// How many of its mappings were left out, because it has too many.
+    pub fn mappings_left_out(&self) -> u64 {
+        self.attention.left_out.get()
+    }
+
     /// A child that has this process's memory, as fork leaves it.
     pub fn fork(&self, pid: u32) -> Self {
         let mut space = self.space.clone();
@@ -282,6 +307,7 @@ impl Process {
             status: Status::of(pid),
             remap_recorded: Vec::new(),
             jit: self.jit.fork(pid),
+            attention: Attention::default(),
             tunnels: self.tunnels.clone(),
             memory_dexes: self.memory_dexes.clone(),
             no_dex: Vec::new(),
@@ -290,6 +316,15 @@ impl Process {
             remapped: remapped::Remapped::default(),
             callers: Callers::default(),
         }
+    }
+
+    /// Its memory map, its VM and its methods as if it had just been found; not what it has said of its own code, nor
+    /// what looking at it has cost.
+    pub fn look_again(&mut self, images: &mut Images) {
+        let before = std::mem::replace(self, Self::new(self.pid));
+        (self.jit, self.attention) = (before.jit, before.attention);
+        self.read_maps(images);
+        self.find_vm();
     }
 
     /// The process runs another program now.

@@ -1,6 +1,6 @@
 //! Which method does a remapped address stand for? A VM may store R = i + H0 at a call instead of an address.
 
-use super::{Method, Process};
+use super::{Method, Process, open_calls};
 use varid_shim::ManagedFrame;
 use varid_shim::frame_flags::EXPORTED;
 use varid_tunnel::abi::{Call, LAYOUT_SHADOW, REMAP_END, REMAP_FIRST};
@@ -70,7 +70,7 @@ impl Process {
         let remapped = &mut self.remapped;
         remapped.fresh = true;
         if remapped.file.is_none() {
-            remapped.file = calls.and_then(|calls| CallsFile::open(self.pid, &calls).ok());
+            remapped.file = calls.and_then(|calls| open_calls(self.pid, &calls).ok());
         }
         let counted = remapped.file.as_ref().map(CallsFile::read);
         if let Some(Ok(counted)) = counted {

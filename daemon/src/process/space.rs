@@ -99,9 +99,14 @@ impl AddressSpace {
             .fold(0, u64::saturating_add)
     }
 
-    /// A new mapping replaces what it covers, as mmap does.
-    pub fn insert(&mut self, mapped: Mapped) {
+    /// A new mapping replaces what it covers, as mmap does. False: there are too many to keep it.
+    pub fn insert(&mut self, mapped: Mapped) -> bool {
+        /// Of code and dex files no process has so many; each new one moves those behind it.
+        const MAX_MAPPINGS: usize = 1 << 13;
         self.remove(mapped.start, mapped.end);
+        if self.mappings.len() >= MAX_MAPPINGS {
+            return false;
+        }
         if mapped.start < mapped.end {
             self.changes = self.changes.wrapping_add(1);
             let before = self
@@ -109,6 +114,7 @@ impl AddressSpace {
                 .partition_point(|other| other.start < mapped.start);
             self.mappings.insert(before, mapped);
         }
+        true
     }
 
     /// Nothing is known of these addresses any more.

@@ -2,6 +2,7 @@
 
 use super::handlers::{Moved, moved};
 use super::image::Image;
+use super::reader::ForeignMemory;
 use super::space::AddressSpace;
 use std::cell::Cell;
 use std::fmt;
@@ -10,7 +11,7 @@ use varid_shim::{Machine, STACK_FULL, Target, target_flags};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::{self, LAYOUT_SAVE_AREAS, Layout, NO_REG, Range, Trace};
 use varid_tunnel::reader::{Code, Tunnel};
-use varid_tunnel::{Error, Memory, ProcessMemory};
+use varid_tunnel::{Error, Memory};
 
 /// What is known of a process's VM.
 #[derive(Debug, Clone)]
@@ -66,7 +67,7 @@ pub enum Found {
 
 /// Looks for a tunnel, then for a VM of a known build.
 pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
-    let memory = ProcessMemory::new(pid);
+    let memory = ForeignMemory::new(pid);
     let mut problem = None;
     for (start, len) in tunnels {
         match Vm::read(pid, *start, *len) {
@@ -182,7 +183,7 @@ fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
 
 impl Vm {
     fn read(pid: u32, start: u64, len: u64) -> Result<Self, Error> {
-        let memory = ProcessMemory::new(pid);
+        let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
         let description = Tunnel::read(&memory, start, len, pid)?;
@@ -218,7 +219,7 @@ impl Vm {
     /// Whether the VM has changed its description since.
     pub fn has_changed(&self, pid: u32) -> bool {
         self.tunnel.is_some_and(|(start, _, seen)| {
-            ProcessMemory::new(pid)
+            ForeignMemory::new(pid)
                 .read_u32(generation_of(start))
                 .is_ok_and(|now| now != seen)
         })

@@ -2,8 +2,12 @@
 
 use crate::perf_abi as perf;
 use crate::sampler::open::COMMON_SAMPLE;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use varid_recording::Mode;
 use varid_shim::{CONTEXT_MAX, Machine, Record, Regs, flags};
+use varid_tunnel::maps::Device;
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,14 +115,14 @@ pub struct Mmap {
     pub len: u64,
     /// Offset in the file.
     pub pgoff: u64,
-    /// Device of the file: major, minor.
-    pub device: (u32, u32),
+    /// Device of the file.
+    pub device: Device,
     /// Inode of the file.
     pub inode: u64,
     /// What the process may do with it.
     pub mode: Mode,
     /// Path as the process's root sees it, or a name in brackets or `//anon`.
-    pub path: String,
+    pub path: PathBuf,
 }
 
 /// A record with the moment and place it was made.
@@ -197,10 +201,10 @@ pub fn decode(
                 start,
                 len,
                 pgoff,
-                device: (major, minor),
+                device: Device { major, minor },
                 inode,
                 mode,
-                path: reader.text(),
+                path: OsString::from_vec(reader.bytes().to_vec()).into(),
             }))
         }
         perf::PERF_RECORD_COMM => RingEvent::Comm {
@@ -383,12 +387,16 @@ impl<'a> Reader<'a> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
     fn text(&mut self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+    /// As far as the first zero.
+    fn bytes(&self) -> &'a [u8] {
         let end = self
             .0
             .iter()
             .position(|byte| *byte == 0)
             .unwrap_or(self.0.len());
-        String::from_utf8_lossy(self.0.get(..end).unwrap_or_default()).into_owned()
+        self.0.get(..end).unwrap_or_default()
     }
 }
 

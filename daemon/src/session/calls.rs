@@ -9,7 +9,7 @@ use super::recorder::{Recorder, RecorderError};
 use super::tracked::Tracked;
 use crate::by_id::ById;
 use crate::config::MethodFilter;
-use crate::process::{Method, Process};
+use crate::process::{Method, Process, open_calls, take_control};
 use crate::sampler::monotonic_ns;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -145,7 +145,7 @@ impl Calls {
                 && counting.control.is_some()
                 && let Some(calls) = vm.calls(*pid)
             {
-                counting.file = CallsFile::open(*pid, &calls)
+                counting.file = open_calls(*pid, &calls)
                     .inspect_err(|error| tracing::warn!("{error}"))
                     .ok();
             }
@@ -360,7 +360,7 @@ fn events(call: &Call) -> u64 {
 }
 
 fn take(pid: u32, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Control> {
-    let control = Control::take(pid, page).and_then(|mut control| {
+    let control = take_control(pid, page).and_then(|mut control| {
         control.set(order)?;
         Ok(control)
     });

@@ -285,9 +285,7 @@ impl Session {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
                 continue;
             };
-            let jit = std::mem::take(&mut tracked.process.jit);
-            tracked.process = Process::running(pid, &mut self.images);
-            tracked.process.jit = jit;
+            tracked.process.look_again(&mut self.images);
             tracked.gate.iter_mut().for_each(|gate| gate.forget());
             tracked.awaits_exec = false;
             tracked.trials = (0, 0);
@@ -351,6 +349,7 @@ impl Session {
                 start: mmap.start,
                 end: mmap.start.saturating_add(mmap.len),
                 pgoff: mmap.pgoff,
+                device: mmap.device,
                 inode: mmap.inode,
                 mode: mmap.mode,
                 path: &mmap.path,
@@ -448,7 +447,7 @@ impl Session {
             self.refused.remove(&pid);
             let other = self.tracked.remove(&pid);
             let other = other.filter(|other| other.ended.is_some());
-            self.tell_unseen(other.as_ref().and_then(Tracked::unseen));
+            self.tell_unseen(other.as_ref().map(Tracked::unseen).unwrap_or_default());
             self.sampler.forked(ppid, pid);
         }
         let parent = self.tracked.get(&ppid).filter(|one| one.left.is_none());

@@ -3,6 +3,7 @@
 use super::recorder::RecorderError;
 use super::tracked::Tracked;
 use super::{Session, SessionError};
+use crate::process::reader;
 use crate::sampler::monotonic_ns;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -29,6 +30,7 @@ impl Session {
     }
 
     pub(super) fn flush(&mut self, last: bool) -> Result<(), SessionError> {
+        self.tell_unseen(reader::notes());
         self.update_manifest();
         if let Some(raw) = &mut self.raw {
             raw.flush().map_err(|source| SessionError::Raw {

@@ -22,7 +22,7 @@ pub use options::{SessionControl, SessionError, SessionOptions};
 pub use tracker::{TargetSpec, with_commas};
 
 use crate::by_id::ById;
-use crate::process::Images;
+use crate::process::{Images, raise_limit_of_files};
 use crate::sampler::decode::{RingEvent, Stamped};
 use crate::sampler::{Sampler, SamplerOptions, choose};
 use notes::Notes;
@@ -114,6 +114,8 @@ impl Session {
         options: SessionOptions,
         control: Arc<SessionControl>,
     ) -> Result<Self, SessionError> {
+        // The command that is recorded has been started before: it keeps its own.
+        raise_limit_of_files();
         let named = match &options.target {
             TargetSpec::Pids(pids) => pids.as_slice(),
             TargetSpec::Command(pid, _) => std::slice::from_ref(pid),
@@ -237,7 +239,7 @@ impl Session {
         let disabled = self.sampler.disable();
         self.disabled = Some(Instant::now());
         let last = self.turn(true).and_then(|()| self.count_the_untold());
-        let unseen: Vec<_> = self.tracked.values().filter_map(Tracked::unseen).collect();
+        let unseen: Vec<_> = self.tracked.values().flat_map(Tracked::unseen).collect();
         self.tell_unseen(unseen);
         self.update_manifest();
         let empty = self.why_empty();

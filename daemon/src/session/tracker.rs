@@ -3,6 +3,7 @@
 use super::selection::Selection;
 use crate::clock;
 use crate::config::Config;
+use crate::process::reader;
 use nix::unistd::Uid;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -241,7 +242,8 @@ pub fn full_name(pid: u32, name: String) -> String {
 
 /// The first word of a process's command line: an Android app's is its package.
 pub fn command_name(pid: u32) -> Option<String> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    // It is the process's memory.
+    let line = reader::contents(pid, "cmdline").ok()?;
     let first = line.split(|byte| *byte == 0).next()?;
     Some(String::from_utf8_lossy(first).into_owned()).filter(|name| !name.is_empty())
 }

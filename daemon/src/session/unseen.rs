@@ -26,15 +26,23 @@ pub(super) fn why(process: &Process) -> Option<String> {
 }
 
 impl Tracked {
-    /// Why its methods are not seen, as the recording says it.
-    pub(super) fn unseen(&self) -> Option<String> {
-        let recorded = self.held.is_none() && !self.awaits_exec;
-        let why = recorded.then(|| why(&self.process)).flatten()?;
-        if self.copied.as_ref() == Some(&why) {
-            return None;
+    /// Why its methods, or files that it has mapped, are not seen, as the recording says it.
+    pub(super) fn unseen(&self) -> Vec<String> {
+        if self.held.is_some() || self.awaits_exec {
+            return Vec::new();
         }
+        let why = why(&self.process).filter(|why| self.copied.as_ref() != Some(why));
+        let left_out = match self.process.mappings_left_out() {
+            0 => None,
+            count => Some(format!(
+                "{count} of its mappings are not known: it maps more, or faster, than is looked at"
+            )),
+        };
         let (pid, name) = (self.process.pid, &self.names.called);
-        Some(format!("process {pid} ({name}): {why}"))
+        let reasons = why.into_iter().chain(left_out);
+        reasons
+            .map(|why| format!("process {pid} ({name}): {why}"))
+            .collect()
     }
 }
 

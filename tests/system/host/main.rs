@@ -12,6 +12,7 @@ mod dexdump;
 mod dim;
 mod elsewhere;
 mod events;
+mod held_up;
 mod jit;
 mod killed;
 mod lines;

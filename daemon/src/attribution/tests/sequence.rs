@@ -59,9 +59,9 @@ fn happens(world: &mut World, event: Event) {
     match event {
         Event::Nothing => {}
         Event::Unmapped => process.space.remove(DEX, DEX + 0x1000),
-        Event::Replaced => process.space.insert(anon(DEX)),
+        Event::Replaced => assert!(process.space.insert(anon(DEX))),
         Event::Mapped => world.map_dex(DEX),
-        Event::MappedElsewhere => process.space.insert(anon(NOWHERE + 0x10_0000)),
+        Event::MappedElsewhere => assert!(process.space.insert(anon(NOWHERE + 0x10_0000))),
         Event::MappedAgain => world.map_dex(DEX + AGAIN),
         Event::Unrecorded => process.space.forget_recorded_in(&(DEX..DEX + 0x1000)),
         Event::Unloaded => {

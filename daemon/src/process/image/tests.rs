@@ -20,9 +20,10 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
         start: 0x7000_0000,
         end: 0x7000_0000 + (pages.end - pages.start) * PAGE,
         pgoff: pages.start * PAGE,
+        device: Device::of_number(path.metadata().unwrap().dev()),
         inode: path.metadata().unwrap().ino(),
         mode: Mode::default(),
-        path: path.to_str().unwrap(),
+        path: &path,
     };
     let part = |part: Mapped| match part.image {
         Image::Dex(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
@@ -30,12 +31,12 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
     };
     let mut images = Images::default();
     let found: Vec<_> = images
-        .get(&mapped, &AddressSpace::default())
+        .get(&mapped, &AddressSpace::default(), &Attention::default())
         .into_iter()
         .map(part)
         .collect();
     let again: Vec<_> = images
-        .get(&mapped, &AddressSpace::default())
+        .get(&mapped, &AddressSpace::default(), &Attention::default())
         .into_iter()
         .map(part)
         .collect();
@@ -85,9 +86,18 @@ fn what_one_process_has_no_memory_for_another_may() {
     let path = folder.path().join("classes.dex");
     let content = dex();
     std::fs::write(&path, &content).unwrap();
-    let inode = path.metadata().unwrap().ino();
-    let name = path.to_str().unwrap();
-    let (file, key) = file::open(std::process::id(), 0, 0, name, inode).unwrap();
+    let meta = path.metadata().unwrap();
+    let mapped = MappedFile {
+        pid: std::process::id(),
+        start: 0,
+        end: 0,
+        pgoff: 0,
+        device: Device::of_number(meta.dev()),
+        inode: meta.ino(),
+        mode: Mode::default(),
+        path: &path,
+    };
+    let (file, key) = file::open(&mapped).unwrap();
     let mut images = Images::default();
     let mut get = |taken| images.dex(&file, &key, 0..u64::MAX, &path, taken);
     assert!(matches!(get(1 << 28), Image::Other(_)));
@@ -134,7 +144,11 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
         .args(files)
         .status();
     assert!(written.unwrap().success());
-    let whole = ElfImage::new(File::open(&program).unwrap(), &program);
+    let whole = ElfImage::new(
+        File::open(&program).unwrap(),
+        Attention::default().keep_open().unwrap(),
+        &program,
+    );
     let size = program.metadata().unwrap().len();
     let mut images = Images::default();
     let mut get = |pgoff| {
@@ -143,11 +157,12 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
             start: 0x7000_0000,
             end: 0x7000_0000 + 2 * PAGE,
             pgoff,
+            device: Device::of_number(path.metadata().unwrap().dev()),
             inode: path.metadata().unwrap().ino(),
             mode: Mode::from_mmap(5, 2),
-            path: path.to_str().unwrap(),
+            path: &path,
         };
-        images.get(&mapped, &AddressSpace::default())
+        images.get(&mapped, &AddressSpace::default(), &Attention::default())
     };
     let first = PAGE;
     let second = (first + size + 30 + 20).next_multiple_of(PAGE);

@@ -3,12 +3,12 @@
 //! They are the process's: taken only where it looks for them itself, and only if they are regular
 //! files of its own user, written since it started.
 
-use super::super::file;
-use std::fs::{File, OpenOptions};
+use super::super::reader::{self, What};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
@@ -38,7 +38,7 @@ pub struct Files {
 #[derive(Debug)]
 struct Owner {
     /// Its `/tmp`, which outlives it.
-    folder: File,
+    folder: OwnedFd,
     /// How we know it, and how it knows itself.
     pid: u32,
     own_pid: u32,
@@ -232,7 +232,7 @@ impl Files {
     /// Those of this process, in another folder and under another id.
     pub fn of_folder(folder: &Path, pid: u32) -> Self {
         let own = Owner::of(std::process::id()).unwrap();
-        let folder = File::open(folder).unwrap();
+        let folder = File::open(folder).unwrap().into();
         Self {
             owner: Some(Owner {
                 folder,
@@ -259,13 +259,11 @@ impl Owner {
         let seconds = ticks
             .checked_div(procfs::ticks_per_second())
             .unwrap_or_default();
-        let folder = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW)
-            .open(format!("/proc/{pid}/root/tmp"))?;
+        let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
+        let folder = reader::open(pid, &tmp, What::Folder, None)?;
         let inner = status.nspid.as_ref().and_then(|ids| ids.last());
         Ok(Self {
-            folder,
+            folder: folder.into(),
             pid,
             own_pid: inner
                 .and_then(|inner| u32::try_from(*inner).ok())
@@ -277,9 +275,9 @@ impl Owner {
 
     /// The map as it is now, if it is there and the process's own.
     fn open_map(&mut self) -> io::Result<(File, std::fs::Metadata)> {
-        let folder = self.folder.as_raw_fd();
-        let path = format!("/proc/self/fd/{folder}/perf-{}.map", self.own_pid);
-        let (file, meta) = file::open_unmapped(Path::new(&path))?;
+        let name = PathBuf::from(format!("perf-{}.map", self.own_pid));
+        let file = reader::open(self.pid, &name, What::Regular, Some(&self.folder))?;
+        let meta = file.metadata()?;
         if meta.uid() != self.uid
             && let Ok(now) = Self::of(self.pid)
             && now.started.abs_diff(self.started) <= TOLERANCE.unsigned_abs()

@@ -1,13 +1,14 @@
 //! The ELF files that a process keeps in its memory for GDB, and the names of code in them.
 
 use super::super::image::Image;
+use super::super::reader::ForeignMemory;
 use super::super::space::AddressSpace;
 use super::files::News;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use varid_symbolizer::jit::{Abi, Code, CodeMap, Descriptor, Entry, descriptors_of, symfile_codes};
-use varid_tunnel::{Memory, ProcessMemory};
+use varid_tunnel::Memory;
 
 /// A larger file in memory is not read.
 const MAX_SYMFILE: u64 = 1 << 24;
@@ -54,7 +55,7 @@ impl Descriptors {
     /// Reads what has been registered and unregistered since the last time.
     pub fn read(&mut self, pid: u32, space: &AddressSpace, now: u64) -> News {
         self.search(space);
-        let memory = ProcessMemory::new(pid);
+        let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
         // One that cannot be read, because its library has gone, costs the others nothing.
         let current: Vec<(u64, Descriptor)> = self
@@ -158,7 +159,7 @@ impl Descriptors {
 }
 
 /// A registered file's bytes, unless they are too many.
-fn contents(entry: &Entry, memory: &ProcessMemory, spent: &mut u64, limit: u64) -> Option<Vec<u8>> {
+fn contents(entry: &Entry, memory: &ForeignMemory, spent: &mut u64, limit: u64) -> Option<Vec<u8>> {
     let size = entry.symfile.end.saturating_sub(entry.symfile.start);
     let total = spent.saturating_add(size);
     if size > MAX_SYMFILE || total > limit {

@@ -80,9 +80,9 @@ struct Sampled {
 }
 
 /// Whether a mapping with this path says that the file is a jitdump.
-pub fn is_jitdump(path: &str) -> bool {
-    let name = path.trim_end_matches(" (deleted)").rsplit('/').next();
-    name.and_then(|name| name.strip_prefix("jit-")?.strip_suffix(".dump"))
+pub fn is_jitdump(path: &Path) -> bool {
+    let name = file::without_deleted(path).file_name();
+    name.and_then(|name| name.to_str()?.strip_prefix("jit-")?.strip_suffix(".dump"))
         .is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
@@ -95,10 +95,12 @@ impl JitCode {
 
     /// A jitdump file is mapped: that is how its writer tells profilers of it.
     pub fn map_jitdump(&mut self, mapped: &MappedFile<'_>) {
-        let path = mapped.path.trim_end_matches(" (deleted)");
-        match file::open(mapped.pid, mapped.start, mapped.end, path, mapped.inode) {
-            Ok((file, _)) => self.files.jitdump(Rc::new(file), Path::new(path)),
-            Err(error) => tracing::debug!(path, %error, "cannot open a jitdump file"),
+        let path = file::without_deleted(mapped.path);
+        match file::open(mapped) {
+            Ok((file, _)) => self.files.jitdump(Rc::new(file), path),
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "cannot open a jitdump file")
+            }
         }
     }
 

@@ -226,8 +226,11 @@ fn names_beyond_the_budget_are_left_out() {
 
 #[test]
 fn a_jitdump_file_is_known_by_its_name() {
-    assert!(is_jitdump("/home/a/jit-12.dump") && is_jitdump("/jit-1.dump (deleted)"));
+    assert!(
+        is_jitdump(Path::new("/home/a/jit-12.dump"))
+            && is_jitdump(Path::new("/jit-1.dump (deleted)"))
+    );
     for path in ["/jit-.dump", "/jit-x.dump", "/jit-12.dump/a", "jit-12", ""] {
-        assert!(!is_jitdump(path), "{path}");
+        assert!(!is_jitdump(Path::new(path)), "{path}");
     }
 }

@@ -94,10 +94,10 @@ fn a_mapping_has_its_place_and_its_file() {
         start: 0x7000,
         len: 0x2000,
         pgoff: 0x1000,
-        device: (8, 1),
+        device: Device { major: 8, minor: 1 },
         inode: 1234,
         mode: Mode::from_mmap(5, 2),
-        path: "/system/lib64/libart.so".to_owned(),
+        path: "/system/lib64/libart.so".into(),
     };
     assert_eq!(*mapped, expected);
 }

@@ -1,16 +1,20 @@
 //! Which VMs are on this machine, and are their frames' links known?
 
 use super::checks::State;
-use crate::process::{hex, open_unmapped, without_layout};
+use crate::process::reader::{self, What};
+use crate::process::{hex, without_layout};
 use crate::unwind::Module;
 use object::Object;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use varid_tunnel::abi::NAME;
 use varid_tunnel::builds;
+use varid_tunnel::maps::mappings;
 
 /// Where systems keep ART.
 const FOLDERS: [&str; 6] = [
@@ -71,10 +75,11 @@ pub fn find() -> Vec<FoundVm> {
         let (mapped, tunnel) = mapped(pid);
         for path in mapped {
             // As the process sees it, which may be in a container.
-            let readable = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
+            let mut readable = OsString::from(format!("/proc/{pid}/root"));
+            readable.push(&path);
             libraries
                 .entry(path)
-                .or_insert((readable, Vec::new()))
+                .or_insert((readable.into(), Vec::new()))
                 .1
                 .push(pid);
         }
@@ -128,19 +133,15 @@ fn is_vm_library(path: &Path) -> bool {
 
 /// The VM libraries that a process has mapped, and whether it has a tunnel.
 fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let maps = reader::contents(pid, "maps").unwrap_or_default();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut tunnel = false;
-    for line in maps.lines() {
-        let Some(at) = line.find('/') else { continue };
-        let path = line
-            .get(at..)
-            .unwrap_or_default()
-            .trim_end_matches(" (deleted)");
+    for map in mappings(&maps) {
+        let path = map.path.strip_suffix(b" (deleted)").unwrap_or(map.path);
         tunnel |= path
-            .strip_prefix("/memfd:")
-            .is_some_and(|name| name.starts_with(NAME));
-        let path = Path::new(path);
+            .strip_prefix(b"/memfd:")
+            .is_some_and(|name| name.starts_with(NAME.as_bytes()));
+        let path = Path::new(OsStr::from_bytes(path));
         if is_vm_library(path) && !paths.iter().any(|known| known == path) {
             paths.push(path.to_owned());
         }
@@ -149,6 +150,7 @@ fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
 }
 
 fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
+    let bytes = read(readable, pids.first().copied());
     let mut vm = FoundVm {
         place: path.display().to_string(),
         usable: false,
@@ -157,7 +159,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
         build_id: None,
         pids,
     };
-    let bytes = match read(readable) {
+    let bytes = match bytes {
         Ok(bytes) => bytes,
         Err(error) => {
             vm.what = format!("cannot be read: {error}");
@@ -192,10 +194,11 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
     vm
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read(path: &Path, pid: Option<u32>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A process's own tree may have a pipe there, or a device.
-    let (file, _) = open_unmapped(path)?;
+    let pid = pid.unwrap_or_else(std::process::id);
+    let file = reader::open(pid, path, What::Regular, None)?;
     file.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -1,0 +1,376 @@
+//! What may be asked of the reader, and how it carries that out.
+//!
+//! Everything here may wait in the kernel for as long as a profiled process likes: a page of its memory may be one
+//! of a file system that it serves itself, and so may any path in its root.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use varid_tunnel::abi::VmFile;
+use varid_tunnel::file::Kind;
+use varid_tunnel::maps::Device;
+use varid_tunnel::{Memory, ProcessMemory};
+
+/// So much is read at once: a part of an answer.
+pub const PART: usize = 1 << 16;
+/// A file of the kernel's is not longer: a memory map of the most mappings has a tenth of it.
+const MAX_CONTENTS: usize = 1 << 27;
+/// `f_type` of a file system in user space, of linux/magic.h.
+const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// The memory of a process.
+    Memory {
+        /// The process.
+        pid: u32,
+        /// The first address.
+        address: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// A file of the kernel's, below /proc.
+    Contents(PathBuf),
+    /// A file or folder.
+    Open(Open),
+    /// A file to which a process's tunnel leads.
+    VmFile {
+        /// The process.
+        pid: u32,
+        /// Where its tunnel says that it is.
+        file: (u64, u64, u32),
+        /// Which.
+        kind: Kind,
+    },
+}
+
+/// A file or folder that is to be opened; never one of a file system in user space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// Where it is: absolute, or below a folder that is handed over beside.
+    pub path: PathBuf,
+    /// What it must be.
+    pub what: What,
+}
+
+/// What a path may lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Whatever regular file is mapped: the path is the kernel's link to it.
+    Mapped,
+    /// The regular file with this inode on this device, and not through a link.
+    Same(Device, u64),
+    /// A regular file, and not through a link.
+    Regular,
+    /// A folder, to be looked into only.
+    Folder,
+}
+
+impl Request {
+    /// Does it. `inside`: the folder that a path is below; `part` takes the answer's bytes one part after the other,
+    /// and says whether it wants more.
+    pub fn carry_out(
+        &self,
+        inside: Option<&OwnedFd>,
+        part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<Option<File>> {
+        match self {
+            Self::Memory { pid, address, len } => {
+                let memory = ProcessMemory::new(*pid);
+                let mut bytes = [0; PART];
+                let mut read = 0;
+                while read < *len {
+                    let left = usize::try_from(len.saturating_sub(read)).unwrap_or(PART);
+                    let piece = bytes.get_mut(..left.min(PART)).unwrap_or_default();
+                    memory
+                        .read(address.wrapping_add(read), piece)
+                        .map_err(io::Error::other)?;
+                    part(piece)?;
+                    read = read.saturating_add(piece.len() as u64);
+                }
+                Ok(None)
+            }
+            Self::Contents(path) => {
+                let mut file = File::open(path)?;
+                let mut bytes = [0; PART];
+                let mut read = 0usize;
+                while read < MAX_CONTENTS {
+                    let here = file.read(&mut bytes)?;
+                    if here == 0 {
+                        break;
+                    }
+                    part(bytes.get(..here).unwrap_or_default())?;
+                    read = read.saturating_add(here);
+                }
+                Ok(None)
+            }
+            Self::Open(open) => open.carry_out(inside).map(Some),
+            Self::VmFile { pid, file, kind } => {
+                let (address, size, fd) = *file;
+                let file = VmFile {
+                    address,
+                    size,
+                    fd,
+                    ..VmFile::default()
+                };
+                varid_tunnel::file::open(*pid, &file, *kind)
+                    .map(Some)
+                    .map_err(io::Error::other)
+            }
+        }
+    }
+}
+
+impl Open {
+    /// Looks before it opens: opening a device or a pipe may do something already.
+    fn carry_out(&self, inside: Option<&OwnedFd>) -> io::Result<File> {
+        let path = match inside {
+            Some(folder) => PathBuf::from(own_descriptor(folder)).join(&self.path),
+            None if self.path.is_absolute() => self.path.clone(),
+            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let flags = match self.what {
+            What::Mapped => libc::O_PATH,
+            What::Same(..) | What::Regular => libc::O_PATH | libc::O_NOFOLLOW,
+            What::Folder => libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY,
+        };
+        let handle = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)?;
+        refuse_fuse(&handle)?;
+        if self.what == What::Folder {
+            return Ok(handle);
+        }
+        let meta = handle.metadata()?;
+        if !meta.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        if let What::Same(device, inode) = self.what
+            && (meta.ino() != inode || !is_on(&handle, meta.dev(), device))
+        {
+            return Err(io::Error::other("the path leads to another file by now"));
+        }
+        File::open(own_descriptor(&handle))
+    }
+}
+
+/// The path of something that is open here.
+fn own_descriptor(file: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Reading a file of a file system in user space may take for ever.
+fn refuse_fuse(file: &File) -> io::Result<()> {
+    // Kernels before 3.12 do not tell it of what is only looked at.
+    let kind = nix::sys::statfs::fstatfs(file).map(|found| found.filesystem_type().0);
+    match kind {
+        #[allow(clippy::unnecessary_cast)] // Another type with another C library.
+        Ok(kind) if kind as i64 == FUSE_SUPER_MAGIC => Err(io::Error::other(
+            "it is on a file system in user space (FUSE)",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file, whose `st_dev` is given, is on the device that memory maps give it. A btrfs gives each of its
+/// subvolumes a number of its own; the device is that of the mount.
+fn is_on(file: &File, number: u64, device: Device) -> bool {
+    Device::of_number(number) == device || device_of_mount(file) == Some(device)
+}
+
+fn device_of_mount(file: &File) -> Option<Device> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    let id = info
+        .lines()
+        .find_map(|line| line.strip_prefix("mnt_id:"))?
+        .trim();
+    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
+    let mounts = String::from_utf8_lossy(&mounts);
+    let mount = mounts
+        .lines()
+        .find(|mount| mount.split(' ').next() == Some(id))?;
+    let (major, minor) = mount.split(' ').nth(2)?.split_once(':')?;
+    Some(Device {
+        major: major.parse().ok()?,
+        minor: minor.parse().ok()?,
+    })
+}
+
+// What goes over the socket, in the order and byte order of this machine: both ends are one program.
+
+impl Request {
+    /// As it goes over the socket.
+    pub fn encode(&self) -> Vec<u8> {
+        let (numbers, path): (&[u64], Option<&Path>) = match self {
+            Self::Memory { pid, address, len } => (&[0, u64::from(*pid), *address, *len], None),
+            Self::Contents(path) => (&[1], Some(path)),
+            Self::Open(open) => {
+                let (what, device, inode) = match open.what {
+                    What::Mapped => (0, Device::default(), 0),
+                    What::Same(device, inode) => (1, device, inode),
+                    What::Regular => (2, Device::default(), 0),
+                    What::Folder => (3, Device::default(), 0),
+                };
+                let (major, minor) = (u64::from(device.major), u64::from(device.minor));
+                (&[2, what, major, minor, inode], Some(&open.path))
+            }
+            Self::VmFile {
+                pid,
+                file: (address, size, fd),
+                kind,
+            } => {
+                let is_control = u64::from(*kind == Kind::Control);
+                let (pid, fd) = (u64::from(*pid), u64::from(*fd));
+                (&[3, pid, *address, *size, fd, is_control], None)
+            }
+        };
+        let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
+        let path = path.map_or(&[][..], |path| path.as_os_str().as_bytes());
+        numbers.chain(path.iter().copied()).collect()
+    }
+
+    /// None: it is none of ours.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let mut number = || {
+            let (number, behind) = rest.split_first_chunk()?;
+            rest = behind;
+            Some(u64::from_ne_bytes(*number))
+        };
+        let narrow = |number: u64| u32::try_from(number).ok();
+        match number()? {
+            0 => Some(Self::Memory {
+                pid: narrow(number()?)?,
+                address: number()?,
+                len: number()?,
+            }),
+            1 => Some(Self::Contents(path(rest))),
+            2 => {
+                let what = number()?;
+                let device = Device {
+                    major: narrow(number()?)?,
+                    minor: narrow(number()?)?,
+                };
+                let inode = number()?;
+                let what = match what {
+                    0 => What::Mapped,
+                    1 => What::Same(device, inode),
+                    2 => What::Regular,
+                    3 => What::Folder,
+                    _ => return None,
+                };
+                let path = path(rest);
+                Some(Self::Open(Open { path, what }))
+            }
+            3 => Some(Self::VmFile {
+                pid: narrow(number()?)?,
+                file: (number()?, number()?, narrow(number()?)?),
+                kind: match number()? {
+                    0 => Kind::Calls,
+                    _ => Kind::Control,
+                },
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    OsString::from_vec(bytes.to_vec()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(request: &Request, inside: Option<&OwnedFd>) -> io::Result<(Vec<u8>, Option<File>)> {
+        let mut answer = Vec::new();
+        let decoded = Request::decode(&request.encode()).unwrap();
+        assert_eq!(&decoded, request);
+        let file = decoded.carry_out(inside, &mut |part| {
+            answer.extend_from_slice(part);
+            Ok(())
+        })?;
+        Ok((answer, file))
+    }
+
+    fn open(path: impl Into<PathBuf>, what: What) -> Request {
+        let path = path.into();
+        Request::Open(Open { path, what })
+    }
+
+    #[test]
+    fn memory_is_read_whole_or_not_at_all() {
+        let bytes: Vec<u8> = (0..3 * PART + 5).map(|at| at as u8).collect();
+        let of = |address, len| Request::Memory {
+            pid: std::process::id(),
+            address,
+            len,
+        };
+        let all = of(bytes.as_ptr() as u64, bytes.len() as u64);
+        assert_eq!(ask(&all, None).unwrap().0, bytes);
+        assert!(ask(&of(16, 8), None).is_err());
+    }
+
+    #[test]
+    fn a_file_is_opened_only_if_it_is_what_was_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let meta = std::fs::metadata(&file).unwrap();
+        let (device, inode) = (Device::of_number(meta.dev()), meta.ino());
+        let elsewhere = Device {
+            minor: device.minor ^ 1,
+            ..device
+        };
+        for (path, what, opens) in [
+            (&file, What::Same(device, inode), true),
+            (&file, What::Same(elsewhere, inode), false),
+            (&file, What::Same(device, inode + 1), false),
+            (&link, What::Same(device, inode), false),
+            (&file, What::Regular, true),
+            (&link, What::Regular, false),
+            (&link, What::Mapped, true),
+            (&file, What::Folder, false),
+        ] {
+            let request = open(path, what);
+            assert_eq!(ask(&request, None).is_ok(), opens, "{request:?}");
+        }
+        assert!(ask(&open("/dev/null", What::Regular), None).is_err());
+        let (_, opened) = ask(&open(folder.path(), What::Folder), None).unwrap();
+        let inside = OwnedFd::from(opened.unwrap());
+        assert!(ask(&open("file", What::Regular), Some(&inside)).is_ok());
+        assert!(ask(&open("file", What::Regular), None).is_err());
+    }
+
+    #[test]
+    fn a_file_without_text_for_a_name_is_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = OsString::from_vec(b"\xff\n\x80".to_vec());
+        std::fs::write(folder.path().join(&name), "x").unwrap();
+        assert!(ask(&open(folder.path().join(name), What::Regular), None).is_ok());
+    }
+
+    #[test]
+    fn the_kernels_files_are_read_whole() {
+        let maps = Request::Contents("/proc/self/maps".into());
+        let (read, _) = ask(&maps, None).unwrap();
+        assert!(varid_tunnel::maps::mappings(&read).count() > 5);
+    }
+
+    #[test]
+    fn what_is_no_request_is_none() {
+        let request = open("/x", What::Regular).encode();
+        for len in 0..5 * 8 {
+            assert_eq!(Request::decode(&request[..len]), None, "{len}");
+        }
+        assert_eq!(Request::decode(&9u64.to_ne_bytes()), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! Can a process hold up who profiles it, or take what others' profiles need, by what it maps?
+//!
+//! Beside each hostile process runs a VM, whose methods must have their names.
+
+use anyhow::{Context, Result, ensure};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use varid_tests::{App, skip_without_root, testbed};
+
+/// What takes longer never ends.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+/// A process that is ended with the test, whatever becomes of it.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Ended {
+    /// True: it has ended, and well; an error: it never does.
+    fn ends(&mut self) -> Result<bool> {
+        let began = Instant::now();
+        while began.elapsed() < FOR_EVER {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status.success());
+            }
+            std::thread::yield_now();
+        }
+        anyhow::bail!("it does not end")
+    }
+}
+
+/// The hostile program, and a folder for its files.
+struct Attack {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Attack {
+    fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let program = folder.path().join("hostile");
+        let source = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/system/host/hostile_mappings.c"
+        );
+        let cc = Command::new("cc")
+            .args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", source])
+            .args(["-ldl", "-o"])
+            .arg(&program)
+            .status()?;
+        ensure!(cc.success(), "cc: {cc}");
+        fs::create_dir(folder.path().join("files"))?;
+        Ok(Self { folder, program })
+    }
+
+    fn files(&self) -> PathBuf {
+        self.folder.path().join("files")
+    }
+
+    /// A process that has mapped what it wants, in a mount namespace of its own.
+    fn start(&self, kind: &str) -> Result<Ended> {
+        let mut child = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "--"])
+            .arg(&self.program)
+            .arg(kind)
+            .arg(self.files())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().context("no pipe")?;
+        let child = Ended(child);
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        ensure!(line == "mapped\n", "{kind}: {line:?}");
+        Ok(child)
+    }
+}
+
+/// What a session says of itself.
+fn manifest(session: &Path) -> Result<serde_json::Value> {
+    let path = session.join("session.json");
+    let text = fs::read(&path).with_context(|| path.display().to_string())?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Records a hostile process and a VM beside it, until a signal comes. Returns the session's manifest.
+/// `limit`: how many files varid may open.
+fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::Value> {
+    let session = attack.folder.path().join("session");
+    let hostile = attack.start(kind)?;
+    let app = App::new("math", "run", i32::MAX as u32)?.arguments();
+    let (program, arguments) = app.split_first().context("no program")?;
+    let app = Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .spawn()?;
+    let app = Ended(app);
+    let pids = format!("{},{}", hostile.0.id(), app.0.id());
+    let limit = format!("--nofile={limit}");
+    let varid = Command::new("prlimit")
+        .arg(limit)
+        .arg(testbed()?.release.join("varid"))
+        .args(["record", "-F", "997", "--pid", &pids, "-o"])
+        .arg(&session)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut varid = Ended(varid);
+    // It has recorded for a while, if it can: a sample has more than a hundred bytes.
+    let began = Instant::now();
+    let data = session.join("perf.data");
+    while fs::metadata(&data).map_or(0, |data| data.len()) < 400_000 {
+        ensure!(began.elapsed() < FOR_EVER, "{kind}: nothing is recorded");
+        std::thread::yield_now();
+    }
+    // SIGTERM, as an init system sends it.
+    let pid = varid.0.id().to_string();
+    ensure!(Command::new("kill").arg(pid).status()?.success());
+    ensure!(
+        varid.ends().context(kind.to_owned())?,
+        "{kind}: varid failed"
+    );
+    // Whoever looks for its libraries looks into a live process's folders, and would wait, too.
+    drop(hostile);
+    let perf = Command::new("perf")
+        .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
+        .arg(&data)
+        .output()?;
+    let text = String::from_utf8_lossy(&perf.stdout);
+    ensure!(
+        text.contains("org.example.math."),
+        "{kind}: the VM beside it has no methods"
+    );
+    let manifest = manifest(&session)?;
+    println!("{kind}: {} {}", manifest["counts"], manifest["notes"]);
+    ensure!(manifest["state"] == "complete", "{kind}: {manifest}");
+    ensure!(
+        manifest["counts"]["lost"] == 0,
+        "{kind}: {}",
+        manifest["counts"]
+    );
+    Ok(manifest)
+}
+
+fn has_note(manifest: &serde_json::Value, words: &str) -> bool {
+    let notes = manifest["notes"].as_array();
+    notes.is_some_and(|notes| {
+        notes
+            .iter()
+            .filter_map(|note| note.as_str())
+            .any(|note| note.contains(words))
+    })
+}
+
+#[test]
+fn a_process_whose_files_nobody_serves_holds_up_no_session() -> Result<()> {
+    if skip_without_root("held_up") {
+        return Ok(());
+    }
+    for kind in ["tunnel", "code", "arguments"] {
+        let manifest = record_beside(&Attack::new()?, kind, 4096)?;
+        // A tunnel there is known by its device, and a library by its file system: only of the last it takes a deadline.
+        let waited = has_note(&manifest, "keeps varid waiting");
+        ensure!(
+            waited == (kind == "arguments"),
+            "{kind}: {}",
+            manifest["notes"]
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_process_with_as_many_mappings_as_there_may_be_costs_others_nothing() -> Result<()> {
+    if skip_without_root("held_up") {
+        return Ok(());
+    }
+    let manifest = record_beside(&Attack::new()?, "many", 4096)?;
+    ensure!(
+        has_note(&manifest, "of its mappings are not known"),
+        "{}",
+        manifest["notes"]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_process_with_more_files_than_may_be_opened_costs_others_nothing() -> Result<()> {
+    if skip_without_root("held_up") {
+        return Ok(());
+    }
+    let manifest = record_beside(&Attack::new()?, "files", 1024)?;
+    ensure!(
+        has_note(&manifest, "of its mappings are not known"),
+        "{}",
+        manifest["notes"]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_library_whose_name_is_no_text_hides_nothing() -> Result<()> {
+    if skip_without_root("held_up") {
+        return Ok(());
+    }
+    let attack = Attack::new()?;
+    let name = OsString::from_vec(b"lib\xff\xfe.so".to_vec());
+    let library = attack.files().join(name);
+    let source = attack.folder.path().join("named.c");
+    fs::write(
+        &source,
+        "unsigned long named_work(unsigned long x) { for (int i = 0; i < 100000; i++) x = x * 6364136223846793005u + 1; return x; }",
+    )?;
+    let cc = Command::new("cc")
+        .args(["-O2", "-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status()?;
+    ensure!(cc.success(), "cc: {cc}");
+    record_beside(&attack, "name", 4096)?;
+    let report = testbed()?
+        .varid()
+        .args(["report", "--format", "csv", "-i"])
+        .arg(attack.folder.path().join("session"))
+        .output()?;
+    let text = String::from_utf8_lossy(&report.stdout);
+    ensure!(text.contains("named_work"), "{text}");
+    Ok(())
+}
