@@ -54,6 +54,9 @@ thread_local! {
     static READER: RefCell<Reader> = RefCell::default();
 }
 
+/// What could not be read, and has not been said: a session starts on one thread and runs on another.
+static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Helpers that have been killed, and for whose processes they waited: each ends when the kernel lets it.
 static KILLED: Mutex<Vec<(Option<Owner>, Child)>> = Mutex::new(Vec::new());
 
@@ -78,8 +81,6 @@ impl Owner {
 struct Reader {
     helper: Option<Helper>,
     waited: HashMap<Owner, Waited>,
-    /// What could not be read, and has not been said.
-    notes: Vec<String>,
 }
 
 /// How long an owner's processes have kept the session waiting, as of when.
@@ -175,7 +176,7 @@ pub fn open_of_vm(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
 
 /// What could not be read since this was asked last.
 pub fn notes() -> Vec<String> {
-    READER.with_borrow_mut(|reader| std::mem::take(&mut reader.notes))
+    std::mem::take(&mut NOTES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn opened(answer: Option<File>) -> io::Result<File> {
@@ -242,7 +243,8 @@ impl Reader {
                 if let Some(mut helper) = self.helper.take() {
                     helper.kill(Some(owner));
                 }
-                self.spent(owner, took, pid);
+                // What polls for it counts whole milliseconds.
+                self.spent(owner, took.max(DEADLINE), pid);
                 Err(too_late(pid))
             }
             Err(error) => {
@@ -289,7 +291,8 @@ impl Reader {
                 Owner::User(user) => format!("those of user {user}"),
                 Owner::Process(_) => "it".to_owned(),
             };
-            self.notes.push(format!(
+            let mut notes = NOTES.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.push(format!(
                 "process {pid} keeps varid waiting when its memory or files are read, as one does that has mapped a file which nobody serves: some names of {whose} are missing"
             ));
         }
