@@ -5,13 +5,12 @@
 //! address, of the size and the name that were said, and have no path: then whoever made it wrote it
 //! himself, and nobody else's file is touched whatever the VM claims. Nothing is mapped, so that
 //! nobody can make a reader of it fault. Before anything is opened, its device says whether reading
-//! it may wait for somebody: see [`is_memory`].
+//! it may wait for somebody: see [`is_served_here`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
-use nix::errno::Errno;
 use nix::libc::{O_NOCTTY, O_NONBLOCK};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -46,9 +45,9 @@ pub fn open(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
         std::fs::read(format!("/proc/{pid}/maps")).map_err(|error| failed(error.to_string()))?;
     let mapped = Mapped::find(&maps, file, name)
         .ok_or_else(|| failed(format!("nothing of that name at {:#x}", file.address)))?;
-    if !is_memory(mapped.device) {
+    if !is_served_here(mapped.device) {
         return Err(failed(
-            "it is no memory of the kernel's, but a file of a file system".to_owned(),
+            "it is on a file system that somebody may serve who never answers".to_owned(),
         ));
     }
     if kind == Kind::Control && !mapped.is_shared {
@@ -76,22 +75,17 @@ pub fn open(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
     Err(failed(problem))
 }
 
-/// Whether a VM's tunnel and its files may be on this device: files in memory, which the kernel serves
-/// itself. Of a file system in user space (FUSE) or on the network a page may never come, and its reader
-/// waits in the kernel. Where the kernel has no memfd, the VM keeps its files in a folder of the app's: there
-/// it may be a disk's, too.
-pub fn is_memory(device: Device) -> bool {
-    static MEMFD: OnceLock<Result<Device, Errno>> = OnceLock::new();
+/// Whether a VM's tunnel and its files may be on this device: in memory, or, for a VM that may or can not make
+/// a memfd, on a disk. These the kernel serves itself. Of a file system in user space (FUSE) or on the network
+/// a page may never come, and its reader waits in the kernel.
+pub fn is_served_here(device: Device) -> bool {
+    static MEMFD: OnceLock<Option<Device>> = OnceLock::new();
     let of_memfd = MEMFD.get_or_init(|| {
-        let memfd = memfd_create(c"varid-device", MFdFlags::MFD_CLOEXEC)?;
-        let number = nix::sys::stat::fstat(&memfd)?.st_dev;
-        Ok(Device::of_number(number as u64))
+        let memfd = memfd_create(c"varid-device", MFdFlags::MFD_CLOEXEC).ok()?;
+        let number = nix::sys::stat::fstat(&memfd).ok()?.st_dev;
+        Some(Device::of_number(number as u64))
     });
-    match of_memfd {
-        Ok(memfd) if *memfd == device => true,
-        Err(Errno::ENOSYS) if device.major != 0 => true,
-        _ => is_tmpfs(device),
-    }
+    device.major != 0 || *of_memfd == Some(device) || is_tmpfs(device)
 }
 
 /// Whether a tmpfs that is mounted here is on the device.
@@ -223,13 +217,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_memory_is_told_by_its_device() {
+    fn what_the_kernel_serves_is_told_by_its_device() {
         let memfd = memfd_create(c"x", MFdFlags::MFD_CLOEXEC).unwrap();
         let number = nix::sys::stat::fstat(&memfd).unwrap().st_dev;
-        assert!(is_memory(Device::of_number(number as u64)));
+        assert!(is_served_here(Device::of_number(number as u64)));
         // A disk's, a file system's of its own, and none.
-        for (major, minor) in [(8, 1), (0, 0xffff), (0, 0)] {
-            assert!(!is_memory(Device { major, minor }), "{major}:{minor}");
+        for (major, minor, served) in [(8, 1, true), (0, 0xffff, false), (0, 0, false)] {
+            assert_eq!(
+                is_served_here(Device { major, minor }),
+                served,
+                "{major}:{minor}"
+            );
         }
     }
 }

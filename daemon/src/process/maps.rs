@@ -9,7 +9,7 @@ use std::rc::Rc;
 use varid_recording::{Mode, is_own_memory};
 use varid_tunnel::Memory;
 use varid_tunnel::abi::NAME;
-use varid_tunnel::file::is_memory;
+use varid_tunnel::file::is_served_here;
 use varid_tunnel::maps::mappings;
 
 impl Process {
@@ -49,7 +49,7 @@ impl Process {
 
     /// A mapping has appeared; true: it may be a VM's, look for one.
     pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
-        if is_tunnel(mapped.path) && is_memory(mapped.device) {
+        if is_tunnel(mapped.path) && is_served_here(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
             /// A process has one, and a forked one its parent's as well.
             const MAX_TUNNELS: usize = 8;
