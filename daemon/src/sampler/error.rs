@@ -6,6 +6,9 @@ use thiserror::Error;
 /// Why sampling cannot start or go on.
 #[derive(Debug, Error)]
 pub enum SamplerError {
+    /// The thread that looks after the rings.
+    #[error("cannot start a thread: {0}")]
+    Drainer(io::Error),
     /// No such event.
     #[error("unknown event '{event}'. Known here: {known}")]
     UnknownEvent {

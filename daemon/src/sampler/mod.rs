@@ -6,6 +6,7 @@
 
 mod cpu;
 pub mod decode;
+mod drainer;
 mod error;
 pub mod event;
 mod groups;
@@ -16,6 +17,7 @@ mod source;
 mod stream;
 
 pub use cpu::online_cpus;
+pub use drainer::Drainer;
 pub use error::SamplerError;
 pub use groups::{Times, places};
 pub use source::{ShimKind, Source, choose};
@@ -45,6 +47,9 @@ pub struct SamplerOptions {
     /// Pages of a ring, a power of two; smaller ones are tried where the kernel refuses.
     pub ring_pages: usize,
 }
+
+/// Records that are kept for a session that is late: with their stacks some 50 MB. Then the rings fill up.
+const MAX_COLLECTED: usize = 1 << 13;
 
 /// Open events and their rings.
 #[derive(Debug)]
@@ -237,6 +242,19 @@ impl Sampler {
     /// precede any more. `last`: nothing more will come, hand over everything.
     pub fn drain(&mut self, last: bool, each: impl FnMut(Stamped)) {
         let started = monotonic_ns();
+        self.collect();
+        self.stream.hand_over(started, last, each);
+    }
+
+    /// Empties the rings for a session that is late, unless too much waits for it already.
+    fn collect_in_between(&mut self) {
+        if self.stream.pending.len() < MAX_COLLECTED {
+            self.collect();
+        }
+    }
+
+    /// Empties the rings, and keeps what was in them until it is handed over.
+    fn collect(&mut self) {
         let (source, stream, spare) = (&self.source, &mut self.stream, &mut self.spare);
         let origin = |id| source.origin(id);
         for cpu in &mut self.cpus {
@@ -247,7 +265,6 @@ impl Sampler {
             });
         }
         self.source.drain(&mut stream.pending, spare);
-        stream.hand_over(started, last, each);
     }
 }
 

@@ -24,7 +24,7 @@ pub use tracker::{TargetSpec, with_commas};
 use crate::by_id::ById;
 use crate::process::{Images, raise_limit_of_files};
 use crate::sampler::decode::{RingEvent, Stamped};
-use crate::sampler::{Sampler, SamplerOptions, choose};
+use crate::sampler::{Drainer, Sampler, SamplerOptions, choose};
 use notes::Notes;
 use options::manifest;
 use recorder::{Recorder, RecorderError};
@@ -32,8 +32,8 @@ use reread::Watch;
 use selection::Selection;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracked::{Names, Tracked};
 use tracker::Tracker;
@@ -61,7 +61,8 @@ const LAYOUT_TRIALS: u32 = 50;
 /// A running session.
 pub struct Session {
     options: SessionOptions,
-    sampler: Sampler,
+    sampler: Arc<Mutex<Sampler>>,
+    drainer: Drainer,
     /// What the sampler has handed over, in a turn.
     drained: Vec<Stamped>,
     /// The time of the last of these that was handled: none that comes is of before.
@@ -166,7 +167,9 @@ impl Session {
         };
         let configured = &options.configured;
         let file = configured.asked.file();
+        let sampler = Arc::new(Mutex::new(sampler));
         let mut session = Self {
+            drainer: Drainer::of(&sampler)?,
             calls: calls::Calls::new(options.tactic, options.log_calls, &options.output),
             tracker: Tracker::new(options.target.clone(), Selection::of(&configured.config)),
             watch: file.map(|file| Watch::new(file.to_owned(), configured.stamp)),
@@ -197,12 +200,17 @@ impl Session {
             failing: false,
             unseen: Notes::default(),
         };
-        session.sampler.enable()?;
+        session.drainer.session_is_busy();
+        session.sampler().enable()?;
         session.started = Instant::now();
         session.find_those_that_run()?;
         // Whether it waits or records is known from here on.
         session.update_manifest();
         Ok(session)
+    }
+
+    fn sampler(&self) -> MutexGuard<'_, Sampler> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs until it is told to stop, its time is over, or its only process has ended.
@@ -225,7 +233,9 @@ impl Session {
             if self.over || limits.duration.is_some_and(over) {
                 break;
             }
-            self.sampler.wait(self.longest_sleep());
+            self.drainer.session_waits();
+            self.sampler().wait(self.longest_sleep());
+            self.drainer.session_is_busy();
             self.turn(false)?;
             if self.only_target_is_gone() {
                 // What it did last is still in the rings.
@@ -236,16 +246,17 @@ impl Session {
     }
 
     fn end(&mut self, state: State) -> Result<(), SessionError> {
-        let disabled = self.sampler.disable();
+        let disabled = self.sampler().disable();
         self.disabled = Some(Instant::now());
         let last = self.turn(true).and_then(|()| self.count_the_untold());
         let unseen: Vec<_> = self.tracked.values().flat_map(Tracked::unseen).collect();
         self.tell_unseen(unseen);
         self.update_manifest();
         let empty = self.why_empty();
+        let times = self.sampler().times();
         let manifest = self.recorder.writer().manifest_mut();
         manifest.notes.extend(empty);
-        for (place, times) in self.sampler.times() {
+        for (place, times) in times {
             if let Some(event) = manifest.events.get_mut(place) {
                 (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
             }
@@ -291,7 +302,7 @@ impl Session {
             self.reread()?;
         }
         let mut drained = std::mem::take(&mut self.drained);
-        self.sampler.drain(last, |stamped| drained.push(stamped));
+        self.sampler().drain(last, |stamped| drained.push(stamped));
         // A VM that was up when a sample of it was taken is known before that is attributed.
         self.look_for_vms()?;
         self.read_own_code(last);

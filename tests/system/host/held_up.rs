@@ -120,7 +120,7 @@ fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::
     // It has recorded for a while, if it can: a sample has more than a hundred bytes.
     let began = Instant::now();
     let data = session.join("perf.data");
-    while fs::metadata(&data).map_or(0, |data| data.len()) < 400_000 {
+    while fs::metadata(&data).map_or(0, |data| data.len()) < 200_000 {
         ensure!(began.elapsed() < FOR_EVER, "{kind}: nothing is recorded");
         std::thread::yield_now();
     }

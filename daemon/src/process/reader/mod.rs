@@ -21,9 +21,9 @@ use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
     sendmsg, socketpair,
 };
-use request::{PART, Request};
+use request::{ON_FUSE, PART, Request};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -35,12 +35,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
+use varid_tunnel::maps::Device;
 use varid_tunnel::{Error, Memory};
 
-/// How long an answer may take.
+/// How long a helper may wait for an answer: time in which it could run and had no processor does not count.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// A faster answer keeps nobody waiting.
-const PROMPT: Duration = Duration::from_millis(50);
+/// How often that is looked at; a faster answer keeps nobody waiting.
+const SLICE: Duration = Duration::from_millis(50);
+/// How long an answer may take even so.
+const MAX_ANSWER: Duration = Duration::from_secs(10);
 /// How long one owner's processes may keep a session waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So much slower comes back what was spent of it.
@@ -81,6 +84,8 @@ impl Owner {
 struct Reader {
     helper: Option<Helper>,
     waited: HashMap<Owner, Waited>,
+    /// Devices of file systems in user space: what is on them is not asked for again.
+    on_fuse: HashSet<Device>,
 }
 
 /// How long an owner's processes have kept the session waiting, as of when.
@@ -221,20 +226,32 @@ impl Reader {
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Option<File>> {
+        let device = match request {
+            Request::Open(Open {
+                what: What::Same(device, _),
+                ..
+            }) => Some(*device),
+            _ => None,
+        };
+        if device.is_some_and(|device| self.on_fuse.contains(&device)) {
+            return Err(io::Error::from_raw_os_error(ON_FUSE));
+        }
         if !self.has_patience(pid) {
             return Err(too_late(pid));
         }
-        let began = Instant::now();
         let helper = match &mut self.helper {
             Some(helper) => helper,
             none => none.insert(Helper::start()?),
         };
-        let answer = helper.ask(request, inside, began, part);
-        let took = began.elapsed();
-        match answer {
+        let mut waited = Duration::ZERO;
+        match helper.ask(request, inside, &mut waited, part) {
             Ok(Answer::Done(answer)) => {
-                if took > PROMPT {
-                    self.spent(Owner::of(pid), took, pid);
+                let error = answer.as_ref().err().and_then(io::Error::raw_os_error);
+                if error == Some(ON_FUSE) {
+                    self.on_fuse.extend(device);
+                }
+                if !waited.is_zero() {
+                    self.spent(Owner::of(pid), waited, pid);
                 }
                 answer
             }
@@ -243,8 +260,7 @@ impl Reader {
                 if let Some(mut helper) = self.helper.take() {
                     helper.kill(Some(owner));
                 }
-                // What polls for it counts whole milliseconds.
-                self.spent(owner, took.max(DEADLINE), pid);
+                self.spent(owner, waited.max(DEADLINE), pid);
                 Err(too_late(pid))
             }
             Err(error) => {
@@ -350,12 +366,23 @@ impl Helper {
         }
     }
 
-    /// An error: the helper does not answer as one.
+    /// Whether it waits for something else than a processor.
+    fn is_blocked(&self) -> bool {
+        let stat = self.process.as_ref().and_then(|process| {
+            std::fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()
+        });
+        // "PID (NAME) STATE ..."
+        let state = stat.as_ref().and_then(|stat| stat.rsplit_once(") "));
+        state.is_none_or(|(_, state)| !state.starts_with('R'))
+    }
+
+    /// `waited` becomes how long the helper waited for what it reads, in whole slices. An error: the helper does not
+    /// answer as one.
     fn ask(
         &mut self,
         request: &Request,
         inside: Option<&OwnedFd>,
-        began: Instant,
+        waited: &mut Duration,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Answer> {
         let descriptor = inside.map(|folder| [folder.as_raw_fd()]);
@@ -370,14 +397,22 @@ impl Helper {
             MsgFlags::MSG_NOSIGNAL,
             None,
         )?;
+        let began = Instant::now();
         // The helper finishes its answer whether that is wanted or not.
         let mut wanted = Ok(());
         loop {
-            let left = DEADLINE.saturating_sub(began.elapsed());
             let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-            let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+            let timeout = PollTimeout::try_from(SLICE).unwrap_or(PollTimeout::ZERO);
             match poll(&mut polled, timeout) {
-                Ok(0) => return Ok(Answer::Late),
+                Ok(0) => {
+                    if self.is_blocked() {
+                        *waited = waited.saturating_add(SLICE);
+                    }
+                    if *waited >= DEADLINE || began.elapsed() >= MAX_ANSWER {
+                        return Ok(Answer::Late);
+                    }
+                    continue;
+                }
                 Err(Errno::EINTR) => continue,
                 ready => ready?,
             };

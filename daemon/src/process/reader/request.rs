@@ -19,6 +19,8 @@ use varid_tunnel::{Memory, ProcessMemory};
 pub const PART: usize = 1 << 16;
 /// A file of the kernel's is not longer: a memory map of the most mappings has a tenth of it.
 const MAX_CONTENTS: usize = 1 << 27;
+/// The error of a file whose device is a file system in user space (FUSE): reading there may take for ever.
+pub const ON_FUSE: i32 = libc::EREMOTE;
 /// `f_type` of a file system in user space, of linux/magic.h.
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 
@@ -143,7 +145,16 @@ impl Open {
             .read(true)
             .custom_flags(flags)
             .open(path)?;
-        refuse_fuse(&handle)?;
+        if is_on_fuse(&handle) {
+            // Another device may lie over the path by now.
+            let device = handle.metadata().map(|meta| Device::of_number(meta.dev()));
+            return Err(match self.what {
+                What::Same(wanted, _) if device.is_ok_and(|device| device == wanted) => {
+                    io::Error::from_raw_os_error(ON_FUSE)
+                }
+                _ => io::Error::other("it is on a file system in user space (FUSE)"),
+            });
+        }
         if self.what == What::Folder {
             return Ok(handle);
         }
@@ -165,17 +176,11 @@ fn own_descriptor(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Reading a file of a file system in user space may take for ever.
-fn refuse_fuse(file: &File) -> io::Result<()> {
+fn is_on_fuse(file: &File) -> bool {
     // Kernels before 3.12 do not tell it of what is only looked at.
     let kind = nix::sys::statfs::fstatfs(file).map(|found| found.filesystem_type().0);
-    match kind {
-        #[allow(clippy::unnecessary_cast)] // Another type with another C library.
-        Ok(kind) if kind as i64 == FUSE_SUPER_MAGIC => Err(io::Error::other(
-            "it is on a file system in user space (FUSE)",
-        )),
-        _ => Ok(()),
-    }
+    #[allow(clippy::unnecessary_cast)] // Another type with another C library.
+    kind.is_ok_and(|kind| kind as i64 == FUSE_SUPER_MAGIC)
 }
 
 /// Whether a file, whose `st_dev` is given, is on the device that memory maps give it. A btrfs gives each of its
