@@ -1,7 +1,7 @@
 #!/bin/bash
 # What does the board boot? Makes its kernel and its root file system from Debian's packages.
 # usage: image.sh ARCH OUT       ARCH: arm64 or armhf. Makes OUT/kernel, OUT/initramfs and OUT/release (the kernel's version)
-# In the image: busybox, adbd, android-libart with what it needs, and linux-perf, where Debian puts them.
+# In the image: busybox, android-libart with what it needs, and linux-perf, where Debian puts them; adbd for arm64.
 # Does nothing if OUT is up to date. Exit status 3: packages can be had neither from the cache nor by network.
 set -euo pipefail
 
@@ -33,7 +33,7 @@ list=$out/packages.new
 {
     "$here/packages.sh" "$arch" bookworm "$kernel"
     "$here/packages.sh" "$arch" bookworm busybox-static "${libraries[@]}" "${art[@]}" "${perf[@]}"
-    "$here/packages.sh" "$arch" trixie "${adbd[@]}"
+    [ "$arch" != arm64 ] || "$here/packages.sh" "$arch" trixie "${adbd[@]}"
 } >"$list"
 if cmp -s "$list" "$out/packages" && [ "$out/initramfs" -nt "$here/image.sh" ] && [ "$out/initramfs" -nt "$here/init" ]; then
     rm "$list"
@@ -95,7 +95,8 @@ install_with_libraries bookworm '' "$debian/usr/bin/perf" "$debian/usr/lib/$trip
 ln -s "$(cd "$root/usr/lib" && echo */ld-linux*)" "$root/usr/lib"
 # libbacktrace says where it is on some processors only.
 ln -s ../p7zip/7z.so "$root/usr/lib/$triplet/7z.so"
-install_with_libraries trixie usr/lib/adbd "$work/trixie/usr/lib/android-sdk/platform-tools/adbd"
+[ "$arch" != arm64 ] ||
+    install_with_libraries trixie usr/lib/adbd "$work/trixie/usr/lib/android-sdk/platform-tools/adbd"
 
 printf 'root:x:0:0:root:/root:/bin/sh\nshell:x:2000:2000:shell:/data/local/tmp:/bin/sh\n' >"$root/etc/passwd"
 printf 'root:x:0:\nshell:x:2000:\n' >"$root/etc/group"

@@ -64,7 +64,8 @@ fn max_files() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
     *MAX.get_or_init(|| {
         let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1 << 10, 0));
-        MAX_FILES.min(limit / 2)
+        #[allow(clippy::useless_conversion)] // Half as wide on ARMv7.
+        MAX_FILES.min(u64::from(limit) / 2)
     })
 }
 

@@ -46,7 +46,7 @@ const HALVES: usize = 4;
 /// How long, besides the time between two drains, a record may be on its way into a ring and hold
 /// up those behind it there. Its writer waits for nobody and is not preempted: only where interrupts,
 /// or a hypervisor, take its CPU for longer than both, do these come behind what happened after them.
-const ON_ITS_WAY_NS: u64 = 1_000_000;
+const ON_ITS_WAY_NS: u64 = 10_000_000;
 /// What the kernel calls a thread that it has forgotten already: one on its way out.
 const FORGOTTEN: u32 = u32::MAX;
 
@@ -143,9 +143,10 @@ impl Stream {
     /// All rings were drained, which began at a time: hands over, in order of time, what no
     /// earlier record can precede any more. `last`: nothing more will come.
     pub fn hand_over(&mut self, started: u64, last: bool, mut each: impl FnMut(Stamped)) {
-        // Halves wait for one more round: longer than a record is on its way.
+        let barrier = if last { u64::MAX } else { self.barrier };
+        // Halves wait for one more round, and until what happened with them is handed over.
         for halves in self.halves.values_mut() {
-            let waits = |half: &Half| half.round == self.round && !last;
+            let waits = |half: &Half| !last && (half.round == self.round || half.time >= barrier);
             let over = halves.iter().position(waits).unwrap_or(halves.len());
             self.pending.extend(halves.drain(..over).map(Half::alone));
         }
@@ -153,7 +154,6 @@ impl Stream {
         if !self.pending.is_sorted_by_key(|stamped| stamped.time) {
             self.pending.sort_by_key(|stamped| stamped.time);
         }
-        let barrier = if last { u64::MAX } else { self.barrier };
         self.barrier = started.saturating_sub(ON_ITS_WAY_NS);
         let ready = self
             .pending

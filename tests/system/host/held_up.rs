@@ -68,10 +68,14 @@ impl Attack {
         self.folder.path().join("files")
     }
 
-    /// A process that has mapped what it wants, in a mount namespace of its own.
+    /// A process that has mapped what it wants; one that mounts something has a mount namespace of its own.
     fn start(&self, kind: &str) -> Result<Ended> {
-        let mut child = Command::new("unshare")
-            .args(["--mount", "--propagation", "private", "--"])
+        let mut command = Command::new("unshare");
+        if ["tunnel", "code", "arguments"].contains(&kind) {
+            command.args(["--mount", "--propagation", "private"]);
+        }
+        let mut child = command
+            .arg("--")
             .arg(&self.program)
             .arg(kind)
             .arg(self.files())
