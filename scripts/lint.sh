@@ -39,6 +39,7 @@ check format cargo fmt --all --check
 check clippy cargo clippy --locked --workspace --all-targets --release --features varid-fuzz/targets -- -D warnings
 # All targets are those that are tested by default.
 check "clippy of board and long" cargo clippy --locked --workspace --release --test board --test long -- -D warnings
+check "ARMv7, whose words are narrower" cargo check --quiet --locked --release --target armv7-unknown-linux-gnueabihf -p varid
 check shellcheck shell
 check licences licences
 check spdx scripts/spdx.sh

@@ -93,8 +93,10 @@ pub struct Records {
     events: usize,
     /// Where the next record starts in the file.
     offset: u64,
-    /// Where the records end.
+    /// Where the records end, or would if the file were not cut before.
     end: u64,
+    /// Where the file ends.
+    len: u64,
     /// The body of the current record.
     body: Vec<u8>,
     /// Records in order of time that nothing can overtake any more.
@@ -128,6 +130,7 @@ impl Records {
             events,
             offset,
             end: offset.saturating_add(size),
+            len,
             body: Vec::new(),
             ready: VecDeque::new(),
             waiting: Vec::new(),
@@ -174,15 +177,23 @@ impl Records {
     /// Reads one record's body; returns its kind and misc.
     fn read_record(&mut self) -> Result<(u32, u16)> {
         let mut header = [0; RECORD_HEADER_SIZE];
-        let left = self.end.saturating_sub(self.offset);
+        let left = self.end.min(self.len).saturating_sub(self.offset);
+        let is_cut = self.len < self.end;
+        let within = |reason| match is_cut {
+            true => "the file ends before its records do",
+            false => reason,
+        };
         if left < RECORD_HEADER_SIZE as u64 {
-            return Err(self.wrong(self.offset, "the data ends within a record's header"));
+            return Err(self.wrong(
+                self.offset,
+                within("the data ends within a record's header"),
+            ));
         }
         self.read(&mut header)?;
         let [k0, k1, k2, k3, m0, m1, s0, s1] = header;
         let size = u16::from_le_bytes([s0, s1]);
         if u64::from(size) > left {
-            return Err(self.wrong(self.offset, "the data ends within a record"));
+            return Err(self.wrong(self.offset, within("the data ends within a record")));
         }
         let Some(len) = usize::from(size).checked_sub(RECORD_HEADER_SIZE) else {
             return Err(self.wrong(self.offset, "a record smaller than its header"));
@@ -291,10 +302,8 @@ fn data_section(
             ));
         }
     }
-    if data
-        .checked_add(data_size)
-        .is_none_or(|data_end| data_end > len)
-    {
+    // What a cut file has of them can be read.
+    if data > len || data.checked_add(data_size).is_none() {
         return Err(wrong(40, "the records lie outside the file"));
     }
     Ok((data, data_size))

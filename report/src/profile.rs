@@ -359,18 +359,22 @@ impl Builder {
                 ..
             } => {
                 self.resolver.fork(*ppid, *pid);
-                if let Some(name) = self.names.get(&(*ppid, *ptid)).cloned() {
-                    if pid == tid {
-                        self.profile.processes.insert(*pid, Arc::clone(&name));
+                match self.names.get(&(*ppid, *ptid)).cloned() {
+                    Some(name) => {
+                        if pid == tid {
+                            self.profile.processes.insert(*pid, Arc::clone(&name));
+                        }
+                        self.names.insert((*pid, *tid), name);
                     }
-                    self.names.insert((*pid, *tid), name);
+                    None => {
+                        // Another thread had it.
+                        self.names.remove(&(*pid, *tid));
+                    }
                 }
             }
-            Record::Exit { pid, tid, .. } => {
-                self.names.remove(&(*pid, *tid));
-                // The other threads of a process may outlive its first one, and samples of
-                // the exit itself may follow: its mappings stay until the pid is used again.
-            }
+            // Samples of the exit itself may follow, and other threads may outlive a process's first one: names and
+            // mappings stay until the id is used again.
+            Record::Exit { .. } => {}
             Record::Lost { count, .. } => {
                 self.profile.lost = self.profile.lost.saturating_add(*count);
             }

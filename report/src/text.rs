@@ -162,7 +162,7 @@ fn fold(profile: &Profile, by: By, view: &View, shown: &mut Vec<Row>) -> Option<
     });
     let (samples, percent) = (own.samples, percent(own));
     Some(format!(
-        "({count} rows below {below} %: {samples} samples, {percent:.4} %; --all-rows shows them)"
+        "({count} rows below {below} %: {samples} samples, {percent:.2} %; --all-rows shows them)"
     ))
 }
 
@@ -204,7 +204,7 @@ fn entry_lines(profile: &Profile, view: &View, entry: &Entry) -> Vec<Option<Vec<
         let name = cell(row, "symbol name");
         Some(vec![
             format!("  {}", weight.samples),
-            format!("{share:.4}"),
+            format!("{share:.2}"),
             String::new(),
             String::new(),
             format!("  {}", cell(row, "image name")),
@@ -307,7 +307,7 @@ fn missing(
     let file = one_line(&missing.file.to_string_lossy());
     writeln!(
         out,
-        "missing       {what} {file} ({build_id}), in {samples} samples, {percent:.4} %"
+        "missing       {what} {file} ({build_id}), in {samples} samples, {percent:.2} %"
     )?;
     let why = Some(&missing.why).filter(|why| !why.is_empty());
     for line in why.into_iter().chain(&missing.fetch) {
@@ -321,7 +321,7 @@ fn numbers(profile: &Profile, view: &View, row: &Row) -> Vec<String> {
     let all = view.percent_of.value(profile.weight());
     let percent = |weight| {
         let percent = rows::percent(view.percent_of.value(weight), all);
-        format!("{percent:.4}")
+        format!("{percent:.2}")
     };
     let share = row.share;
     vec![

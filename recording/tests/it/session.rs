@@ -194,6 +194,28 @@ proptest! {
 }
 
 #[test]
+fn of_a_file_that_was_cut_the_first_part_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = SessionWriter::create(dir.path(), manifest()).unwrap();
+    for time in 0..100 {
+        writer.write(&user_sample(time, 1, &[DEX])).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = dir.path().join("perf.data");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let mut records = SessionReader::open(dir.path()).unwrap().records().unwrap();
+    let read = records.by_ref().take_while(Result::is_ok).count();
+    assert!((20..80).contains(&read), "{read}");
+    assert!(records.next().is_none());
+    let said = self::read(dir.path()).unwrap_err().to_string();
+    assert!(
+        said.contains("the file ends before its records do"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_chain_too_long_for_a_record_is_cut_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = SessionWriter::create(dir.path(), manifest()).unwrap();

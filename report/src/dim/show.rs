@@ -67,7 +67,7 @@ pub fn write_text(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Re
     let all = view.percent_of.value(profile.weight());
     let places = rows.iter().map(|row| {
         let total = percent(view.percent_of.value(row.share.total), all);
-        let mut cells = vec![row.share.total.samples.to_string(), format!("{total:.4}")];
+        let mut cells = vec![row.share.total.samples.to_string(), format!("{total:.2}")];
         cells.extend(cells_of(row));
         cells
     });
