@@ -81,7 +81,7 @@ class Oracle:
             wrong = self.leaf(raw.ip, user)
         if part is None:
             self.confirm(raw, user)
-        return wrong or self.calls(user)
+        return wrong or self.executes(user) or self.calls(user)
 
     def unresolved(self, user):
         """An interpreter's address and a reason instead of a method."""
@@ -135,6 +135,16 @@ class Oracle:
         if known and inner:
             same = self.code.dex(inner) is known[0] and inner.offset - (inner is not user[0]) == known[1]
             self.counts["bytecode confirmed" if same else "bytecode not confirmed"] += 1
+
+    def executes(self, user):
+        """Where the interpreter has called something there is the method that it executes, or a reason."""
+        def is_loop(frame):
+            return frame.file == self.libart_path and self.libart.part(frame.offset - 1) in ("body", "nterp")
+
+        loops = [frame for frame in user[1:] if is_loop(frame)]
+        if loops and not any(self.code.is_managed(frame) or is_reason(frame) for frame in user):
+            return f"the interpreter at {loops[0].offset:#x} executes no method"
+        return None
 
     def calls(self, user):
         """Each managed frame must have been called by the next one: its instruction says whom it calls."""

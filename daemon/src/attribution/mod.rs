@@ -25,8 +25,8 @@ use std::ops::Range;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{DecodeError, ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
-    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BRIDGE, RANGE_INTERPRETER,
-    RANGE_TRACES,
+    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE,
+    RANGE_INTERPRETER, RANGE_TRACES,
 };
 
 /// A sample's user frames; its memory is used again for the next sample's.
@@ -116,8 +116,11 @@ pub fn attribute(
     let mut incomplete =
         (record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None).then_some(Reason::Truncated);
     if let Some(vm) = vm {
-        // Not walked at the sample: the copy of the stack holds the inner frames.
-        if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
+        // Not walked at the sample, or to no avail: the copy of the stack holds the inner frames.
+        if record.has(flags::NO_WALK)
+            || record.has(flags::NOT_READY)
+            || in_list && has_lost_frames(record, vm, native)
+        {
             let (walked, cut) = walk_copy(record, vm, native, &chain.process.space);
             (managed, incomplete) = (Cow::Owned(walked), cut);
         }
@@ -219,6 +222,18 @@ fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
         interrupted: true,
     });
     (native.end, native.stopped) = (None, None);
+}
+
+/// While the VM begins a new fragment, for a moment the last one can be reached from nowhere: it executes methods, and
+/// has no frames.
+fn has_lost_frames(record: &Record, vm: &Vm, native: &NativeStack) -> bool {
+    let executes = |frame: &NativeFrame| {
+        matches!(
+            vm.range(frame.lookup()),
+            Some(RANGE_BODY | RANGE_INTERPRETER)
+        )
+    };
+    record.frames.is_empty() && !record.has(flags::TORN) && native.frames.iter().any(executes)
 }
 
 /// What is known of the code at an address of a process.

@@ -120,6 +120,21 @@ fn every_sample_in_art_is_what_the_registers_say() -> Result<()> {
         .try_for_each(|(rate, enough)| art(*rate, *enough))
 }
 
+/// Once in some 5,000 samples an invoke of this app's has taken the VM's frames away, and not linked them to its own.
+#[test]
+fn a_sample_in_the_middle_of_an_invoke_has_its_methods() -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let app = App::new("math", "run", 200)?;
+    let recording = record(&app, &beside_raw("10000"))?;
+    let counts = judge_art(&app, &recording)?.context("it was over too soon")?;
+    println!("in the middle of invokes: {counts}");
+    ensure!(counts["wrong"] == 0, "{counts}");
+    ensure!(counts["samples"].as_u64() > Some(20_000), "{counts}");
+    Ok(())
+}
+
 /// What is known of a sample's methods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Known {
