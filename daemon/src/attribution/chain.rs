@@ -60,12 +60,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Native frames, and the managed ones that lie within them.
+    /// Native frames, and the managed ones that lie within them; `incomplete`: why some of these are missing.
     pub fn merge(
         &mut self,
         record: &Record,
         native: &NativeStack,
-        managed: &[ManagedFrame],
+        (managed, incomplete): (&[ManagedFrame], Option<Reason>),
         vm: Option<&Vm>,
         stack: Stack,
     ) {
@@ -121,7 +121,16 @@ impl<'a> Chain<'a> {
             .as_ref()
             .filter(|_| stack == Stack::Full || !rest.is_empty())
         {
-            self.marker(Marker::Reason(reason(error)));
+            let all_methods =
+                !managed.is_empty() && incomplete.is_none() && !record.has(flags::TORN);
+            match reason(error) {
+                // The copy of the stack ends: what is missing is native.
+                Reason::Truncated if all_methods => {
+                    self.native_stretch = false;
+                    self.marker(Marker::Native);
+                }
+                reason => self.marker(Marker::Reason(reason)),
+            }
         }
         self.callers(record.tid, rest);
     }

@@ -147,7 +147,7 @@ pub fn attribute(
     }
     match vm {
         Some(vm) if has_save_areas => chain.pair(record, native, &managed, vm, stack),
-        _ => chain.merge(record, native, &managed, vm, stack),
+        _ => chain.merge(record, native, (&managed, incomplete), vm, stack),
     }
     chain.finish(record, native, &managed, in_interpreter, incomplete);
     *transition = match managed.first() {

@@ -49,7 +49,7 @@ impl Session {
                 self.tracker.forget(pid);
                 self.refused.remove(&pid);
                 // It may have been known as one to ignore.
-                self.sampler().remove_target(pid)?;
+                self.sampler(|sampler| sampler.remove_target(pid))?;
             }
             return Ok(());
         };
@@ -68,7 +68,7 @@ impl Session {
             // On its way out it is sampled still: it is forgotten a little later.
             tracked.ended = Some(Instant::now());
             self.tracker.forget(pid);
-            self.sampler().remove_target(pid)?;
+            self.sampler(|sampler| sampler.remove_target(pid))?;
         }
         Ok(())
     }

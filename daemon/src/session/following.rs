@@ -18,7 +18,7 @@ impl Session {
     pub(super) fn find_those_that_run(&mut self) -> Result<(), SessionError> {
         if let TargetSpec::All = self.options.target {
             let target = self.target_of(None);
-            self.sampler().admit_everyone(&target)?;
+            self.sampler(|sampler| sampler.admit_everyone(&target))?;
         }
         let own = std::process::id();
         let mut pids = tracker::all_pids();
@@ -49,7 +49,7 @@ impl Session {
 
     /// Only the shim's events tell of processes that are not tracked: without it they are looked for.
     pub(super) fn look_for_newcomers(&mut self) -> Result<(), SessionError> {
-        let told = self.sampler().source().sees_everyone();
+        let told = self.sampler(|sampler| sampler.source().sees_everyone());
         if told
             || !matches!(self.options.target, TargetSpec::Named(..))
             || self.looked.elapsed() < LOOK
@@ -94,7 +94,7 @@ impl Session {
         let process = Process::running(pid, &mut self.images);
         let mut target = self.target_of(Some(&process));
         target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
-        self.sampler().set_target(pid, &target)?;
+        self.sampler(|sampler| sampler.set_target(pid, &target))?;
         Ok(())
     }
 
@@ -196,7 +196,7 @@ impl Session {
 
     /// Where the source does not see everyone, it samples the threads of a process.
     pub(super) fn sample_threads(&mut self, pid: u32) -> Result<(), SessionError> {
-        if self.sampler().source().samples(pid) {
+        if self.sampler(|sampler| sampler.source().samples(pid)) {
             return Ok(());
         }
         // While some are attached, those that are not yet may start others.
@@ -205,8 +205,8 @@ impl Session {
             .into_iter()
             .find(|tid| !attached.contains(tid))
         {
-            if let Err(error) = self.sampler().add_thread(pid, tid) {
-                self.sampler().let_go(pid);
+            if let Err(error) = self.sampler(|sampler| sampler.add_thread(pid, tid)) {
+                self.sampler(|sampler| sampler.let_go(pid));
                 return Err(match tracker::owner(pid) {
                     Some(owner) if error.is_refusal() && owner != geteuid() => {
                         let user = User::from_uid(owner).ok().flatten();
@@ -232,8 +232,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         let pid = process.pid;
         self.ever_tracked = true;
-        self.sampler()
-            .set_target(pid, &self.target_of(Some(&process)))?;
+        self.sampler(|sampler| sampler.set_target(pid, &self.target_of(Some(&process))))?;
         self.tracked.insert(
             pid,
             Tracked {
@@ -335,7 +334,7 @@ impl Session {
             );
         }
         let target = self.target_of(Some(&tracked.process));
-        Ok(self.sampler().set_target(pid, &target)?)
+        Ok(self.sampler(|sampler| sampler.set_target(pid, &target))?)
     }
 
     pub(super) fn mmap(&mut self, mmap: &Mmap) -> Result<(), SessionError> {
@@ -448,7 +447,7 @@ impl Session {
             let other = self.tracked.remove(&pid);
             let other = other.filter(|other| other.ended.is_some());
             self.tell_unseen(other.as_ref().map(Tracked::unseen).unwrap_or_default());
-            self.sampler().forked(ppid, pid);
+            self.sampler(|sampler| sampler.forked(ppid, pid));
         }
         let parent = self.tracked.get(&ppid).filter(|one| one.left.is_none());
         if let Some(parent) = parent {

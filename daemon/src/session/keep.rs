@@ -121,7 +121,9 @@ impl Session {
     /// The kernel says what it had no room for when there is room again; at the end there may
     /// have been no such moment.
     pub(super) fn count_the_untold(&mut self) -> Result<(), SessionError> {
-        let no_space = self.sampler().source().no_space()?.unwrap_or(0);
+        let no_space = self
+            .sampler(|sampler| sampler.source().no_space())?
+            .unwrap_or(0);
         let untold = no_space.saturating_sub(self.lost);
         if untold == 0 {
             return Ok(());

@@ -33,7 +33,7 @@ use selection::Selection;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracked::{Names, Tracked};
 use tracker::Tracker;
@@ -201,7 +201,7 @@ impl Session {
             unseen: Notes::default(),
         };
         session.drainer.session_is_busy();
-        session.sampler().enable()?;
+        session.sampler(|sampler| sampler.enable())?;
         session.started = Instant::now();
         session.find_those_that_run()?;
         // Whether it waits or records is known from here on.
@@ -209,8 +209,9 @@ impl Session {
         Ok(session)
     }
 
-    fn sampler(&self) -> MutexGuard<'_, Sampler> {
-        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is done with the sampler is done at once: whoever kept it would shut the drainer out, and itself.
+    fn sampler<R>(&self, done: impl FnOnce(&mut Sampler) -> R) -> R {
+        done(&mut self.sampler.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Runs until it is told to stop, its time is over, or its only process has ended.
@@ -234,7 +235,7 @@ impl Session {
                 break;
             }
             self.drainer.session_waits();
-            self.sampler().wait(self.longest_sleep());
+            self.sampler(|sampler| sampler.wait(self.longest_sleep()));
             self.drainer.session_is_busy();
             self.turn(false)?;
             if self.only_target_is_gone() {
@@ -246,14 +247,14 @@ impl Session {
     }
 
     fn end(&mut self, state: State) -> Result<(), SessionError> {
-        let disabled = self.sampler().disable();
+        let disabled = self.sampler(|sampler| sampler.disable());
         self.disabled = Some(Instant::now());
         let last = self.turn(true).and_then(|()| self.count_the_untold());
         let unseen: Vec<_> = self.tracked.values().flat_map(Tracked::unseen).collect();
         self.tell_unseen(unseen);
         self.update_manifest();
         let empty = self.why_empty();
-        let times = self.sampler().times();
+        let times = self.sampler(|sampler| sampler.times());
         let manifest = self.recorder.writer().manifest_mut();
         manifest.notes.extend(empty);
         for (place, times) in times {
@@ -302,7 +303,7 @@ impl Session {
             self.reread()?;
         }
         let mut drained = std::mem::take(&mut self.drained);
-        self.sampler().drain(last, |stamped| drained.push(stamped));
+        self.sampler(|sampler| sampler.drain(last, |stamped| drained.push(stamped)));
         // A VM that was up when a sample of it was taken is known before that is attributed.
         self.look_for_vms()?;
         self.read_own_code(last);

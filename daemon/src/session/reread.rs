@@ -235,7 +235,7 @@ impl Session {
             return false;
         };
         let most = max_frequency().unwrap_or(u64::MAX);
-        let changed = self.sampler().set_frequency(hz.min(most));
+        let changed = self.sampler(|sampler| sampler.set_frequency(hz.min(most)));
         let changed = changed.unwrap_or_else(|error| {
             tracing::warn!("the rate stays what it was: {error}");
             false
@@ -286,7 +286,7 @@ impl Session {
         }
         for (pid, names) in std::mem::take(&mut self.refused) {
             // Whoever is one of all comes with his next sample.
-            self.sampler().remove_target(pid)?;
+            self.sampler(|sampler| sampler.remove_target(pid))?;
             let all = matches!(self.options.target, TargetSpec::All);
             if !all && wanted(self, &names) && tracker::is_alive(pid) {
                 let begun = self.begin(pid, names);
@@ -313,8 +313,7 @@ impl Session {
             .read_last(tracked, &mut self.recorder, self.handled);
         self.tolerate(counted)?;
         self.ignore(pid);
-        let others = self.sampler().let_go(pid);
-        for other in others {
+        for other in self.sampler(|sampler| sampler.let_go(pid)) {
             let sampled = self.sample_threads(other);
             self.or_not_profiled(other, sampled)?;
         }
@@ -327,7 +326,7 @@ impl Session {
             flags: target_flags::IGNORE,
             ..Default::default()
         };
-        if let Err(error) = self.sampler().set_target(pid, &stranger) {
+        if let Err(error) = self.sampler(|sampler| sampler.set_target(pid, &stranger)) {
             // Its samples are dropped here, then.
             tracing::warn!("process {pid} is sampled although it is not recorded: {error}");
         }

@@ -73,7 +73,7 @@ impl Session {
         let filter = gate.and_then(|gate| gate.at(record.time, process));
         let recorder = &mut self.recorder;
         let written = write_sample(&mut sampled, process, recorder, self.options.stack, filter);
-        self.sampler().take_back(sampled);
+        self.sampler(|sampler| sampler.take_back(sampled));
         self.written(written)
     }
 
