@@ -52,7 +52,7 @@ pub struct Wanted {
     /// What it is.
     pub kind: ImageKind,
     /// Whether it is a file of the session.
-    in_session: bool,
+    pub in_session: bool,
 }
 
 /// What became of an image's file.

@@ -102,13 +102,17 @@ fn made(state: &FileState, lack: Lack, weight: Weight) -> Option<Missing> {
     let wanted = &state.wanted;
     // Memory that is no file ([heap], //anon) has no names to miss, the remap range no lines.
     let path = wanted.path.as_os_str().as_encoded_bytes();
-    if !path.starts_with(b"/") || path.starts_with(b"//") || wanted.kind == ImageKind::Remap {
+    let is_file = wanted.in_session || path.starts_with(b"/") && !path.starts_with(b"//");
+    if !is_file || wanted.kind == ImageKind::Remap && lack != Lack::File {
         return None;
     }
     let build_id = hex(&wanted.build_id);
     let why = state.problem.as_ref().or(state.no_debug.as_ref());
     Some(Missing {
-        fetch: fetch(&wanted.path, &build_id, wanted.kind, lack),
+        fetch: match wanted.in_session && lack == Lack::File {
+            true => vec!["copy the whole session from where it was recorded".to_owned()],
+            false => fetch(&wanted.path, &build_id, wanted.kind, lack),
+        },
         file: wanted.path.clone(),
         build_id,
         lack,

@@ -12,7 +12,7 @@ use crate::common::{
     native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, options, run},
 };
 use varid_recording::{Host, SessionReader};
-use varid_report::{By, Error, Lack, Names, Pattern, Profile, View};
+use varid_report::{By, Error, Lack, Names, Options, Pattern, Profile, View};
 
 /// The only thing that is missing of the library.
 fn missing(profile: &Profile, path: &Path) -> Option<(Lack, u64, String)> {
@@ -353,5 +353,25 @@ with zipfile.ZipFile(apk, "w") as made:
             ..Names::default()
         }));
         assert_eq!(lines(&alone) == expected, with_build_id);
+    }
+}
+
+#[test]
+fn a_file_of_the_session_that_is_gone_is_missing() {
+    let fixture = Fixture::full();
+    let whole = fixture.profile(&Options::default());
+    for (name, samples) in [("app.elf", 99), ("remap.elf", 18)] {
+        let path = fixture.session.join("symbols").join(name);
+        assert_eq!(missing(&whole, &path), None);
+        fs::remove_file(&path).unwrap();
+        let profile = fixture.profile(&Options::default());
+        let (lack, weight, why) = missing(&profile, &path).unwrap();
+        assert_eq!((lack, weight), (Lack::File, samples), "{name}");
+        assert!(why.contains("No such file"), "{why}");
+        let missing = profile.missing.iter().find(|missing| missing.file == path);
+        assert_eq!(
+            missing.unwrap().fetch,
+            ["copy the whole session from where it was recorded"]
+        );
     }
 }
