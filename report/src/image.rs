@@ -124,6 +124,10 @@ impl Images {
 
     /// Whether an image is memory in which a process may make code.
     pub fn is_own_memory(&self, id: ImageId) -> bool {
+        // A file of the session has a name only.
+        if self.kind(id) != Some(ImageKind::Elf) {
+            return false;
+        }
         let path = self.get(id).and_then(|image| image.path.as_deref());
         path.is_some_and(|path| is_own_memory(path) && path != "[vdso]")
     }

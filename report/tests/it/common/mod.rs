@@ -152,6 +152,13 @@ impl Fixture {
                 None,
             ),
             image(
+                "remap.elf",
+                ImageKind::Remap,
+                Layer::App,
+                Some("symbols/remap.elf"),
+                None,
+            ),
+            image(
                 libart.to_str().unwrap(),
                 ImageKind::Elf,
                 Layer::Vm,
