@@ -2,6 +2,7 @@
 
 use super::file::DexFile;
 use super::index::{MethodCode, MethodIndex};
+use super::names::simple_name;
 use super::read::{bad, sleb128, u8_at, uleb128, uleb128p1};
 use crate::{Error, Frame, Location, Result};
 
@@ -114,6 +115,20 @@ impl DexFile<'_> {
             .transpose()
     }
 
+    /// What the source file of a line of the method is called, as [`LineRow::source`] has it; one without a name is called
+    /// as the class: a line of an unknown file still tells two lines apart.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if the name is broken.
+    pub fn source_name(&self, method: &MethodCode, source: Option<u32>) -> Result<String> {
+        let name = source.map(|index| self.string(index)).transpose()?;
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            return Ok(name);
+        }
+        let class = self.method_id(method.index)?.class_name()?;
+        Ok(simple_name(&class).to_owned())
+    }
+
     /// The method and the line of the instruction at `offset`; none if no method that `index` has is there.
     #[must_use]
     pub fn frame(&self, index: &MethodIndex, offset: u32) -> Option<Frame<'static>> {
@@ -141,14 +156,14 @@ impl DexFile<'_> {
         }
         let Some(LineRow {
             line: line @ 1..,
-            source: Some(source),
+            source,
             ..
         }) = found
         else {
             return Ok(None);
         };
         Ok(Some(Location {
-            file: self.string(source)?.into(),
+            file: self.source_name(method, source)?.into(),
             line,
         }))
     }

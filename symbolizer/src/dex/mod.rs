@@ -48,6 +48,7 @@ pub use file::DexFile;
 pub use index::{MethodCode, MethodIndex};
 pub use lines::{LineRow, LineTable};
 pub use method::{Method, MethodId, Methods};
+pub(crate) use names::{NO_CLASS, simple_name};
 pub use names::{class_name, split_shared_name, type_name};
 pub use opcodes::Dialect;
 pub use tries::{CatchHandler, TryRange};

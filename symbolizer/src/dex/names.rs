@@ -1,5 +1,14 @@
 //! What do types read like in Java's notation, and methods that share their code?
 
+/// What a class is called whose name is broken.
+pub(crate) const NO_CLASS: &str = "??";
+
+/// The class without its package; never empty.
+pub(crate) fn simple_name(class: &str) -> &str {
+    let simple = class.rsplit_once('.').map_or(class, |(_, simple)| simple);
+    if simple.is_empty() { NO_CLASS } else { simple }
+}
+
 /// Java's notation of a class descriptor: `Lorg/example/Balls;` is `org.example.Balls`.
 ///
 /// What is not a class descriptor stays as it is.
@@ -60,7 +69,18 @@ pub fn split_shared_name(name: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{shared_name, split_shared_name, type_name};
+    use super::*;
+
+    #[test]
+    fn a_simple_name_has_no_package_and_is_never_empty() {
+        for (class, simple) in [
+            ("org.example.Balls$1", "Balls$1"),
+            ("Balls", "Balls"),
+            ("a.", NO_CLASS),
+        ] {
+            assert_eq!(simple_name(class), simple);
+        }
+    }
 
     #[test]
     fn a_shared_name_is_split_again() {

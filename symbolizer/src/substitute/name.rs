@@ -1,8 +1,5 @@
 //! Which names come out of other tools as they went in?
 
-/// What a class is called whose name is broken.
-pub(super) const NO_CLASS: &str = "??";
-
 /// A name as a line of text and a string table can hold it: control characters become U+FFFD.
 pub(super) fn printable(name: String) -> String {
     replace(name, char::is_control)
@@ -50,12 +47,6 @@ fn replace(name: String, unwanted: impl Fn(char) -> bool) -> String {
 pub(super) fn source_folder(class: &str) -> String {
     let (package, _) = class.rsplit_once('.').unwrap_or_default();
     package.replace('.', "/")
-}
-
-/// The class without its package; never empty.
-pub(super) fn simple_name(class: &str) -> &str {
-    let simple = class.rsplit_once('.').map_or(class, |(_, simple)| simple);
-    if simple.is_empty() { NO_CLASS } else { simple }
 }
 
 #[cfg(test)]
@@ -109,9 +100,6 @@ mod tests {
     #[test]
     fn source_files_are_in_the_folder_of_their_package() {
         assert_eq!(source_folder("org.example.Balls$1"), "org/example");
-        assert_eq!(simple_name("org.example.Balls$1"), "Balls$1");
         assert_eq!(source_folder("Balls"), "");
-        assert_eq!(simple_name("Balls"), "Balls");
-        assert_eq!(simple_name("a."), NO_CLASS);
     }
 }

@@ -8,7 +8,7 @@ use super::dwarf::Dwarf;
 use super::elf::{self, Machine};
 use super::sparse::Sparse;
 use super::{atomic, name};
-use crate::dex::{DexFile, LineRow, LineTable, MethodCode, MethodIndex};
+use crate::dex::{self, DexFile, LineRow, LineTable, MethodCode, MethodIndex};
 use crate::{Error, Result};
 
 /// The bytes that all names of one file may take; a file of 64 K methods with names of 1,000 characters stays below.
@@ -240,7 +240,7 @@ impl Builder {
             Some(_) => class().ok().map(name::printable),
             None => self.budget.take(class),
         };
-        let class = class.unwrap_or_else(|| name::NO_CLASS.to_owned());
+        let class = class.unwrap_or_else(|| dex::NO_CLASS.to_owned());
         let first = self.slots.len();
         self.slots.push(Slot {
             offset: method.code.start.into(),
@@ -311,7 +311,7 @@ impl Builder {
             .budget
             .take(|| Ok(name()?.unwrap_or_default()))
             .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| name::simple_name(&self.class).to_owned());
+            .unwrap_or_else(|| dex::simple_name(&self.class).to_owned());
         if let Some(known) = self.files.get(&name) {
             return *known;
         }

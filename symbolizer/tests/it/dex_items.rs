@@ -55,11 +55,14 @@ fn the_source_file_changes_within_a_method() {
                 .map(|place| (place.file.into_owned(), place.line))
         };
         assert_eq!(at(2), Some(("Other.java".to_owned(), 2)));
-        assert_eq!(at(4), None);
+        // A file without a name is called as the class.
+        assert_eq!(at(4), Some(("Lines".to_owned(), 4)));
         assert_eq!(at(5), Some(("Lines.java".to_owned(), 5)));
-        // No file, no lines, no line zero, none before the first.
+        let start = method(&dex, "NoSource.lines").code.start;
+        let place = dex.frame(&index, start).unwrap().location.unwrap();
+        assert_eq!((&*place.file, place.line), ("NoSource", 1));
+        // No lines, no line zero, none before the first.
         for (name, pc) in [
-            ("NoSource.lines", 0),
             ("Lines.noDebugInfo", 0),
             ("Lines.lateStart", 2),
             ("Lines.jumps", 6),

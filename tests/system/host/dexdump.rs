@@ -8,7 +8,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use compare::{Compared, compare};
 use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
-use varid_tests::{Scale, assembled_dex_files, dex_files, fetched_dex_files, scale, testbed};
+use varid_tests::{
+    Scale, assembled_dex_files, dex_files, fetched_dex_files, printed, scale, testbed,
+};
 
 /// Compares files; says what was compared.
 fn compare_all(paths: &[PathBuf]) -> Result<Compared> {
@@ -35,6 +37,25 @@ fn the_testbed_reads_as_dexdump_prints_it() -> Result<()> {
     ensure!(
         compared.methods > 1000 && compared.rows > 3000,
         "{compared:?}"
+    );
+    Ok(())
+}
+
+/// As the recording's lines have it; the line is that of the smali source.
+#[test]
+fn a_line_of_an_unknown_file_is_its_class_s() -> Result<()> {
+    let testbed = testbed()?;
+    let odd = testbed.workloads.join("odd.dex");
+    let list = printed(testbed.varid().arg("symbols").arg(&odd))?;
+    let of_it = |line: &&str| line.contains("NoPackage.a(long)");
+    let listed = list.lines().find(of_it).context("no such method")?;
+    ensure!(listed.contains(" NoPackage:41 "), "{listed}");
+    let address = listed.split_whitespace().next().context("no address")?;
+    let at = ["--at", address];
+    let found = printed(testbed.varid().arg("symbols").arg(&odd).args(at))?;
+    ensure!(
+        found.ends_with(": NoPackage.a(long) at NoPackage:41\n"),
+        "{found}"
     );
     Ok(())
 }

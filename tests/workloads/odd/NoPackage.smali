@@ -1,4 +1,4 @@
-# A class outside any package, as an obfuscator leaves it: no source file, no lines, names of one letter.
+# A class outside any package, as an obfuscator leaves it: no source file, hardly a line, names of one letter.
 .class public LNoPackage;
 .super Ljava/lang/Object;
 
@@ -21,6 +21,7 @@
 
 .method public static a(J)I
     .registers 3
+    .line 41
     long-to-int v0, p0
     mul-int/lit8 v0, v0, 0x3
     return v0

@@ -290,8 +290,8 @@ fn dex_function(dex: &DexFile<'_>, method: &MethodCode) -> Function {
         .iter()
         .flat_map(|lines| lines.rows())
         .find(|row| row.line != 0);
-    let file = match row.and_then(|row| row.source) {
-        Some(source) => dex.string(source).ok(),
+    let file = match row {
+        Some(row) => dex.source_name(method, row.source).ok(),
         None => dex.source_file(method).ok().flatten(),
     };
     Function {

@@ -94,8 +94,7 @@ impl Function {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}"),
             (Some(file), None) => file.clone(),
-            (None, Some(line)) => format!("?:{line}"),
-            (None, None) => String::new(),
+            (None, _) => String::new(),
         }
     }
 }
