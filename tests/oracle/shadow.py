@@ -203,12 +203,19 @@ def main(usage, judge):
     session = sys.argv[1]
     methods = Methods(sys.argv[3], Maps(board.fetched(sys.argv[2])))
     samples = dict(perf_script.attributed(f"{session}/perf.data"))
+    start = min((float(time) for _, time in samples), default=0.0)
     counts = Counter()
     wrong = 0
     for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         counts["samples"] += 1
         if key not in samples:
-            counts["not paired"] += 1
+            # The program that was to become the VM, up to the end of its exec, and what is left of it without its memory.
+            unpaired = "before the start" if float(key[1]) < start else "not paired"
+            is_over = raw.ip >= methods.maps.kernel and not raw.registers
+            unpaired = "after the end" if is_over else unpaired
+            counts[unpaired] += 1
+            if unpaired == "not paired":
+                print(f"{key}: not paired: {raw}; attributed from {start} on", file=sys.stderr)
         elif reason := judged(raw, samples[key], methods, counts, judge):
             wrong += 1
             if wrong <= MANY:

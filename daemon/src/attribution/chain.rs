@@ -121,8 +121,10 @@ impl<'a> Chain<'a> {
             .as_ref()
             .filter(|_| stack == Stack::Full || !rest.is_empty())
         {
-            let all_methods =
-                !managed.is_empty() && incomplete.is_none() && !record.has(flags::TORN);
+            // Whoever called a quick frame may have been nterp, which only an unwinder sees.
+            let has_quick = self.quick.is_some() || managed.iter().any(ManagedFrame::is_quick);
+            let is_whole = incomplete.is_none() && !record.has(flags::TORN);
+            let all_methods = !managed.is_empty() && is_whole && !has_quick;
             match reason(error) {
                 // The copy of the stack ends: what is missing is native.
                 Reason::Truncated if all_methods => {

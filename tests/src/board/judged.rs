@@ -129,6 +129,8 @@ impl Board {
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
         ensure!(of("not paired") == 0, "{counts}");
+        let unjudged = of("before the start") + of("after the end");
+        ensure!(unjudged * 100 < of("samples"), "{counts}");
         Ok(counts)
     }
 

@@ -137,7 +137,10 @@ fn native_frames_that_cannot_be_had_are_marked_between_those_that_can() {
         let user = world.user(record.clone(), 0, &frames, stack);
         assert_eq!(user, [native, native, left_out(), pc + 1]);
         assert_eq!(remap::unattributed(&user), None);
-        // Where managed frames are missing, too, the sample has a reason.
+        // Where managed frames are missing, too, or may be, the sample has a reason.
+        let called = [managed(8, FIRST, 0, QUICK), frames[0]];
+        let user = world.user(record.clone(), 0, &called, stack);
+        assert_eq!(remap::unattributed(&user), Some(Reason::Truncated));
         let user = world.user(record.clone(), FRAMES_TRUNCATED, &frames, stack);
         let cut = because(Reason::Truncated);
         assert_eq!(user, [native, native, cut, pc + 1, cut]);
