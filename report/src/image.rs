@@ -124,12 +124,11 @@ impl Images {
 
     /// Whether an image is memory in which a process may make code.
     pub fn is_own_memory(&self, id: ImageId) -> bool {
-        // A file of the session has a name only.
-        if self.kind(id) != Some(ImageKind::Elf) {
-            return false;
-        }
         let path = self.get(id).and_then(|image| image.path.as_deref());
-        path.is_some_and(|path| is_own_memory(path) && path != "[vdso]")
+        // The remap range's file is listed by its name alone.
+        let is_remap = self.kind(id) == Some(ImageKind::Remap);
+        let is_file = |path: &Path| is_remap && path.extension().is_some_and(|name| name == "elf");
+        path.is_some_and(|path| is_own_memory(path) && path != "[vdso]" && !is_file(path))
     }
 
     /// An image that is only a name: the kernel, a module, the markers.
@@ -176,6 +175,22 @@ impl Images {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether any instruction of the dex method at an offset has a line.
+    pub fn has_lines(&self, id: ImageId, offset: u64) -> bool {
+        let index = usize::try_from(id.0).ok();
+        let Some(State::Read(_, Ok(source))) = index.and_then(|index| self.states.get(index))
+        else {
+            return false;
+        };
+        let symbol = source.symbols().lookup_offset(offset);
+        let code = symbol.map_or(0..0, |symbol| symbol.start..symbol.end);
+        // Instructions start at code units.
+        code.step_by(2).any(|offset| {
+            let frames = source.frames_at_offset(offset);
+            frames.iter().any(|frame| frame.location.is_some())
+        })
     }
 
     /// What kind of file an image is; none: it is only a name.

@@ -52,8 +52,13 @@ pub fn read(path: &Path) -> Result<(Renames, Option<String>)> {
 impl Renames {
     /// The methods of the source that a method of the dex file stands for, innermost first;
     /// itself if the mapping does not tell. `offset` is from the method's first instruction,
-    /// in bytes.
-    pub fn retraced(&self, method: Function, offset: u64) -> Vec<Function> {
+    /// in bytes; `has_lines`: whether any instruction of the method has a line.
+    pub fn retraced(
+        &self,
+        method: Function,
+        offset: u64,
+        has_lines: impl FnOnce() -> bool,
+    ) -> Vec<Function> {
         let (own, more) = split_shared_name(&method.name);
         let (path, params) = match own.strip_suffix(')') {
             Some(call) => call
@@ -67,7 +72,9 @@ impl Renames {
         let unit = u32::try_from(offset / 2).ok();
         let place = match &method.line {
             Some((_, line)) => Some(Place::Line(*line)),
-            None => unit.filter(|_| self.by_r8).map(Place::Pc),
+            // Before its first line a method's instructions are at none; its ranges are of lines.
+            None if self.by_r8 && !has_lines() => unit.map(Place::Pc),
+            None => None,
         };
         let frames = self.mapping.frames(class, name, place, params);
         let mut found = retraced(&frames, &method, path, more);
@@ -119,11 +126,12 @@ mod tests {
             mapping: Mapping::parse(text.into()).unwrap(),
             by_r8: true,
         };
-        for (name, expected, line) in [
-            ("a.b", "org.A.bar", None),
-            ("a.b() and 41 more", "org.A.bar and 41 more", None),
+        for (name, has_lines, expected, line) in [
+            ("a.b", false, "org.A.bar", None),
+            ("a.b() and 41 more", false, "org.A.bar and 41 more", None),
             // A true line that is the pc by chance.
-            ("a.c", "org.A.far", Some(7)),
+            ("a.c", false, "org.A.far", Some(7)),
+            ("a.c", true, "org.A.far", None),
         ] {
             let method = Function {
                 name: name.to_owned(),
@@ -133,7 +141,7 @@ mod tests {
                 inlined: false,
                 line: None,
             };
-            let found = renames.retraced(method, 14);
+            let found = renames.retraced(method, 14, || has_lines);
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].name, expected);
             assert_eq!(found[0].recorded.as_deref(), Some(name));

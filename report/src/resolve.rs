@@ -27,6 +27,8 @@ pub struct Resolver {
     kernel: Kernel,
     detail: Detail,
     renames: Option<Renames>,
+    /// Whether a method has lines, by its image and start.
+    have_lines: HashMap<(ImageId, u64), bool>,
     places: Places,
     /// User addresses that were looked up lately, at the place of their last bits.
     recent: Vec<Recent>,
@@ -92,6 +94,7 @@ impl Resolver {
             kernel,
             detail: names.detail(),
             renames,
+            have_lines: HashMap::new(),
             places: Places::default(),
             recent: vec![Recent::default(); RECENT],
             generation: 1,
@@ -267,10 +270,14 @@ impl Resolver {
             ..self.detail
         };
         let recorded = self.images.functions(image, offset, detail);
+        let (images, have_lines) = (&self.images, &mut self.have_lines);
         // Addresses of a dex file are offsets in it.
         let found = recorded.into_iter().flat_map(|method| {
-            let within = offset.saturating_sub(method.start);
-            renames.retraced(method, within)
+            let start = method.start;
+            renames.retraced(method, offset.saturating_sub(start), || {
+                let known = have_lines.entry((image, start));
+                *known.or_insert_with(|| images.has_lines(image, start))
+            })
         });
         let inlined = self.detail.inlined;
         found

@@ -60,12 +60,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Native frames, and the managed ones that lie within them; `incomplete`: why some of these are missing.
+    /// Native frames, and the managed ones that lie within them.
     pub fn merge(
         &mut self,
         record: &Record,
         native: &NativeStack,
-        (managed, incomplete): (&[ManagedFrame], Option<Reason>),
+        managed: &[ManagedFrame],
         vm: Option<&Vm>,
         stack: Stack,
     ) {
@@ -121,18 +121,7 @@ impl<'a> Chain<'a> {
             .as_ref()
             .filter(|_| stack == Stack::Full || !rest.is_empty())
         {
-            // Whoever called a quick frame may have been nterp, which only an unwinder sees.
-            let has_quick = self.quick.is_some() || managed.iter().any(ManagedFrame::is_quick);
-            let is_whole = incomplete.is_none() && !record.has(flags::TORN);
-            let all_methods = !managed.is_empty() && is_whole && !has_quick;
-            match reason(error) {
-                // The copy of the stack ends: what is missing is native.
-                Reason::Truncated if all_methods => {
-                    self.native_stretch = false;
-                    self.marker(Marker::Native);
-                }
-                reason => self.marker(Marker::Reason(reason)),
-            }
+            self.marker(Marker::Reason(reason(error)));
         }
         self.callers(record.tid, rest);
     }

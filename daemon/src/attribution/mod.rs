@@ -15,7 +15,7 @@ mod remap;
 pub use again::again;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
-use crate::process::{Image, Process, Vm};
+use crate::process::{AddressSpace, Image, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack};
 use apart::{exported, is_loop, keep_to_methods, take_trace};
 use chain::Chain;
@@ -117,11 +117,15 @@ pub fn attribute(
         (record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None).then_some(Reason::Truncated);
     if let Some(vm) = vm {
         // Not walked at the sample, or to no avail: the copy of the stack holds the inner frames.
-        if record.has(flags::NO_WALK)
-            || record.has(flags::NOT_READY)
-            || in_list && has_lost_frames(record, vm, native)
-        {
-            let (walked, cut) = walk_copy(record, vm, native, &chain.process.space);
+        let space = &chain.process.space;
+        let walked = if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
+            Some(walk_copy(record, vm, &native.frames, native, space))
+        } else if in_list && record.frames.is_empty() && !record.has(flags::TORN) {
+            lost_frames(record, vm, native, space)
+        } else {
+            None
+        };
+        if let Some((walked, cut)) = walked {
             (managed, incomplete) = (Cow::Owned(walked), cut);
         }
         if on_native_stack(vm) {
@@ -147,7 +151,7 @@ pub fn attribute(
     }
     match vm {
         Some(vm) if has_save_areas => chain.pair(record, native, &managed, vm, stack),
-        _ => chain.merge(record, native, (&managed, incomplete), vm, stack),
+        _ => chain.merge(record, native, &managed, vm, stack),
     }
     chain.finish(record, native, &managed, in_interpreter, incomplete);
     *transition = match managed.first() {
@@ -225,15 +229,27 @@ fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
 }
 
 /// While the VM begins a new fragment, for a moment the last one can be reached from nowhere: it executes methods, and
-/// has no frames.
-fn has_lost_frames(record: &Record, vm: &Vm, native: &NativeStack) -> bool {
-    let executes = |frame: &NativeFrame| {
-        matches!(
-            vm.range(frame.lookup()),
-            Some(RANGE_BODY | RANGE_INTERPRETER)
-        )
-    };
-    record.frames.is_empty() && !record.has(flags::TORN) && native.frames.iter().any(executes)
+/// has no frames. None: it executes none. The copy of the stack has those of the innermost stretch of interpreters;
+/// beyond native code that this has called there are frames that only the VM's list has.
+fn lost_frames(
+    record: &Record,
+    vm: &Vm,
+    native: &NativeStack,
+    space: &AddressSpace,
+) -> Option<(Vec<ManagedFrame>, Option<Reason>)> {
+    let kind = |frame: &NativeFrame| vm.range(frame.lookup());
+    let executes =
+        |frame: &NativeFrame| matches!(kind(frame), Some(RANGE_BODY | RANGE_INTERPRETER));
+    let first = native.frames.iter().position(executes)?;
+    let mut outer = native.frames.iter().enumerate().skip(first);
+    let end = outer
+        .by_ref()
+        .find(|(_, frame)| kind(frame).is_none())
+        .and_then(|_| outer.find(|(_, frame)| executes(frame)));
+    let end = end.map(|(at, _)| at);
+    let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
+    let (walked, cut) = walk_copy(record, vm, inner, native, space);
+    Some((walked, cut.or(end.map(|_| Reason::TornFrames))))
 }
 
 /// What is known of the code at an address of a process.

@@ -2,17 +2,18 @@
 
 use super::executed::executed;
 use crate::process::{AddressSpace, Vm};
-use crate::unwind::{NativeStack, UnwindError};
+use crate::unwind::{NativeFrame, NativeStack, UnwindError};
 use std::borrow::Cow;
 use varid_recording::Reason;
 use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Regs, Step, Walk, flags, frame_flags};
 use varid_tunnel::abi::{RANGE_BODY, RANGE_INTERPRETER};
 
-/// The frames that the copy of the stack holds, from each interpreter frame's own registers; and
-/// why some may be missing.
+/// The managed frames that the copy of the stack holds, from the registers of each of some native frames; and why some
+/// may be missing.
 pub(super) fn walk_copy(
     record: &Record,
     vm: &Vm,
+    frames: &[NativeFrame],
     native: &NativeStack,
     space: &AddressSpace,
 ) -> (Vec<ManagedFrame>, Option<Reason>) {
@@ -28,7 +29,7 @@ pub(super) fn walk_copy(
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
     let mut lost = None;
-    for frame in &native.frames {
+    for frame in frames {
         match vm.range(frame.lookup()) {
             Some(RANGE_BODY) => {}
             // No register leads to its frame; of the callers of one that is known they need not.

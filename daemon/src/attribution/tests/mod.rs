@@ -322,3 +322,33 @@ fn a_copy_of_the_stack_holds_the_frames_that_nobody_walked() {
         );
     }
 }
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn beyond_native_code_a_copy_of_the_stack_has_not_all_methods() {
+    let mut world = World::list();
+    let [first, second] = world.code.clone();
+    // In the middle of an invoke; what the second interpreter executes has called native code.
+    let mut record = world.record(&["helper", "body", "bridge", "native", "helper", "body"]);
+    let (inner, outer) = (SP + 2 * FRAME, SP + 5 * FRAME);
+    for (frame, method, pc) in [(inner, FIRST, first.start), (outer, SECOND, second.start)] {
+        put(&mut record, frame, 0);
+        put(&mut record, frame + 8, method);
+        put(&mut record, frame + 24, pc);
+    }
+    put(&mut record, SP + FRAME - 24, first.start);
+    put(&mut record, SP + FRAME - 32, inner + 64);
+    put(&mut record, SP + 5 * FRAME - 24, second.start);
+    put(&mut record, SP + 5 * FRAME - 32, outer + 64);
+    let helper = world.at("helper");
+    let user = world.user(record, 0, &[], Stack::Full);
+    assert_eq!(user[..2], [helper, first.start + 1]);
+    assert!(!user.contains(&(second.start + 1)), "{user:x?}");
+    assert_eq!(
+        remap::unattributed(&user),
+        Some(varid_recording::Reason::TornFrames)
+    );
+}
