@@ -132,7 +132,7 @@ pub fn rows(profile: &Profile, by: By, view: &View) -> Rows {
 }
 
 /// How many percent of `all` a part is; none of nothing.
-#[allow(clippy::cast_precision_loss)] // four decimals are shown
+#[allow(clippy::cast_precision_loss)] // six decimals are shown at most
 pub fn percent(part: u64, all: u64) -> f64 {
     if all == 0 {
         0.0

@@ -191,11 +191,10 @@ def compare(session, oracle):
             oracle.counts["paired by ip"] += 1
             if wrong := oracle.judge(raw, samples.pop(other)):
                 yield key, wrong, None
-        elif raw.ip >= oracle.maps.kernel and not raw.registers:
-            # The process's last work, after its memory is gone and the kernel has said that it ended.
-            oracle.counts["after the end"] += 1
-        elif float(key[1]) < start or (raw.ip >= oracle.maps.kernel and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None):
-            # Of the process that was to become the app, whose program was another one up to the end of its exec.
+        elif reason := perf_script.outside_session(raw, key[1], start, oracle.maps.kernel):
+            oracle.counts[reason] += 1
+        elif raw.ip >= oracle.maps.kernel and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None:
+            # The same, when the session had begun already.
             oracle.counts["before the start"] += 1
         elif oracle.counts["lost"] < lost:
             oracle.counts["lost"] += 1

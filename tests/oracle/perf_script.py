@@ -84,6 +84,15 @@ def attributed(path):
         yield key, sample
 
 
+def outside_session(raw, time, start, kernel):
+    """Why no session has a sample that the kernel took at a time, or None: it should be there."""
+    if raw.ip >= kernel and not raw.registers:
+        # The process's last work, after its memory is gone and the kernel has said that it ended.
+        return "after the end"
+    # Of the process that was to become the app, whose program was another one up to the end of its exec.
+    return "before the start" if float(time) < start else None
+
+
 def raw(path, recorded=()):
     """Samples of raw.data as (thread, time), sample. A thread that the kernel has forgotten already has the number that `recorded` has at its time."""
     threads = {time: thread for thread, time in recorded}

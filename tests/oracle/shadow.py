@@ -209,10 +209,7 @@ def main(usage, judge):
     for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         counts["samples"] += 1
         if key not in samples:
-            # The program that was to become the VM, up to the end of its exec, and what is left of it without its memory.
-            unpaired = "before the start" if float(key[1]) < start else "not paired"
-            is_over = raw.ip >= methods.maps.kernel and not raw.registers
-            unpaired = "after the end" if is_over else unpaired
+            unpaired = perf_script.outside_session(raw, key[1], start, methods.maps.kernel) or "not paired"
             counts[unpaired] += 1
             if unpaired == "not paired":
                 print(f"{key}: not paired: {raw}; attributed from {start} on", file=sys.stderr)

@@ -25,8 +25,8 @@ use std::ops::Range;
 use varid_recording::{Marker, Reason, Stack};
 use varid_shim::{DecodeError, ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
-    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BODY, RANGE_BRIDGE,
-    RANGE_INTERPRETER, RANGE_TRACES,
+    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BRIDGE, RANGE_INTERPRETER,
+    RANGE_TRACES,
 };
 
 /// A sample's user frames; its memory is used again for the next sample's.
@@ -238,8 +238,7 @@ fn lost_frames(
     space: &AddressSpace,
 ) -> Option<(Vec<ManagedFrame>, Option<Reason>)> {
     let kind = |frame: &NativeFrame| vm.range(frame.lookup());
-    let executes =
-        |frame: &NativeFrame| matches!(kind(frame), Some(RANGE_BODY | RANGE_INTERPRETER));
+    let executes = |frame: &NativeFrame| is_loop(kind(frame));
     let first = native.frames.iter().position(executes)?;
     let mut outer = native.frames.iter().enumerate().skip(first);
     let end = outer

@@ -49,8 +49,8 @@ impl Session {
 
     /// Only the shim's events tell of processes that are not tracked: without it they are looked for.
     pub(super) fn look_for_newcomers(&mut self) -> Result<(), SessionError> {
-        let told = self.sampler(|sampler| sampler.source().sees_everyone());
-        if told
+        let sees_everyone = self.sampler(|sampler| sampler.source().sees_everyone());
+        if sees_everyone
             || !matches!(self.options.target, TargetSpec::Named(..))
             || self.looked.elapsed() < LOOK
         {

@@ -68,9 +68,7 @@ impl Board {
         ensure!(of("unresolved") * 200 < of("samples"), "{counts}");
         // Its VM is seen in time.
         ensure!(of("vm not ready") * 4 < of("samples"), "{counts}");
-        // The last instructions of the program that became the app, and its memory's end: a millisecond each, in which one sample falls.
-        let unjudged = of("before the start") + of("after the end");
-        ensure!(unjudged * 100 < of("samples"), "{counts}");
+        nearly_all_judged(&counts)?;
         Ok(counts)
     }
 
@@ -129,8 +127,7 @@ impl Board {
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
         ensure!(of("not paired") == 0, "{counts}");
-        let unjudged = of("before the start") + of("after the end");
-        ensure!(unjudged * 100 < of("samples"), "{counts}");
+        nearly_all_judged(&counts)?;
         Ok(counts)
     }
 
@@ -146,4 +143,12 @@ impl Board {
 fn recorder(options: &str) -> String {
     let (programs, session) = (Board::PROGRAMS, Board::SESSION);
     format!("{programs}/varid record {options} --keep-raw -o {session} --")
+}
+
+/// The last instructions of the program that became the app, and its memory's end: a millisecond each, in which one sample falls.
+fn nearly_all_judged(counts: &Value) -> Result<()> {
+    let of = |what: &str| counts[what].as_u64().unwrap_or(0);
+    let unjudged = of("before the start") + of("after the end");
+    ensure!(unjudged * 100 < of("samples"), "{counts}");
+    Ok(())
 }

@@ -15,6 +15,9 @@ use varid_tests::{App, skip_without_root, testbed};
 /// What takes longer never ends.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
+/// What is mapped from a file system that nobody serves.
+const UNSERVED: [&str; 3] = ["tunnel", "code", "arguments"];
+
 /// A process that is ended with the test, whatever becomes of it.
 struct Ended(Child);
 
@@ -71,7 +74,7 @@ impl Attack {
     /// A process that has mapped what it wants; one that mounts something has a mount namespace of its own.
     fn start(&self, kind: &str) -> Result<Ended> {
         let mut command = Command::new("unshare");
-        if ["tunnel", "code", "arguments"].contains(&kind) {
+        if UNSERVED.contains(&kind) {
             command.args(["--mount", "--propagation", "private"]);
         }
         let mut child = command
@@ -124,7 +127,7 @@ fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::
     // It has recorded for a while, if it can: a sample has more than a hundred bytes.
     let began = Instant::now();
     let data = session.join("perf.data");
-    while fs::metadata(&data).map_or(0, |data| data.len()) < 200_000 {
+    while fs::metadata(&data).map_or(0, |data| data.len()) < 400_000 {
         ensure!(began.elapsed() < FOR_EVER, "{kind}: nothing is recorded");
         std::thread::yield_now();
     }
@@ -172,7 +175,7 @@ fn a_process_whose_files_nobody_serves_holds_up_no_session() -> Result<()> {
     if skip_without_root("held_up") {
         return Ok(());
     }
-    for kind in ["tunnel", "code", "arguments"] {
+    for kind in UNSERVED {
         let manifest = record_beside(&Attack::new()?, kind, 4096)?;
         let waited = has_note(&manifest, "keeps varid waiting");
         ensure!(waited, "{kind}: {}", manifest["notes"]);

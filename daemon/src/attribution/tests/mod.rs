@@ -301,9 +301,7 @@ fn a_copy_of_the_stack_holds_the_frames_that_nobody_walked() {
         (inner, outer, FIRST, first.start),
         (outer, 0, SECOND, second.start + 2),
     ] {
-        put(&mut record, frame, link);
-        put(&mut record, frame + 8, method);
-        put(&mut record, frame + 24, pc);
+        put_shadow_frame(&mut record, frame, link, method, pc);
     }
     let exact = first.start + 6;
     put(&mut record, SP + FRAME - 24, exact);
@@ -335,9 +333,7 @@ fn beyond_native_code_a_copy_of_the_stack_has_not_all_methods() {
     let mut record = world.record(&["helper", "body", "bridge", "native", "helper", "body"]);
     let (inner, outer) = (SP + 2 * FRAME, SP + 5 * FRAME);
     for (frame, method, pc) in [(inner, FIRST, first.start), (outer, SECOND, second.start)] {
-        put(&mut record, frame, 0);
-        put(&mut record, frame + 8, method);
-        put(&mut record, frame + 24, pc);
+        put_shadow_frame(&mut record, frame, 0, method, pc);
     }
     put(&mut record, SP + FRAME - 24, first.start);
     put(&mut record, SP + FRAME - 32, inner + 64);

@@ -388,6 +388,13 @@ pub fn put(record: &mut Record, address: u64, word: u64) {
     record.stack[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
+/// A ShadowFrame of ART's in the copy of the stack.
+pub fn put_shadow_frame(record: &mut Record, at: u64, link: u64, method: u64, pc: u64) {
+    for (offset, word) in [(0, link), (8, method), (24, pc)] {
+        put(record, at + offset, word);
+    }
+}
+
 /// A managed frame in native frame `n`.
 pub fn managed(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
     ManagedFrame {
