@@ -48,8 +48,10 @@ pub struct SamplerOptions {
     pub ring_pages: usize,
 }
 
-/// Records that are kept for a session that is late: with their stacks some 50 MB. Then the rings fill up.
-const MAX_COLLECTED: usize = 1 << 13;
+/// Bytes of records that are kept for a session that is late. Then the rings fill up.
+const MAX_COLLECTED: usize = 1 << 26;
+/// What a shim's record counts for, with its stack.
+const SHIM_RECORD: usize = 1 << 13;
 
 /// Open events and their rings.
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub struct Sampler {
     cpus: Vec<Cpu>,
     stream: Stream,
     spare: Spare,
+    /// Bytes of records that have been collected since some were handed over last.
+    collected: usize,
     /// How long events were counted that are closed, by their places.
     closed: BTreeMap<usize, Times>,
 }
@@ -87,6 +91,7 @@ impl Sampler {
             source,
             cpus,
             spare: Spare::default(),
+            collected: 0,
             closed: BTreeMap::new(),
         })
     }
@@ -243,12 +248,13 @@ impl Sampler {
     pub fn drain(&mut self, last: bool, each: impl FnMut(Stamped)) {
         let started = monotonic_ns();
         self.collect();
+        self.collected = 0;
         self.stream.hand_over(started, last, each);
     }
 
     /// Empties the rings for a session that is late, unless too much waits for it already.
     fn collect_in_between(&mut self) {
-        if self.stream.pending.len() < MAX_COLLECTED {
+        if self.collected < MAX_COLLECTED {
             self.collect();
         }
     }
@@ -257,14 +263,19 @@ impl Sampler {
     fn collect(&mut self) {
         let (source, stream, spare) = (&self.source, &mut self.stream, &mut self.spare);
         let origin = |id| source.origin(id);
+        let mut collected = self.collected;
         for cpu in &mut self.cpus {
             cpu.ring.drain(|bytes| {
+                collected = collected.saturating_add(bytes.len());
                 if let Some((stamped, values)) = decode::decode(bytes, origin, spare) {
                     stream.push(cpu.cpu, stamped, &values, origin);
                 }
             });
         }
+        let before = stream.pending.len();
         self.source.drain(&mut stream.pending, spare);
+        let records = stream.pending.len().saturating_sub(before);
+        self.collected = collected.saturating_add(records.saturating_mul(SHIM_RECORD));
     }
 }
 
