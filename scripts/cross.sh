@@ -14,7 +14,7 @@ unit=(-C codegen-units=1)
 if [ "${1:-}" = --board ]; then
     features=(--no-default-features)
     # What runs once, or at a person's pace, is small there rather than fast.
-    slow=(aya aya-obj clap_builder console indicatif procfs serde_json toml toml_datetime toml_parser
+    slow=(aya aya-obj clap_builder procfs serde_json toml toml_datetime toml_parser
         tracing-core tracing-subscriber varid-symbolizer winnow)
     for crate in "${slow[@]}"; do
         features+=(--config "profile.release.package.$crate.opt-level='z'")

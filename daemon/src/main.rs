@@ -25,6 +25,7 @@ mod perf_abi;
 mod process;
 mod raw;
 mod sampler;
+mod sandbox;
 mod session;
 mod sessions;
 mod unwind;

@@ -94,7 +94,9 @@ static const struct varid_build_range debian_11_amd64[] = {
 	{ 0x7b2a10, 0x7b2b65, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
 	{ 0x7b2b70, 0x7b2b78, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
 	{ 0x7b2d80, 0x7b2da9, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
-	{ 0x7b2da9, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
+	{ 0x7b2da9, 0x7b2e00, VARID_RANGE_BODY }, /* ExecuteMterpImpl: behind the prologue */
+	{ 0x7b2e00, 0x7bae00, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: handlers of 128 bytes */
+	{ 0x7bae00, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
 	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
 	{ 0x7bb088, 0x7c90ee, VARID_RANGE_QUICK }, /* nterp */
 	{ 0x7c90ee, 0x7c926d, VARID_RANGE_QUICK }, /* nterp: invokes */

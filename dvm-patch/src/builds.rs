@@ -150,9 +150,9 @@ mod tests {
     fn ranges_are_sorted_disjoint_and_reach_over_the_text() {
         let base = 0x7f00_0000_0000;
         for (id, body, handlers, text_end) in [
-            (AMD64, 0x7b2da9..0x7bb01e, None, 0x7c9f96),
-            (ARM64, 0x727438..0x72f7c8, Some(0x727480), 0x72ff30),
-            (ARMHF, 0x7e69a4..0x7eedd8, Some(0x7e6a00), 0x7eee08),
+            (AMD64, 0x7b2da9..0x7bb01e, 0x7b2e00, 0x7c9f96),
+            (ARM64, 0x727438..0x72f7c8, 0x727480, 0x72ff30),
+            (ARMHF, 0x7e69a4..0x7eedd8, 0x7e6a00, 0x7eee08),
         ] {
             let ranges = lookup(&id).unwrap().ranges(base);
             assert!(ranges.len() < MAX_RANGES);
@@ -173,7 +173,7 @@ mod tests {
             let found = bodies.iter().find(|r| r.kind == RANGE_HANDLERS);
             assert_eq!(
                 found.map(|r| r.start..r.end),
-                handlers.map(|start: u64| base + start..base + start + 256 * 128)
+                Some(base + handlers..base + handlers + 256 * 128)
             );
             assert_eq!(ranges[0].kind, RANGE_VM);
             assert_eq!(ranges[ranges.len() - 1].end, base + text_end);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What does the board boot? Makes its kernel and its root file system from Debian's packages.
 # usage: image.sh ARCH OUT       ARCH: arm64 or armhf. Makes OUT/kernel, OUT/initramfs and OUT/release (the kernel's version)
-# In the image: busybox, android-libart with what it needs, and linux-perf, where Debian puts them; adbd for arm64.
+# In the image: busybox, adbd, android-libart with what it needs, and linux-perf, where Debian puts them.
 # Does nothing if OUT is up to date. Exit status 3: packages can be had neither from the cache nor by network.
 set -euo pipefail
 
@@ -21,9 +21,9 @@ libraries=(libc6 libgcc-s1 libstdc++6 zlib1g liblz4-1 liblzma5 libzstd1 libbz2-1
 perf=(linux-perf libbabeltrace1 libcap2 libdw1 libelf1 libnuma1 libopencsd1 libperl5.36 libpython3.11 libslang2 libunwind8
     libglib2.0-0 libpcre2-8-0 libuuid1 libcrypt1 libexpat1)
 [ "$arch" != armhf ] || perf+=(libaudit1 libcap-ng0)
-# Debian 12 has no adbd: it comes with the libraries of its own release.
-adbd=(adbd android-libbase android-libboringssl android-libcutils android-liblog libbrotli1 libbsd0 libc6 libcap2 libgcc-s1
-    liblz4-1 libmd0 libprotobuf32t64 libstdc++6 libsystemd0 libxxhash0 libzstd1 zlib1g)
+# Debian 12 has adbd among its backports, and with it other versions of what libart needs, too.
+adbd=(adbd android-libbase android-libboringssl android-libcutils android-liblog)
+libraries+=(libbrotli1 libbsd0 libgcrypt20 libgpg-error0 libmd0 libprotobuf32 libsystemd0)
 
 mkdir -p "$out"
 # Two test programs may want it at the same time.
@@ -33,7 +33,7 @@ list=$out/packages.new
 {
     "$here/packages.sh" "$arch" bookworm "$kernel"
     "$here/packages.sh" "$arch" bookworm busybox-static "${libraries[@]}" "${art[@]}" "${perf[@]}"
-    [ "$arch" != arm64 ] || "$here/packages.sh" "$arch" trixie "${adbd[@]}"
+    "$here/packages.sh" "$arch" bookworm-backports "${adbd[@]}"
 } >"$list"
 if cmp -s "$list" "$out/packages" && [ "$out/initramfs" -nt "$here/image.sh" ] && [ "$out/initramfs" -nt "$here/init" ]; then
     rm "$list"
@@ -45,7 +45,7 @@ trap 'rm -rf "$work"' EXIT
 while read -r deb; do
     case $deb in
     */linux-image-*) to=kernel ;;
-    */trixie-*) to=trixie ;;
+    */bookworm-backports-*) to=bookworm-backports ;;
     *) to=bookworm ;;
     esac
     mkdir -p "$work/$to"
@@ -59,9 +59,9 @@ ln -s usr/lib "$root/lib"
 ln -s ../tmp "$root/var/tmp"
 ln -s ../run "$root/var/run"
 
-library() { # RELEASE NAME: a library's file
+library() { # RELEASE NAME: a library's file; what backports do not have is bookworm's
     local file
-    file=$(find "$work/$1/lib" "$work/$1/usr/lib" -name "$2" 2>/dev/null | head -n 1)
+    file=$(find "$work/$1"/{,usr/}lib "$work"/bookworm/{,usr/}lib -name "$2" 2>/dev/null | head -n 1)
     [ -n "$file" ] || { echo "image: $2 is in no package of $1" >&2; exit 1; }
     echo "$file"
 }
@@ -95,8 +95,7 @@ install_with_libraries bookworm '' "$debian/usr/bin/perf" "$debian/usr/lib/$trip
 ln -s "$(cd "$root/usr/lib" && echo */ld-linux*)" "$root/usr/lib"
 # libbacktrace says where it is on some processors only.
 ln -s ../p7zip/7z.so "$root/usr/lib/$triplet/7z.so"
-[ "$arch" != arm64 ] ||
-    install_with_libraries trixie usr/lib/adbd "$work/trixie/usr/lib/android-sdk/platform-tools/adbd"
+install_with_libraries bookworm-backports usr/lib/adbd "$work/bookworm-backports/usr/lib/android-sdk/platform-tools/adbd"
 
 printf 'root:x:0:0:root:/root:/bin/sh\nshell:x:2000:2000:shell:/data/local/tmp:/bin/sh\n' >"$root/etc/passwd"
 printf 'root:x:0:\nshell:x:2000:\n' >"$root/etc/group"

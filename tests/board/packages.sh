@@ -1,7 +1,7 @@
 #!/bin/bash
 # Where are Debian's packages for the board? Fetches them for any architecture, leaving this machine's dpkg alone.
 # usage: packages.sh ARCH SUITE PACKAGE...     prints the path of each .deb, a line each
-# ARCH is Debian's name (arm64, armhf, amd64), SUITE a release (bookworm, trixie); +PACKAGE is what the metapackage
+# ARCH is Debian's name (arm64, armhf, amd64), SUITE a release (bookworm, bookworm-backports); +PACKAGE is what the metapackage
 # PACKAGE depends on. What was fetched once is taken from the cache, without network. Exit status 3: a package is not in
 # the cache and cannot be fetched.
 set -euo pipefail

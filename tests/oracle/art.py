@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 @dataclass
 class Instructions:
-    """What a handler is followed by, in the disassembler's words. All have four bytes."""
+    """What a handler is followed by, in the disassembler's words."""
 
     branch: re.Pattern  # where to, but for calls
     leaves: re.Pattern  # what never goes on behind itself
     advance: re.Pattern  # what moves the pc's register: a load that writes its base back, or any result in it
 
 
+AMD64 = Instructions(
+    branch=re.compile(r"j\w+ ([0-9a-f]+)\b"),
+    leaves=re.compile(r"(?:notrack )?(?:jmp|ret|ud2|int3)(?: |$)"),
+    advance=re.compile(r"(?:lea|add|sub|mov|pop) (?:.*,)?%r12$"),
+)
 ARM64 = Instructions(
     branch=re.compile(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\d+,) ([0-9a-f]+)\b"),
     leaves=re.compile(r"(?:b|br|ret)(?: |$)"),
@@ -37,8 +42,8 @@ class Build:
     entered: int  # by disassembly: up to here the prologue has not set the pc's register ...
     left: int  # ... and from here the epilogue has given the frame's back, or is about to
     switch_entry: tuple  # the switch interpreter's way in, which no symbol names
-    handlers: tuple = None  # of 256 opcodes, of one size; None: the register is taken at its word
-    code: Instructions = None  # of handlers
+    handlers: tuple  # of 256 opcodes, of one size
+    code: Instructions  # of handlers
     nterp: tuple = None  # ART's other loop, whose frames are native ones: several FDEs that follow each other
     nterp_entered: int = 0  # its prologue sets the pc's register here for the first time
 
@@ -54,6 +59,8 @@ BUILDS = {
         switch_entry=(0x7B2B70, 0x7B2B78),
         nterp=(0x7BB088, 0x7C989B),
         nterp_entered=0x7BB5A7,
+        handlers=(0x7B2E00, 0x7BAE00),
+        code=AMD64,
     ),
     "2de21a0d4ca9b5446222c70a4e814a342758d2e2": Build(
         tools="aarch64-linux-gnu-",
@@ -110,7 +117,7 @@ class Libart:
         self.nterp_windows = [(nterp[0], self.build.nterp_entered), *self.frame_changes()] if nterp else []
         # The switch interpreter, which has no register for the pc.
         self.switch = [self.build.switch_entry, *switch]
-        self.advanced = set(self.behind_advances()) if self.build.handlers else set()
+        self.advanced = set(self.behind_advances())
 
     def disassemble(self, start, end):
         """(address, instruction) of the code between two addresses."""
@@ -138,18 +145,19 @@ class Libart:
     def behind_advances(self):
         """Addresses in handlers that are executed only when the pc's register has been moved on: by following each handler's code."""
         code, instructions = dict(self.disassemble(*self.build.handlers)), self.build.code
+        following = dict(zip(code, list(code)[1:]))
         moved = {}  # address: what may be true of the register there
         for start in range(*self.build.handlers, self.handler_size()):
             todo = [(start, False)]
             while todo:
                 at, is_moved = todo.pop()
-                inside = start <= at < start + self.handler_size()
+                inside = at is not None and start <= at < start + self.handler_size()
                 if not inside or is_moved in moved.setdefault(at, set()):
                     continue
                 moved[at].add(is_moved)
                 is_moved = is_moved or instructions.advance.match(code[at]) is not None
                 if not instructions.leaves.match(code[at]):
-                    todo.append((at + 4, is_moved))
+                    todo.append((following.get(at), is_moved))
                 if branch := instructions.branch.match(code[at]):
                     todo.append((int(branch[1], 16), is_moved))
         both = [at for at, may in moved.items() if len(may) == 2]
@@ -163,7 +171,7 @@ class Libart:
 
     def handler(self, offset):
         """The opcode whose handler an offset is in and whether the pc's register is behind it there, or None."""
-        if not self.build.handlers or not self.build.handlers[0] <= offset < self.build.handlers[1]:
+        if not self.build.handlers[0] <= offset < self.build.handlers[1]:
             return None
         return (offset - self.build.handlers[0]) // self.handler_size(), offset in self.advanced
 

@@ -6,8 +6,10 @@ use super::protocol::{Reply, Request};
 use super::server::{MAX_LOG, SUCCESSION};
 use crate::clock;
 use crate::paths;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -41,6 +43,8 @@ fn bring_up() -> Result<(), ControlError> {
         .map_err(ControlError::io("read", &path))?;
     let clone = || log.try_clone().map_err(ControlError::io("open", &path));
     let mut daemon = Command::new("/proc/self/exe");
+    let kept = std::env::vars_os().filter(|(name, _)| is_for_the_daemon(name));
+    daemon.env_clear().envs(kept);
     if let Some(home) = paths::own_home() {
         // The daemon's working folder is another one.
         daemon.env(paths::HOME, home);
@@ -76,6 +80,20 @@ fn bring_up() -> Result<(), ControlError> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// It serves whoever comes: of the first one's environment it needs where to keep its files, and for whom.
+fn is_for_the_daemon(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let is_own = name.starts_with(b"VARID_") || name.starts_with(b"XDG_");
+    let others: [&[u8]; 5] = [
+        b"HOME",
+        b"SUDO_UID",
+        b"SUDO_GID",
+        b"NO_COLOR",
+        b"RUST_BACKTRACE",
+    ];
+    is_own || others.contains(&name)
 }
 
 fn open_log() -> Result<File, ControlError> {

@@ -20,7 +20,7 @@ mod vm;
 pub use budget::raise_limit_of_files;
 pub use handlers::Moved;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
-pub use jit::JitFile;
+pub use jit::{JitFile, Turn};
 pub use methods::Method;
 pub use space::{AddressSpace, Mapped};
 pub use status::Status;
@@ -202,9 +202,9 @@ impl Process {
     }
 
     /// Takes in what the process has said about its own code until `now`.
-    pub fn refresh_jit(&mut self, now: u64) {
+    pub fn refresh_jit(&mut self, now: u64, turn: &Turn) {
         if self.jit.is_sampled() {
-            for replaced in self.jit.refresh(self.pid, &self.space, now) {
+            for replaced in self.jit.refresh(self.pid, &self.space, now, turn) {
                 self.space.forget_recorded_in(&replaced);
             }
         }

@@ -28,7 +28,7 @@ pub struct Vm {
     traces: Vec<Trace>,
     /// Who said so.
     pub known_by: KnownBy,
-    /// For each instruction of its handlers: where the pc's register is.
+    /// For each byte of its handlers that an instruction begins with: where the pc's register is.
     moved: std::rc::Rc<[Moved]>,
     /// Where it reads what is wanted of it, and where it counts calls, of the process whose tunnel this is.
     files: Option<(u32, abi::VmFile, Option<abi::VmFile>)>,
@@ -273,16 +273,14 @@ impl Vm {
     /// The opcode whose handler the code at an address is, and where the pc's register is there.
     pub fn handler(&self, address: u64) -> Option<(u8, Moved)> {
         const OPCODES: u64 = 256;
-        const INSTRUCTION: u64 = 4;
         let range = self
             .range_at(address)
             .filter(|range| range.kind == abi::RANGE_HANDLERS)?;
         let into = address.wrapping_sub(range.start);
         let size = range.end.wrapping_sub(range.start).checked_div(OPCODES)?;
         let opcode = u8::try_from(into.checked_div(size)?).ok()?;
-        let instruction = usize::try_from(into / INSTRUCTION).ok()?;
-        let moved = self.moved.get(instruction).copied().unwrap_or_default();
-        Some((opcode, moved))
+        let moved = self.moved.get(usize::try_from(into).ok()?);
+        Some((opcode, moved.copied().unwrap_or_default()))
     }
 
     /// The interpreter loop's body: the first one, where there are several.

@@ -1,31 +1,41 @@
 //! How is what a session has found brought to the disk, and what if that fails?
 
 use super::recorder::RecorderError;
-use super::tracked::Tracked;
 use super::{Session, SessionError};
-use crate::process::reader;
+use crate::clock;
+use crate::process::{Turn, reader};
 use crate::sampler::monotonic_ns;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use varid_recording::{RAW_DATA, Record};
 
-/// Bytes of their files of names that are read in a turn, of all processes and of one that has
-/// ended: there is no other turn then.
+/// Bytes of their files of names that are read in a turn, and how long that may take, of all processes.
 const NAMES: u64 = 1 << 22;
+const TIME: Duration = Duration::from_millis(100);
+/// Bytes of the files of one that has ended, and how long all of these may take: there is no other turn then.
 const LAST_NAMES: u64 = 1 << 26;
+const LAST_TIME: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Processes name the code that they make.
     pub(super) fn read_own_code(&mut self, last: bool) {
         let now = monotonic_ns();
-        let makes_code = |tracked: &&Tracked| tracked.process.jit.is_sampled();
-        let makers = self.tracked.values().filter(makes_code).count() as u64;
-        let share = NAMES.checked_div(makers).unwrap_or(NAMES);
-        for tracked in self.tracked.values_mut() {
-            let ends = last || !tracked.is_here();
-            let bytes = if ends { LAST_NAMES } else { share };
-            tracked.process.jit.may_read(bytes);
-            tracked.process.refresh_jit(now);
+        let (ending, staying): (Vec<_>, Vec<_>) = self
+            .tracked
+            .values_mut()
+            .filter(|tracked| tracked.process.jit.is_sampled())
+            .partition(|tracked| last || !tracked.is_here());
+        let share = NAMES.checked_div(staying.len() as u64).unwrap_or(NAMES);
+        for (those, bytes, time) in [(ending, LAST_NAMES, LAST_TIME), (staying, share, TIME)] {
+            let deadline = clock::after(time);
+            let mut left = u32::try_from(those.len()).unwrap_or(u32::MAX);
+            for tracked in those {
+                // What one has not needed is the next ones'.
+                let time = deadline.saturating_duration_since(Instant::now());
+                let until = Some(clock::after(time.checked_div(left).unwrap_or_default()));
+                tracked.process.refresh_jit(now, &Turn { bytes, until });
+                left = left.saturating_sub(1);
+            }
         }
     }
 

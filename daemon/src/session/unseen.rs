@@ -38,8 +38,12 @@ impl Tracked {
                 "{count} of its mappings are not known: it maps more, or faster, than is looked at"
             )),
         };
+        let partly = self.process.jit.is_partly_read().then(|| {
+            "it says more of the code that it has made than is read in a second: some of it has no names"
+                .to_owned()
+        });
         let (pid, name) = (self.process.pid, &self.names.called);
-        let reasons = why.into_iter().chain(left_out);
+        let reasons = why.into_iter().chain(left_out).chain(partly);
         reasons
             .map(|why| format!("process {pid} ({name}): {why}"))
             .collect()

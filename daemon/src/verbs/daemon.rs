@@ -1,6 +1,7 @@
 //! `varid daemon`: serve until a signal comes.
 
 use crate::control::server::Daemon;
+use crate::sandbox;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ pub fn run(background: bool) -> anyhow::Result<ExitCode> {
         let _ = nix::unistd::setsid();
         close_inherited();
     }
+    sandbox::enter()?;
     Daemon::open(background.then_some(IDLE))?.run();
     Ok(ExitCode::SUCCESS)
 }

@@ -6,9 +6,9 @@ use super::out;
 use crate::asked::{Asked, Configured};
 use crate::cli::{self, RecordArgs};
 use crate::paths;
+use crate::sandbox;
 use crate::session::{Session, SessionControl, SessionError, TargetSpec};
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -20,7 +20,6 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Set where standard output is a connection: its end is the recording's.
 pub const TIED: &str = "VARID_TIED";
@@ -108,6 +107,7 @@ fn record(
     configured: Configured,
     held: Option<&mut Held>,
 ) -> anyhow::Result<Ended> {
+    sandbox::enter()?;
     let (output, own) = match &args.sampling.output {
         Some(output) => (output.clone(), false),
         None => (
@@ -207,7 +207,9 @@ fn end_with_the_reader(stop: Arc<AtomicBool>) {
 }
 
 /// A line that counts, where a terminal is.
+#[cfg(feature = "host")]
 fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
+    use indicatif::{ProgressBar, ProgressStyle};
     let bar = ProgressBar::new_spinner();
     if bar.is_hidden() {
         return None;
@@ -222,10 +224,16 @@ fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> Option<
                 control.lost.load(Ordering::Relaxed)
             ));
             bar.tick();
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(std::time::Duration::from_millis(100));
         }
         bar.finish_and_clear();
     }))
+}
+
+/// A board's varid is smaller without.
+#[cfg(not(feature = "host"))]
+fn show_progress(_: Arc<SessionControl>, _: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
+    None
 }
 
 /// The command does not outlive its recording, as with perf. Its status, if it ended by itself.

@@ -74,7 +74,7 @@ impl Attack {
     /// A process that has mapped what it wants; one that mounts something has a mount namespace of its own.
     fn start(&self, kind: &str) -> Result<Ended> {
         let mut command = Command::new("unshare");
-        if UNSERVED.contains(&kind) {
+        if kind == "names" || UNSERVED.contains(&kind) {
             command.args(["--mount", "--propagation", "private"]);
         }
         let mut child = command
@@ -205,6 +205,20 @@ fn a_process_with_more_files_than_may_be_opened_costs_others_nothing() -> Result
     let manifest = record_beside(&Attack::new()?, "files", 1024)?;
     ensure!(
         has_note(&manifest, "of its mappings are not known"),
+        "{}",
+        manifest["notes"]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_process_that_names_its_code_for_ever_costs_others_nothing() -> Result<()> {
+    if skip_without_root("held_up") {
+        return Ok(());
+    }
+    let manifest = record_beside(&Attack::new()?, "names", 4096)?;
+    ensure!(
+        has_note(&manifest, "some of it has no names"),
         "{}",
         manifest["notes"]
     );

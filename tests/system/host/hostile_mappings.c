@@ -7,6 +7,7 @@
  *   many      so many mappings of code as the kernel allows
  *   files     20,000 files of code
  *   name      a library whose name is no text, and a function in it
+ *   names     code of its own, and a perf map that says more of it than anybody can read, in a /tmp of its own
  * It prints a line when all is mapped, and computes until it is killed.
  */
 #define _GNU_SOURCE
@@ -29,9 +30,12 @@
 #define PAGE 4096ul
 #define SIZE (64 * 1024ul)
 #define FILES 20000
+#define NAMES 4096
+#define MAX_NAMES (16u << 20)
 #define NODE 2
 
-static int fuse;
+static int fuse, map;
+static void *code;
 
 static __attribute__((noreturn)) void fail(const char *what)
 {
@@ -161,6 +165,40 @@ __attribute__((noinline)) static uint64_t compute(uint64_t x)
 	return x;
 }
 
+/* As many names of the code, each as good as the others. */
+static void name_again(unsigned number)
+{
+	static char lines[NAMES * 48];
+	char *end = lines;
+
+	for (unsigned last = number + NAMES; number < last; number++)
+		end += sprintf(end, "%lx %lx n%x\n", (unsigned long)code, PAGE, number);
+	if (write(map, lines, end - lines) != end - lines)
+		fail("map");
+}
+
+/* What compute() does, in memory of its own, and a map that names it, in a /tmp of its own. */
+static void *named_code(void)
+{
+	/* mov %rdi, %rax; mov $100000, %ecx; imul $0x4c957f2d, %rax, %rax; add $1, %rax; dec %ecx; jne; ret */
+	static const unsigned char loop[] = { 0x48, 0x89, 0xf8, 0xb9, 0xa0, 0x86, 0x01, 0x00, 0x48, 0x69, 0xc0, 0x2d,
+					      0x7f, 0x95, 0x4c, 0x48, 0x83, 0xc0, 0x01, 0xff, 0xc9, 0x75, 0xf1, 0xc3 };
+	char path[64];
+
+	code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (code == MAP_FAILED)
+		fail("mmap of code");
+	memcpy(code, loop, sizeof(loop));
+	if (mount("none", "/tmp", "tmpfs", 0, NULL))
+		fail("/tmp");
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (map < 0)
+		fail(path);
+	name_again(0);
+	return code;
+}
+
 static const char *kind, *folder;
 /* The page that the arguments are on: the first of the stack, which its thread leaves alone. */
 static void *arguments;
@@ -201,6 +239,8 @@ static void *run(void *unused)
 		*(void **)&work = dlsym(library, "named_work");
 		if (!work)
 			fail("named_work");
+	} else if (!strcmp(kind, "names")) {
+		work = (uint64_t (*)(uint64_t))named_code();
 	} else {
 		errno = EINVAL;
 		fail(kind);
@@ -225,6 +265,12 @@ int main(int argc, char **argv)
 	arguments = (void *)((uintptr_t)argv[0] & ~(PAGE - 1));
 	if (pthread_create(&worker, NULL, run, NULL))
 		fail("thread");
+	if (!strcmp(kind, "names")) {
+		/* One that has been read once is no new map. */
+		sleep(1);
+		for (unsigned number = NAMES; number < MAX_NAMES; number += NAMES)
+			name_again(number);
+	}
 	pause();
 	return 1;
 }

@@ -22,6 +22,7 @@ mod ownership;
 mod paper;
 mod readers;
 mod reread;
+mod sandbox;
 mod shares;
 mod substitutes;
 mod unseen;

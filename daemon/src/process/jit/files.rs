@@ -4,6 +4,7 @@
 //! files of its own user, written since it started.
 
 use super::super::reader::{self, What};
+use super::Turn;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
 
-/// Bytes that are read of a file at once; a record or a line is not longer.
-const CHUNK: usize = 1 << 22;
-/// Bytes that are read of each file in a turn of which nobody has said how long it may take.
-const TURN: u64 = 1 << 16;
+/// Bytes that a record or a line may have.
+const LONGEST: usize = 1 << 22;
+/// Bytes that are read of a file at once, unless one is longer: a line may be dear.
+const CHUNK: usize = 1 << 14;
 /// Seconds by which a file's time and that of a process's start may differ: both are rounded.
 const TOLERANCE: i64 = 2;
 
@@ -24,14 +25,14 @@ const TOLERANCE: i64 = 2;
 pub type News = (Vec<Range<u64>>, bool);
 
 /// A process's files.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Files {
-    /// Bytes that may be read of each in one turn.
-    pub turn: u64,
     owner: Option<Owner>,
     map: Option<(PerfMap, Reading)>,
     dump_file: Option<(Rc<File>, PathBuf)>,
     dump: Option<(JitDump, u64)>,
+    /// The last turn left something of them to be read.
+    more: bool,
 }
 
 /// Whose files are read.
@@ -55,18 +56,6 @@ struct Reading {
     changed: (i64, i64),
     /// The look at it that is not over yet: how long it was at its beginning, and when that was.
     look: Option<(u64, u64)>,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self {
-            turn: TURN,
-            owner: None,
-            map: None,
-            dump_file: None,
-            dump: None,
-        }
-    }
 }
 
 impl Files {
@@ -103,17 +92,23 @@ impl Files {
         [dump, self.map.as_ref().map(|(map, _)| map.map())]
     }
 
+    /// Whether the last turn left something of them to be read.
+    pub const fn has_more(&self) -> bool {
+        self.more
+    }
+
     /// Reads what has been appended since the last time.
-    pub fn read(&mut self, now: u64) -> News {
-        let (mut replaced, mut news) = self.read_dump();
-        if let Some((more, more_news)) = self.read_map(now) {
+    pub fn read(&mut self, now: u64, turn: &Turn) -> News {
+        self.more = false;
+        let (mut replaced, mut news) = self.read_dump(turn);
+        if let Some((more, more_news)) = self.read_map(now, turn) {
             replaced.extend(more);
             news |= more_news;
         }
         (replaced, news)
     }
 
-    fn read_dump(&mut self) -> News {
+    fn read_dump(&mut self, turn: &Turn) -> News {
         let Some((file, path)) = &self.dump_file else {
             return News::default();
         };
@@ -143,17 +138,18 @@ impl Files {
         };
         let mut replaced = Vec::new();
         let len = file.metadata().map_or(0, |meta| meta.len());
-        let (read, _) = read_on(file, *to..len, self.turn, |bytes| {
+        let (read, is_over) = read_on(file, *to..len, turn, |bytes| {
             let (read, more) = dump.feed(bytes);
             replaced.extend(more);
             read
         });
         let news = read > 0;
         *to = to.saturating_add(read);
+        self.more |= !is_over;
         (replaced, news)
     }
 
-    fn read_map(&mut self, now: u64) -> Option<News> {
+    fn read_map(&mut self, now: u64, turn: &Turn) -> Option<News> {
         let opened = self.owner.as_mut()?.open_map();
         let (file, meta) = match opened {
             Ok(opened) => opened,
@@ -184,7 +180,7 @@ impl Files {
         // A look may take several turns; what is appended meanwhile is seen in the next one.
         let (len, began) = *reading.look.get_or_insert((meta.len(), now));
         let mut replaced = Vec::new();
-        let (read, is_over) = read_on(&file, reading.to..len, self.turn, |bytes| {
+        let (read, is_over) = read_on(&file, reading.to..len, turn, |bytes| {
             let (read, more) = map.feed(bytes, now);
             replaced.extend(more);
             read
@@ -195,6 +191,7 @@ impl Files {
             map.looked(began);
             reading.look = None;
         }
+        self.more |= !is_over;
         Some((replaced, read > 0))
     }
 }
@@ -204,23 +201,26 @@ impl Files {
 fn read_on(
     file: &File,
     range: Range<u64>,
-    turn: u64,
+    turn: &Turn,
     mut take: impl FnMut(&[u8]) -> usize,
 ) -> (u64, bool) {
     let mut buffer = Vec::new();
     let mut total = 0u64;
-    let mut chunk = usize::try_from(turn).map_or(CHUNK, |turn| turn.min(CHUNK));
-    while total < turn {
+    let least = usize::try_from(turn.bytes).map_or(CHUNK, |bytes| bytes.min(CHUNK));
+    let mut chunk = least;
+    while total < turn.bytes && (total == 0 || !turn.is_over()) {
         let at = range.start.saturating_add(total);
         let left = usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
         buffer.resize(left.min(chunk), 0);
         let read = file.read_at(&mut buffer, at).unwrap_or(0);
         let taken = take(buffer.get(..read).unwrap_or_default());
         total = total.saturating_add(taken as u64);
-        if taken == 0 && read == chunk && chunk < CHUNK {
+        if taken > 0 {
+            chunk = least;
+        } else if read == chunk && chunk < LONGEST {
             // One record or line is longer.
-            chunk = CHUNK;
-        } else if taken == 0 {
+            chunk = LONGEST;
+        } else {
             return (total, true);
         }
     }

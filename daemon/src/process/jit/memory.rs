@@ -3,6 +3,7 @@
 use super::super::image::Image;
 use super::super::reader::ForeignMemory;
 use super::super::space::AddressSpace;
+use super::Turn;
 use super::files::News;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,6 +17,8 @@ const MAX_SYMFILE: u64 = 1 << 24;
 const MAX_SYMFILES: u64 = 1 << 28;
 /// Bytes of those without times that are read at each look: others have no names.
 const MAX_COMPARED: u64 = 1 << 26;
+/// Names that are taken in at once: one may be dear.
+const CODES: usize = 1024;
 /// Nanoseconds after which a list is read whatever its descriptor says: a program that keeps
 /// no count of its changes may have changed it anywhere.
 const LOOK: u64 = 500_000_000;
@@ -34,6 +37,8 @@ pub struct Descriptors {
     entries: HashMap<Registered, Vec<u64>>,
     /// Bytes of files with times that were read.
     bytes: u64,
+    /// The last turn left files, or names of some, to be read.
+    more: bool,
 }
 
 /// A file in a list.
@@ -52,8 +57,13 @@ impl Descriptors {
         (!self.map.codes().is_empty()).then_some(&self.map)
     }
 
+    /// Whether the last turn left something to be read.
+    pub const fn has_more(&self) -> bool {
+        self.more
+    }
+
     /// Reads what has been registered and unregistered since the last time.
-    pub fn read(&mut self, pid: u32, space: &AddressSpace, now: u64) -> News {
+    pub fn read(&mut self, pid: u32, space: &AddressSpace, now: u64, turn: &Turn) -> News {
         self.search(space);
         let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
@@ -71,12 +81,19 @@ impl Descriptors {
         }
         let (mut whole, mut there, mut new) = (HashSet::new(), HashSet::new(), Vec::new());
         let mut compared = 0;
+        self.more = false;
         for (descriptor, known) in &current {
             let list = known.list(&mut read);
             if list.is_whole {
                 whole.insert(*descriptor);
             }
             for entry in list.entries {
+                if turn.is_over() {
+                    // It is looked at again.
+                    whole.remove(descriptor);
+                    self.more = true;
+                    break;
+                }
                 let mut bytes = None;
                 if entry.time.is_none() {
                     bytes = contents(&entry, &memory, &mut compared, MAX_COMPARED);
@@ -115,7 +132,12 @@ impl Descriptors {
         let mut replaced = Vec::new();
         for (registered, codes) in new {
             let starts = codes.iter().map(|code| code.range.start).collect();
-            replaced.extend(self.map.appear(codes, now));
+            for part in codes.chunks(CODES) {
+                self.more |= turn.is_over();
+                if !self.more {
+                    replaced.extend(self.map.appear(part.iter().cloned(), now));
+                }
+            }
             self.entries.insert(registered, starts);
         }
         self.map.looked(now);
@@ -243,15 +265,15 @@ mod tests {
         let mut program = Program::new(elf("old"));
         let mut descriptors = program.descriptors(&[]);
         let (pid, space) = (std::process::id(), AddressSpace::default());
-        assert!(descriptors.read(pid, &space, 10).1);
-        assert!(!descriptors.read(pid, &space, 20).1);
+        assert!(descriptors.read(pid, &space, 10, &Turn::ALL).1);
+        assert!(!descriptors.read(pid, &space, 20, &Turn::ALL).1);
         assert!(
-            !descriptors.read(pid, &space, LOOK + 20).1,
+            !descriptors.read(pid, &space, LOOK + 20, &Turn::ALL).1,
             "it is the same"
         );
         program.file.copy_from_slice(&elf("new"));
         let now = 3 * LOOK;
-        let (replaced, news) = descriptors.read(pid, &space, now);
+        let (replaced, news) = descriptors.read(pid, &space, now, &Turn::ALL);
         assert_eq!(replaced, std::slice::from_ref(&(0x1000..0x1010)));
         assert!(news);
         assert_eq!(name(&descriptors, 15).unwrap(), "old");
@@ -261,12 +283,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_turn_has_no_time_for_is_read_in_the_next_one() {
+        let program = Program::new(elf("here"));
+        let mut descriptors = program.descriptors(&[]);
+        let (pid, space) = (std::process::id(), AddressSpace::default());
+        let late = Turn {
+            until: Some(std::time::Instant::now()),
+            ..Turn::ALL
+        };
+        descriptors.read(pid, &space, 10, &late);
+        assert!(descriptors.has_more() && descriptors.map().is_none());
+        descriptors.read(pid, &space, LOOK + 20, &Turn::ALL);
+        assert!(!descriptors.has_more());
+        assert_eq!(name(&descriptors, LOOK + 20).unwrap(), "here");
+    }
+
+    #[test]
     fn a_descriptor_that_has_gone_silences_no_other() {
         let program = Program::new(elf("here"));
         let mut descriptors = program.descriptors(&[8]);
         assert!(
             descriptors
-                .read(std::process::id(), &AddressSpace::default(), 10)
+                .read(std::process::id(), &AddressSpace::default(), 10, &Turn::ALL)
                 .1
         );
         assert_eq!(name(&descriptors, 10).unwrap(), "here");

@@ -34,6 +34,28 @@ const MAX_NAMES: usize = 1 << 24;
 /// Sampled addresses that are kept to be named.
 const MAX_SAMPLED: usize = 1 << 20;
 
+/// How much of what a process says of its code is read before others are looked at again.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// Bytes of each of its files.
+    pub bytes: u64,
+    /// None: for as long as that takes.
+    pub until: Option<Instant>,
+}
+
+impl Turn {
+    /// Everything.
+    #[cfg(test)]
+    pub const ALL: Self = Self {
+        bytes: u64::MAX,
+        until: None,
+    };
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
 /// What is known of a process's own code.
 #[derive(Debug, Default)]
 pub struct JitCode {
@@ -181,16 +203,22 @@ impl JitCode {
         self.sampled.values().any(is_code) && self.slots().is_empty()
     }
 
-    /// How many bytes of each of its files may be read in one turn.
-    pub const fn may_read(&mut self, bytes: u64) {
-        self.files.turn = bytes;
+    /// Whether the process said more, when it was asked last, than was read in the turn.
+    pub const fn is_partly_read(&self) -> bool {
+        self.files.has_more() || self.descriptors.has_more()
     }
 
     /// Reads what the process has said since the last time, now being `now`. Returns addresses
     /// that have another name now: they have no area any more.
-    pub fn refresh(&mut self, pid: u32, space: &AddressSpace, now: u64) -> Vec<Range<u64>> {
-        let (mut replaced, news) = self.files.read(now);
-        let (more, more_news) = self.descriptors.read(pid, space, now);
+    pub fn refresh(
+        &mut self,
+        pid: u32,
+        space: &AddressSpace,
+        now: u64,
+        turn: &Turn,
+    ) -> Vec<Range<u64>> {
+        let (mut replaced, news) = self.files.read(now, turn);
+        let (more, more_news) = self.descriptors.read(pid, space, now, turn);
         replaced.extend(more);
         self.changed |= news || more_news;
         replaced.retain(|range| self.forget(range));

@@ -124,6 +124,14 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
             },
         ),
         check(
+            "sandbox",
+            State::of(machine.sandbox.is_ok(), State::Limits),
+            match &machine.sandbox {
+                Ok(given_up) => (*given_up).to_owned(),
+                Err(kept) => kept.clone(),
+            },
+        ),
+        check(
             "perf_event_paranoid",
             State::of(
                 perfmon(machine) || machine.paranoid.is_some_and(|level| level <= 1),

@@ -4,6 +4,7 @@ use crate::sampler::event::Rate;
 use crate::sampler::event::pmu::Pmu;
 use crate::sampler::interrupts::default_event;
 use crate::sampler::open::max_frequency;
+use crate::sandbox;
 use crate::verbs::events::{FoundPmu, Tried, find_pmus, try_event};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use std::fs;
@@ -42,6 +43,8 @@ pub struct Machine {
     pub bpf: Result<&'static str, String>,
     /// The kernel module, loaded and open to this user, or why not.
     pub module: Result<(), String>,
+    /// What varid gives up while it records, or what it does not, and why.
+    pub sandbox: Result<&'static str, String>,
     /// The kernel describes its types.
     pub btf: bool,
     /// /proc/sys/kernel/perf_event_paranoid.
@@ -76,6 +79,7 @@ impl Machine {
                 .map(|shim| shim.variant())
                 .map_err(|error| error.to_string()),
             module: Module::open().map(drop).map_err(|error| error.to_string()),
+            sandbox: sandbox::described(),
             btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
             paranoid: setting("perf_event_paranoid"),
             max_sample_rate: max_frequency(),

@@ -179,6 +179,7 @@ mod tests {
             cycles: tried("cycles", true, None),
             cpu_clock: tried("cpu-clock", true, None),
             default_event: "cycles".into(),
+            sandbox: Ok(""),
             bpf: Ok("varid_sample"),
             module: Err("not loaded".into()),
             btf: true,

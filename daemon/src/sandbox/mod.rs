@@ -1,0 +1,111 @@
+//! What a varid that records gives up: whatever its user may do that recording does not need.
+//!
+//! It reads what others wrote: their memory, their files, their unwind information. Should one of them find a way to make varid
+//! do its bidding, it has a process without the rest of root's power. The command that a recording launches is started
+//! before, and has its user's rights as always; so have programs that other verbs start.
+
+mod capabilities;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod filter;
+
+use anyhow::{Context, bail};
+
+/// Says how much is given up; what it may be is what [`Mode::named`] knows.
+pub const VARIABLE: &str = "VARID_SANDBOX";
+
+/// How much is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// All that recording does not need.
+    On,
+    /// The same, but system calls that are not needed are written to the kernel's log instead of refused.
+    Log,
+    /// Nothing.
+    Off,
+}
+
+impl Mode {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "" | "on" => Some(Self::On),
+            "log" => Some(Self::Log),
+            "off" => Some(Self::Off),
+            _ => None,
+        }
+    }
+
+    fn asked_for() -> anyhow::Result<Self> {
+        let Some(value) = std::env::var_os(VARIABLE) else {
+            return Ok(Self::On);
+        };
+        let known = value.to_str().and_then(Self::named);
+        known.with_context(|| {
+            format!(
+                "{VARIABLE} is '{}'; it may be on, log or off",
+                value.to_string_lossy()
+            )
+        })
+    }
+}
+
+/// What is given up here when something is recorded; an error: what is not, and why.
+pub fn described() -> Result<&'static str, String> {
+    match Mode::asked_for().map_err(|error| error.to_string())? {
+        Mode::Off => return Err(format!("{VARIABLE} is off: it keeps all rights")),
+        Mode::Log => {
+            return Err(format!(
+                "{VARIABLE} is log: other system calls are written to the kernel's log"
+            ));
+        }
+        Mode::On => {}
+    }
+    if !FILTERS {
+        return Err("system calls are not filtered on this processor".to_owned());
+    }
+    if rustix::thread::secure_computing_mode().is_err() {
+        return Err("this kernel does not filter system calls".to_owned());
+    }
+    Ok(
+        "while it records varid has no capabilities and makes no system calls but those that this takes",
+    )
+}
+
+/// Whether there is a filter for this processor.
+const FILTERS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// Gives up what recording does not need, for this thread and all that it will start. Called while there is no other.
+pub fn enter() -> anyhow::Result<()> {
+    let mode = Mode::asked_for()?;
+    if mode == Mode::Off {
+        return Ok(());
+    }
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads != 1 {
+        bail!("{threads} threads run already: they would keep all rights");
+    }
+    match rustix::thread::set_no_new_privs(true) {
+        // Before 3.5, where there are no filters either.
+        Err(rustix::io::Errno::INVAL) => {}
+        given_up => given_up.context("cannot give up new privileges")?,
+    }
+    capabilities::reduce().context("cannot give up capabilities")?;
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if let Err(error) = filter::install(mode == Mode::Log) {
+        tracing::warn!("system calls are not filtered: {error:#}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_has_a_name() {
+        assert_eq!(Mode::named(""), Some(Mode::On));
+        assert_eq!(Mode::named("on"), Some(Mode::On));
+        assert_eq!(Mode::named("log"), Some(Mode::Log));
+        assert_eq!(Mode::named("off"), Some(Mode::Off));
+        assert_eq!(Mode::named("no"), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! What may varid do while it records, and what may the command that it launched?
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use varid_tests::{Running, manifest, skip_without_root, testbed};
+
+/// A user who is not root: Debian's nobody.
+const USER: u32 = 65534;
+/// linux/capability.h
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+const CAP_SYS_MODULE: u64 = 1 << 16;
+const CAP_SETUID: u64 = 1 << 7;
+
+/// What the kernel says of a process's rights.
+#[derive(Debug)]
+struct Rights {
+    no_new_privileges: bool,
+    filters: bool,
+    effective: u64,
+    bounding: u64,
+}
+
+impl Rights {
+    fn of(pid: u32) -> Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let lines: BTreeMap<_, _> = status
+            .lines()
+            .filter_map(|line| line.split_once(":\t"))
+            .collect();
+        let set = |name: &str| -> Result<u64> { Ok(u64::from_str_radix(lines[name], 16)?) };
+        Ok(Self {
+            no_new_privileges: lines["NoNewPrivs"] == "1",
+            // SECCOMP_MODE_FILTER
+            filters: lines["Seccomp"] == "2",
+            effective: set("CapEff")?,
+            bounding: set("CapBnd")?,
+        })
+    }
+
+    /// As varid records.
+    fn are_reduced(&self) -> bool {
+        let given_up = CAP_SYS_ADMIN | CAP_SYS_MODULE | CAP_SETUID;
+        self.no_new_privileges
+            && self.filters
+            && (self.effective | self.bounding) & given_up == 0
+            && self.effective & CAP_SYS_PTRACE != 0
+    }
+}
+
+/// Processes that this one started, and their command lines.
+fn children(pid: u32) -> Result<Vec<(u32, String)>> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    let mut found = Vec::new();
+    for child in children.split_whitespace() {
+        let line = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        found.push((
+            child.parse()?,
+            String::from_utf8_lossy(&line).replace('\0', " "),
+        ));
+    }
+    Ok(found)
+}
+
+#[test]
+fn varid_gives_up_what_recording_does_not_need_and_its_command_does_not() -> Result<()> {
+    if skip_without_root("sandbox") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let session = folder.path().join("session");
+    let mut varid = testbed()?.varid();
+    varid.args(["record", "-o"]).arg(&session);
+    varid.args(["--", "sh", "-c", "read line; while :; do :; done"]);
+    varid
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut varid = Running(varid.spawn()?);
+    // It reads the command's memory, once that runs: a second process does that.
+    let (helper, command) = loop {
+        let children = children(varid.0.id())?;
+        let find = |word: &str| {
+            children
+                .iter()
+                .find(|(_, line)| line.contains(word))
+                .map(|(pid, _)| *pid)
+        };
+        if let (Some(helper), Some(command)) = (find("read-processes"), find("sh -c read")) {
+            break (helper, command);
+        }
+        ensure!(varid.0.try_wait()?.is_none(), "varid has ended");
+        std::thread::yield_now();
+    };
+    for pid in [varid.0.id(), helper] {
+        let rights = Rights::of(pid)?;
+        ensure!(rights.are_reduced(), "{pid}: {rights:x?}");
+    }
+    let (own, rights) = (Rights::of(std::process::id())?, Rights::of(command)?);
+    ensure!(!rights.no_new_privileges && !rights.filters, "{rights:x?}");
+    ensure!(
+        (rights.effective, rights.bounding) == (own.effective, own.bounding),
+        "{rights:x?}"
+    );
+    Command::new("kill")
+        .arg(varid.0.id().to_string())
+        .status()?;
+    ensure!(varid.0.wait()?.success(), "varid failed");
+    ensure!(manifest(&session)?["state"] == "complete");
+    Ok(())
+}
+
+#[test]
+fn a_setuid_program_is_one_under_varid_too() -> Result<()> {
+    if skip_without_root("sandbox") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o777))?;
+    let program = folder.path().join("id");
+    fs::copy("/usr/bin/id", &program)?;
+    fs::set_permissions(&program, Permissions::from_mode(0o4755))?;
+    let output = testbed()?
+        .varid()
+        .env("VARID_HOME", folder.path().join("home"))
+        .args(["record", "-o"])
+        .arg(folder.path().join("session"))
+        .arg("--")
+        .args([program.as_os_str(), "-u".as_ref()])
+        .uid(USER)
+        .gid(USER)
+        .output()?;
+    let printed = String::from_utf8(output.stdout).context("no text")?;
+    ensure!(
+        printed.contains("0\n"),
+        "{printed} {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
