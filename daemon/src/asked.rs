@@ -155,7 +155,7 @@ impl Asked {
         config.stack = sampling.stack.map(Into::into).or(config.stack);
         config.tactic = sampling.tactic.map(Into::into).or(config.tactic);
         if sampling.log_calls && config.tactic != Some(Tactic::MethodInvoke) {
-            let what = "--log-calls needs --tactic method-invoke: without it no call is told of";
+            let what = "--log-calls needs --mode count-calls: without it no call is told of";
             return Err(ConfigError::Usage(what.to_owned()));
         }
         config.limits.duration = sampling.duration.or(config.limits.duration);

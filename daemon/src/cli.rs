@@ -252,10 +252,10 @@ pub struct SamplingArgs {
     /// What is not said here is taken from this file, which is read again when it has changed.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: load-from-dex].
-    #[arg(long, value_enum, value_name = "TACTIC")]
+    /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: sample].
+    #[arg(long = "mode", alias = "tactic", value_enum, value_name = "MODE")]
     pub tactic: Option<TacticArg>,
-    /// With --tactic method-invoke: apps also write a line for each call into the session's folder.
+    /// With --mode count-calls: apps also write a line for each call into the session's folder.
     #[arg(long)]
     #[serde(default)]
     pub log_calls: bool,
@@ -295,11 +295,13 @@ impl From<StackArg> for Stack {
     }
 }
 
-/// `--tactic`.
+/// `--mode`; the paper's names are taken, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TacticArg {
+    #[value(name = "sample", alias = "load-from-dex")]
     LoadFromDex,
+    #[value(name = "count-calls", alias = "method-invoke")]
     MethodInvoke,
 }
 

@@ -258,12 +258,21 @@ pub enum Tactic {
 }
 
 impl Tactic {
-    /// The name that manifests, configurations, options and VMs use.
+    /// The paper's name, which manifests and VMs use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::LoadFromDex => "load-from-dex",
             Self::MethodInvoke => "method-invoke",
+        }
+    }
+
+    /// Its name as the mode of a session, on the command line and in configurations.
+    #[must_use]
+    pub const fn mode(self) -> &'static str {
+        match self {
+            Self::LoadFromDex => "sample",
+            Self::MethodInvoke => "count-calls",
         }
     }
 }

@@ -192,7 +192,7 @@ impl Profile {
         let slowed = profile.manifest.tactic == Tactic::MethodInvoke;
         let slowed = slowed.then(|| {
             "calls were counted while this was recorded, and that slows the VM: shares of time are distorted; \
-             a recording without --tactic method-invoke has the usual ones"
+             a recording without --mode count-calls has the usual ones"
                 .to_owned()
         });
         profile.notes = told

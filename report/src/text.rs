@@ -10,6 +10,7 @@ use crate::{
     dim,
     missing::{Lack, Missing},
     profile::Profile,
+    resolve::UNNAMED_JIT,
     rows::{self, Row, Rows},
     tree::Weight,
     view::{By, PercentOf, Table, View},
@@ -101,13 +102,19 @@ fn table(profile: &Profile, by: By, view: &View, out: &mut dyn Write) -> io::Res
         By::Service => &["service"],
         By::Process => &["pid", "process"],
         By::Thread => &["pid", "process", "tid", "thread"],
-        By::Calls => &["calls", "returns", "unwound", "image name", "symbol name"],
+        By::Calls => &[
+            "calls",
+            "returns",
+            "exits by exception",
+            "image name",
+            "symbol name",
+        ],
     };
     if by == By::Calls && profile.calls.is_empty() {
         let why = match profile.manifest.tactic {
             Tactic::MethodInvoke => "the notes below may say why",
             Tactic::LoadFromDex => {
-                "'varid start' and 'varid record' count them with --tactic method-invoke"
+                "'varid start' and 'varid record' count them with --mode count-calls"
             }
         };
         writeln!(out, "No calls were counted: {why}")?;
@@ -259,6 +266,16 @@ fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(out, "samples       {samples}, {attributed} attributed")?;
     writeln!(out, "unattributed  {unattributed}{reasons}")?;
+    let unnamed = unnamed(profile);
+    if unnamed.samples > 0 {
+        let all = view.percent_of.value(profile.weight());
+        let percent = rows::percent(view.percent_of.value(unnamed), all);
+        let samples = unnamed.samples;
+        writeln!(
+            out,
+            "unnamed       {samples}, {percent:.2} %, in code made at run time"
+        )?;
+    }
     writeln!(out, "lost          {}", profile.lost)?;
     let filtered = &manifest.counts.filtered;
     if !filtered.is_empty() {
@@ -283,6 +300,19 @@ fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "note          {}", one_line(note))?;
     }
     Ok(())
+}
+
+/// What was sampled in code that was made at run time and that nobody has named.
+fn unnamed(profile: &Profile) -> Weight {
+    let rows = rows::rows(profile, By::Symbol, &View::default()).shown;
+    let mut all = Weight::default();
+    for row in rows
+        .iter()
+        .filter(|row| row.symbol.as_deref() == Some(UNNAMED_JIT))
+    {
+        all.add(row.share.own);
+    }
+    all
 }
 
 /// What is missing, how much of the profile it is missing from, and how to get it.
@@ -342,7 +372,7 @@ fn cell(row: &Row, label: &str) -> String {
         "source line" => one_line(&row.source_line()),
         "calls" => row.calls.unwrap_or_default().invokes.to_string(),
         "returns" => row.calls.unwrap_or_default().returns.to_string(),
-        "unwound" => row.calls.unwrap_or_default().unwinds.to_string(),
+        "exits by exception" => row.calls.unwrap_or_default().unwinds.to_string(),
         "service" => row.service.as_deref().map_or("-".to_owned(), one_line),
         "pid" => number(row.pid),
         "process" => text(&row.process),

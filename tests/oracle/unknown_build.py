@@ -25,6 +25,8 @@ class UnknownBuild(per_sample.Oracle):
     def __init__(self, maps, entry, dexes):
         super().__init__(maps, dexes)
         self.entry = entry
+        # Where its handlers are is not known: the register is taken at its word.
+        self.libart.handler = lambda offset: None
 
     def calls(self, user):
         """Of a method in the switch interpreter only its first instruction is known: one of its others must be the call."""

@@ -38,6 +38,21 @@ pub fn parse(
     }
 }
 
+/// What VMs do at a call; `tactic` is the paper's word for it, with words of its own.
+fn mode(problems: &mut Problems<'_>, table: &DeTable<'_>) -> Option<Tactic> {
+    let mode = table.get("mode");
+    let tactic = table.get("tactic");
+    if let (Some(_), Some(tactic)) = (mode, tactic) {
+        problems.at(
+            &tactic.span(),
+            "'tactic' is another name of 'mode': say it once",
+        );
+    }
+    let words = [Tactic::LoadFromDex, Tactic::MethodInvoke]
+        .map(|tactic| [(tactic.mode(), tactic), (tactic.name(), tactic)]);
+    problems.word(mode.or(tactic)?, words.as_flattened())
+}
+
 fn config(
     problems: &mut Problems<'_>,
     table: &DeTable<'_>,
@@ -55,6 +70,7 @@ fn config(
             "frequency",
             "period",
             "stack",
+            "mode",
             "tactic",
             "limits",
             "app",
@@ -74,13 +90,7 @@ fn config(
             ];
             problems.word(stack, &words)
         }),
-        tactic: table.get("tactic").and_then(|tactic| {
-            let words = [
-                ("load-from-dex", Tactic::LoadFromDex),
-                ("method-invoke", Tactic::MethodInvoke),
-            ];
-            problems.word(tactic, &words)
-        }),
+        tactic: mode(problems, table),
         limits: limits(problems, table.get("limits")),
         ..Config::default()
     };

@@ -24,7 +24,7 @@ pub fn to_toml(config: &Config) -> String {
         line(&mut text, "stack", quoted(stack.name()));
     }
     if let Some(tactic) = config.tactic {
-        line(&mut text, "tactic", quoted(tactic.name()));
+        line(&mut text, "mode", quoted(tactic.mode()));
     }
     let limits = &config.limits;
     if *limits != super::Limits::default() {

@@ -268,14 +268,14 @@ mod tests {
     #[test]
     fn instructions_of_any_size_are_followed() {
         let code = [
-            &[0x85, 0xdb][..],               // test %ebx, %ebx
-            &[0x75, 0x0d],                   // jne +13, to mov
-            &[0x4d, 0x8d, 0x64, 0x24, 0x02], // lea 2(%r12), %r12
-            &[0x41, 0x0f, 0xb7, 0x1c, 0x24], // movzwl (%r12), %ebx
-            &[0xff, 0xe0],                   // jmp *%rax
-            &[0x90],                         // nop: nothing leads here
-            &[0x49, 0x89, 0xc5],             // mov %rax, %r13
-            &[0xeb, 0xee],                   // jmp -18, to lea
+            &[0x85, 0xdb][..],                     // test %ebx, %ebx
+            &[0x75, 0x0d],                         // jne +13, to vmovsd
+            &[0x4d, 0x8d, 0x64, 0x24, 0x02],       // lea 2(%r12), %r12
+            &[0x41, 0x0f, 0xb7, 0x1c, 0x24],       // movzwl (%r12), %ebx
+            &[0xff, 0xe0],                         // jmp *%rax
+            &[0x90],                               // nop: nothing leads here
+            &[0xc4, 0xc1, 0x7b, 0x11, 0x04, 0x9f], // vmovsd %xmm0, (%r15,%rbx,4)
+            &[0xeb, 0xeb],                         // jmp -21, to lea
         ];
         let found = first_bytes(Machine::X86_64, 12, &code.concat());
         let starts = code.iter().scan(0, |at, instruction| {

@@ -6,7 +6,7 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities,
 };
 
-/// With what a capability is needed for. Before 5.8 CAP_SYS_ADMIN stands for the first three.
+/// With what a capability is needed for.
 const NEEDED: CapabilitySet = CapabilitySet::PERFMON // perf_event_open(2) for others, the BPF program's reads
     .union(CapabilitySet::BPF) // bpf(2)
     .union(CapabilitySet::CHECKPOINT_RESTORE) // /proc/PID/map_files
@@ -50,17 +50,20 @@ pub fn reduce() -> io::Result<()> {
 
 /// On this kernel.
 fn needed() -> CapabilitySet {
-    match knows_perfmon() {
+    match is_enough() {
         true => NEEDED,
         false => NEEDED | CapabilitySet::SYS_ADMIN,
     }
 }
 
-/// Whether the kernel tells CAP_PERFMON, CAP_BPF and CAP_CHECKPOINT_RESTORE from CAP_SYS_ADMIN: from 5.9 on.
-fn knows_perfmon() -> bool {
-    const CAP_CHECKPOINT_RESTORE: u32 = 40;
-    std::fs::read_to_string("/proc/sys/kernel/cap_last_cap")
-        .ok()
-        .and_then(|last| last.trim().parse::<u32>().ok())
-        .is_some_and(|last| last >= CAP_CHECKPOINT_RESTORE)
+/// Whether the kernel asks for no more than these: CAP_SYS_ADMIN stands for the first three before 5.9, and for CAP_PERFMON
+/// where perf_event_paranoid goes beyond 2, as Android's and Debian's kernels have it.
+fn is_enough() -> bool {
+    const CAP_CHECKPOINT_RESTORE: i64 = 40;
+    let setting = |name: &str| -> Option<i64> {
+        let value = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        value.ok()?.trim().parse().ok()
+    };
+    setting("cap_last_cap").is_some_and(|last| last >= CAP_CHECKPOINT_RESTORE)
+        && setting("perf_event_paranoid").is_some_and(|level| level <= 2)
 }

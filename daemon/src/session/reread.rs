@@ -93,7 +93,7 @@ fn differences(old: &Config, new: &Config) -> Differences {
             old.stack.unwrap_or_default() == new.stack.unwrap_or_default(),
         ),
         (
-            "tactic",
+            "mode",
             old.tactic.unwrap_or_default() == new.tactic.unwrap_or_default(),
         ),
     ]);
@@ -421,7 +421,7 @@ mod tests {
             ("all = true", "all"),
             ("events = [\"cycles\"]", "events"),
             ("stack = \"full\"", "stack"),
-            ("tactic = \"method-invoke\"", "tactic"),
+            ("tactic = \"method-invoke\"", "mode"),
         ];
         for (text, key) in later {
             let expected = Differences {

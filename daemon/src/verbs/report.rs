@@ -90,7 +90,8 @@ enum ByArg {
     Service,
     Layer,
     Calls,
-    /// The VM's frames that were sampled, with their addresses, threads and mappings.
+    /// The VM's frames that were sampled, with their addresses, threads and mappings; the paper's dim.
+    #[value(name = "vm-frame", alias = "dim")]
     Dim,
 }
 

@@ -117,7 +117,7 @@ fn what_is_shown_is_read_as_the_same() {
         ],
     ] {
         let shown = shown_of(line);
-        for key in ["events = ", "stack = ", "tactic = "] {
+        for key in ["events = ", "stack = ", "mode = "] {
             assert!(shown.contains(key), "{shown}");
         }
         let file = save(&shown);

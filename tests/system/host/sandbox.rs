@@ -115,6 +115,43 @@ fn varid_gives_up_what_recording_does_not_need_and_its_command_does_not() -> Res
 }
 
 #[test]
+fn the_daemon_has_as_little_and_nothing_of_the_environment_of_whoever_came_first() -> Result<()> {
+    if skip_without_root("sandbox") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let varid = |words: &[&str]| -> Result<String> {
+        let output = testbed()?
+            .varid()
+            .env("VARID_HOME", folder.path().join("home"))
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .env("SECRET", "token")
+            .args(words)
+            .output()?;
+        ensure!(output.status.success(), "{words:?}: {output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    varid(&["start", "--app", "org.example.absent"])?;
+    let status: serde_json::Value = serde_json::from_str(&varid(&["status", "--json"])?)?;
+    let pid = status["daemon"]["pid"]
+        .as_u64()
+        .with_context(|| status.to_string())?;
+    let checked = (|| {
+        let environment = fs::read(format!("/proc/{pid}/environ"))?;
+        let environment = String::from_utf8_lossy(&environment);
+        ensure!(
+            environment.contains("VARID_HOME=") && !environment.contains("SECRET"),
+            "{environment}"
+        );
+        let rights = Rights::of(u32::try_from(pid)?)?;
+        ensure!(rights.are_reduced(), "{rights:x?}");
+        Ok(())
+    })();
+    Command::new("kill").arg(pid.to_string()).status()?;
+    checked
+}
+
+#[test]
 fn a_setuid_program_is_one_under_varid_too() -> Result<()> {
     if skip_without_root("sandbox") {
         return Ok(());

@@ -76,8 +76,12 @@ fn each_mistake_is_told_with_its_place() {
             "1:9: 'half' is none of vertical, full, none",
         ),
         (
-            "tactic = \"luck\"",
-            "1:10: 'luck' is none of load-from-dex, method-invoke",
+            "mode = \"luck\"",
+            "1:8: 'luck' is none of sample, load-from-dex, count-calls, method-invoke",
+        ),
+        (
+            "mode = \"sample\"\ntactic = \"method-invoke\"",
+            "2:10: 'tactic' is another name of 'mode'",
         ),
         (
             "methods = [\"ü\", \"a.B.c(int)\"]",
