@@ -58,7 +58,8 @@ pub fn bad_usage(reason: &str) -> ! {
 const PLACES: &str = "\
 Places:
   Sessions are in $XDG_STATE_HOME/varid (root: /var/lib/varid), the daemon's socket and log in
-  $XDG_RUNTIME_DIR/varid (root: /run/varid); on a device everything is in /data/local/tmp/varid.
+  $XDG_RUNTIME_DIR/varid (root: /run/varid); on a device all is below /data/local/tmp/varid
+  (root: /data/local/varid, where the other one is below another user's folder).
   VARID_HOME=DIR puts all of it below DIR: sessions in DIR/sessions, socket and log in DIR/run.
 
 Exit codes:

@@ -18,14 +18,17 @@ pub const HOME: &str = "VARID_HOME";
 /// Among the sessions, the link to the one that was recorded last.
 pub const LAST: &str = "last";
 
-/// Where varid keeps things on a device.
+/// On a device there is this folder; as a rule it belongs to adb's shell.
 const DEVICE: &str = "/data/local/tmp";
+
+/// Where varid keeps things on a device, as `varid --adb` does. Root does not use the first where it is below another user's
+/// folder: whoever that is could put another one there.
+pub const DEVICE_HOMES: [&str; 2] = ["/data/local/tmp/varid", "/data/local/varid"];
 
 /// The folder of all sessions.
 pub fn sessions() -> PathBuf {
     match place() {
         Place::Home(home) => home.join("sessions"),
-        Place::Device(device) => device,
         Place::Root => PathBuf::from("/var/lib/varid"),
         Place::User => variable("XDG_STATE_HOME")
             .unwrap_or_else(|| user_home().join(".local/state"))
@@ -37,8 +40,6 @@ pub fn sessions() -> PathBuf {
 pub fn runtime() -> PathBuf {
     match place() {
         Place::Home(home) => home.join("run"),
-        // Two users of a device, root and the shell, share the rest.
-        Place::Device(device) => device.join(format!("run.{}", nix::unistd::geteuid())),
         Place::Root => PathBuf::from("/run/varid"),
         Place::User => variable("XDG_RUNTIME_DIR")
             .map_or_else(|| sessions().join("run"), |runtime| runtime.join("varid")),
@@ -49,7 +50,6 @@ pub fn runtime() -> PathBuf {
 pub fn cache() -> PathBuf {
     match place() {
         Place::Home(home) => home.join("cache"),
-        Place::Device(device) => device.join(format!("cache.{}", nix::unistd::geteuid())),
         Place::Root => PathBuf::from("/var/cache/varid"),
         Place::User => variable("XDG_CACHE_HOME")
             .unwrap_or_else(|| user_home().join(".cache"))
@@ -75,7 +75,6 @@ pub fn log() -> PathBuf {
 
 enum Place {
     Home(PathBuf),
-    Device(PathBuf),
     Root,
     User,
 }
@@ -84,15 +83,19 @@ fn place() -> Place {
     if let Some(home) = own_home() {
         return Place::Home(home);
     }
-    let device = Path::new(DEVICE);
-    if device.is_dir() {
-        return Place::Device(device.join("varid"));
+    let is_root = nix::unistd::geteuid().is_root();
+    if let Ok(device) = std::fs::symlink_metadata(DEVICE)
+        && device.is_dir()
+    {
+        let [shells, roots] = DEVICE_HOMES;
+        let home = if is_root && device.uid() != 0 {
+            roots
+        } else {
+            shells
+        };
+        return Place::Home(PathBuf::from(home));
     }
-    if nix::unistd::geteuid().is_root() {
-        Place::Root
-    } else {
-        Place::User
-    }
+    if is_root { Place::Root } else { Place::User }
 }
 
 /// [`HOME`], absolute, if it is set.

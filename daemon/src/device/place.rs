@@ -5,14 +5,11 @@ use super::access::Access;
 use super::adb::{Device, SILENCE};
 use super::error::{DeviceError, Result};
 use super::shell::{quote, quoted, unique};
+use crate::paths::DEVICE_HOMES;
 use crate::verbs::out;
 
-/// Names varid's folder on the device, instead of [`HOMES`].
+/// Names varid's folder on the device, instead of [`DEVICE_HOMES`].
 pub const HOME: &str = "VARID_DEVICE_HOME";
-
-/// The first is for adb's own user, the shell. Root does not use it where it is below the
-/// shell's own folder, as on Android: whoever is the shell could put another folder there.
-const HOMES: [&str; 2] = ["/data/local/tmp/varid", "/data/local/varid"];
 
 /// A folder on a device, as one of its users.
 #[derive(Debug, Clone)]
@@ -69,7 +66,7 @@ impl Place {
             // It begins in the app's own folder.
             (Access::RunAs(_), _) => r#""$(pwd)/varid""#.to_owned(),
             (_, Some(told)) => quote(told),
-            (_, None) => quoted(HOMES),
+            (_, None) => quoted(DEVICE_HOMES),
         };
         let answer = device.ask(&SCRIPT.replace("HOMES", &homes))?;
         let mut lines = answer.out.lines().map(str::to_owned);
@@ -102,7 +99,7 @@ impl Place {
 
     /// Root's: the folder that varid has while adb's shell is not root, if that is another one.
     pub fn shells(&self) -> Option<&'static str> {
-        let [shells, own] = HOMES;
+        let [shells, own] = DEVICE_HOMES;
         (self.home == own).then_some(shells)
     }
 

@@ -158,3 +158,31 @@ fn a_link_and_another_users_session_are_refused_and_stay_as_they_are() -> Result
     ensure!(before == after, "a session was replaced");
     fs::read_link(link).context("the link is gone").map(drop)
 }
+
+/// As on Android: `/data/local/tmp` belongs to the shell, who could put any folder below it.
+#[test]
+fn root_s_sessions_on_a_device_lie_below_no_folder_of_the_shell() -> Result<()> {
+    if skip_without_root("ownership") {
+        return Ok(());
+    }
+    const SHELL: &str = "2000";
+    // The machine with another /data, which nobody else sees.
+    const DEVICE: &str = r#"mount -t tmpfs none /mnt && cd /mnt && mkdir upper work root
+        mount -t overlay none -o lowerdir=/,upperdir=upper,workdir=work root
+        for folder in proc sys dev tmp; do mount --rbind /$folder root/$folder; done
+        mount --rbind "$0" "root$0"
+        mkdir -p root/data/local/tmp && chmod 771 root/data/local/tmp && chown "$1:$1" root/data/local/tmp
+        chroot root env -u VARID_HOME "$0/varid" record true && cd root/data/local && find . -name perf.data"#;
+    let release = &testbed()?.release;
+    let mut device = Command::new("unshare");
+    device
+        .args(["--mount", "--propagation", "private", "sh", "-ec", DEVICE])
+        .arg(release)
+        .arg(SHELL);
+    let found = printed(&mut device)?;
+    ensure!(
+        found.contains("./varid/sessions/") && found.lines().count() == 1,
+        "{found}"
+    );
+    Ok(())
+}
