@@ -65,6 +65,8 @@ fn shows(pid: u32, name: &str) -> Result<bool> {
 struct Changing {
     home: Home,
     session: PathBuf,
+    /// The daemon, unless `start` brought it up.
+    _daemon: Option<Running>,
 }
 
 impl Changing {
@@ -72,18 +74,29 @@ impl Changing {
         Self::start_in(&[], options, text)
     }
 
-    /// The same with this in the daemon's environment.
+    /// The same with this in the environment of a daemon of its own: one that `start` brings up takes nothing from ours.
     fn start_in(environment: &[(&str, String)], options: &[&str], text: &str) -> Result<Self> {
         let home = Home::new()?;
         let session = home.path("session");
         let file = home.write("varid.toml", text)?;
-        let mut start = home.varid()?;
-        for (key, value) in environment {
-            start.env(key, value);
+        let mut daemon = None;
+        if !environment.is_empty() {
+            let mut command = home.varid()?;
+            command.arg("daemon").stderr(Stdio::null());
+            command.envs(environment.iter().map(|(key, value)| (key, value)));
+            let daemon = daemon.insert(Running(command.spawn()?));
+            while home.status()?["daemon"].is_null() {
+                ensure!(daemon.runs()?, "the daemon has ended");
+            }
         }
+        let mut start = home.varid()?;
         start.arg("start").args(options).arg("--config").arg(file);
         printed(start.arg("-o").arg(&session))?;
-        Ok(Self { home, session })
+        Ok(Self {
+            home,
+            session,
+            _daemon: daemon,
+        })
     }
 
     /// Until so many more samples were recorded of so many processes.
