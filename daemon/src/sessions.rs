@@ -255,17 +255,20 @@ pub fn is_being_recorded(folder: &Path) -> bool {
     )
 }
 
-/// Bytes of the files in a session's folder, which is two levels deep.
+/// Bytes that the files in a session's folder, which is two levels deep, take on the disk: code that was made at run time is
+/// named by a file with holes.
 fn size_of(folder: &Path) -> u64 {
+    const BLOCK: u64 = 512;
     let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-    files(folder)
+    let blocks = |metadata: fs::Metadata| metadata.blocks();
+    let blocks: u64 = files(folder)
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => files(&entry.path())
-                .filter_map(|entry| entry.metadata().ok())
-                .map(|metadata| metadata.len())
+                .filter_map(|entry| entry.metadata().ok().map(blocks))
                 .sum(),
-            Ok(metadata) => metadata.len(),
+            Ok(metadata) => blocks(metadata),
             Err(_) => 0,
         })
-        .sum()
+        .sum();
+    blocks.saturating_mul(BLOCK)
 }

@@ -25,6 +25,7 @@ mod reread;
 mod sandbox;
 mod shares;
 mod substitutes;
+mod terminal;
 mod unseen;
 mod unwinding;
 mod withstands;

@@ -1,0 +1,111 @@
+//! What does a terminal of 80 columns and 24 lines show of what is typed first?
+
+use anyhow::{Context, Result, ensure};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use varid_tests::{skip_without_root, testbed};
+
+/// Computes for some tens of milliseconds, and ends with the status that it is given.
+const WORK: &str = "#!/bin/sh\ni=0\nwhile [ $i -lt 100000 ]; do i=$((i + 1)); done\nexit ${1:-0}\n";
+
+/// What is typed, each line behind a `$`, and what is shown then; numbers are N, and the folder is DIR.
+const SHOWN: &str = "\
+$ varid record -e cpu-clock -o one ./work
+ INFO profiling process N (./work)
+ INFO process N has ended
+varid: N samples in one
+$ varid -q record -e cpu-clock -a -o two ./work
+$ varid record -e cpu-clock -o three ./work 3
+ INFO profiling process N (./work N)
+ INFO process N has ended
+varid: N samples in three
+ WARN the command failed: exit status: N
+$ varid sessions
+SESSION STATE STARTED SECONDS SAMPLES SIZE TARGET
+DIR/one complete N-N-NTN:N:NZ N.N N N.N KB ./work
+DIR/two complete N-N-NTN:N:NZ N.N N N.N KB all
+DIR/three complete N-N-NTN:N:NZ N.N N N.N KB ./work N
+$ varid status
+no session runs, no daemon either
+$ varid stop
+varid: no session runs
+$ varid report nowhere
+varid: DIR/home/sessions/nowhere is not a session folder: it has no session.json
+$ varid record
+error: nothing to profile: --app, --service, --pid or --all is needed, or apps, services or all in the file that --config names; or a command
+
+Usage: varid [OPTIONS] <COMMAND>
+
+For more information, try '--help'.
+$ varid record --app org.example.x true
+error: an app or service is recorded whenever it runs: with a command name no other process, or --all or --pid
+
+Usage: varid [OPTIONS] <COMMAND>
+
+For more information, try '--help'.
+$ varid record -e sched:sched_switch true
+varid: event 'sched:sched_switch': a tracepoint; varid samples counted events, such as cycles or cpu-clock: 'perf record' records tracepoints
+$ varid record -e cpu-clock -p 4194304
+varid: no process has the id N
+$ varid record -e cpu-clock sleepp 1
+varid: cannot run 'sleepp': it is in no folder of PATH
+";
+
+/// What a terminal shows of varid with these words.
+fn shown(folder: &Path, words: &str) -> Result<String> {
+    let varid = testbed()?.release.join("varid");
+    let typed = format!("stty cols 80 rows 24; {} {words}", varid.display());
+    let mut terminal = Command::new("script");
+    terminal.args(["--quiet", "--command", &typed, "/dev/null"]);
+    terminal
+        .current_dir(folder)
+        .env("VARID_HOME", folder.join("home"))
+        .env_remove("NO_COLOR");
+    let output = terminal.stdin(Stdio::null()).output()?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Without colours; numbers as N, the folder as DIR, and columns parted by one blank.
+fn plain(text: &str, folder: &Path) -> String {
+    let folder = folder.display().to_string();
+    let text = text.replace('\r', "").replace(&folder, "DIR");
+    // As large as others' code makes it.
+    let text = text.replace(" MB ", " KB ");
+    let mut plain = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\x1b' => while rest.next().is_some_and(|c| c != 'm') {},
+            '0'..='9' => {
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+                plain.push('N');
+            }
+            ' ' if plain.ends_with(' ') => {}
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+#[test]
+fn what_is_typed_first_shows_what_was_done_or_what_to_type() -> Result<()> {
+    if skip_without_root("terminal") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let folder = fs::canonicalize(folder.path())?;
+    let work = folder.join("work");
+    fs::write(&work, WORK)?;
+    fs::set_permissions(&work, Permissions::from_mode(0o755))?;
+    for part in SHOWN.split("$ varid ").skip(1) {
+        let (words, expected) = part.split_once('\n').context("no line")?;
+        let shown = plain(&shown(&folder, words)?, &folder);
+        ensure!(
+            shown == expected,
+            "$ varid {words}\n{shown}\nis not\n{expected}"
+        );
+    }
+    Ok(())
+}
