@@ -12,21 +12,21 @@ const WORK: &str = "#!/bin/sh\ni=0\nwhile [ $i -lt 100000 ]; do i=$((i + 1)); do
 
 /// What is typed, each line behind a `$`, and what is shown then; numbers are N, and the folder is DIR.
 const SHOWN: &str = "\
-$ varid record -e cpu-clock -o one ./work
+$ varid record -e cpu-clock -o first ./work
  INFO profiling process N (./work)
  INFO process N has ended
-varid: N samples in one
-$ varid -q record -e cpu-clock -a -o two ./work
-$ varid record -e cpu-clock -o three ./work 3
+varid: N samples in first
+$ varid -q record -e cpu-clock -a -o second ./work
+$ varid record -e cpu-clock -o third ./work 3
  INFO profiling process N (./work N)
  INFO process N has ended
-varid: N samples in three
+varid: N samples in third
  WARN the command failed: exit status: N
 $ varid sessions
 SESSION STATE STARTED SECONDS SAMPLES SIZE TARGET
-DIR/one complete N-N-NTN:N:NZ N.N N N.N KB ./work
-DIR/two complete N-N-NTN:N:NZ N.N N N.N KB all
-DIR/three complete N-N-NTN:N:NZ N.N N N.N KB ./work N
+DIR/first complete N-N-NTN:N:NZ N.N N N.N KB ./work
+DIR/second complete N-N-NTN:N:NZ N.N N N.N KB all
+DIR/third complete N-N-NTN:N:NZ N.N N N.N KB ./work N
 $ varid status
 no session runs, no daemon either
 $ varid stop
