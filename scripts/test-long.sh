@@ -58,7 +58,7 @@ end paper
         soak) found=$(grep -a '^soak' "$logs/$name.log" | tail -n 1) ;;
         *) found=$(tail -n 1 "$logs/$name.log") ;;
         esac
-        echo "| $name | $result | $(((${seconds[$name]:-0} + 30) / 60)) | $(printf %s "$found" | tr -d '\r|' | cut -c1-160) |"
+        echo "| $name | $result | $(((${seconds[$name]:-0} + 30) / 60)) | $(printf %s "${found//"$target"/target}" | tr -d '\r|' | cut -c1-160) |"
     done
     echo
     echo "What the oracles counted, of samples that were judged one by one:"
