@@ -1,8 +1,8 @@
 //! The system calls that recording needs; others fail as if the kernel did not have them: for a new one of those a C library
 //! takes the old one then.
 //!
-//! Found by running the tests with `VARID_SANDBOX=log`, in which the kernel's log names what is missing, and by what the C
-//! library may use instead on another machine.
+//! What varid calls, and what a C library may call for it, on this machine or another. With `VARID_SANDBOX=log` the kernel's
+//! log names what is missing.
 
 use anyhow::Context;
 use libc::*;
