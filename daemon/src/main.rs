@@ -28,6 +28,7 @@ mod sampler;
 mod sandbox;
 mod session;
 mod sessions;
+mod sysctl;
 mod unwind;
 mod verbs;
 

@@ -304,15 +304,11 @@ fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
 
 /// What was sampled in code that was made at run time and that nobody has named.
 fn unnamed(profile: &Profile) -> Weight {
-    let rows = rows::rows(profile, By::Symbol, &View::default()).shown;
-    let mut all = Weight::default();
-    for row in rows
-        .iter()
-        .filter(|row| row.symbol.as_deref() == Some(UNNAMED_JIT))
-    {
-        all.add(row.share.own);
-    }
-    all
+    // It is an image of its own, and there are fewer images than symbols.
+    let rows = rows::rows(profile, By::Image, &View::default()).shown;
+    let is_it = |row: &Row| row.image.as_deref() == Some(UNNAMED_JIT);
+    let found = rows.into_iter().find(is_it);
+    found.map_or(Weight::default(), |row| row.share.own)
 }
 
 /// What is missing, how much of the profile it is missing from, and how to get it.

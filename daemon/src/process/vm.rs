@@ -70,7 +70,7 @@ pub fn find(pid: u32, space: &AddressSpace, tunnels: &[(u64, u64)]) -> Found {
     let memory = ForeignMemory::new(pid);
     let mut problem = None;
     for (start, len) in tunnels {
-        match Vm::read(pid, *start, *len) {
+        match Vm::read(pid, *start, *len, None) {
             Ok(vm) => return Found::Vm(Box::new(vm)),
             // Being written: it is looked at again.
             Err(Error::Changing { .. }) => return Found::Nothing,
@@ -182,15 +182,24 @@ fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
 }
 
 impl Vm {
-    fn read(pid: u32, start: u64, len: u64) -> Result<Self, Error> {
+    /// `before`: the same VM as it was known.
+    fn read(pid: u32, start: u64, len: u64, before: Option<&Self>) -> Result<Self, Error> {
         let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
         let description = Tunnel::read(&memory, start, len, pid)?;
+        let (layout, ranges) = (description.layout, description.ranges);
+        // What comes and goes is dex files and compiled code: the handlers stay what they are.
+        let moved = before
+            .filter(|before| before.layout == layout && before.ranges == ranges)
+            .map_or_else(
+                || moved_in(&memory, &layout, &ranges),
+                |before| before.moved.clone(),
+            );
         Ok(Self {
-            moved: moved_in(&memory, &description.layout, &description.ranges),
-            layout: description.layout,
-            ranges: description.ranges,
+            moved,
+            layout,
+            ranges,
             last: Cell::default(),
             codes: description.codes,
             traces: description.traces,
@@ -228,7 +237,7 @@ impl Vm {
     /// What the description says now; None: it is being written, or gone.
     pub fn read_again(&self, pid: u32) -> Option<Self> {
         let (start, len, _) = self.tunnel?;
-        Self::read(pid, start, len).ok()
+        Self::read(pid, start, len, Some(self)).ok()
     }
 
     /// They are disjoint: the one that begins last before an address is the only one that it may be in.

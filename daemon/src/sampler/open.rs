@@ -1,7 +1,7 @@
 //! The system call: what every event of ours has in common, and how it is opened.
 
 use crate::perf_abi as perf;
-use std::fs;
+use crate::sysctl;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// What every record of every event of ours ends with (`sample_id_all`), and samples begin
@@ -41,9 +41,5 @@ pub fn open(
 
 /// The frequency that the kernel allows at most.
 pub fn max_frequency() -> Option<u64> {
-    fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate")
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    sysctl::kernel("perf_event_max_sample_rate")
 }

@@ -1,5 +1,6 @@
 //! The capabilities that recording needs.
 
+use crate::sysctl;
 use rustix::io;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set,
@@ -60,10 +61,8 @@ fn needed() -> CapabilitySet {
 /// where perf_event_paranoid goes beyond 2, as Android's and Debian's kernels have it.
 fn is_enough() -> bool {
     const CAP_CHECKPOINT_RESTORE: i64 = 40;
-    let setting = |name: &str| -> Option<i64> {
-        let value = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
-        value.ok()?.trim().parse().ok()
-    };
-    setting("cap_last_cap").is_some_and(|last| last >= CAP_CHECKPOINT_RESTORE)
-        && setting("perf_event_paranoid").is_some_and(|level| level <= 2)
+    let last: Option<i64> = sysctl::kernel("cap_last_cap");
+    let paranoid: Option<i64> = sysctl::kernel("perf_event_paranoid");
+    last.is_some_and(|last| last >= CAP_CHECKPOINT_RESTORE)
+        && paranoid.is_some_and(|level| level <= 2)
 }

@@ -34,7 +34,7 @@ impl Mode {
         }
     }
 
-    fn asked_for() -> anyhow::Result<Self> {
+    fn from_environment() -> anyhow::Result<Self> {
         let Some(value) = std::env::var_os(VARIABLE) else {
             return Ok(Self::On);
         };
@@ -50,7 +50,7 @@ impl Mode {
 
 /// What is given up here when something is recorded; an error: what is not, and why.
 pub fn described() -> Result<&'static str, String> {
-    match Mode::asked_for().map_err(|error| error.to_string())? {
+    match Mode::from_environment().map_err(|error| error.to_string())? {
         Mode::Off => return Err(format!("{VARIABLE} is off: it keeps all rights")),
         Mode::Log => {
             return Err(format!(
@@ -75,7 +75,7 @@ const FILTERS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
 
 /// Gives up what recording does not need, for this thread and all that it will start. Called while there is no other.
 pub fn enter() -> anyhow::Result<()> {
-    let mode = Mode::asked_for()?;
+    let mode = Mode::from_environment()?;
     if mode == Mode::Off {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use varid_tests::{Running, manifest, skip_without_root, testbed};
+use varid_tests::{Home, Running, manifest, printed, skip_without_root, testbed};
 
 /// A user who is not root: Debian's nobody.
 const USER: u32 = 65534;
@@ -119,36 +119,23 @@ fn the_daemon_has_as_little_and_nothing_of_the_environment_of_whoever_came_first
     if skip_without_root("sandbox") {
         return Ok(());
     }
-    let folder = tempfile::tempdir()?;
-    let varid = |words: &[&str]| -> Result<String> {
-        let output = testbed()?
-            .varid()
-            .env("VARID_HOME", folder.path().join("home"))
-            .env("XDG_RUNTIME_DIR", folder.path())
-            .env("SECRET", "token")
-            .args(words)
-            .output()?;
-        ensure!(output.status.success(), "{words:?}: {output:?}");
-        Ok(String::from_utf8(output.stdout)?)
-    };
-    varid(&["start", "--app", "org.example.absent"])?;
-    let status: serde_json::Value = serde_json::from_str(&varid(&["status", "--json"])?)?;
+    let home = Home::new()?;
+    let mut start = home.varid()?;
+    start.env("SECRET", "token");
+    printed(start.args(["start", "--app", "org.example.absent"]))?;
+    let status = home.status()?;
     let pid = status["daemon"]["pid"]
         .as_u64()
         .with_context(|| status.to_string())?;
-    let checked = (|| {
-        let environment = fs::read(format!("/proc/{pid}/environ"))?;
-        let environment = String::from_utf8_lossy(&environment);
-        ensure!(
-            environment.contains("VARID_HOME=") && !environment.contains("SECRET"),
-            "{environment}"
-        );
-        let rights = Rights::of(u32::try_from(pid)?)?;
-        ensure!(rights.are_reduced(), "{rights:x?}");
-        Ok(())
-    })();
-    Command::new("kill").arg(pid.to_string()).status()?;
-    checked
+    let environment = fs::read(format!("/proc/{pid}/environ"))?;
+    let environment = String::from_utf8_lossy(&environment);
+    ensure!(
+        environment.contains("VARID_HOME=") && !environment.contains("SECRET"),
+        "{environment}"
+    );
+    let rights = Rights::of(u32::try_from(pid)?)?;
+    ensure!(rights.are_reduced(), "{rights:x?}");
+    Ok(())
 }
 
 #[test]
@@ -171,10 +158,10 @@ fn a_setuid_program_is_one_under_varid_too() -> Result<()> {
         .uid(USER)
         .gid(USER)
         .output()?;
-    let printed = String::from_utf8(output.stdout).context("no text")?;
+    let shown = String::from_utf8(output.stdout).context("no text")?;
     ensure!(
-        printed.contains("0\n"),
-        "{printed} {}",
+        shown.contains("0\n"),
+        "{shown} {}",
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(())

@@ -22,6 +22,7 @@ use nix::sys::socket::{
     sendmsg, socketpair,
 };
 use request::{ON_FUSE, PART, Request};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -210,12 +211,9 @@ fn needs_helper() -> bool {
 
 /// Whether it is root or has CAP_SYS_PTRACE.
 fn may_read_others() -> bool {
-    const CAP_SYS_PTRACE: u32 = 19;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    nix::unistd::geteuid().is_root()
-        || effective.is_some_and(|bits| bits >> CAP_SYS_PTRACE & 1 == 1)
+    let sets = rustix::thread::capabilities(None);
+    let may_trace = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_PTRACE);
+    nix::unistd::geteuid().is_root() || sets.is_ok_and(may_trace)
 }
 
 impl Reader {

@@ -5,21 +5,23 @@ use crate::sampler::event::pmu::Pmu;
 use crate::sampler::interrupts::default_event;
 use crate::sampler::open::max_frequency;
 use crate::sandbox;
+use crate::sysctl;
 use crate::verbs::events::{FoundPmu, Tried, find_pmus, try_event};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use rustix::thread::CapabilitySet;
 use std::fs;
 use std::path::Path;
 use varid_recording::Host;
 use varid_shim::{Module, Shim};
 
-/// The capabilities that matter here, by their bit (linux/capability.h).
-const CAPABILITIES: [(&str, u32); 6] = [
-    ("CAP_IPC_LOCK", 14),
-    ("CAP_SYS_PTRACE", 19),
-    ("CAP_SYS_ADMIN", 21),
-    ("CAP_SYSLOG", 34),
-    ("CAP_PERFMON", 38),
-    ("CAP_BPF", 39),
+/// The capabilities that matter here.
+const CAPABILITIES: [(&str, CapabilitySet); 6] = [
+    ("CAP_IPC_LOCK", CapabilitySet::IPC_LOCK),
+    ("CAP_SYS_PTRACE", CapabilitySet::SYS_PTRACE),
+    ("CAP_SYS_ADMIN", CapabilitySet::SYS_ADMIN),
+    ("CAP_SYSLOG", CapabilitySet::SYSLOG),
+    ("CAP_PERFMON", CapabilitySet::PERFMON),
+    ("CAP_BPF", CapabilitySet::BPF),
 ];
 
 /// What was found.
@@ -81,12 +83,12 @@ impl Machine {
             module: Module::open().map(drop).map_err(|error| error.to_string()),
             sandbox: sandbox::described(),
             btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
-            paranoid: setting("perf_event_paranoid"),
+            paranoid: sysctl::kernel("perf_event_paranoid"),
             max_sample_rate: max_frequency(),
-            mlock_kb: setting("perf_event_mlock_kb"),
+            mlock_kb: sysctl::kernel("perf_event_mlock_kb"),
             memlock: limit(Resource::RLIMIT_MEMLOCK),
             open_files: limit(Resource::RLIMIT_NOFILE),
-            kptr_restrict: setting("kptr_restrict"),
+            kptr_restrict: sysctl::kernel("kptr_restrict"),
             kernel_symbols: kernel_symbols(),
         })
     }
@@ -107,14 +109,6 @@ impl Machine {
     }
 }
 
-fn setting(name: &str) -> Option<i64> {
-    fs::read_to_string(format!("/proc/sys/kernel/{name}"))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
-}
-
 #[allow(clippy::useless_conversion, reason = "rlim_t has 32 bits on ARM")]
 fn limit(resource: Resource) -> Option<u64> {
     getrlimit(resource)
@@ -124,15 +118,12 @@ fn limit(resource: Resource) -> Option<u64> {
 }
 
 fn capabilities() -> Vec<&'static str> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-        .unwrap_or(0);
+    let effective =
+        rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    let has = |(_, capability): &&(_, CapabilitySet)| effective.contains(*capability);
     CAPABILITIES
         .iter()
-        .filter(|(_, bit)| effective >> bit & 1 == 1)
+        .filter(has)
         .map(|(name, _)| *name)
         .collect()
 }
