@@ -20,7 +20,7 @@ mod vm;
 pub use budget::raise_limit_of_files;
 pub use handlers::Moved;
 pub use image::{DexImage, ElfImage, Image, Images, MappedFile};
-pub use jit::{JitFile, Turn};
+pub use jit::{JitFile, Nameless, Turn};
 pub use methods::Method;
 pub use space::{AddressSpace, Mapped};
 pub use status::Status;

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::tracked::Tracked;
-use crate::process::Process;
+use crate::process::{Nameless, Process};
 
 const FURTHER: &str = "further processes, or their methods, are not seen either";
 
@@ -20,9 +20,15 @@ pub(super) fn why(process: &Process) -> Option<String> {
                 .to_owned(),
         );
     }
-    process.jit.is_nameless(&process.space).then(|| {
-        "it ran code that it had made and that nothing names: a perf map, a jitdump file or GDB's JIT interface would; of Java's, from 17 on, -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit".to_owned()
-    })
+    let why = match process.jit.nameless(&process.space)? {
+        Nameless::Unsaid => {
+            "it ran code that it had made and that nothing names: a perf map, a jitdump file or GDB's JIT interface would; of Java's, from 17 on, -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
+        }
+        Nameless::Ambiguous => {
+            "it gave the code that it had made other names faster than they are read: its samples may be of either, and have none; a jitdump file would say at what time each was there"
+        }
+    };
+    Some(why.to_owned())
 }
 
 impl Tracked {

@@ -73,6 +73,15 @@ pub struct JitCode {
     pub file: Option<JitFile>,
 }
 
+/// Why code that a process has made has no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nameless {
+    /// The process does not say any.
+    Unsaid,
+    /// It says several for the same address, and which one it was at a sample's time is not known.
+    Ambiguous,
+}
+
 /// The substitute ELF file of a process's own code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JitFile {
@@ -194,13 +203,26 @@ impl JitCode {
         !self.areas.is_empty()
     }
 
-    /// Whether it ran code of its own, and none of what was sampled has a name.
-    pub fn is_nameless(&self, space: &AddressSpace) -> bool {
-        let is_code = |sampled: &Sampled| {
+    /// Why none of the code of its own that was sampled has a name; None: some has, or there is none.
+    pub fn nameless(&self, space: &AddressSpace) -> Option<Nameless> {
+        let is_code = |sampled: &&Sampled| {
             let mode = space.at(sampled.address).and_then(|mapped| mapped.mode);
             mode.is_some_and(|mode| mode.execute)
         };
-        self.sampled.values().any(is_code) && self.slots().is_empty()
+        let mut code = self.sampled.values().filter(is_code).peekable();
+        code.peek()?;
+        if !self.slots().is_empty() {
+            return None;
+        }
+        let was_named = |sampled: &Sampled| {
+            let end = sampled.address.saturating_add(1);
+            self.maps()
+                .any(|map| map.holds_any(&(sampled.address..end)))
+        };
+        Some(match code.any(was_named) {
+            true => Nameless::Ambiguous,
+            false => Nameless::Unsaid,
+        })
     }
 
     /// Whether the process said more, when it was asked last, than was read in the turn.

@@ -1,5 +1,8 @@
+use super::super::image::Image;
+use super::super::space::Mapped;
 use super::*;
 use std::io::Write;
+use varid_recording::Mode;
 
 /// A process that is this one, with a perf map of these lines.
 fn with_map(folder: &Path, lines: &str) -> JitCode {
@@ -100,6 +103,37 @@ fn an_address_that_was_sampled_in_two_functions_has_the_name_of_neither() {
         names(&jit),
         expected.map(|(at, size, name)| (at, size, name.to_owned()))
     );
+}
+
+#[test]
+fn code_without_a_name_has_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = with_map(folder.path(), "");
+    let mut space = AddressSpace::default();
+    let mode = Mode {
+        execute: true,
+        ..Mode::default()
+    };
+    space.insert(Mapped {
+        start: 0x1000,
+        end: 0x3000,
+        pgoff: 0,
+        image: Image::Other(Path::new("//anon").into()),
+        mode: Some(mode),
+        recorded: true,
+    });
+    assert_eq!(jit.nameless(&space), None);
+    jit.area(0x1000, &(0x1000..0x3000)).unwrap();
+    jit.sampled(0x1050, 5);
+    jit.refresh(1, &space, 10, &Turn::ALL);
+    assert_eq!(jit.nameless(&space), Some(Nameless::Unsaid));
+    let _ = with_map(folder.path(), "1000 100 old\n");
+    jit.refresh(1, &space, 20, &Turn::ALL);
+    assert_eq!(jit.nameless(&space), None);
+    jit.sampled(0x1050, 30);
+    let _ = with_map(folder.path(), "1040 80 new\n");
+    jit.refresh(1, &space, 30, &Turn::ALL);
+    assert_eq!(jit.nameless(&space), Some(Nameless::Ambiguous));
 }
 
 #[test]
