@@ -51,7 +51,51 @@ $ varid record -e cpu-clock -p 4194304
 varid: no process has the id N
 $ varid record -e cpu-clock sleepp 1
 varid: cannot run 'sleepp': it is in no folder of PATH
+$ varid config check good.toml
+good.toml: nothing is wrong
+$ varid config check bad.toml
+bad.toml:N:N: a list, [\"…\", \"…\"] is wanted here, not a whole number
+bad.toml:N:N: a configuration has no key 'sampling': known are all, apps, services, methods, events, frequency, period, stack, mode, tactic, limits, app, service
+$ varid config check nowhere.toml
+varid: cannot read the configuration nowhere.toml: No such file or directory (os error N)
+$ varid config show --app org.example.math -e cpu-clock -F 997
+apps = [\"org.example.math\"]
+events = [\"cpu-clock\"]
+frequency = N
+stack = \"vertical\"
+mode = \"sample\"
 ";
+
+/// What `varid doctor` says something of, whatever that is here.
+const DOCTOR: [&str; 17] = [
+    "kernel",
+    "PMU",
+    "cpu-clock",
+    "BPF shim",
+    "kernel module",
+    "BTF",
+    "user",
+    "sandbox",
+    "perf_event_paranoid",
+    "max_sample_rate",
+    "memory for rings",
+    "open files",
+    "kernel symbols",
+    "VM builds known without an agent",
+    "VMs found here",
+    "What varid will use",
+    "What would make it better",
+];
+
+/// Events that `varid events` lists wherever it runs, in this order, among others.
+const EVENTS: [&str; 6] = [
+    "cycles",
+    "instructions",
+    "cpu-clock",
+    "page-faults",
+    "L1-dcache-loads",
+    "dTLB-load-misses",
+];
 
 /// What a terminal shows of varid with these words.
 fn shown(folder: &Path, words: &str) -> Result<String> {
@@ -99,6 +143,8 @@ fn what_is_typed_first_shows_what_was_done_or_what_to_type() -> Result<()> {
     let work = folder.join("work");
     fs::write(&work, WORK)?;
     fs::set_permissions(&work, Permissions::from_mode(0o755))?;
+    fs::write(folder.join("good.toml"), "all = true\n")?;
+    fs::write(folder.join("bad.toml"), "apps = 3\n[sampling]\n")?;
     for part in SHOWN.split("$ varid ").skip(1) {
         let (words, expected) = part.split_once('\n').context("no line")?;
         let shown = plain(&shown(&folder, words)?, &folder);
@@ -107,5 +153,53 @@ fn what_is_typed_first_shows_what_was_done_or_what_to_type() -> Result<()> {
             "$ varid {words}\n{shown}\nis not\n{expected}"
         );
     }
+    Ok(())
+}
+
+#[test]
+fn what_a_machine_offers_is_said_line_by_line() -> Result<()> {
+    if skip_without_root("terminal") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let doctor = shown(folder.path(), "doctor")?.replace('\r', "");
+    let (checks, sections) = doctor.split_once("\n\n").context("no sections")?;
+    let checks = checks.lines().skip(1).map(|line| {
+        let (state, what) = line.trim_start().split_once(' ').unwrap_or_default();
+        (state, what.trim_start().split("  ").next().unwrap_or(""))
+    });
+    let checks: Vec<_> = checks.collect();
+    ensure!(
+        checks.iter().all(|(state, _)| ["ok", "limits", "no"].contains(state)),
+        "{doctor}"
+    );
+    let headings = sections
+        .lines()
+        .filter(|line| line.starts_with(|c: char| !c.is_whitespace()));
+    let all: Vec<_> = checks
+        .iter()
+        .map(|(_, what)| *what)
+        .chain(headings)
+        .collect();
+    ensure!(all == DOCTOR, "{doctor}");
+
+    let events = shown(folder.path(), "events")?.replace('\r', "");
+    let (table, notes) = events.split_once("\n\n").context("no notes")?;
+    let mut rows = table.lines().map(|line| line.split_whitespace());
+    let heading = rows.next().context("no heading")?;
+    ensure!(heading.eq(["EVENT", "HERE", "COUNTED"]), "{events}");
+    let rows: Vec<Vec<_>> = rows.map(Iterator::collect).collect();
+    let is_row = |row: &Vec<&str>| match row.get(1..3) {
+        Some(["yes", count]) => count.parse::<u64>().is_ok(),
+        Some(["no", "-"]) => row.len() > 3,
+        _ => false,
+    };
+    ensure!(rows.iter().all(is_row), "{events}");
+    let mut names = rows.iter().filter_map(|row| row.first());
+    ensure!(
+        EVENTS.iter().all(|event| names.any(|name| name == event)),
+        "{events}"
+    );
+    ensure!(notes.contains("Sampled by default: "), "{events}");
     Ok(())
 }
