@@ -5,6 +5,7 @@ use super::tracker::{self, Role, TargetSpec};
 use super::{Session, SessionError, unseen};
 use crate::process::{MappedFile, Process, Status};
 use crate::sampler::decode::{Mmap, Samples};
+use crate::sampler::monotonic_ns;
 use nix::unistd::{User, geteuid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -333,8 +334,13 @@ impl Session {
                 vm.known_by
             );
         }
+        let is_known = tracked.process.vm.is_some();
         let target = self.target_of(Some(&tracked.process));
-        Ok(self.sampler(|sampler| sampler.set_target(pid, &target))?)
+        self.sampler(|sampler| sampler.set_target(pid, &target))?;
+        if is_known {
+            tracing::debug!(pid, since = monotonic_ns(), "frames are walked");
+        }
+        Ok(())
     }
 
     pub(super) fn mmap(&mut self, mmap: &Mmap) -> Result<(), SessionError> {

@@ -170,7 +170,9 @@ fn what_a_machine_offers_is_said_line_by_line() -> Result<()> {
     });
     let checks: Vec<_> = checks.collect();
     ensure!(
-        checks.iter().all(|(state, _)| ["ok", "limits", "no"].contains(state)),
+        checks
+            .iter()
+            .all(|(state, _)| ["ok", "limits", "no"].contains(state)),
         "{doctor}"
     );
     let headings = sections
