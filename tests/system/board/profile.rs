@@ -38,6 +38,35 @@ fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both
     Ok(())
 }
 
+#[test]
+fn recording_makes_no_system_call_that_would_be_refused() -> Result<()> {
+    let Some(board) = board("board")? else {
+        return Ok(());
+    };
+    let actions = board.check("cat /proc/sys/kernel/seccomp/actions_logged")?;
+    ensure!(actions.split_whitespace().any(|action| action == "log"));
+    let app = App::new("math", "run", 1)?;
+    let programs = std::path::Path::new(Board::PROGRAMS);
+    let app = app.arguments_in(programs, programs).join(" ");
+    let session = Board::SESSION;
+    let varid = format!("VARID_SANDBOX=log {}/varid", Board::PROGRAMS);
+    for options in ["-e cycles", "--stack full", "--shim perf"] {
+        board.check(&format!(
+            "rm -rf {session}; {varid} record {options} -o {session} -- {app}"
+        ))?;
+    }
+    board.check(&format!(
+        "rm -rf {session}; {varid} start --app org.example.math -o {session} && {app} && {varid} stop"
+    ))?;
+    let log = board.check("dmesg")?;
+    ensure!(log.contains("audit: "), "the kernel logs no system calls");
+    let refused = log
+        .lines()
+        .find(|line| line.contains("type=1326") && line.contains("varid"));
+    ensure!(refused.is_none(), "{refused:?}");
+    Ok(())
+}
+
 /// The report has samples in the kernel, and calls its functions as the board's kernel does.
 fn kernel_functions_are_the_board_s(board: &Board, report: &Value) -> Result<()> {
     let symbols = board.check("cat /proc/kallsyms")?;

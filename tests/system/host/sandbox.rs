@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use varid_tests::{Home, Running, manifest, printed, skip_without_root, testbed};
+use varid_tests::{App, Home, Running, manifest, printed, skip_without_root, testbed};
 
 /// A user who is not root: Debian's nobody.
 const USER: u32 = 65534;
@@ -135,6 +135,69 @@ fn the_daemon_has_as_little_and_nothing_of_the_environment_of_whoever_came_first
     );
     let rights = Rights::of(u32::try_from(pid)?)?;
     ensure!(rights.are_reduced(), "{rights:x?}");
+    Ok(())
+}
+
+/// A process all of whose system calls the kernel is to log, from then on: SECCOMP_RET_LOG. It prints its id.
+const LOGGED: &str = "
+import ctypes, os, struct
+print(os.getpid(), flush=True)
+program = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0x7ffc0000))
+filter = ctypes.create_string_buffer(struct.pack('H6xQ', 1, ctypes.addressof(program)))
+kernel = ctypes.CDLL(None)
+assert kernel.prctl(38, 1, 0, 0, 0) == 0 and kernel.prctl(22, 2, filter) == 0
+";
+
+/// What the kernel has logged of system calls of this program, or process.
+fn logged(whose: &str) -> Result<Vec<String>> {
+    let log = printed(&mut Command::new("dmesg"))?;
+    let lines = log.lines().filter(|line| line.contains("type=1326"));
+    Ok(lines
+        .filter(|line| line.contains(whose))
+        .map(str::to_owned)
+        .collect())
+}
+
+#[test]
+fn recording_makes_no_system_call_that_would_be_refused() -> Result<()> {
+    if skip_without_root("sandbox") {
+        return Ok(());
+    }
+    let control = printed(Command::new("python3").args(["-c", LOGGED]))?;
+    let control = logged(&format!(" pid={} ", control.trim()))?;
+    ensure!(!control.is_empty(), "the kernel logs no system calls");
+    let app = App::new("math", "run", 2)?.arguments();
+    let folder = tempfile::tempdir()?;
+    for (run, options) in [
+        &["--keep-raw"][..],
+        &["--stack", "full"],
+        &["--shim", "perf"],
+        &["--mode", "count-calls"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut varid = testbed()?.varid();
+        varid
+            .env("VARID_SANDBOX", "log")
+            .arg("record")
+            .args(options);
+        varid.arg("-o").arg(folder.path().join(run.to_string()));
+        printed(varid.arg("--").args(&app))?;
+    }
+    let home = Home::new()?;
+    let mut start = home.varid()?;
+    start.env("VARID_SANDBOX", "log");
+    printed(start.args(["start", "--app", "org.example.math"]))?;
+    printed(Command::new(&app[0]).args(&app[1..]))?;
+    for words in [&["status"][..], &["stop"]] {
+        printed(home.varid()?.args(words))?;
+    }
+    let refused = logged(&format!(
+        "exe=\"{}\"",
+        testbed()?.release.join("varid").display()
+    ))?;
+    ensure!(refused.is_empty(), "{refused:#?}");
     Ok(())
 }
 
