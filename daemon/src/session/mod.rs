@@ -45,8 +45,9 @@ const IDLE_MS: u16 = 100;
 /// The same while a VM or a name is awaited: what it does before it is found cannot be named.
 const AWAKE_MS: u16 = 2;
 /// The same where a process is young: until a method is read, which is a while after it was sampled,
-/// the process must live.
+/// the process must live. Many live for less than a tenth of a second.
 const YOUNG_MS: u16 = 5;
+const INFANCY: Duration = Duration::from_millis(100);
 /// A VM that a process has comes up within this time.
 const YOUTH: Duration = Duration::from_secs(2);
 /// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
@@ -333,10 +334,12 @@ impl Session {
     fn longest_sleep(&self) -> u16 {
         let here = self.tracked.values().filter(|tracked| tracked.is_here());
         let sleeps = here.map(|tracked| {
-            let young = tracked.born.is_some_and(|born| born.elapsed() < YOUTH);
+            let is_younger = |age| tracked.born.is_some_and(|born| born.elapsed() < age);
+            let young = is_younger(YOUTH);
             let may_become_a_vm =
                 young && (tracked.process.vm.is_none() || self.calls.awaits(tracked));
-            match tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm {
+            let infant = is_younger(INFANCY);
+            match tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm || infant {
                 true => AWAKE_MS,
                 false if young => YOUNG_MS,
                 false => IDLE_MS,
