@@ -18,6 +18,8 @@ use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
 const LONGEST: usize = 1 << 22;
 /// Bytes that are read of a file at once, unless one is longer: a line may be dear.
 const CHUNK: usize = 1 << 14;
+/// How often a process's folder is looked for: one that has ended has none any more, and each look asks the helper.
+const TRIES: u8 = 8;
 /// Seconds by which a file's time and that of a process's start may differ: both are rounded.
 const TOLERANCE: i64 = 2;
 
@@ -28,6 +30,8 @@ pub type News = (Vec<Range<u64>>, bool);
 #[derive(Debug, Default)]
 pub struct Files {
     owner: Option<Owner>,
+    /// How often that was looked for in vain.
+    tried: u8,
     map: Option<(PerfMap, Reading)>,
     dump_file: Option<(Rc<File>, PathBuf)>,
     dump: Option<(JitDump, u64)>,
@@ -61,10 +65,15 @@ struct Reading {
 impl Files {
     /// Opens the process's `/tmp`.
     pub fn expect(&mut self, pid: u32) {
-        if self.owner.is_none() {
-            self.owner = Owner::of(pid)
-                .inspect_err(|error| tracing::debug!(pid, %error, "cannot look for a perf map"))
-                .ok();
+        if self.owner.is_some() || self.tried >= TRIES {
+            return;
+        }
+        match Owner::of(pid) {
+            Ok(owner) => self.owner = Some(owner),
+            Err(error) => {
+                self.tried = self.tried.saturating_add(1);
+                tracing::debug!(pid, %error, "cannot look for a perf map");
+            }
         }
     }
 
