@@ -9,7 +9,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use varid_recording::{Rate, Tactic, open_regular};
+use varid_model::Rate;
+use varid_recording::{Tactic, open_regular};
 
 /// What the command line says, which is over whatever a file says.
 #[derive(Debug, Clone)]
@@ -274,7 +275,7 @@ mod tests {
         assert!(config.app.is_empty());
         assert!(config.service.values().all(|one| one.methods.is_empty()));
         assert_eq!(config.events, ["instructions"]);
-        assert_eq!(config.stack, Some(varid_recording::Stack::None));
+        assert_eq!(config.stack, Some(varid_model::Stack::None));
         assert_eq!(
             config.limits.duration,
             Some(std::time::Duration::from_secs(7))

@@ -19,7 +19,8 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use varid_recording::{Stack, Tactic};
+use varid_model::Stack;
+use varid_recording::Tactic;
 
 /// One profile from the app's methods through the VM and native libraries to the kernel.
 #[derive(Debug, Parser)]

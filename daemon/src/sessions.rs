@@ -10,8 +10,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use varid_model::Rate;
 use varid_recording::{
-    Manifest, PERF_DATA, Rate, Record, SESSION_JSON, SessionReader, State, TargetKind,
+    Manifest, PERF_DATA, Record, SESSION_JSON, SessionReader, State, TargetKind,
 };
 
 /// The state of a session that runs.

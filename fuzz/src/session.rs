@@ -1,8 +1,9 @@
 //! How does a fuzz target get a session folder with files of its own in it?
 
 use std::path::Path;
+use varid_model::Rate;
 use varid_recording::{
-    EventDesc, Manifest, Rate, SessionReader, SessionWriter, Source, Target, TargetKind,
+    EventDesc, Manifest, SessionReader, SessionWriter, Source, Target, TargetKind,
 };
 
 /// The manifest of every session here.

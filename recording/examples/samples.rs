@@ -6,8 +6,9 @@
 
 use std::error::Error;
 use std::io::stdin;
+use varid_model::Rate;
 use varid_recording::{
-    CpuMode, EventDesc, Manifest, Mapping, Rate, Record, Sample, SessionWriter, Source, Target,
+    CpuMode, EventDesc, Manifest, Mapping, Record, Sample, SessionWriter, Source, Target,
     TargetKind,
 };
 

@@ -11,7 +11,7 @@ use crate::{
         CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, RAW_SIZE,
         SAMPLE_ID_SIZE, kind, misc,
     },
-    mode::Mode,
+    mode,
     record::{CpuMode, Mapping, NO_UID, Record, Sample},
 };
 
@@ -108,7 +108,7 @@ fn mapping(record_misc: u16, time: u64, cursor: &mut Cursor<'_>) -> Result<Mappi
         len,
         pgoff,
         kernel: record_misc & misc::CPUMODE_MASK == misc::KERNEL,
-        mode: Mode::of_record(prot, flags),
+        mode: mode::of_record(prot, flags),
         path,
         build_id: build_id.to_vec(),
     })

@@ -2,14 +2,16 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use varid_model::{Marker, Reason};
+
 use crate::{
     format::{
         self, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, MAX_COMM,
         MAX_FRAMES, MAX_PATH, RAW_SIZE, RECORD_HEADER_SIZE, kind, misc,
     },
-    mode::Mode,
+    mode,
     record::{CpuMode, Mapping, Record, Sample},
-    remap::{Marker, Reason},
+    remap::address_of,
 };
 
 /// Who and when: what `sample_id_all` appends to a record.
@@ -118,7 +120,7 @@ fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
         let (bytes, len) = padded_build_id(&mapping.build_id);
         out.extend([len, 0, 0, 0]);
         out.extend(bytes);
-        let (prot, flags) = Mode::recorded(mapping.mode);
+        let (prot, flags) = mode::recorded(mapping.mode);
         pair(out, prot, flags);
         string(out, mapping.path.as_os_str().as_bytes(), MAX_PATH);
         sample_id(out, &id(mapping.pid, mapping.tid, mapping.time));
@@ -188,7 +190,7 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[u64]>) {
         room = put(room, user.iter().copied().map(address));
     }
     if cut {
-        room = put(room, [Marker::Reason(Reason::Truncated).address()]);
+        room = put(room, [address_of(Marker::Reason(Reason::Truncated)).get()]);
     }
     let raw: [u64; RAW] = [
         u64::from(RAW_SIZE) | u64::from(sample.uid) << 32,

@@ -1,6 +1,7 @@
 //! What was counted, how often was it sampled, and was it counted all the time?
 
 use serde::{Deserialize, Serialize};
+use varid_model::Rate;
 
 /// An event, as perf_event_open(2) takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,22 +65,6 @@ impl EventDesc {
 
 fn is_zero(value: &u64) -> bool {
     *value == 0
-}
-
-/// How often an event is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rate {
-    /// Samples per second that the kernel steers for.
-    Frequency(u64),
-    /// Event counts between two samples; 0: the event is not sampled, its count is read with
-    /// every sample of its leader.
-    Period(u64),
-}
-
-impl Rate {
-    /// Of an event that is read with its leader's samples.
-    pub const READ: Self = Self::Period(0);
 }
 
 /// The events of a session: at least one. A sample names its event by its place here.

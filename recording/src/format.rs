@@ -3,7 +3,8 @@
 //! Sources: `tools/perf/Documentation/perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h`. Everything is little-endian.
 
-use crate::event::{EventDesc, Events, Rate};
+use crate::event::{EventDesc, Events};
+use varid_model::Rate;
 
 /// "PERFILE2", little-endian.
 pub const MAGIC: [u8; 8] = *b"PERFILE2";

@@ -8,7 +8,7 @@
 //! | question | file |
 //! |---|---|
 //! | what flows | [`record`] |
-//! | what may a process do with a mapping | [`mode`] |
+//! | how is a mapping's mode written | `mode` |
 //! | what was counted | [`event`] |
 //! | what is known about a session | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
@@ -45,7 +45,7 @@ mod features;
 mod format;
 pub mod host;
 pub mod manifest;
-pub mod mode;
+mod mode;
 pub mod reader;
 pub mod record;
 mod regular;
@@ -55,17 +55,15 @@ pub mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
 pub use error::{Error, Result};
-pub use event::{EventDesc, Events, Rate};
+pub use event::{EventDesc, Events};
 pub use host::Host;
 pub use manifest::{
-    Change, Counts, Image, ImageKind, Layer, Manifest, Membership, Source, Stack, State, Tactic,
-    Target, TargetKind,
+    Change, Counts, Image, ImageKind, Manifest, Membership, Source, State, Tactic, Target,
+    TargetKind,
 };
-pub use mode::Mode;
 pub use reader::{Records, SessionReader};
 pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample, is_own_memory};
 pub use regular::open_regular;
-pub use remap::{Marker, Reason};
 pub use writer::{Owner, SessionWriter, may_hold, remove_session};
 
 /// Name of the kernel's own samples inside a session folder, where they are kept.

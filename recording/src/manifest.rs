@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use varid_model::{Layer, Stack};
 
 use crate::{
     error::{Error, Result},
@@ -221,31 +222,6 @@ impl Source {
     }
 }
 
-/// How much of the stack was asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stack {
-    /// Managed frames, and native ones down to the first of them.
-    #[default]
-    Vertical,
-    /// Every frame.
-    Full,
-    /// Only the leaf.
-    None,
-}
-
-impl Stack {
-    /// The name that manifests, configurations and the command line use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vertical => "vertical",
-            Self::Full => "full",
-            Self::None => "none",
-        }
-    }
-}
-
 /// How managed frames were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -372,45 +348,6 @@ pub enum ImageKind {
     Elf,
 }
 
-/// The layers of a vertical profile, from the user's own code down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layer {
-    /// Managed code outside the VM's boot class path.
-    App,
-    /// Managed code of the VM's boot class path.
-    Framework,
-    /// The VM's own libraries.
-    Vm,
-    /// Other user code.
-    Native,
-    /// The kernel and its modules.
-    Kernel,
-}
-
-impl Layer {
-    /// Every layer, from the user's own code down.
-    pub const ALL: [Self; 5] = [
-        Self::App,
-        Self::Framework,
-        Self::Vm,
-        Self::Native,
-        Self::Kernel,
-    ];
-
-    /// The name that manifests and reports use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::Framework => "framework",
-            Self::Vm => "vm",
-            Self::Native => "native",
-            Self::Kernel => "kernel",
-        }
-    }
-}
-
 /// A time in RFC 3339 with seconds, in UTC; times before 1970 are 1970.
 #[must_use]
 pub fn rfc3339(time: SystemTime) -> String {
@@ -456,8 +393,8 @@ pub fn rfc3339(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Rate;
     use std::time::Duration;
+    use varid_model::Rate;
 
     #[test]
     fn dates_around_leap_days_and_centuries() {

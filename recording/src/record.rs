@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::mode::Mode;
+use varid_model::Mode;
 
 /// Where the shim's own addresses start: methods without bytecode of their own and
 /// markers live in this range of every profiled process, backed by `symbols/remap.elf`.

@@ -13,6 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use varid_model::Reason;
+
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CallCount},
@@ -166,7 +168,7 @@ impl SessionWriter {
     ///
     /// Records may come out of order of time within a batch and the one before, not beyond:
     /// whoever holds records back must flush less often than that. Chains longer than a
-    /// record can hold are cut and end in the marker of [`remap::Reason::Truncated`].
+    /// record can hold are cut and end in the marker of [`varid_model::Reason::Truncated`].
     ///
     /// # Errors
     ///
@@ -339,8 +341,7 @@ impl SessionWriter {
         add(&mut self.counts.samples, 1);
         self.latest = self.latest.max(sample.time);
         let cut = sample.kernel.len().saturating_add(sample.user.len()) > crate::format::MAX_FRAMES;
-        let reason =
-            remap::unattributed(sample.user).or_else(|| cut.then_some(remap::Reason::Truncated));
+        let reason = remap::unattributed(sample.user).or_else(|| cut.then_some(Reason::Truncated));
         match reason {
             None => add(&mut self.counts.attributed, 1),
             Some(reason) => {
@@ -380,7 +381,8 @@ mod tests {
     use super::*;
     use std::fs::{File, OpenOptions};
 
-    use crate::{CpuMode, EventDesc, Rate, SessionReader, Source, Target, TargetKind};
+    use crate::{CpuMode, EventDesc, SessionReader, Source, Target, TargetKind};
+    use varid_model::Rate;
 
     fn writer(dir: &Path) -> SessionWriter {
         let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);

@@ -9,7 +9,7 @@ use std::{
 
 use std::ops::Range;
 
-use varid_recording::Mode;
+use varid_model::Mode;
 
 use crate::profile::ImageId;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use varid_model::{Address, FrameAddress};
 use varid_recording::CallCount;
 
 use crate::{
@@ -50,7 +51,8 @@ impl Counting {
     pub fn until(&mut self, time: Option<u64>, resolver: &mut Resolver) {
         let is_due = |count: &mut CallCount| time.is_none_or(|time| count.time < time);
         while let Some(count) = self.waiting.pop_if(is_due) {
-            let places = resolver.user(count.pid, count.address, false);
+            let method = FrameAddress::Instruction(Address::new(count.address));
+            let places = resolver.user(count.pid, method);
             if let Some(place) = places.last() {
                 self.found.entry(*place).or_default().add(Calls {
                     invokes: count.invokes,

@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use varid_recording::{ImageKind, Layer, Manifest, Mapping, REMAP_ELF, SYMBOLS, is_own_memory};
+use varid_model::Layer;
+use varid_recording::{ImageKind, Manifest, Mapping, REMAP_ELF, SYMBOLS, is_own_memory};
 use varid_symbolizer::{
     Frame,
     elf::{ElfSource, Origin},

@@ -7,7 +7,8 @@ use std::{
 };
 
 use serde::Serialize;
-use varid_recording::{Layer, Rate, Source, State, Target};
+use varid_model::{Layer, Rate};
+use varid_recording::{Source, State, Target};
 
 use crate::{
     JSON_VERSION,

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use varid_recording::{Layer, Marker};
+use varid_model::{Layer, Marker};
 
 use crate::profile::ImageId;
 

@@ -6,8 +6,9 @@ use std::{
     sync::Arc,
 };
 
+use varid_model::{Address, FrameAddress, Layer};
 use varid_recording::{
-    Change, CpuMode, EventDesc, Layer, Manifest, Record, Sample, SessionReader, Tactic, remap,
+    Change, CpuMode, EventDesc, Manifest, Record, Sample, SessionReader, Tactic, remap,
 };
 
 use crate::{
@@ -440,16 +441,18 @@ fn path(images: &[Image], id: ImageId) -> Option<PathBuf> {
 fn frames(resolver: &mut Resolver, sample: &Sample) -> Vec<PlaceId> {
     let mut frames = Vec::with_capacity(sample.kernel.len().saturating_add(sample.user.len()));
     for (depth, &ip) in sample.kernel.iter().enumerate() {
-        frames.extend_from_slice(resolver.kernel(ip, depth > 0));
+        let frame = FrameAddress::in_callchain(depth, Address::new(ip));
+        frames.extend_from_slice(resolver.kernel(frame));
     }
     for (depth, &ip) in sample.user.iter().enumerate() {
-        frames.extend_from_slice(resolver.user(sample.pid, ip, depth > 0));
+        let frame = FrameAddress::in_callchain(depth, Address::new(ip));
+        frames.extend_from_slice(resolver.user(sample.pid, frame));
     }
     if frames.is_empty() {
-        let ip = sample.original_ip;
+        let leaf = FrameAddress::Instruction(Address::new(sample.original_ip));
         frames.extend_from_slice(match sample.mode {
-            CpuMode::Kernel => resolver.kernel(ip, false),
-            CpuMode::User => resolver.user(sample.pid, ip, false),
+            CpuMode::Kernel => resolver.kernel(leaf),
+            CpuMode::User => resolver.user(sample.pid, leaf),
         });
     }
     frames

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use varid_recording::{ImageKind, Layer, Mapping, Marker, Reason, SessionReader, remap};
+use varid_model::{Address, FrameAddress, Layer, Marker, Reason};
+use varid_recording::{
+    ImageKind, Mapping, SessionReader,
+    remap::{self, address_of, marker_at},
+};
 
 use crate::{
     address_space::{AddressSpaces, Stretch},
@@ -144,16 +148,12 @@ impl Resolver {
         self.spaces.clear(pid);
     }
 
-    /// The places of a user address, innermost first. Of a caller's frame the address is where
-    /// it goes on, one byte or more behind its call.
-    pub fn user(&mut self, pid: u32, address: u64, is_caller: bool) -> &[PlaceId] {
-        let stack = match Marker::at(address) {
+    /// The places of a user frame, innermost first.
+    pub fn user(&mut self, pid: u32, frame: FrameAddress) -> &[PlaceId] {
+        let address = remap::lookup(frame);
+        let stack = match marker_at(address) {
             Some(marker) => self.marker(marker),
-            // Slots of the remap range are no code: nothing goes on behind them.
-            None if is_caller && !remap::contains(address) => {
-                self.recent(pid, address.saturating_sub(1))
-            }
-            None => self.recent(pid, address),
+            None => self.recent(pid, address.get()),
         };
         self.places.of(stack)
     }
@@ -167,7 +167,10 @@ impl Resolver {
     pub fn is_managed(&self, image: ImageId, address: u64) -> bool {
         match self.images.kind(image) {
             Some(ImageKind::Dex) => true,
-            Some(ImageKind::Remap) => remap::contains(address) && Marker::at(address).is_none(),
+            Some(ImageKind::Remap) => {
+                let address = Address::new(address);
+                remap::contains(address) && marker_at(address).is_none()
+            }
             Some(ImageKind::Elf) | None => false,
         }
     }
@@ -178,8 +181,8 @@ impl Resolver {
     }
 
     /// The places of a kernel address, as [`Resolver::user`] has them.
-    pub fn kernel(&mut self, address: u64, is_caller: bool) -> &[PlaceId] {
-        let address = address.saturating_sub(u64::from(is_caller));
+    pub fn kernel(&mut self, frame: FrameAddress) -> &[PlaceId] {
+        let address = frame.lookup().get();
         let stack = match self.kernel_user.get(&address) {
             Some(stack) => *stack,
             None => {
@@ -286,7 +289,8 @@ impl Resolver {
     }
 
     fn marker(&mut self, marker: Marker) -> Stack {
-        if let Some(stack) = self.markers.get(&marker.address()) {
+        let address = address_of(marker).get();
+        if let Some(stack) = self.markers.get(&address) {
             return *stack;
         }
         let image = self.images.named(MARKERS, layer_of(marker));
@@ -294,8 +298,8 @@ impl Resolver {
             marker: Some(marker),
             ..self.symbol(image, marker.symbol().to_owned(), true)
         };
-        let stack = self.keep(marker.address(), symbol);
-        self.markers.insert(marker.address(), stack);
+        let stack = self.keep(address, symbol);
+        self.markers.insert(address, stack);
         stack
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use varid_recording::Layer;
+use varid_model::Layer;
 
 use crate::{
     calls::Calls,

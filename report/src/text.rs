@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use varid_recording::{Rate, State, Tactic, TargetKind};
+use varid_model::Rate;
+use varid_recording::{State, Tactic, TargetKind};
 
 use crate::{
     callgraph::{self, Entry},

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use varid_recording::Layer;
+use varid_model::Layer;
 
 use crate::{csv, error::Result, json, options::Pattern, profile::Profile, text, tree::Weight};
 

@@ -4,7 +4,7 @@
 
 use super::registers::registers;
 use crate::process::{Image, Process};
-use varid_recording::Stack;
+use varid_model::Stack;
 use varid_shim::{Record, flags};
 use varid_tunnel::abi::LAYOUT_LIST;
 

@@ -6,7 +6,7 @@
 use super::chain::{Chain, reason};
 use crate::process::{Process, Vm};
 use crate::unwind::NativeStack;
-use varid_recording::{Marker, Stack};
+use varid_model::{Marker, Stack};
 use varid_shim::{ManagedFrame, Record, frame_flags};
 use varid_tunnel::abi::{RANGE_BODY, RANGE_INTERPRETER, RANGE_TRACES};
 
@@ -67,7 +67,7 @@ impl Chain<'_> {
         let mut entered = false;
         for frame in &native.frames {
             if rest.is_empty() || !is_loop(vm.range(frame.lookup())) {
-                self.native(frame.ip);
+                self.native(frame.address);
                 continue;
             }
             entered = true;

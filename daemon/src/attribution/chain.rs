@@ -4,7 +4,8 @@ use super::RemapTable;
 use crate::process::{Method, Process, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError, word_at};
 use std::ops::Range;
-use varid_recording::{Marker, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
+use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::abi::{RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
 
@@ -24,7 +25,7 @@ pub(super) struct Chain<'a> {
     pub process: &'a mut Process,
     remap: &'a mut RemapTable,
     /// The user's instruction.
-    ip: u64,
+    at: FrameAddress,
     /// The next frame is the sampled instruction itself.
     pub leaf: bool,
     /// Native frames that are left out lie before the next one.
@@ -37,11 +38,11 @@ pub(super) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// The chain of a record whose user part was interrupted at `ip`: its addresses become those
+    /// The chain of a record whose user part was interrupted at `at`: its addresses become those
     /// of `user`, leaf first.
     pub fn new(
         record: &Record,
-        ip: u64,
+        at: FrameAddress,
         process: &'a mut Process,
         remap: &'a mut RemapTable,
         user: &'a mut Vec<u64>,
@@ -50,7 +51,7 @@ impl<'a> Chain<'a> {
         Self {
             process,
             remap,
-            ip,
+            at,
             // A kernel sample's user frames are all callers of the kernel's.
             leaf: !record.has(flags::IN_KERNEL),
             native_stretch: false,
@@ -106,7 +107,7 @@ impl<'a> Chain<'a> {
                 _ => false,
             };
             if !machinery {
-                self.native(frame.ip);
+                self.native(frame.address);
             }
         }
         // An interrupted loop has been left out for the frame that it executes: that is the leaf.
@@ -165,7 +166,7 @@ impl<'a> Chain<'a> {
     /// A chain has its leaf, whatever is known of it.
     pub fn leaf_at_least(&mut self) {
         if self.leaf {
-            self.native(self.ip);
+            self.native(self.at);
         }
     }
 
@@ -193,24 +194,33 @@ impl<'a> Chain<'a> {
         }
     }
 
-    fn push(&mut self, address: u64) {
-        self.user.push(address);
+    fn push(&mut self, frame: FrameAddress) {
+        self.user.push(frame.recorded().get());
         self.leaf = false;
     }
 
+    /// A frame at an instruction, which is what the leaf executes, and a call of any other.
+    fn push_executed(&mut self, instruction: u64) {
+        let instruction = Address::new(instruction);
+        self.push(match self.leaf {
+            true => FrameAddress::Instruction(instruction),
+            false => FrameAddress::calling_at(instruction),
+        });
+    }
+
     /// A native frame.
-    pub fn native(&mut self, ip: u64) {
-        if self.process.space.at(ip).is_none() && self.leaf {
-            self.push(ip);
-            return self.marker(Marker::Reason(Reason::UnknownMapping));
+    pub fn native(&mut self, frame: FrameAddress) {
+        let unmapped = self.leaf && self.process.space.at(frame.recorded().get()).is_none();
+        self.push(frame);
+        if unmapped {
+            self.marker(Marker::Reason(Reason::UnknownMapping));
         }
-        self.push(ip);
     }
 
     /// What stands where frames are missing.
     pub fn marker(&mut self, marker: Marker) {
         // Looked up as a caller, one byte back.
-        self.push(marker.address().wrapping_add(1));
+        self.push(FrameAddress::calling_at(address_of(marker)));
     }
 
     /// A managed frame; whether its place is known.
@@ -230,11 +240,11 @@ impl<'a> Chain<'a> {
             self.marker(Marker::Native);
         }
         match place {
-            Ok(address) => self.push(address.wrapping_add(u64::from(!self.leaf))),
+            Ok(address) => self.push_executed(address),
             Err(reason) => {
                 // Nothing but the instruction itself says where it was, also below the kernel.
                 if self.leaf || self.user.is_empty() {
-                    self.push(self.ip);
+                    self.push(self.at);
                 }
                 self.marker(Marker::Reason(reason));
             }
@@ -253,11 +263,11 @@ impl<'a> Chain<'a> {
                     code: Some(code), ..
                 }),
             ) if code.contains(&pc) => {
-                self.push(pc.wrapping_add(u64::from(!self.leaf)));
+                self.push_executed(pc);
                 self.quick.get_or_insert(frame.sp);
             }
             _ => {
-                self.native(frame.ip);
+                self.native(frame.address);
                 self.marker(Marker::Reason(Reason::ArtQuick));
             }
         }

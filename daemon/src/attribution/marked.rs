@@ -11,7 +11,7 @@ use super::{code_at, leaf_only};
 use crate::process::{DexImage, Image, Process};
 use crate::unwind::{DexPc, NativeFrame, NativeStack, dex_pc};
 use std::rc::Rc;
-use varid_recording::{Marker, Reason, Stack};
+use varid_model::{Marker, Reason, Stack};
 use varid_shim::Record;
 
 /// The user part of a record's callchain.
@@ -71,20 +71,20 @@ impl Merged<'_> {
         if self.callee.is_some() {
             self.between.push(*frame);
         } else {
-            self.chain.native(frame.ip);
+            self.chain.native(frame.address);
         }
     }
 
     fn show_between(&mut self) {
         for frame in std::mem::take(&mut self.between) {
-            self.chain.native(frame.ip);
+            self.chain.native(frame.address);
         }
     }
 
     /// An interpreter that enters or leaves a method: which one it does not say.
     fn unknown(&mut self, frame: &NativeFrame) {
         self.leave_out_or_show();
-        self.chain.native(frame.ip);
+        self.chain.native(frame.address);
         self.chain.marker(Marker::Reason(Reason::TornFrames));
         self.callee = Some(Err(Reason::TornFrames));
     }

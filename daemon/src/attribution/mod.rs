@@ -22,7 +22,7 @@ use chain::Chain;
 use registers::{exact_pcs, walk_copy};
 use std::borrow::Cow;
 use std::ops::Range;
-use varid_recording::{Marker, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
 use varid_shim::{DecodeError, ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
     LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BRIDGE, RANGE_INTERPRETER,
@@ -65,11 +65,12 @@ pub fn attribute(
     let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
         return Ok(());
     };
+    let at = FrameAddress::Instruction(Address::new(ip));
     record.unpack()?;
     process.restore(&mut record.frames);
     let record = &*record;
     if process.is_marked() {
-        let chain = Chain::new(record, ip, process, remap, user);
+        let chain = Chain::new(record, at, process, remap, user);
         marked::attribute(record, ip, chain, stack);
         return Ok(());
     }
@@ -82,7 +83,7 @@ pub fn attribute(
         // Where its interpreter is, is not known: this may be it.
         None => process.has_unread_tunnel(),
     };
-    let mut chain = Chain::new(record, ip, process, remap, user);
+    let mut chain = Chain::new(record, at, process, remap, user);
 
     let mut managed = Cow::Borrowed(record.frames.as_slice());
     if vm.is_some_and(|vm| vm.layout.kind == LAYOUT_SHADOW && on_native_stack(vm)) {
@@ -146,7 +147,7 @@ pub fn attribute(
 
     let unpublished = vm.is_some_and(|vm| is_unpublished(vm, leaf_kind, native, &managed));
     if unpublished {
-        chain.native(ip);
+        chain.native(at);
         chain.marker(Marker::Reason(Reason::TornFrames));
     }
     match vm {
@@ -220,10 +221,9 @@ fn is_unpublished(
 fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
     native.frames.clear();
     native.frames.push(NativeFrame {
-        ip,
+        address: FrameAddress::Instruction(Address::new(ip)),
         sp: record.regs.sp().unwrap_or(0),
         regs: record.regs,
-        interrupted: true,
     });
     (native.end, native.stopped) = (None, None);
 }

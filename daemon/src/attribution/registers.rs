@@ -4,7 +4,7 @@ use super::executed::executed;
 use crate::process::{AddressSpace, Vm};
 use crate::unwind::{NativeFrame, NativeStack, UnwindError};
 use std::borrow::Cow;
-use varid_recording::Reason;
+use varid_model::Reason;
 use varid_shim::{ADDRESS_MASK, ManagedFrame, Record, Regs, Step, Walk, flags, frame_flags};
 use varid_tunnel::abi::{RANGE_BODY, RANGE_INTERPRETER};
 

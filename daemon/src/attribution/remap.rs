@@ -6,8 +6,9 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use varid_recording::remap::{FIRST_METHOD, Marker, SLOT_SIZE};
-use varid_recording::{Layer, REMAP_BASE, REMAP_SIZE};
+use varid_model::{Layer, Marker};
+use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
+use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::substitute::{Slot, Substitute};
 
 /// Where the framework's half of the range starts; the app's and the markers' comes first.
@@ -53,7 +54,7 @@ impl RemapTable {
         let end = REMAP_BASE.saturating_add(REMAP_SIZE);
         let mut app = RemapPart::new(Layer::App, "remap.elf", REMAP_BASE..FRAMEWORK_BASE)?;
         let markers = Marker::all().map(|marker| Slot {
-            offset: in_file(&app.range, marker.address()),
+            offset: in_file(&app.range, address_of(marker).get()),
             size: SLOT_SIZE,
             name: marker.symbol().to_owned(),
         });

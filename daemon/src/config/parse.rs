@@ -8,7 +8,8 @@ use super::settings::{
 };
 use super::units;
 use toml::de::DeTable;
-use varid_recording::{Rate, Stack, Tactic};
+use varid_model::{Rate, Stack};
+use varid_recording::Tactic;
 
 /// Names that a list has at most.
 const MAX_NAMES: usize = 256;

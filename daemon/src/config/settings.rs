@@ -5,7 +5,8 @@ use super::processes::{ProcessPattern, built_in};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use varid_recording::{Rate, Stack, Tactic};
+use varid_model::{Rate, Stack};
+use varid_recording::Tactic;
 
 /// A configuration. What a file does not say is empty or None, and is as the command line or the
 /// default says.

@@ -3,7 +3,7 @@
 use super::settings::Config;
 use super::units::{duration_text, size_text};
 use std::fmt::{Display, Write};
-use varid_recording::Rate;
+use varid_model::Rate;
 
 /// A configuration as `varid.toml` says it; what it does not say is left out.
 pub fn to_toml(config: &Config) -> String {

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-use varid_recording::{Manifest, Rate, SESSION_JSON};
+use varid_model::Rate;
+use varid_recording::{Manifest, SESSION_JSON};
 
 /// Each has a ring per CPU and a thread.
 const MAX_SESSIONS: usize = 16;

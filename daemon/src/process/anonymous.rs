@@ -252,7 +252,7 @@ mod tests {
             pgoff: 0,
             device: Default::default(),
             inode: 0,
-            mode: varid_recording::Mode::default(),
+            mode: varid_model::Mode::default(),
             path: Path::new("//anon"),
         };
         process.map(&mut Default::default(), &other);

@@ -284,7 +284,7 @@ impl Process {
             }) = self.space.at(code.start)
                 && code.flags & CODE_BOOT != 0
             {
-                dex.layer.set(varid_recording::Layer::Framework);
+                dex.layer.set(varid_model::Layer::Framework);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
-use varid_recording::Mode;
+use varid_model::Mode;
 
 /// A stretch of addresses that shows an image.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use crate::sampler::open::COMMON_SAMPLE;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use varid_recording::Mode;
+use varid_model::Mode;
 use varid_shim::{CONTEXT_MAX, Machine, Record, Regs, flags};
 use varid_tunnel::maps::Device;
 

@@ -5,7 +5,9 @@ use crate::by_id::ById;
 use crate::config::{MethodFilter, Verdict};
 use crate::process::{Image, Process};
 use std::collections::HashMap;
-use varid_recording::{Marker, remap};
+use varid_model::{Address, FrameAddress, Marker};
+use varid_recording::remap;
+use varid_recording::remap::marker_at;
 
 /// Addresses whose verdict is remembered; more begin anew.
 const REMEMBERED: usize = 1 << 16;
@@ -115,10 +117,9 @@ impl Filter {
         }
         let mut incomplete = false;
         for (depth, address) in user.iter().enumerate() {
-            // A caller's address is behind its call.
-            let address = address.saturating_sub(u64::from(depth > 0));
-            incomplete |= matches!(Marker::at(address), Some(Marker::Reason(_)));
-            match self.verdict(address, process, remap) {
+            let address = FrameAddress::in_callchain(depth, Address::new(*address)).lookup();
+            incomplete |= matches!(marker_at(address), Some(Marker::Reason(_)));
+            match self.verdict(address.get(), process, remap) {
                 Verdict::Keep => return None,
                 Verdict::Drop => return Some(filtered(incomplete)),
                 Verdict::Silent => {}
@@ -137,7 +138,7 @@ impl Filter {
     }
 
     fn find(&mut self, address: u64, process: &Process, remap: &RemapTable) -> Verdict {
-        if remap::contains(address) {
+        if remap::contains(Address::new(address)) {
             return remap
                 .name(address)
                 .map_or(Verdict::Silent, |name| self.methods.verdict(plain(name)));
@@ -181,7 +182,8 @@ fn plain(name: &str) -> &str {
 mod tests {
     use super::*;
     use crate::config::MethodPattern;
-    use varid_recording::Reason;
+    use varid_model::Reason;
+    use varid_recording::remap::address_of;
 
     fn methods(pattern: &str) -> MethodFilter {
         MethodFilter::new(vec![MethodPattern::new(pattern).unwrap()])
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn what_is_not_recorded_for_want_of_frames_is_told_apart() {
         let (process, remap) = (Process::new(1), RemapTable::new().unwrap());
-        let torn = Marker::Reason(Reason::TornFrames).address() + 1;
+        let torn = address_of(Marker::Reason(Reason::TornFrames)).get() + 1;
         let why = |pattern: &str, user: &[u64]| {
             let mut filter = Filter::of(&methods(pattern)).unwrap();
             filter.refuses(user, &process, &remap)
@@ -226,7 +228,7 @@ mod tests {
         );
         assert_eq!(why("a.*", &[]), Some(Filtered::Method));
         // Left out native frames are no methods.
-        let native = Marker::Native.address() + 1;
+        let native = address_of(Marker::Native).get() + 1;
         assert_eq!(why("a.*", &[0x1000, native]), Some(Filtered::Method));
         assert_eq!(why("!a.*", &[0x1000, torn]), None);
         assert!(Filter::of(&MethodFilter::default()).is_none());

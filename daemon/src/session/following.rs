@@ -9,7 +9,8 @@ use crate::sampler::monotonic_ns;
 use nix::unistd::{User, geteuid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
-use varid_recording::{Record, Stack};
+use varid_model::Stack;
+use varid_recording::Record;
 use varid_shim::target_flags;
 
 /// How often processes are looked for where nobody tells of new ones.

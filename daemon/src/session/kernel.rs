@@ -2,6 +2,7 @@
 //! every boot, and because modules and BPF programs come and go.
 
 use crate::by_id::Ids;
+use varid_model::{Address, FrameAddress};
 use varid_symbolizer::kernel::{KernelSymbols, KernelText};
 
 /// The running kernel's symbols, and which of them are wanted.
@@ -57,11 +58,15 @@ impl Kernel {
         self.symbols.text()
     }
 
-    /// A sample's kernel frames, leaf first. A caller's is where the call returns to: behind the function, if it never does.
+    /// A sample's kernel frames, leaf first.
     pub fn sampled(&mut self, addresses: &[u64]) {
         if let Some((leaf, callers)) = addresses.split_first() {
-            let calls = callers.iter().map(|address| address.saturating_sub(1));
-            for address in calls.chain([*leaf]) {
+            let callers = callers
+                .iter()
+                .map(|address| FrameAddress::Return(Address::new(*address)));
+            let leaf = FrameAddress::Instruction(Address::new(*leaf));
+            for frame in callers.chain([leaf]) {
+                let address = frame.lookup().get();
                 if self.addresses.insert(address) {
                     match self.symbols.lookup(address) {
                         Some(function) if self.functions.insert(function.start) => {

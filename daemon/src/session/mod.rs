@@ -37,7 +37,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracked::{Names, Tracked};
 use tracker::Tracker;
-use varid_recording::{RAW_DATA, Record, Stack, State};
+use varid_model::Stack;
+use varid_recording::{RAW_DATA, Record, State};
 use varid_shim::STACK_FULL;
 
 /// How long the loop sleeps at most: the delay of what `status` shows.

@@ -10,9 +10,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_recording::{
-    EventDesc, Events, Manifest, Owner, Rate, Stack, Tactic, Target, TargetKind,
-};
+use varid_model::{Rate, Stack};
+use varid_recording::{EventDesc, Events, Manifest, Owner, Tactic, Target, TargetKind};
 
 /// What a session is asked to do.
 #[derive(Debug, Clone)]

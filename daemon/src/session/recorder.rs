@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use varid_model::{Address, FrameAddress};
 use varid_recording::{
     CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Owner, Record, Sample,
     SessionWriter, is_own_memory,
@@ -185,12 +186,8 @@ impl Recorder {
             .unwrap_or_default();
         let behind = rest.get(known.len()..).unwrap_or_default();
         for (depth, address) in inner.iter().chain(behind).enumerate() {
-            // A caller's address may lie behind the mapping's last byte.
-            let address = if depth == 0 {
-                *address
-            } else {
-                address.saturating_sub(1)
-            };
+            let frame = FrameAddress::in_callchain(depth, Address::new(*address));
+            let address = frame.lookup().get();
             if !is_recorded(address, process) {
                 named = named.and(self.mapping_of(address, sample, process));
             }
@@ -234,7 +231,7 @@ impl Recorder {
         sample: &Sample<&[u64]>,
         process: &mut Process,
     ) -> Result<(), RecorderError> {
-        if varid_recording::remap::contains(address) {
+        if varid_recording::remap::contains(Address::new(address)) {
             return self.remap_mapping(address, sample, process);
         }
         let Some(mapped) = process.space.at(address) else {
@@ -353,5 +350,6 @@ impl Recorder {
 /// The recording has the mapping of an address. Of a process's own code it keeps every sample's.
 fn is_recorded(address: u64, process: &Process) -> bool {
     let known = |mapped: &Mapped| mapped.recorded && !matches!(mapped.image, Image::Other(_));
-    !varid_recording::remap::contains(address) && process.space.at(address).is_some_and(known)
+    !varid_recording::remap::contains(Address::new(address))
+        && process.space.at(address).is_some_and(known)
 }

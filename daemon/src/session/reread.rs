@@ -12,7 +12,8 @@ use crate::sampler::monotonic_ns;
 use crate::sampler::open::max_frequency;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use varid_recording::{Change, Membership, Rate};
+use varid_model::Rate;
+use varid_recording::{Change, Membership};
 use varid_shim::target_flags;
 
 /// How often the file is looked at. One that was found changed is read at the next look that finds

@@ -6,7 +6,8 @@ use super::{LAYOUT_TRIALS, MAX_HELD, Session, SessionError, TargetSpec, tracker}
 use crate::attribution::{again, attribute};
 use crate::process::Process;
 use crate::sampler::decode::Sampled;
-use varid_recording::{CpuMode, Record, Sample, Stack};
+use varid_model::Stack;
+use varid_recording::{CpuMode, Record, Sample};
 use varid_shim::flags;
 
 impl Session {

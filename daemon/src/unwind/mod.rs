@@ -15,6 +15,7 @@ use code_address::CodeAddresses;
 use rule::Rule;
 use std::rc::Rc;
 use thiserror::Error;
+use varid_model::{Address, FrameAddress};
 use varid_shim::{ADDRESS_MASK, Machine, Record, Regs};
 
 /// Why unwinding stopped before the outermost frame.
@@ -37,24 +38,23 @@ pub enum UnwindError {
 /// A native frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeFrame {
-    /// The instruction: of the leaf itself, else the return address into this frame.
-    pub ip: u64,
+    /// The instruction, or where the frame's call returns to.
+    pub address: FrameAddress,
     /// The stack pointer in this frame: nothing of it lies below.
     pub sp: u64,
     /// Its registers, as far as they are known.
     pub regs: Regs,
-    /// The instruction was interrupted: it is no return address.
-    pub interrupted: bool,
 }
 
 impl NativeFrame {
-    /// The address that tells which function this is: a return address may lie behind it.
-    pub fn lookup(&self) -> u64 {
-        if self.interrupted {
-            self.ip
-        } else {
-            self.ip.wrapping_sub(1)
-        }
+    /// The instruction pointer: the instruction, or where the frame's call returns to.
+    pub const fn ip(&self) -> u64 {
+        self.address.recorded().get()
+    }
+
+    /// The address that tells which function this is.
+    pub const fn lookup(&self) -> u64 {
+        self.address.lookup().get()
     }
 }
 
@@ -160,10 +160,9 @@ impl NativeStack {
         let read = |address: u64| word_at(record, address);
         let code = CodeAddresses::of(&record.regs);
         let leaf = NativeFrame {
-            ip: code.address(ip),
+            address: FrameAddress::Instruction(Address::new(code.address(ip))),
             sp,
             regs: record.regs,
-            interrupted: true,
         };
         let mut rules = code_at(leaf.lookup()).rules(&leaf);
         self.frames.push(leaf);
@@ -172,9 +171,9 @@ impl NativeStack {
                 Ok(Some(next)) => {
                     rules = code_at(next.lookup()).rules(&next);
                     // A stack may be executable, and what lies in it a wrong rule's idea of an address.
-                    if record.stack_at(next.ip, 1).is_some() || matches!(rules, Rules::NoCode) {
+                    if record.stack_at(next.ip(), 1).is_some() || matches!(rules, Rules::NoCode) {
                         self.end = Some(next.sp);
-                        self.stopped = Some(UnwindError::NoCode(next.ip));
+                        self.stopped = Some(UnwindError::NoCode(next.ip()));
                         return;
                     }
                     if self.frames.len() >= MAX_FRAMES {
@@ -223,7 +222,7 @@ fn step<'m>(
         && by_frame_pointer(frame, read)
             .is_ok_and(|(_, linked)| leads_to_code(&linked, code, code_at));
     let (cfa, mut caller, of_signal) = match rules {
-        Rules::NoCode => return Err(UnwindError::NoCode(frame.ip).into()),
+        Rules::NoCode => return Err(UnwindError::NoCode(frame.ip()).into()),
         Rules::Known(rule) => {
             let regs = &frame.regs;
             let known = rule.cfa(regs, read).or_else(|| {
@@ -240,14 +239,15 @@ fn step<'m>(
             }
             let cfa = known.ok_or_else(|| match regs.sp() {
                 Some(_) => UnwindError::NoStack,
-                None => UnwindError::NoInfo(frame.ip),
+                None => UnwindError::NoInfo(frame.ip()),
             })?;
             let caller = rule.caller(cfa, regs, read)?;
             (cfa, caller, rule.is_signal_frame)
         }
         Rules::Unknown => {
-            let leaf = frameless(frame, read)
-                .filter(|(_, regs)| frame.interrupted && leads_to_code(regs, code, code_at));
+            let leaf = frameless(frame, read).filter(|(_, regs)| {
+                frame.address.is_instruction() && leads_to_code(regs, code, code_at)
+            });
             let (cfa, regs) = match (leaf, by_frame_pointer(frame, read)) {
                 (Some((_, called)), Ok((cfa, linked)))
                     if is_stale(&called, &linked, frame, code, code_at)
@@ -263,7 +263,8 @@ fn step<'m>(
     };
     // A leaf that has pushed nothing may end where it begins (arm64); what a signal
     // interrupted may have been on another stack.
-    let ascends = cfa > frame.sp || (cfa == frame.sp && frame.interrupted) || of_signal;
+    let ascends =
+        cfa > frame.sp || (cfa == frame.sp && frame.address.is_instruction()) || of_signal;
     if !ascends {
         return Err(UnwindError::NotAscending(frame.sp).into());
     }
@@ -271,12 +272,22 @@ fn step<'m>(
         return Ok(None);
     };
     caller.set(caller.machine().ip(), Some(ip));
+    let address = match of_signal {
+        true => FrameAddress::Instruction(Address::new(ip)),
+        false => FrameAddress::Return(Address::new(ip)),
+    };
     Ok(Some(NativeFrame {
-        ip,
+        address,
         sp: cfa,
         regs: caller,
-        interrupted: of_signal,
     }))
+}
+
+/// An address in the call that returns to an address.
+fn call_before(returns_to: u64) -> u64 {
+    FrameAddress::Return(Address::new(returns_to))
+        .lookup()
+        .get()
 }
 
 fn leads_to_code<'m>(
@@ -285,7 +296,7 @@ fn leads_to_code<'m>(
     code_at: &mut impl FnMut(u64) -> CodeAt<'m>,
 ) -> bool {
     regs.ip()
-        .is_some_and(|ip| !matches!(code_at(code.address(ip).wrapping_sub(1)), CodeAt::None))
+        .is_some_and(|ip| !matches!(code_at(call_before(code.address(ip))), CodeAt::None))
 }
 
 /// Whether the link register of interrupted code without unwind information is known to tell nothing of its caller: it holds
@@ -312,8 +323,8 @@ fn is_stale<'m>(
         CodeAt::Module(module, own) => Some((&raw const *module, module.function_at(own)?)),
         CodeAt::Unknown | CodeAt::None => None,
     };
-    let own = function_at(frame.ip);
-    own.is_some() && own == function_at(link.wrapping_sub(1))
+    let own = function_at(frame.ip());
+    own.is_some() && own == function_at(call_before(link))
 }
 
 /// A leaf without unwind information is most often assembly that has pushed nothing: its
@@ -339,7 +350,7 @@ fn by_frame_pointer(
     frame: &NativeFrame,
     read: impl Fn(u64) -> Option<u64>,
 ) -> Result<(u64, Regs), Stop> {
-    let no_info = || UnwindError::NoInfo(frame.ip);
+    let no_info = || UnwindError::NoInfo(frame.ip());
     let machine = frame.regs.machine();
     let word = u64::from(machine.word());
     let fp = frame

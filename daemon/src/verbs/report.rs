@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use varid_recording::{Layer, SessionReader};
+use varid_model::Layer;
+use varid_recording::SessionReader;
 use varid_report::{
     By, Fit, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render,
 };

@@ -3,9 +3,9 @@
 use crate::{ART, Result};
 use std::path::Path;
 use varid_fuzz::manifest;
+use varid_model::{Marker, Reason};
 use varid_recording::{
-    CpuMode, Mapping, Marker, PERF_DATA, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample,
-    SessionWriter,
+    CpuMode, Mapping, PERF_DATA, REMAP_BASE, REMAP_SIZE, Record, Sample, SessionWriter,
 };
 
 /// A recording of every kind of record.
@@ -48,7 +48,7 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
             user,
         })
     };
-    let torn = Marker::Reason(Reason::TornFrames).address();
+    let torn = varid_recording::remap::address_of(Marker::Reason(Reason::TornFrames)).get();
     for record in [
         mapping(
             0xffff_ffff_8100_0000,

@@ -6,7 +6,8 @@ use crate::common::{comm, dex_mapping, manifest, user_sample};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use varid_recording::{EventDesc, Events, Manifest, Rate, Record, SessionReader, SessionWriter};
+use varid_model::Rate;
+use varid_recording::{EventDesc, Events, Manifest, Record, SessionReader, SessionWriter};
 
 /// Cycles lead instructions, which are read with them; page faults stand alone.
 fn three_events() -> Manifest {

@@ -6,9 +6,10 @@ use std::{env, fs, path::Path, process::Command};
 
 use crate::common::{DEX, comm, dex_mapping, manifest, perf, tiny_elf, user_sample};
 use linux_perf_data::{PerfFileReader, PerfFileRecord, linux_perf_event_reader::EventRecord};
+use varid_model::{Marker, Reason};
+use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, Mapping, Marker, REMAP_BASE, REMAP_SIZE, Reason, Record, Sample, SessionReader,
-    SessionWriter,
+    CpuMode, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample, SessionReader, SessionWriter,
 };
 
 /// No process has it: perf looks for the files of one that runs in that one's root.
@@ -33,7 +34,7 @@ fn session(dir: &Path) -> SessionWriter {
     .unwrap();
     let remap = writer.symbols().join("remap.elf");
     let markers: Vec<_> = Marker::all()
-        .map(|marker| (marker.symbol(), marker.address() - REMAP_BASE, 16))
+        .map(|marker| (marker.symbol(), address_of(marker).get() - REMAP_BASE, 16))
         .collect();
     fs::write(&remap, tiny_elf(0x1000, &markers)).unwrap();
     writer.write(&comm(1_000, PID, "balls")).unwrap();
@@ -72,7 +73,7 @@ fn perf_report_names_methods_markers_and_callers() {
     for time in 0..3 {
         writer.write(&draw(2_000 + time)).unwrap();
     }
-    let torn = Marker::Reason(Reason::TornFrames).address();
+    let torn = address_of(Marker::Reason(Reason::TornFrames)).get();
     writer
         .write(&user_sample(3_000, PID, &[DEX + RUN, torn]))
         .unwrap();

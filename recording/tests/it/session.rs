@@ -7,9 +7,10 @@ use std::{
 
 use crate::common::{DEX, comm, manifest, user_sample};
 use proptest::{collection::vec, prelude::*};
+use varid_model::{Marker, Mode, Reason};
+use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, Error, Mapping, Marker, Mode, Reason, Record, Sample, SessionReader, SessionWriter,
-    State,
+    CpuMode, Error, Mapping, Record, Sample, SessionReader, SessionWriter, State,
 };
 
 fn address() -> impl Strategy<Value = u64> {
@@ -229,7 +230,10 @@ fn a_chain_too_long_for_a_record_is_cut_and_counted() {
     };
     assert_eq!(cut.user.len(), 8_000);
     assert_eq!(cut.user[..7_999], deep[..7_999]);
-    assert_eq!(cut.user[7_999], Marker::Reason(Reason::Truncated).address());
+    assert_eq!(
+        cut.user[7_999],
+        address_of(Marker::Reason(Reason::Truncated)).get()
+    );
     assert_eq!(whole.user, deep[..8_000]);
     let manifest = SessionReader::open(dir.path()).unwrap().manifest().clone();
     assert_eq!(
@@ -244,8 +248,8 @@ fn a_chain_too_long_for_a_record_is_cut_and_counted() {
 fn the_manifest_counts_what_was_written_and_keeps_the_callers_counts() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = SessionWriter::create(dir.path(), manifest()).unwrap();
-    let torn = Marker::Reason(Reason::TornFrames).address();
-    let native = Marker::Native.address();
+    let torn = address_of(Marker::Reason(Reason::TornFrames)).get();
+    let native = address_of(Marker::Native).get();
     for (time, chain) in [&[DEX, native, DEX][..], &[DEX, torn], &[DEX, torn, torn]]
         .iter()
         .enumerate()

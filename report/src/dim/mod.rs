@@ -8,7 +8,8 @@ pub mod show;
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
-use varid_recording::{CpuMode, Layer, Mode, NO_UID, Sample};
+use varid_model::{Address, FrameAddress, Layer, Mode};
+use varid_recording::{CpuMode, NO_UID, Sample, remap};
 
 use crate::{
     place::{Place, Symbol},
@@ -89,22 +90,23 @@ impl Collected {
     pub fn add(&mut self, resolver: &mut Resolver, sample: &Sample, weight: Weight) {
         // A kernel sample's managed frames are all callers of the kernel's.
         let kernel = sample.mode == CpuMode::Kernel;
-        let is_managed = |address: u64, caller: bool| {
-            let address = at(address, caller || kernel);
+        let is_managed = |frame: &FrameAddress| {
+            let address = remap::lookup(*frame).get();
             let stretch = resolver.mapped(sample.pid, address);
             stretch.is_some_and(|stretch| resolver.is_managed(stretch.mapped.image, address))
         };
-        let mut frames = sample.user.iter().enumerate();
-        let innermost = frames.find(|(depth, address)| is_managed(**address, *depth > 0));
-        let managed = frames.filter(|(depth, address)| is_managed(**address, *depth > 0));
+        let inner = usize::from(kernel);
+        let mut frames = sample.user.iter().enumerate().map(|(depth, address)| {
+            FrameAddress::in_callchain(depth.saturating_add(inner), Address::new(*address))
+        });
+        let innermost = frames.find(is_managed);
+        let managed = frames.filter(is_managed);
         let (depth, found) = match innermost {
-            Some((place, &address)) => {
-                let deep = (managed.count() as u64).saturating_add(1);
-                (deep, (address, place > 0 || kernel))
-            }
+            Some(found) => ((managed.count() as u64).saturating_add(1), found),
             None if !kernel => {
                 let leaf = sample.user.first().copied();
-                (0, (leaf.unwrap_or(sample.original_ip), false))
+                let leaf = Address::new(leaf.unwrap_or(sample.original_ip));
+                (0, FrameAddress::Instruction(leaf))
             }
             None => {
                 let leaf = sample.kernel.first().copied();
@@ -116,17 +118,16 @@ impl Collected {
                 );
             }
         };
-        let (address, called) = found;
-        let vma = at(address, called);
+        let vma = remap::lookup(found).get();
         let stretch = resolver.mapped(sample.pid, vma);
         let image = stretch.map(|stretch| stretch.mapped.image);
         let offset = stretch.map_or(vma, |stretch| stretch.mapped.offset(vma));
         let frame = if depth > 0 { sample.frame } else { 0 };
         let key = (whose(sample), (image, offset, vma), depth, frame);
         let row = self.row(key, || {
-            let place = resolver.user(sample.pid, address, called).first().copied();
+            let place = resolver.user(sample.pid, found).first().copied();
             let managed = depth > 0;
-            let bytecode = managed && !varid_recording::remap::contains(vma);
+            let bytecode = managed && !remap::contains(Address::new(vma));
             let named = place.and_then(|place| resolver.place(place));
             let map = stretch.map(|stretch| Map {
                 start: stretch.start,
@@ -142,7 +143,7 @@ impl Collected {
         if let Some((_, row)) = row {
             (row.depth, row.frame) = (depth, frame);
             row.share.total.add(weight);
-            if !called {
+            if found.is_instruction() {
                 row.share.own.add(weight);
             }
         }
@@ -151,7 +152,10 @@ impl Collected {
     fn in_kernel(&mut self, resolver: &mut Resolver, sample: &Sample, ip: u64, weight: Weight) {
         let key = (whose(sample), (None, ip, ip), 0, 0);
         let row = self.row(key, || {
-            let place = resolver.kernel(ip, false).first().copied();
+            let place = resolver
+                .kernel(FrameAddress::Instruction(Address::new(ip)))
+                .first()
+                .copied();
             let named = place.and_then(|place| resolver.place(place));
             described(sample, ip, ip, named, (false, false))
         });
@@ -187,15 +191,6 @@ impl Collected {
             most.then_with(|| place(one).cmp(&place(other)))
         });
         rows
-    }
-}
-
-/// A caller's address is one byte or more behind its call; the remap range's are no code.
-fn at(address: u64, caller: bool) -> u64 {
-    if caller && !varid_recording::remap::contains(address) {
-        address.saturating_sub(1)
-    } else {
-        address
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use varid_recording::Layer;
+use varid_model::Layer;
 
 use super::{Dim, Map};
 use crate::{csv, profile::Profile, rows::percent, text, view::View};

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use crate::common::{APP, DRAW, FIB, Fixture, RUN, SQRT};
 use proptest::{collection::vec, prelude::*};
-use varid_recording::{Marker, Reason, Record, SessionReader};
+use varid_model::{Marker, Reason};
+use varid_recording::remap::address_of;
+use varid_recording::{Record, SessionReader};
 use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
 
 /// Self and total samples of every symbol of the two substitutes.
@@ -159,7 +161,7 @@ fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
         let csv = fixture.render(&Options::default(), &view, Format::Csv);
         csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
-    let torn = Marker::Reason(Reason::TornFrames).address();
+    let torn = address_of(Marker::Reason(Reason::TornFrames)).get();
     // Callers may stand in a slot's first byte or behind it.
     for torn in [torn, torn + 1] {
         let below = images(&[DRAW, torn]);

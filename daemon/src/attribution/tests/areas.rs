@@ -1,7 +1,7 @@
 //! Do managed frames on a stack of their own come where their loop's native frames are?
 
 use super::world::*;
-use varid_recording::{Reason, Stack};
+use varid_model::{Reason, Stack};
 use varid_shim::flags::{IN_BODY, NO_WALK};
 use varid_shim::frame_flags::{EXPORTED, OUTERMOST};
 use varid_shim::{ManagedFrame, Record};

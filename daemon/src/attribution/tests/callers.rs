@@ -3,7 +3,7 @@
 use super::sequence::*;
 use super::world::*;
 use proptest::prelude::*;
-use varid_recording::Stack;
+use varid_model::Stack;
 use varid_shim::flags::IN_BODY;
 
 /// What is written of a sample gives its addresses names.

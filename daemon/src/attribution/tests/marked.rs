@@ -2,7 +2,7 @@
 #![cfg(target_arch = "x86_64")] // The frames' rules name its registers.
 
 use super::world::*;
-use varid_recording::{Reason, Stack};
+use varid_model::{Reason, Stack};
 use varid_shim::Record;
 use varid_shim::flags::{IN_KERNEL, NO_WALK, NOT_READY};
 

@@ -8,7 +8,8 @@ pub mod sequence;
 mod shadow;
 pub mod world;
 
-use varid_recording::{Stack, remap};
+use varid_model::{Address, Stack};
+use varid_recording::remap;
 use varid_shim::flags::{IN_BODY, IN_KERNEL, NO_WALK};
 use varid_shim::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 use world::*;
@@ -166,7 +167,7 @@ fn a_native_method_has_a_slot_if_a_trampoline_holds_its_frame() {
     ];
     let record = world.record(&["native", "bridge", "body", "bridge", "native", "outermost"]);
     let (native, slot) = (world.at("native"), world.native_slot());
-    assert!(remap::contains(slot) && slot >= remap::FIRST_METHOD);
+    assert!(remap::contains(Address::new(slot)) && slot >= remap::FIRST_METHOD);
     let user = world.user(record.clone(), 0, &frames, Stack::Vertical);
     assert_eq!(user, [native, slot + 1, pc + 1]);
     // The same method again has the same slot.
@@ -345,6 +346,6 @@ fn beyond_native_code_a_copy_of_the_stack_has_not_all_methods() {
     assert!(!user.contains(&(second.start + 1)), "{user:x?}");
     assert_eq!(
         remap::unattributed(&user),
-        Some(varid_recording::Reason::TornFrames)
+        Some(varid_model::Reason::TornFrames)
     );
 }

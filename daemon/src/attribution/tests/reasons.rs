@@ -3,7 +3,9 @@
 use super::world::*;
 use crate::unwind::UnwindError;
 use proptest::prelude::*;
-use varid_recording::{Marker, Reason, Stack, remap};
+use varid_model::{Address, Reason, Stack};
+use varid_recording::remap;
+use varid_recording::remap::marker_at;
 use varid_shim::flags::*;
 use varid_shim::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 use varid_shim::{ManagedFrame, Record};
@@ -266,9 +268,11 @@ fn leaf_is_real(sample: Sample) -> Result<(), TestCaseError> {
     let ip = record.ip;
     let user = world.user(record, sample.flags, &frames, sample.stack);
     prop_assert!(!user.is_empty());
-    prop_assert_eq!(Marker::at(user[0]), None);
+    prop_assert_eq!(marker_at(Address::new(user[0])), None);
     prop_assert!(
-        user[0] == ip || world.process.space.at(user[0]).is_some() || remap::contains(user[0])
+        user[0] == ip
+            || world.process.space.at(user[0]).is_some()
+            || remap::contains(Address::new(user[0]))
     );
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use crate::process::Method;
-use varid_recording::{Reason, Stack};
+use varid_model::{Reason, Stack};
 use varid_shim::ManagedFrame;
 use varid_shim::flags::NOT_READY;
 use varid_tunnel::abi::{Call, NO_INDEX, REMAP_FIRST, RETIRED};

@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
-use varid_recording::{Marker, Reason, Stack};
+use varid_model::{Marker, Reason, Stack};
+use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record, Regs};
 use varid_tunnel::abi;
 
@@ -407,10 +408,10 @@ pub fn managed(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
 
 /// What stands in a callchain for a reason.
 pub fn because(reason: Reason) -> u64 {
-    Marker::Reason(reason).address() + 1
+    address_of(Marker::Reason(reason)).get() + 1
 }
 
 /// What stands in a callchain for native frames that were left out.
 pub fn left_out() -> u64 {
-    Marker::Native.address() + 1
+    address_of(Marker::Native).get() + 1
 }

@@ -2,7 +2,7 @@ use super::super::image::Image;
 use super::super::space::Mapped;
 use super::*;
 use std::io::Write;
-use varid_recording::Mode;
+use varid_model::Mode;
 
 /// A process that is this one, with a perf map of these lines.
 fn with_map(folder: &Path, lines: &str) -> JitCode {

@@ -10,7 +10,7 @@ mod resolve;
 pub mod syntax;
 
 pub use resolve::{Resolved, resolve};
-pub use varid_recording::Rate;
+pub use varid_model::Rate;
 
 use super::open::{base_attr, open};
 use crate::perf_abi as perf;

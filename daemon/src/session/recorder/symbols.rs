@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
-use varid_recording::{Image as ManifestImage, ImageKind, Layer, Mapping, Record, Sample};
+use varid_model::Layer;
+use varid_recording::{Image as ManifestImage, ImageKind, Mapping, Record, Sample};
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 
 /// Name of the paper's text form of all methods.

@@ -4,9 +4,8 @@ use super::*;
 use crate::attribution::tests::sequence::{self, Twice};
 use crate::sampler::decode::{RingEvent, Spare};
 use proptest::prelude::*;
-use varid_recording::{
-    EventDesc, Manifest, Rate, SessionReader, Source, Target, TargetKind, remap,
-};
+use varid_model::{Address, Rate};
+use varid_recording::{EventDesc, Manifest, SessionReader, Source, Target, TargetKind, remap};
 use varid_shim::Machine;
 
 /// One of the events that are sampled, and whether another was read with it.
@@ -62,7 +61,9 @@ impl Recording {
         for record in &mut records {
             if let Record::Mapping(mapping) = record {
                 let name = mapping.path.file_name().unwrap().to_owned();
-                if remap::contains(mapping.start) || name.to_string_lossy().starts_with("jit-") {
+                if remap::contains(Address::new(mapping.start))
+                    || name.to_string_lossy().starts_with("jit-")
+                {
                     mapping.build_id.clear();
                 }
                 mapping.path = name.into();

@@ -8,6 +8,7 @@ use crate::process::{Image, Images, Process};
 use std::ffi::{CString, c_int, c_void};
 use std::path::PathBuf;
 use std::process::Command;
+use varid_model::{Address, FrameAddress};
 use varid_tunnel::{Memory, ProcessMemory};
 
 /// A library compiled for a test, in a folder of its own that goes with it.
@@ -77,10 +78,9 @@ fn unwind<'m>(
     // What another record has left there means nothing.
     let mut stack = NativeStack {
         frames: vec![NativeFrame {
-            ip: 1,
+            address: FrameAddress::Return(Address::new(1)),
             sp: 1,
             regs: Regs::default(),
-            interrupted: false,
         }],
         end: Some(1),
         stopped: Some(UnwindError::NoStack),
@@ -218,7 +218,7 @@ fn code_at(process: &Process, address: u64) -> CodeAt<'_> {
 }
 
 fn ips(stack: &NativeStack) -> Vec<u64> {
-    stack.frames.iter().map(|frame| frame.ip).collect()
+    stack.frames.iter().map(|frame| frame.ip()).collect()
 }
 
 const VALUES: [u64; 6] = [
@@ -256,7 +256,7 @@ fn registers_that_callees_saved_come_back() {
     let frame = stack
         .frames
         .iter()
-        .find(|frame| frame.ip == called)
+        .find(|frame| frame.ip() == called)
         .unwrap();
     let found = SHOWN[..6].iter().map(|dwarf| frame.regs.get(*dwarf));
     assert_eq!(found.collect::<Vec<_>>(), VALUES.map(Some));

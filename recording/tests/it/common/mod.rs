@@ -2,8 +2,9 @@
 
 use std::{path::Path, process::Command};
 
+use varid_model::Rate;
 use varid_recording::{
-    CpuMode, EventDesc, Manifest, Mapping, Rate, Record, Sample, Source, Target, TargetKind,
+    CpuMode, EventDesc, Manifest, Mapping, Record, Sample, Source, Target, TargetKind,
 };
 
 /// Where the tests' dex file lies in the tests' process.

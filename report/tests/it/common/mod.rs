@@ -4,10 +4,11 @@ pub mod native;
 
 use std::{fs, path::Path};
 
+use varid_model::{Layer, Marker, Mode, Rate, Reason};
+use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, EventDesc, Image, ImageKind, Layer, Manifest, Mapping, Marker, Mode, REMAP_BASE,
-    REMAP_SIZE, Rate, Reason, Record, Sample, SessionReader, SessionWriter, Source, Target,
-    TargetKind, remap,
+    CpuMode, EventDesc, Image, ImageKind, Manifest, Mapping, REMAP_BASE, REMAP_SIZE, Record,
+    Sample, SessionReader, SessionWriter, Source, Target, TargetKind, remap,
 };
 use varid_report::{Format, Options, Profile, View, render};
 use varid_symbolizer::substitute::{Slot, Substitute};
@@ -94,7 +95,7 @@ impl Fixture {
         );
         let mut slots: Vec<_> = Marker::all()
             .map(|marker| Slot {
-                offset: marker.address() - REMAP_BASE,
+                offset: address_of(marker).get() - REMAP_BASE,
                 size: remap::SLOT_SIZE,
                 name: marker.symbol().to_owned(),
             })
@@ -275,7 +276,11 @@ impl Fixture {
         fixture.samples(40, main, &[DRAW, RUN + 1]);
         fixture.samples(10, main, &[SQRT, DRAW + 1, RUN + 1]);
         fixture.samples(20, main, &[FIB, FIB + 1, FIB + 1, RUN + 1]);
-        fixture.samples(5, (100, 101), &[ATTACH, Marker::Native.address(), RUN + 1]);
+        fixture.samples(
+            5,
+            (100, 101),
+            &[ATTACH, address_of(Marker::Native).get(), RUN + 1],
+        );
         fixture.samples(8, main, &[BLIT, JNI, DRAW + 1, RUN + 1]);
         fixture.samples(2, main, &[FOO, RUN + 1]);
         fixture.kernel_samples(
@@ -287,14 +292,14 @@ impl Fixture {
         fixture.samples(
             3,
             main,
-            &[DRAW, Marker::Reason(Reason::TornFrames).address()],
+            &[DRAW, address_of(Marker::Reason(Reason::TornFrames)).get()],
         );
         fixture.samples(
             1,
             main,
             &[
                 0xdead_0000,
-                Marker::Reason(Reason::UnknownMapping).address(),
+                address_of(Marker::Reason(Reason::UnknownMapping)).get(),
             ],
         );
         fixture.samples(1, (200, 200), &[RUN]);

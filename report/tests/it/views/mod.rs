@@ -8,7 +8,8 @@ mod services;
 use std::collections::HashMap;
 
 use crate::common::{DRAW, Fixture, JNI, RUN};
-use varid_recording::{Change, Layer, Membership, TargetKind};
+use varid_model::Layer;
+use varid_recording::{Change, Membership, TargetKind};
 use varid_report::{By, Fit, Format, Options, Pattern, PercentOf, Table, View};
 
 fn by(by: By) -> View {

@@ -1,0 +1,112 @@
+//! Where is a frame, and which instruction is it at?
+
+use std::fmt;
+
+/// An address of a process's memory, or of the kernel's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(u64);
+
+impl Address {
+    /// The address with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for Address {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::LowerHex for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+/// What is known of the instruction that a frame is at.
+///
+/// A callchain in perf.data has the instruction itself for the leaf and return addresses for all other frames, and its
+/// readers subtract one from these before they look for a function or a line: a return address may lie behind
+/// the last instruction of a function that never returns. [`FrameAddress::lookup`] is that subtraction.
+///
+/// ```
+/// use varid_model::{Address, FrameAddress};
+///
+/// let leaf = FrameAddress::in_callchain(0, Address::new(0x1000));
+/// let caller = FrameAddress::in_callchain(1, Address::new(0x2005));
+/// assert_eq!(leaf.lookup(), Address::new(0x1000));
+/// assert_eq!(caller.lookup(), Address::new(0x2004));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameAddress {
+    /// The instruction that executes: a sample's, or one that a signal interrupted.
+    Instruction(Address),
+    /// Where a call returns to: behind the call.
+    Return(Address),
+}
+
+impl FrameAddress {
+    /// The frame at this depth of a callchain as perf.data has it; the leaf is at 0.
+    #[must_use]
+    pub const fn in_callchain(depth: usize, recorded: Address) -> Self {
+        match depth {
+            0 => Self::Instruction(recorded),
+            _ => Self::Return(recorded),
+        }
+    }
+
+    /// The frame of a caller of which an address within the call instruction is known, and not where that returns to.
+    #[must_use]
+    pub const fn calling_at(call: Address) -> Self {
+        Self::Return(Address(call.0.saturating_add(1)))
+    }
+
+    /// The address that tells which function and line this is.
+    #[must_use]
+    pub const fn lookup(self) -> Address {
+        match self {
+            Self::Instruction(address) => address,
+            Self::Return(address) => Address(address.0.saturating_sub(1)),
+        }
+    }
+
+    /// The address that a callchain in perf.data has for it.
+    #[must_use]
+    pub const fn recorded(self) -> Address {
+        match self {
+            Self::Instruction(address) | Self::Return(address) => address,
+        }
+    }
+
+    /// Whether it is the instruction itself.
+    #[must_use]
+    pub const fn is_instruction(self) -> bool {
+        matches!(self, Self::Instruction(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_is_looked_up_at_its_call() {
+        let call = Address::new(0x1000);
+        let caller = FrameAddress::calling_at(call);
+        assert_eq!(caller.lookup(), call);
+        assert_eq!(caller.recorded(), Address::new(0x1001));
+        assert_eq!(FrameAddress::in_callchain(3, caller.recorded()), caller);
+        let leaf = FrameAddress::in_callchain(0, call);
+        assert!(leaf.is_instruction() && !caller.is_instruction());
+        assert_eq!((leaf.lookup(), leaf.recorded()), (call, call));
+    }
+}

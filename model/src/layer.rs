@@ -1,0 +1,42 @@
+//! Whose code is it: the app's, its VM's, the kernel's?
+
+use serde::{Deserialize, Serialize};
+
+/// The layers of a vertical profile, from the user's own code down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// Managed code outside the VM's boot class path.
+    App,
+    /// Managed code of the VM's boot class path.
+    Framework,
+    /// The VM's own libraries.
+    Vm,
+    /// Other user code.
+    Native,
+    /// The kernel and its modules.
+    Kernel,
+}
+
+impl Layer {
+    /// Every layer, from the user's own code down.
+    pub const ALL: [Self; 5] = [
+        Self::App,
+        Self::Framework,
+        Self::Vm,
+        Self::Native,
+        Self::Kernel,
+    ];
+
+    /// The name that manifests and reports use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Framework => "framework",
+            Self::Vm => "vm",
+            Self::Native => "native",
+            Self::Kernel => "kernel",
+        }
+    }
+}

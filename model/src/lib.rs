@@ -1,0 +1,37 @@
+//! The vocabulary of a profile: what its parts are called, wherever they are sampled, written or shown.
+//!
+//! Types of this crate know nothing of files, processes or the kernel; everything else may use them.
+//!
+//! | question | file |
+//! |---|---|
+//! | where is a frame, and which instruction is it at | `address` |
+//! | whose code is it | `layer` |
+//! | what may a process do with a mapping | `mode` |
+//! | how often is an event sampled | `rate` |
+//! | why is something missing of a sample | `reason` |
+//! | how much of a stack is recorded | `stack` |
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod address;
+mod layer;
+mod mode;
+mod rate;
+mod reason;
+mod stack;
+
+pub use address::{Address, FrameAddress};
+pub use layer::Layer;
+pub use mode::Mode;
+pub use rate::Rate;
+pub use reason::{Marker, Reason};
+pub use stack::Stack;
