@@ -1,38 +1,35 @@
 //! Why is something missing of a sample, and what stands in its place?
 
-/// Why a sample is not, or not fully, attributed. The order is that of the slots: append only.
+/// Why a sample is not, or not fully, attributed. The numbers are the slots of its marker: append only. (3 was never written.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// An address lay in no mapping that is known of its process.
-    UnknownMapping,
+    UnknownMapping = 1,
     /// The managed frames were in the middle of a change, or contradicted themselves.
-    TornFrames,
-    /// A frame pointed to code or a method that had been freed or reused by then.
-    StaleSlot,
+    TornFrames = 2,
     /// The record had no room for all frames.
-    Truncated,
-    /// The VM had gone when the sample was resolved.
-    VmGone,
+    Truncated = 4,
+    /// The process had ended before a method of it could be read.
+    VmGone = 5,
     /// The VM had not started up, or its layout had not been read yet.
-    VmNotReady,
+    VmNotReady = 6,
     /// A native frame's code has no unwind information.
-    NoUnwindInfo,
+    NoUnwindInfo = 7,
     /// A stretch of native stack was not where its registers said.
-    StackUnreadable,
+    StackUnreadable = 8,
     /// A managed frame's method could not be named from its dex file.
-    UnknownMethod,
+    UnknownMethod = 9,
     /// The VM's build or layout is not known, or failed its check.
-    UnknownVm,
+    UnknownVm = 10,
     /// Code compiled by ART: its frames are not walked yet.
-    ArtQuick,
+    ArtQuick = 11,
 }
 
 impl Reason {
     /// Every reason, in the order of the slots.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::UnknownMapping,
         Self::TornFrames,
-        Self::StaleSlot,
         Self::Truncated,
         Self::VmGone,
         Self::VmNotReady,
@@ -49,7 +46,6 @@ impl Reason {
         match self {
             Self::UnknownMapping => "unknown-mapping",
             Self::TornFrames => "torn-frames",
-            Self::StaleSlot => "stale-slot",
             Self::Truncated => "truncated",
             Self::VmGone => "vm-gone",
             Self::VmNotReady => "vm-not-ready",
@@ -67,7 +63,6 @@ impl Reason {
         match self {
             Self::UnknownMapping => "[unknown-mapping]",
             Self::TornFrames => "[torn-frames]",
-            Self::StaleSlot => "[stale-slot]",
             Self::Truncated => "[truncated]",
             Self::VmGone => "[vm-gone]",
             Self::VmNotReady => "[vm-not-ready]",
@@ -95,13 +90,12 @@ impl Marker {
         std::iter::once(Self::Native).chain(Reason::ALL.into_iter().map(Self::Reason))
     }
 
-    /// Its place among all markers.
+    /// Its number among the slots for markers.
     #[must_use]
     pub const fn slot(self) -> u64 {
         match self {
             Self::Native => 0,
-            // The discriminants count the slots of the reasons.
-            Self::Reason(reason) => (reason as u64).saturating_add(1),
+            Self::Reason(reason) => reason as u64,
         }
     }
 
@@ -109,13 +103,7 @@ impl Marker {
     #[must_use]
     #[inline]
     pub fn in_slot(slot: u64) -> Option<Self> {
-        match slot.checked_sub(1) {
-            None => Some(Self::Native),
-            Some(index) => Reason::ALL
-                .get(usize::try_from(index).ok()?)
-                .copied()
-                .map(Self::Reason),
-        }
+        Self::all().find(|marker| marker.slot() == slot)
     }
 
     /// The symbol that it has in `symbols/remap.elf` and in reports.
@@ -133,15 +121,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_and_markers_stand_in_the_order_of_their_slots() {
-        for (index, reason) in Reason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, index);
+    fn markers_stand_in_the_order_of_their_slots() {
+        for reason in Reason::ALL {
             assert_eq!(reason.symbol(), format!("[{}]", reason.name()));
         }
-        for (slot, marker) in Marker::all().enumerate() {
-            assert_eq!(marker.slot(), slot as u64);
-            assert_eq!(Marker::in_slot(slot as u64), Some(marker));
+        for marker in Marker::all() {
+            assert_eq!(Marker::in_slot(marker.slot()), Some(marker));
         }
-        assert_eq!(Marker::in_slot(Marker::all().count() as u64), None);
+        assert!(Marker::all().is_sorted_by_key(Marker::slot));
+        assert_eq!(Marker::in_slot(3), None);
+        assert_eq!(Marker::in_slot(12), None);
     }
 }

@@ -352,10 +352,10 @@ const fn layer_of(marker: Marker) -> Layer {
         | Marker::Reason(Reason::UnknownMapping | Reason::NoUnwindInfo | Reason::StackUnreadable) => {
             Layer::Native
         }
-        Marker::Reason(Reason::VmNotReady | Reason::UnknownVm | Reason::VmGone) => Layer::Vm,
+        Marker::Reason(Reason::VmNotReady | Reason::UnknownVm) => Layer::Vm,
         Marker::Reason(
             Reason::TornFrames
-            | Reason::StaleSlot
+            | Reason::VmGone
             | Reason::Truncated
             | Reason::UnknownMethod
             | Reason::ArtQuick,

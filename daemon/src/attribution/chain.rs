@@ -284,6 +284,7 @@ impl<'a> Chain<'a> {
         match self.process.method(frame.method) {
             Method::Runtime => Ok(None),
             Method::Unknown => Err(Reason::UnknownMethod),
+            Method::Gone => Err(Reason::VmGone),
             Method::Known {
                 code: Some(code), ..
             } if frame.is_relative() => {

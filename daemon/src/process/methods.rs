@@ -2,6 +2,7 @@
 
 use super::reader::ForeignMemory;
 use super::{DexImage, Image, Mapped, Process};
+use std::fs;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_tunnel::abi::{Call, NO_INDEX};
@@ -23,6 +24,8 @@ pub enum Method {
     Runtime,
     /// It could not be read, or contradicts its dex file.
     Unknown,
+    /// The process's memory was gone before it could be read.
+    Gone,
 }
 
 impl Method {
@@ -30,6 +33,12 @@ impl Method {
     pub fn has_code_at(&self, address: u64) -> bool {
         matches!(self, Method::Known { code: Some(code), .. } if code.contains(&address))
     }
+}
+
+/// Whether a process has memory: none that has ended has, even if nobody has waited for it yet.
+fn has_memory(pid: u32) -> bool {
+    let sizes = fs::read_to_string(format!("/proc/{pid}/statm"));
+    sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))
 }
 
 impl Process {
@@ -41,6 +50,9 @@ impl Process {
         let Some(vm) = &self.vm else {
             return Method::Unknown;
         };
+        if self.gone {
+            return Method::Gone;
+        }
         let memory = ForeignMemory::new(self.pid);
         let found = if vm.has_save_areas() {
             resolve_named(&vm.layout, &memory, pointer).map(|named| self.place_named(&named))
@@ -52,8 +64,12 @@ impl Process {
             Ok(method) => method,
             Err(error) => {
                 tracing::debug!(pid = self.pid, pointer, %error, "method not resolved");
+                self.gone = !has_memory(self.pid);
                 // Not remembered: the collector may have been at work just then.
-                return Method::Unknown;
+                return match self.gone {
+                    true => Method::Gone,
+                    false => Method::Unknown,
+                };
             }
         };
         if !matches!(method, Method::Unknown) {

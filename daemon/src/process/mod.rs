@@ -80,6 +80,8 @@ pub struct Process {
     /// How often there was none.
     misses: usize,
     methods: ById<u64, Method>,
+    /// Its memory was gone when a method was to be read: it has ended.
+    gone: bool,
     /// What its VM may store instead of addresses.
     remapped: remapped::Remapped,
     /// What stands for the outer frames of its threads.
@@ -104,6 +106,7 @@ impl Process {
             no_dex: Vec::new(),
             misses: 0,
             methods: ById::default(),
+            gone: false,
             remapped: remapped::Remapped::default(),
             callers: Callers::default(),
         }
@@ -313,6 +316,7 @@ impl Process {
             no_dex: Vec::new(),
             misses: self.misses,
             methods: self.methods.clone(),
+            gone: false,
             remapped: remapped::Remapped::default(),
             callers: Callers::default(),
         }

@@ -56,7 +56,7 @@ impl Process {
             let entry = frame.pc;
             if !self.methods.contains_key(&entry) {
                 let known = self.counted_method(&call);
-                if !matches!(known, Method::Unknown) {
+                if !matches!(known, Method::Unknown | Method::Gone) {
                     self.methods.insert(entry, known);
                 }
             }

@@ -384,7 +384,7 @@ fn address_of(call: &Call, process: &mut Process, recorder: &mut Recorder) -> Op
             index,
             code: None,
         } => recorder.remap.slot(&dex, index),
-        Method::Runtime | Method::Unknown => None,
+        Method::Runtime | Method::Unknown | Method::Gone => None,
     }
 }
 

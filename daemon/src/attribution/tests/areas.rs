@@ -104,7 +104,7 @@ fn a_native_method_has_a_slot() {
         area(2, UNREADABLE, 3, EXPORTED),
     ];
     let user = world.user(record, 0, &frames, Stack::Vertical);
-    let missing = because(Reason::UnknownMethod);
+    let missing = because(Reason::VmGone);
     assert_eq!(user, [slot, second + 1, left_out(), missing]);
 }
 

@@ -41,14 +41,18 @@ fn bytecode_in_no_dex_file_is_counted() {
     ignore = "the frames' rules name x86-64's registers"
 )]
 fn a_method_that_cannot_be_read_is_counted() {
-    let mut world = World::list();
-    let record = world.record(&["native", "bridge", "native", "outermost"]);
-    let (native, outermost) = (world.at("native"), world.at("outermost"));
-    let user = world.user(record, 0, &[managed(1, UNREADABLE, 0, QUICK)], Stack::Full);
-    assert_eq!(
-        user,
-        [native, because(Reason::UnknownMethod), native, outermost]
-    );
+    // A process that is there, and one that has ended.
+    for (pid, reason) in [
+        (Some(std::process::id()), Reason::UnknownMethod),
+        (None, Reason::VmGone),
+    ] {
+        let mut world = World::list();
+        world.process.pid = pid.unwrap_or(world.process.pid);
+        let record = world.record(&["native", "bridge", "native", "outermost"]);
+        let (native, outermost) = (world.at("native"), world.at("outermost"));
+        let user = world.user(record, 0, &[managed(1, UNREADABLE, 0, QUICK)], Stack::Full);
+        assert_eq!(user, [native, because(reason), native, outermost]);
+    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn a_remapped_address_is_its_method_with_bytecode_or_without() {
     let records = [entered(0, REMAP_FIRST + 1), entered(1, REMAP_FIRST + 2)];
     assert_eq!(
         world.user(record, 0, &records, Stack::Vertical),
-        [slot, because(Reason::UnknownMethod)]
+        [slot, because(Reason::VmGone)]
     );
 }
 
