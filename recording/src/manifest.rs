@@ -283,7 +283,7 @@ pub enum TargetKind {
 
 /// What became of the samples. [`SessionWriter`](crate::SessionWriter) keeps `samples`,
 /// `attributed`, `unattributed`, `lost` and `dropped` from the records that pass through it;
-/// `throttled`,
+/// `malformed`, `throttled`,
 /// `transitions` and `filtered` are the caller's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -299,6 +299,9 @@ pub struct Counts {
     /// Other records that the disk had no room for: mappings, names, beginnings and ends.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped: u64,
+    /// Records of the kernel that are not what its ABI says: samples may have been among them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub malformed: u64,
     /// Times the kernel paused the event because it fired too often.
     pub throttled: u64,
     /// Samples in a transition window (a frame pushed and not yet entered, an interpreter's

@@ -147,7 +147,7 @@ impl SessionWriter {
     }
 
     /// The manifest, to be changed; [`save_manifest`](Self::save_manifest) writes it. Of its
-    /// counts only `throttled`, `transitions` and `filtered` are the caller's.
+    /// counts only `malformed`, `throttled`, `transitions` and `filtered` are the caller's.
     pub const fn manifest_mut(&mut self) -> &mut Manifest {
         &mut self.manifest
     }
@@ -275,6 +275,7 @@ impl SessionWriter {
     /// It cannot be written; the old one stays.
     pub fn save_manifest(&mut self) -> Result<()> {
         self.manifest.counts = Counts {
+            malformed: self.manifest.counts.malformed,
             throttled: self.manifest.counts.throttled,
             transitions: self.manifest.counts.transitions,
             filtered: std::mem::take(&mut self.manifest.counts.filtered),

@@ -46,6 +46,8 @@ struct Report<'p> {
     attributed: u64,
     unattributed: &'p BTreeMap<&'static str, u64>,
     lost: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    malformed: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     filtered: &'p BTreeMap<String, u64>,
     throttled: u64,
@@ -205,6 +207,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         unattributed: &profile.unattributed,
         lost: profile.lost,
         filtered: &manifest.counts.filtered,
+        malformed: Some(manifest.counts.malformed).filter(|count| *count > 0),
         throttled: manifest.counts.throttled,
         percent_of: view.percent_of.name(),
         layers: plain(rows::rows(profile, By::Layer, &everything)).0,

@@ -286,6 +286,13 @@ fn foot(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
             .collect();
         writeln!(out, "filtered      {}", one_line(&all.join(", ")))?;
     }
+    let malformed = manifest.counts.malformed;
+    if malformed > 0 {
+        writeln!(
+            out,
+            "malformed     {malformed}, records of the kernel that could not be read"
+        )?;
+    }
     writeln!(out, "throttled     {}", manifest.counts.throttled)?;
     writeln!(out, "event         {}", event(profile))?;
     writeln!(out, "source        {}", manifest.source.name())?;

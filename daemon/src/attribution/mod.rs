@@ -23,7 +23,7 @@ use registers::{exact_pcs, walk_copy};
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
-use varid_shim::{DecodeError, ManagedFrame, Record, flags};
+use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::abi::{
     LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW, RANGE_BRIDGE, RANGE_INTERPRETER,
     RANGE_TRACES,
@@ -51,7 +51,7 @@ pub fn attribute(
     remap: &mut RemapTable,
     stack: Stack,
     attributed: &mut Attributed,
-) -> Result<(), DecodeError> {
+) {
     let Attributed {
         user,
         known,
@@ -63,16 +63,17 @@ pub fn attribute(
     (*known, *transition, *frame) = (0..0, false, 0);
     // A kernel thread has no user part.
     let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
-        return Ok(());
+        return;
     };
     let at = FrameAddress::Instruction(Address::new(ip));
-    record.unpack()?;
+    // Half of the last frame is missing: those before it are whole.
+    let torn = record.unpack().is_err();
     process.restore(&mut record.frames);
     let record = &*record;
     if process.is_marked() {
         let chain = Chain::new(record, at, process, remap, user);
         marked::attribute(record, ip, chain, stack);
-        return Ok(());
+        return;
     }
     let vm = process.vm.clone();
     let vm = vm.as_deref();
@@ -114,8 +115,14 @@ pub fn attribute(
     }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     chain.native_stretch = nothing_between && entered_natively && stack == Stack::Vertical;
-    let mut incomplete =
-        (record.has(flags::FRAMES_TRUNCATED) && stack != Stack::None).then_some(Reason::Truncated);
+    let mut incomplete = match stack {
+        _ if torn => Some(Reason::TornFrames),
+        Stack::Vertical | Stack::Full => {
+            let cut = record.has(flags::FRAMES_TRUNCATED);
+            cut.then_some(Reason::Truncated)
+        }
+        Stack::None => None,
+    };
     if let Some(vm) = vm {
         // Not walked at the sample, or to no avail: the copy of the stack holds the inner frames.
         let space = &chain.process.space;
@@ -164,7 +171,6 @@ pub fn attribute(
     let innermost = managed.first().map(|frame| frame.addr);
     *frame = innermost.into_iter().chain(chain.quick).min().unwrap_or(0);
     again::remember(record, process, stack, user);
-    Ok(())
 }
 
 fn on_native_stack(vm: &Vm) -> bool {

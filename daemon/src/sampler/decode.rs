@@ -1,6 +1,7 @@
 //! The kernel's records, decoded: what a ring delivers.
 
 use crate::perf_abi as perf;
+use crate::sampler::monotonic_ns;
 use crate::sampler::open::COMMON_SAMPLE;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -51,6 +52,8 @@ pub enum RingEvent {
     },
     /// Records that the kernel had no room for.
     Lost(u64),
+    /// A record, or what is behind it in the ring, is not what the kernel's ABI says: nobody knows what it was.
+    Malformed,
     /// The event was stopped for a while because it came too often.
     Throttle,
 }
@@ -89,16 +92,18 @@ impl Spare {
     }
 
     /// A sample of the shim's record in `bytes`.
-    pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Option<Stamped> {
+    pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Stamped {
         let mut sampled = self.0.pop().unwrap_or_default();
         sampled.event = event;
         sampled.read.clear();
-        let read = sampled.record.read(bytes);
-        read.inspect_err(|error| tracing::error!(%error)).ok()?;
-        Some(Stamped {
+        if let Err(error) = sampled.record.read(bytes) {
+            tracing::debug!(%error, "a record of the shim's");
+            return Stamped::malformed();
+        }
+        Stamped {
             time: sampled.record.time,
             event: RingEvent::Sample(sampled),
-        })
+        }
     }
 }
 
@@ -132,6 +137,16 @@ pub struct Stamped {
     pub time: u64,
     /// What happened.
     pub event: RingEvent,
+}
+
+impl Stamped {
+    /// A record that says nothing, not even when it was made.
+    pub fn malformed() -> Self {
+        Self {
+            time: monotonic_ns(),
+            event: RingEvent::Malformed,
+        }
+    }
 }
 
 /// Where a sample comes from, by its identifier.
@@ -174,9 +189,32 @@ pub fn regs_mask() -> u64 {
     Machine::NATIVE.perf_mask()
 }
 
-/// Decodes one record and the values of a group that came with it; None: of no interest, or not
-/// what the kernel's ABI says.
+/// Decodes one record and the values of a group that came with it; None: of no interest.
 pub fn decode(
+    bytes: &[u8],
+    origin: impl Fn(u64) -> Option<Origin>,
+    spare: &mut Spare,
+) -> Option<(Stamped, Values)> {
+    const NEEDED: [u32; 8] = [
+        perf::PERF_RECORD_SAMPLE,
+        perf::PERF_RECORD_MMAP2,
+        perf::PERF_RECORD_COMM,
+        perf::PERF_RECORD_FORK,
+        perf::PERF_RECORD_EXIT,
+        perf::PERF_RECORD_LOST,
+        perf::PERF_RECORD_LOST_SAMPLES,
+        perf::PERF_RECORD_THROTTLE,
+    ];
+    let kind = Reader(bytes).u32();
+    if kind.is_some_and(|kind| !NEEDED.contains(&kind)) {
+        return None;
+    }
+    let decoded = decode_needed(bytes, origin, spare);
+    Some(decoded.unwrap_or_else(|| (Stamped::malformed(), Values::new())))
+}
+
+/// None: it is not what the kernel's ABI says.
+fn decode_needed(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
@@ -276,7 +314,7 @@ fn decode_sample(
     let what = match kind {
         SampleKind::Shim => {
             let len = reader.u32()? as usize;
-            let stamped = spare.sample(event, reader.take(len)?)?;
+            let stamped = spare.sample(event, reader.take(len)?);
             return Some((stamped, values));
         }
         SampleKind::Raw => {

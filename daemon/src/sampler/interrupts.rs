@@ -67,10 +67,13 @@ fn try_here(cpu: u32) -> io::Result<Interrupt> {
     let mut samples = 0u32;
     for _ in 0..TURNS {
         work();
-        ring.drain(|record| {
+        let drained = ring.drain(|record| {
             let is_sample = record.starts_with(&perf::PERF_RECORD_SAMPLE.to_ne_bytes());
             samples = samples.saturating_add(u32::from(is_sample));
         });
+        if drained.is_err() {
+            return Ok(Interrupt::Unknown);
+        }
         if samples > 0 {
             return Ok(Interrupt::Arrives);
         }

@@ -265,12 +265,20 @@ impl Sampler {
         let origin = |id| source.origin(id);
         let mut collected = self.collected;
         for cpu in &mut self.cpus {
-            cpu.ring.drain(|bytes| {
+            let drained = cpu.ring.drain(|bytes| {
                 collected = collected.saturating_add(bytes.len());
                 if let Some((stamped, values)) = decode::decode(bytes, origin, spare) {
                     stream.push(cpu.cpu, stamped, &values, origin);
                 }
             });
+            if drained.is_err() {
+                stream.push(
+                    cpu.cpu,
+                    Stamped::malformed(),
+                    &decode::Values::new(),
+                    origin,
+                );
+            }
         }
         let before = stream.pending.len();
         self.source.drain(&mut stream.pending, spare);

@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::perf_abi::{DATA_HEAD, DATA_TAIL, RECORD_HEADER};
 
+/// A record's size is less than that of its header, or more than is in the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImpossibleSize;
+
 /// A ring that the kernel fills and we empty.
 #[derive(Debug)]
 pub struct Ring {
@@ -64,7 +68,12 @@ impl Ring {
     }
 
     /// Hands every complete record to `each`, then gives its room back to the kernel.
-    pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+    ///
+    /// # Errors
+    ///
+    /// A record has a size that none can have: it and what was behind it are left out.
+    pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), ImpossibleSize> {
+        let mut drained = Ok(());
         let head = self.head().load(Ordering::Acquire);
         let mut tail = self.tail().load(Ordering::Relaxed);
         while tail < head {
@@ -74,10 +83,7 @@ impl Ring {
             let size = usize::from(u16::from_le_bytes([low, high]));
             if size < header.len() || size as u64 > head.wrapping_sub(tail) {
                 // The kernel writes whole records; nothing after this one can be trusted.
-                tracing::error!(
-                    size,
-                    "a perf ring holds a record of impossible size; skipping to its head"
-                );
+                drained = Err(ImpossibleSize);
                 tail = head;
                 break;
             }
@@ -94,6 +100,7 @@ impl Ring {
             tail = tail.wrapping_add(size as u64);
         }
         self.tail().store(tail, Ordering::Release);
+        drained
     }
 
     /// Where in the data area a position of the stream is.
@@ -156,5 +163,47 @@ impl Drop for Ring {
                 self.page.saturating_add(self.data_len),
             )
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    const PAGE: u64 = 4096;
+
+    /// A file as the kernel lays out a ring, with these records in it, each as its size and its length.
+    fn ring(records: &[(u16, usize)]) -> (File, Ring) {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(2 * PAGE).unwrap();
+        let mut head = 0u64;
+        for (size, len) in records {
+            let mut record = vec![0; *len];
+            record[6..8].copy_from_slice(&size.to_le_bytes());
+            file.write_all_at(&record, PAGE + head).unwrap();
+            head += *len as u64;
+        }
+        file.write_all_at(&head.to_le_bytes(), DATA_HEAD as u64)
+            .unwrap();
+        let ring = Ring::map(file.as_fd(), 1).unwrap();
+        (file, ring)
+    }
+
+    #[test]
+    fn a_record_of_impossible_size_ends_a_turn_and_is_told() {
+        for impossible in [0, 7, 4096] {
+            let (_file, mut ring) = ring(&[(16, 16), (impossible, 16), (16, 16)]);
+            let mut sizes = Vec::new();
+            let drained = ring.drain(|record| sizes.push(record.len()));
+            assert_eq!((drained, sizes), (Err(ImpossibleSize), vec![16]));
+            assert_eq!(ring.drain(|_| panic!("it is empty")), Ok(()));
+        }
+        let (_file, mut ring) = ring(&[(16, 16), (24, 24)]);
+        let mut sizes = Vec::new();
+        assert_eq!(ring.drain(|record| sizes.push(record.len())), Ok(()));
+        assert_eq!(sizes, [16, 24]);
     }
 }

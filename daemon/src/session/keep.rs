@@ -104,6 +104,7 @@ impl Session {
         let manifest = writer.manifest_mut();
         manifest.duration_ns = elapsed;
         manifest.counts.throttled = self.throttled;
+        manifest.counts.malformed = self.malformed;
         manifest.counts.filtered.clone_from(&self.filtered);
         manifest.counts.transitions = self.transitions;
         self.control

@@ -81,6 +81,8 @@ pub struct Session {
     /// A process of the target was there.
     ever_tracked: bool,
     throttled: u64,
+    /// Records that could not be decoded.
+    malformed: u64,
     transitions: u64,
     /// Samples that were not recorded, by the reason.
     filtered: BTreeMap<String, u64>,
@@ -189,6 +191,7 @@ impl Session {
             waiting_said: false,
             ever_tracked: false,
             throttled: 0,
+            malformed: 0,
             transitions: 0,
             filtered: BTreeMap::new(),
             out_of_date: false,
@@ -404,6 +407,12 @@ impl Session {
                 // There may have been mappings, execs and ends among them.
                 self.out_of_date = true;
                 self.record(&Record::Lost { time, count })
+            }
+            RingEvent::Malformed => {
+                self.malformed = self.malformed.saturating_add(1);
+                // It may have been a mapping, an exec or an end.
+                self.out_of_date = true;
+                Ok(())
             }
             RingEvent::Throttle => {
                 self.throttled = self.throttled.saturating_add(1);

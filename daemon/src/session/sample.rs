@@ -96,7 +96,7 @@ impl Session {
 
 /// What has become of a record.
 enum Written {
-    /// It was written, or could not be read; its leaf was in a transition or not.
+    /// It was written; its leaf was in a transition or not.
     Sample { transition: bool },
     /// It was not, and would have been so many samples.
     Not(Filtered, u64),
@@ -144,11 +144,7 @@ fn write_sample(
         return Ok(Written::Sample { transition: false });
     }
     let mut attributed = std::mem::take(&mut recorder.attributed);
-    if let Err(error) = attribute(record, process, &mut recorder.remap, stack, &mut attributed) {
-        tracing::error!(%error);
-        recorder.attributed = attributed;
-        return Ok(Written::Sample { transition: false });
-    }
+    attribute(record, process, &mut recorder.remap, stack, &mut attributed);
     if let Some(filter) = filter {
         if let Some(reason) = filter.refuses(&attributed.user, process, &recorder.remap) {
             recorder.attributed = attributed;

@@ -1,5 +1,6 @@
 //! Is what is missing said, where it is missing, and never in the leaf's place?
 
+use super::sequence::packed;
 use super::world::*;
 use crate::unwind::UnwindError;
 use proptest::prelude::*;
@@ -33,6 +34,22 @@ fn bytecode_in_no_dex_file_is_counted() {
         let expected = [ip, because(Reason::UnknownMapping)];
         assert_eq!(user, expected, "{pc:#x}, {mode}");
     }
+}
+
+#[test]
+fn half_a_frame_at_the_end_of_a_record_is_torn_and_those_before_it_stay() {
+    let mut world = World::list();
+    let mut record = world.record(&["body", "outermost"]);
+    record.flags = IN_BODY;
+    let pc = world.code[0].start;
+    record.regs.set(PC, Some(pc));
+    let frames = [managed(1, FIRST, pc, 0), managed(2, FIRST, 4, RELATIVE)];
+    record.packed = packed(&frames);
+    let whole = world.attribute(&record, Stack::Vertical).user;
+    assert_eq!(whole, [pc, pc + 4 + 1]);
+    record.packed.pop();
+    let user = world.attribute(&record, Stack::Vertical).user;
+    assert_eq!(user, [pc, because(Reason::TornFrames)]);
 }
 
 #[test]

@@ -337,7 +337,7 @@ impl World {
             return attributed;
         }
         let mut record = record.clone();
-        attribute(&mut record, process, remap, stack, &mut attributed).unwrap();
+        attribute(&mut record, process, remap, stack, &mut attributed);
         attributed
     }
 

@@ -128,7 +128,7 @@ impl Bpf {
             .filling
             .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
         for (place, shim) in &mut self.shims {
-            shim.drain(|bytes| pending.extend(spare.sample(*place, bytes)));
+            shim.drain(|bytes| pending.push(spare.sample(*place, bytes)));
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::{side_band, watermark};
 use crate::perf_abi as perf;
+use crate::perf_abi::RECORD_HEADER;
 use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Spare, Stamped};
 use crate::sampler::event::{Event, Group, Rate};
 use crate::sampler::groups::Times;
@@ -162,7 +163,8 @@ impl Module {
     /// What is in the rings, and what the module has counted since it was last asked.
     pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
         for ring in &mut self.rings {
-            ring.drain(|bytes| pending.extend(decoded(bytes, spare)));
+            let drained = ring.drain(|bytes| pending.extend(decoded(bytes, spare)));
+            pending.extend(drained.is_err().then(Stamped::malformed));
         }
         let counts = match self.device.counts() {
             Ok(counts) => counts,
@@ -210,12 +212,9 @@ pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
     }
 }
 
-/// A record of a ring of the module's: its own kind, or a raw sample in perf's form.
+/// A record of a ring of the module's: its own kind, or a raw sample in perf's form. None: of no interest.
 fn decoded(bytes: &[u8], spare: &mut Spare) -> Option<Stamped> {
-    let (kind, rest) = bytes
-        .split_first_chunk()
-        .map(|(kind, rest)| (u32::from_le_bytes(*kind), rest))?;
-    if kind != MODULE_RECORD {
+    if !bytes.starts_with(&MODULE_RECORD.to_le_bytes()) {
         let raw = Origin {
             event: 0,
             kind: SampleKind::Raw,
@@ -224,7 +223,8 @@ fn decoded(bytes: &[u8], spare: &mut Spare) -> Option<Stamped> {
         };
         return decode::decode(bytes, |_| Some(raw), spare).map(|(stamped, _)| stamped);
     }
-    spare.sample(0, rest.get(4..)?)
+    let record = bytes.get(RECORD_HEADER..).unwrap_or_default();
+    Some(spare.sample(0, record))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl Recording {
     }
 
     fn sample(&mut self, bytes: &[u8], (event, reads): Events, process: &mut Process, of: Stack) {
-        let stamped = self.spare.sample(event, bytes).unwrap();
+        let stamped = self.spare.sample(event, bytes);
         let RingEvent::Sample(mut sampled) = stamped.event else {
             panic!("a sample was read")
         };

@@ -306,6 +306,7 @@ impl Fixture {
         let time = fixture.tick();
         fixture.write(&Record::Lost { time, count: 7 });
         fixture.writer.manifest_mut().counts.throttled = 2;
+        fixture.writer.manifest_mut().counts.malformed = 3;
         fixture.writer.finish().unwrap();
         fixture
     }

@@ -242,8 +242,8 @@ fn lost_and_unattributed_samples_are_in_every_format_that_has_room() {
     let fixture = Fixture::full();
     let report = json(&fixture, &Options::default(), &by(By::Layer));
     assert_eq!(
-        (&report["lost"], &report["throttled"]),
-        (&7.into(), &2.into())
+        (&report["lost"], &report["malformed"], &report["throttled"]),
+        (&7.into(), &3.into(), &2.into())
     );
     assert_eq!(report["attributed"], 96);
     let unattributed = serde_json::json!({"torn-frames": 3, "unknown-mapping": 1});
