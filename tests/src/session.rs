@@ -218,6 +218,11 @@ fn finished(command: &Command, output: Output, folder: tempfile::TempDir) -> Res
         recording.output.status,
         recording.stderr()
     );
+    let malformed = &recording.counts()?["malformed"];
+    ensure!(
+        malformed.is_null(),
+        "{command:?}: {malformed} malformed records"
+    );
     Ok(recording)
 }
 
