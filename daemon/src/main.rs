@@ -21,7 +21,6 @@ mod control;
 #[cfg(feature = "host")]
 mod device;
 mod paths;
-mod perf_abi;
 mod process;
 mod raw;
 mod sampler;

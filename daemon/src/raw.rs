@@ -3,15 +3,15 @@
 //! A perf.data file with the session's events and no features; `perf script -F tid,time,ip,uregs` reads
 //! it. With `--stack full` the stacks are in it, too. A record has the time of the attributed sample in `perf.data` that shares its overflow.
 
-use crate::perf_abi::perf_event_attr;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use varid_model::perf::{self, EventAttr};
 
 /// Bytes of the file's header (tools/perf/Documentation/perf.data-file-format.txt).
 const HEADER: u64 = 104;
 
 /// Bytes of the attribute.
-const ATTR: usize = size_of::<perf_event_attr>();
+const ATTR: usize = perf::ATTR_SIZE;
 
 /// Bytes of an event's entry: its attribute, then where its ids are.
 const ENTRY: u64 = ATTR as u64 + 16;
@@ -27,7 +27,7 @@ pub struct RawFile {
 impl RawFile {
     /// Starts the file: header, the events with what the kernel calls each on every CPU, no
     /// records.
-    pub fn start(file: File, events: &[(perf_event_attr, Vec<u64>)]) -> io::Result<Self> {
+    pub fn start(file: File, events: &[(EventAttr, Vec<u64>)]) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, file);
         let attrs_len = ENTRY.saturating_mul(events.len() as u64);
         let ids_start = HEADER.saturating_add(attrs_len);
@@ -42,10 +42,7 @@ impl RawFile {
         }
         let mut ids_at = ids_start;
         for (attr, ids) in events {
-            // SAFETY: the attribute is plain data without padding and lives as long as the slice.
-            let attr_bytes =
-                unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attr).cast::<u8>(), ATTR) };
-            head.extend(attr_bytes);
+            head.extend(attr.to_bytes());
             let ids_len = (ids.len() as u64).saturating_mul(8);
             head.extend([ids_at, ids_len].iter().flat_map(|word| word.to_le_bytes()));
             ids_at = ids_at.saturating_add(ids_len);
@@ -83,7 +80,6 @@ impl RawFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf_abi as perf;
     use crate::sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
     use crate::sampler::event::{Event, Rate};
     use std::process::Command;
@@ -94,7 +90,7 @@ mod tests {
         words.extend((0..u64::from(regs_mask().count_ones())).map(|reg| 0x100 + reg));
         let size = (8 + 8 * words.len()) as u16;
         let mut bytes = perf::PERF_RECORD_SAMPLE.to_le_bytes().to_vec();
-        bytes.extend((perf::PERF_RECORD_MISC_USER as u16).to_le_bytes());
+        bytes.extend(perf::PERF_RECORD_MISC_USER.to_le_bytes());
         bytes.extend(size.to_le_bytes());
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         bytes

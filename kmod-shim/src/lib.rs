@@ -30,6 +30,6 @@ pub use bpf::{Counters, Error, Shim};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
-pub use record::{CONTEXT_MAX, DecodeError, ManagedFrame, PackedFrame, Record};
+pub use record::{DecodeError, ManagedFrame, PackedFrame, Record};
 pub use regs::{ADDRESS_MASK, Machine, RegInfo, Regs};
 pub use walk::{Step, Walk};

@@ -3,9 +3,7 @@
 use crate::abi::{RawRecord, flags, frame_flags};
 use crate::regs::{ADDRESS_MASK, Machine, Regs};
 use thiserror::Error;
-
-/// `PERF_CONTEXT_MAX`: from here on an entry of a callchain is a mark, not an address.
-pub const CONTEXT_MAX: u64 = 0u64.wrapping_sub(4095);
+use varid_model::perf::PERF_CONTEXT_MAX;
 
 /// A frame of the VM at the instant of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +132,7 @@ impl Record {
         let addresses = addresses.iter().map(|word| u64::from_le_bytes(*word));
         // Where the event records callchains itself, the kernel puts its marks among them.
         self.kernel
-            .extend(addresses.filter(|address| *address < CONTEXT_MAX));
+            .extend(addresses.filter(|address| *address < PERF_CONTEXT_MAX));
         self.stack.clear();
         self.stack.extend_from_slice(stack);
         (self.time, self.pid, self.tid) = (head.time, head.pid, head.tid);

@@ -7,6 +7,7 @@
 //! | where is a frame, and which instruction is it at | `address` |
 //! | whose code is it | `layer` |
 //! | what may a process do with a mapping | `mode` |
+//! | what does the kernel's perf interface look like | [`perf`] |
 //! | how often is an event sampled | `rate` |
 //! | why is something missing of a sample | `reason` |
 //! | how much of a stack is recorded | `stack` |
@@ -25,6 +26,7 @@
 mod address;
 mod layer;
 mod mode;
+pub mod perf;
 mod rate;
 mod reason;
 mod stack;

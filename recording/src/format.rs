@@ -5,6 +5,12 @@
 
 use crate::event::{EventDesc, Events};
 use varid_model::Rate;
+use varid_model::perf::{self, EventAttr};
+
+pub use varid_model::perf::{
+    PERF_CONTEXT_KERNEL as CONTEXT_KERNEL, PERF_CONTEXT_MAX as CONTEXT_MAX,
+    PERF_CONTEXT_USER as CONTEXT_USER, RECORD_HEADER as RECORD_HEADER_SIZE,
+};
 
 /// "PERFILE2", little-endian.
 pub const MAGIC: [u8; 8] = *b"PERFILE2";
@@ -21,8 +27,8 @@ pub const FEATURES_AT: u64 = 72;
 /// Bytes of `perf_file_header.adds_features`.
 pub const FEATURE_BYTES: usize = 32;
 
-/// `PERF_ATTR_SIZE_VER5`: the smallest that has the clock id, so that old perfs read it.
-pub const ATTR_SIZE: u64 = 112;
+/// The smallest attribute that has the clock id, so that old perfs read it.
+pub const ATTR_SIZE: u64 = perf::ATTR_SIZE as u64;
 
 /// An attribute in the file: the attr and the section of its ids.
 pub const FILE_ATTR_SIZE: u64 = ATTR_SIZE + 16;
@@ -51,11 +57,18 @@ pub const fn id(event: usize) -> u64 {
     FIRST_ID.saturating_add(event as u64)
 }
 
-/// `PERF_SAMPLE_` IP, TID, TIME, ADDR, CALLCHAIN, CPU, PERIOD, RAW and IDENTIFIER.
-pub const SAMPLE_TYPE: u64 = OLD_SAMPLE_TYPE | 1 << 10;
+/// What a sample has.
+pub const SAMPLE_TYPE: u64 = OLD_SAMPLE_TYPE | perf::PERF_SAMPLE_RAW as u64;
 
-/// The same without RAW: older recordings.
-pub const OLD_SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 16;
+/// The same without raw data: older recordings.
+pub const OLD_SAMPLE_TYPE: u64 = (perf::PERF_SAMPLE_IP
+    | perf::PERF_SAMPLE_TID
+    | perf::PERF_SAMPLE_TIME
+    | perf::PERF_SAMPLE_ADDR
+    | perf::PERF_SAMPLE_CALLCHAIN
+    | perf::PERF_SAMPLE_CPU
+    | perf::PERF_SAMPLE_PERIOD
+    | perf::PERF_SAMPLE_IDENTIFIER) as u64;
 
 /// Bytes of a sample's raw data: a user id (u32) and a frame pointer (u64). Later versions may append to it.
 pub const RAW_SIZE: u32 = 12;
@@ -66,41 +79,30 @@ pub const SAMPLE_TYPE_AT: u64 = 24;
 /// Bytes of what `sample_id_all` adds to every record but samples: pid, tid, time, cpu, id.
 pub const SAMPLE_ID_SIZE: usize = 32;
 
-/// Bytes of `struct perf_event_header`.
-pub const RECORD_HEADER_SIZE: usize = 8;
-
-/// `enum perf_event_type`, and from 64 on perf's own.
+/// Kinds of records: the kernel's, and from 64 on perf's own.
 pub mod kind {
-    pub const LOST: u32 = 2;
-    pub const COMM: u32 = 3;
-    pub const EXIT: u32 = 4;
-    pub const FORK: u32 = 7;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
+    pub use varid_model::perf::{
+        PERF_RECORD_COMM as COMM, PERF_RECORD_EXIT as EXIT, PERF_RECORD_FORK as FORK,
+        PERF_RECORD_LOST as LOST, PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_SAMPLE as SAMPLE,
+    };
     pub const FINISHED_ROUND: u32 = 68;
     pub const COMPRESSED: u32 = 81;
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// `PERF_RECORD_MISC_`.
+/// What else a record's header says.
 pub mod misc {
-    pub const CPUMODE_MASK: u16 = 7;
-    pub const KERNEL: u16 = 1;
-    pub const USER: u16 = 2;
-    pub const COMM_EXEC: u16 = 1 << 13;
-    pub const MMAP_BUILD_ID: u16 = 1 << 14;
+    pub use varid_model::perf::{
+        PERF_RECORD_MISC_COMM_EXEC as COMM_EXEC, PERF_RECORD_MISC_CPUMODE_MASK as CPUMODE_MASK,
+        PERF_RECORD_MISC_KERNEL as KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID as MMAP_BUILD_ID,
+        PERF_RECORD_MISC_USER as USER,
+    };
     /// In build-id records: the byte behind the build-id is its size.
     pub const BUILD_ID_SIZE: u16 = 1 << 15;
 }
 
-/// `PERF_CONTEXT_KERNEL`: what follows in a callchain are kernel addresses.
-pub const CONTEXT_KERNEL: u64 = 128u64.wrapping_neg();
-
-/// `PERF_CONTEXT_USER`: what follows in a callchain are user addresses.
-pub const CONTEXT_USER: u64 = 512u64.wrapping_neg();
-
-/// `PERF_CONTEXT_MAX`: from here on an entry of a callchain is a context, not an address.
-pub const CONTEXT_MAX: u64 = 4095u64.wrapping_neg();
+/// The clock of all times, as clock_gettime(2) calls it.
+const CLOCK_MONOTONIC: i32 = 1;
 
 /// Most addresses of one sample, so that its size fits 16 bits with the fixed fields
 /// and two contexts.
@@ -116,45 +118,31 @@ pub const MAX_COMM: usize = 256;
 pub const MAX_BUILD_ID: usize = 20;
 
 /// `struct perf_event_attr` of an event; `tracks`: mappings, names, forks and exits are its.
-pub fn attr(event: &EventDesc, tracks: bool) -> Vec<u8> {
-    const MMAP: u64 = 1 << 8;
-    const COMM: u64 = 1 << 9;
-    const FREQ: u64 = 1 << 10;
-    const TASK: u64 = 1 << 13;
-    const MMAP_DATA: u64 = 1 << 17;
-    const SAMPLE_ID_ALL: u64 = 1 << 18;
-    const MMAP2: u64 = 1 << 23;
-    const COMM_EXEC: u64 = 1 << 24;
-    const USE_CLOCKID: u64 = 1 << 25;
-    const BUILD_ID: u64 = 1 << 34;
-    const CLOCK_MONOTONIC: u64 = 1;
-    let (freq, rate) = match event.rate {
-        Rate::Frequency(hz) => (FREQ, hz),
-        Rate::Period(counts) => (0, counts),
+pub fn attr(event: &EventDesc, tracks: bool) -> [u8; perf::ATTR_SIZE] {
+    let mut attr = EventAttr {
+        type_: event.kind,
+        config: event.config,
+        sample_type: SAMPLE_TYPE,
+        clockid: CLOCK_MONOTONIC,
+        ..EventAttr::default()
     };
-    let tracking = if tracks {
-        MMAP | COMM | TASK | MMAP_DATA | MMAP2 | COMM_EXEC | BUILD_ID
-    } else {
-        0
+    attr.sample_period = match event.rate {
+        Rate::Frequency(hz) => {
+            attr.set_freq(true);
+            hz
+        }
+        Rate::Period(counts) => counts,
     };
-    let flags = SAMPLE_ID_ALL | USE_CLOCKID | tracking | freq;
-    let words = [
-        u64::from(event.kind) | ATTR_SIZE << 32,
-        event.config,
-        rate,
-        SAMPLE_TYPE,
-        0, // read_format
-        flags,
-        0,                     // wakeup_events, bp_type
-        0,                     // config1
-        0,                     // config2
-        0,                     // branch_sample_type
-        0,                     // sample_regs_user
-        CLOCK_MONOTONIC << 32, // sample_stack_user, clockid
-        0,                     // sample_regs_intr
-        0,                     // aux_watermark, sample_max_stack
-    ];
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    attr.set_sample_id_all(true);
+    attr.set_use_clockid(true);
+    attr.set_mmap(tracks);
+    attr.set_mmap2(tracks);
+    attr.set_mmap_data(tracks);
+    attr.set_comm(tracks);
+    attr.set_comm_exec(tracks);
+    attr.set_task(tracks);
+    attr.set_build_id(tracks);
+    attr.to_bytes()
 }
 
 /// Everything before the first record, for a file without records and features.

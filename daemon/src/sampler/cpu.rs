@@ -1,12 +1,12 @@
 //! What is open on one CPU: a ring, the events that write into it, what can be asked of them.
 
-use crate::perf_abi as perf;
 use crate::sampler::SamplerError;
 use crate::sampler::event::pmu::cpu_list;
 use crate::sampler::groups::{Absent, Counter};
 use crate::sampler::ring::Ring;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use varid_model::perf;
 
 /// A CPU's ring and its events.
 #[derive(Debug)]

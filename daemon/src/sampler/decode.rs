@@ -1,13 +1,13 @@
 //! The kernel's records, decoded: what a ring delivers.
 
-use crate::perf_abi as perf;
 use crate::sampler::monotonic_ns;
 use crate::sampler::open::COMMON_SAMPLE;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use varid_model::Mode;
-use varid_shim::{CONTEXT_MAX, Machine, Record, Regs, flags};
+use varid_model::perf;
+use varid_shim::{Machine, Record, Regs, flags};
 use varid_tunnel::maps::Device;
 
 /// One record of a ring.
@@ -248,7 +248,7 @@ fn decode_needed(
         perf::PERF_RECORD_COMM => RingEvent::Comm {
             pid: reader.u32()?,
             tid: reader.u32()?,
-            exec: misc & perf::PERF_RECORD_MISC_COMM_EXEC as u16 != 0,
+            exec: misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0,
             name: reader.text(),
         },
         perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
@@ -379,14 +379,13 @@ fn group_values(reader: &mut Reader<'_>) -> Option<Values> {
 
 /// The kernel's part of a callchain, and whether the sample was taken in the kernel.
 fn kernel_callchain(reader: &mut Reader<'_>) -> Option<(Vec<u64>, bool)> {
-    const CONTEXT_KERNEL: u64 = 0u64.wrapping_sub(128);
     let entries = reader.u64()?;
     let mut kernel = Vec::new();
     let mut in_kernel_part = false;
     for _ in 0..entries {
         match reader.u64()? {
-            CONTEXT_KERNEL => in_kernel_part = true,
-            marker if marker >= CONTEXT_MAX => in_kernel_part = false,
+            perf::PERF_CONTEXT_KERNEL => in_kernel_part = true,
+            marker if marker >= perf::PERF_CONTEXT_MAX => in_kernel_part = false,
             address if in_kernel_part => kernel.push(address),
             _ => {}
         }

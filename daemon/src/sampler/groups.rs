@@ -4,9 +4,9 @@ use super::SamplerError;
 use super::cpu::identifier;
 use super::event::{Event, Group, Rate};
 use super::open::{max_frequency, open};
-use crate::perf_abi as perf;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
+use varid_model::perf;
 
 /// An open event.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub fn places(groups: &[Group]) -> impl Iterator<Item = (usize, &Group, &Event, 
 pub fn open_groups(
     groups: &[Group],
     spot: Spot,
-    mut shape: impl FnMut(&mut perf::perf_event_attr),
+    mut shape: impl FnMut(&mut perf::EventAttr),
 ) -> Result<Opened, SamplerError> {
     let mut all = Opened::default();
     let mut first = 0usize;
@@ -84,7 +84,7 @@ fn open_group(
     group: &Group,
     first: usize,
     spot: Spot,
-    shape: &mut impl FnMut(&mut perf::perf_event_attr),
+    shape: &mut impl FnMut(&mut perf::EventAttr),
 ) -> Result<Vec<Counter>, (usize, SamplerError)> {
     let mut opened: Vec<Counter> = Vec::new();
     for (place, event) in (first..).zip(&group.events) {
@@ -146,7 +146,7 @@ fn open_group(
 
 /// The period of an event that has a fixed one: its samples need not say it. The kernel would make a sample of each event
 /// it counts itself, a page fault for example, to say its period (perf_swevent_event in kernel/events/core.c).
-pub fn fixed_period(rate: Rate, attr: &mut perf::perf_event_attr) -> Option<u64> {
+pub fn fixed_period(rate: Rate, attr: &mut perf::EventAttr) -> Option<u64> {
     let Rate::Period(period) = rate else {
         return None;
     };

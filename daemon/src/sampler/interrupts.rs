@@ -8,10 +8,10 @@ use super::event::{Event, Group, Rate};
 use super::online_cpus;
 use super::open::open;
 use super::ring::Ring;
-use crate::perf_abi as perf;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use varid_model::perf;
 
 /// Cycles from one overflow to the next.
 const PERIOD: u64 = 100_000;

@@ -22,7 +22,6 @@ pub use error::SamplerError;
 pub use groups::{Times, places};
 pub use source::{ShimKind, Source, choose};
 
-use crate::perf_abi::perf_event_attr;
 use cpu::Cpu;
 use decode::{Sampled, Spare, Stamped};
 use event::{Event, Group, Rate};
@@ -31,6 +30,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use stream::Stream;
+use varid_model::perf::EventAttr;
 use varid_shim::Target;
 
 /// What to sample, and how.
@@ -103,7 +103,7 @@ impl Sampler {
 
     /// The attributes of the kernel's own samples that are kept beside the shim's, and the
     /// identifiers of each.
-    pub fn raw_attrs(&self) -> Vec<(perf_event_attr, Vec<u64>)> {
+    pub fn raw_attrs(&self) -> Vec<(EventAttr, Vec<u64>)> {
         let attr = |(place, _, event, _): (usize, _, &Event, _)| {
             let mut attr = event.attr(event.encodings.first()?);
             source::raw_shape(&mut attr, &self.options);

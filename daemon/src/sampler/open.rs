@@ -1,8 +1,9 @@
 //! The system call: what every event of ours has in common, and how it is opened.
 
-use crate::perf_abi as perf;
 use crate::sysctl;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use varid_model::perf;
 
 /// What every record of every event of ours ends with (`sample_id_all`), and samples begin
 /// with: this is what `decode` relies on.
@@ -12,10 +13,9 @@ pub const COMMON_SAMPLE: u64 = (perf::PERF_SAMPLE_IDENTIFIER
     | perf::PERF_SAMPLE_CPU) as u64;
 
 /// An attribute with the common settings.
-pub fn base_attr(kind: u32, config: u64) -> perf::perf_event_attr {
-    let mut attr = perf::perf_event_attr {
+pub fn base_attr(kind: u32, config: u64) -> perf::EventAttr {
+    let mut attr = perf::EventAttr {
         type_: kind,
-        size: size_of::<perf::perf_event_attr>() as u32,
         config,
         sample_type: COMMON_SAMPLE,
         clockid: libc::CLOCK_MONOTONIC,
@@ -27,16 +27,32 @@ pub fn base_attr(kind: u32, config: u64) -> perf::perf_event_attr {
     attr
 }
 
-/// perf_event_open for a process (or -1: all) and a CPU (or -1: all), as a leader or in the
+/// perf_event_open(2) for a process (or -1: all) and a CPU (or -1: all), as a leader or in the
 /// group of one.
 pub fn open(
-    attr: &mut perf::perf_event_attr,
+    attr: &mut perf::EventAttr,
     pid: i32,
     cpu: i32,
     leader: Option<BorrowedFd<'_>>,
-) -> std::io::Result<OwnedFd> {
+) -> io::Result<OwnedFd> {
     let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
-    perf::perf_event_open(attr, pid, cpu, leader, perf::PERF_FLAG_FD_CLOEXEC)
+    // SAFETY: `attr` is a whole attribute; the kernel reads it, and writes at most what it knows into its size field.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw mut *attr,
+            pid,
+            cpu,
+            leader,
+            perf::PERF_FLAG_FD_CLOEXEC as libc::c_ulong,
+        )
+    };
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The frequency that the kernel allows at most.

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::perf_abi::{DATA_HEAD, DATA_TAIL, RECORD_HEADER};
+use varid_model::perf::{DATA_HEAD, DATA_TAIL, RECORD_HEADER};
 
 /// A record's size is less than that of its header, or more than is in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -124,8 +124,8 @@ fn an_exec_is_told_from_a_new_name() {
         exec,
         name: "main \u{fffd}".to_owned(),
     };
-    assert_eq!(comm(perf::PERF_RECORD_MISC_COMM_EXEC as u16), named(true));
-    assert_eq!(comm(perf::PERF_RECORD_MISC_USER as u16), named(false));
+    assert_eq!(comm(perf::PERF_RECORD_MISC_COMM_EXEC), named(true));
+    assert_eq!(comm(perf::PERF_RECORD_MISC_USER), named(false));
 }
 
 #[test]

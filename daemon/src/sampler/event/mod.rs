@@ -13,9 +13,9 @@ pub use resolve::{Resolved, resolve};
 pub use varid_model::Rate;
 
 use super::open::{base_attr, open};
-use crate::perf_abi as perf;
 use modifiers::Modifiers;
 use pmu::{Config, Pmu};
+use varid_model::perf;
 
 /// Events that are counted together: all of them have counters, or none has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Event {
     }
 
     /// What the kernel is asked for on a CPU; none: nothing there counts it.
-    pub fn attr_on(&self, cpu: u32) -> Option<perf::perf_event_attr> {
+    pub fn attr_on(&self, cpu: u32) -> Option<perf::EventAttr> {
         let counts = |encoding: &&Encoding| {
             let cpus = encoding.cpus.as_ref();
             cpus.is_none_or(|cpus| cpus.contains(&cpu))
@@ -145,7 +145,7 @@ impl Event {
 
     /// The attribute that all uses of an encoding share: on CLOCK_MONOTONIC, disabled, with
     /// the same identification behind every record.
-    pub fn attr(&self, encoding: &Encoding) -> perf::perf_event_attr {
+    pub fn attr(&self, encoding: &Encoding) -> perf::EventAttr {
         let [config, config1, config2] = encoding.config;
         let mut attr = base_attr(encoding.kind, config);
         attr.config1 = config1;

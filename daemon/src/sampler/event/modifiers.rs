@@ -1,7 +1,7 @@
 //! The letters behind an event: whose code counts, how exact, how it is scheduled.
 
-use crate::perf_abi::perf_event_attr;
 use crate::sampler::SamplerError;
+use varid_model::perf::EventAttr;
 
 /// What the letters ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Modifiers {
     }
 
     /// Sets what it asks of the kernel; precision is the PMU's matter.
-    pub fn apply(&self, attr: &mut perf_event_attr) {
+    pub fn apply(&self, attr: &mut EventAttr) {
         attr.set_exclude_user(self.exclude_user);
         attr.set_exclude_kernel(self.exclude_kernel);
         attr.set_exclude_hv(!self.with_hypervisor);

@@ -1,6 +1,6 @@
 //! The events that the kernel itself names, and how it encodes them (linux/perf_event.h).
 
-use crate::perf_abi as perf;
+use varid_model::perf;
 
 const HARDWARE: u32 = perf::PERF_TYPE_HARDWARE;
 const SOFTWARE: u32 = perf::PERF_TYPE_SOFTWARE;

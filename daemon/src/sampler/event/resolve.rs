@@ -4,8 +4,8 @@ use super::modifiers::Modifiers;
 use super::pmu::{Pmu, number};
 use super::syntax::{self, EventText, GroupText, Term, What};
 use super::{Encoding, Event, Group, Rate, names};
-use crate::perf_abi as perf;
 use crate::sampler::SamplerError;
+use varid_model::perf;
 
 /// What was asked for, and what of it cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 
 use super::{raw_shape, side_band, watermark};
 use crate::by_id::ById;
-use crate::perf_abi as perf;
 use crate::sampler::cpu::identifier;
 use crate::sampler::decode::{Origin, SampleKind, Spare, Stamped};
 use crate::sampler::groups::{Spot, open_groups, places};
@@ -12,6 +11,7 @@ use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::os::fd::{AsFd, BorrowedFd};
+use varid_model::perf;
 use varid_shim::{Shim, Target};
 
 /// The loaded shim.
@@ -169,7 +169,7 @@ fn watch_error(source: nix::Error) -> SamplerError {
 
 /// An event of varid's own, that nobody asked for.
 fn open_own(
-    mut attr: perf::perf_event_attr,
+    mut attr: perf::EventAttr,
     cpu: u32,
     name: &str,
 ) -> Result<std::os::fd::OwnedFd, SamplerError> {

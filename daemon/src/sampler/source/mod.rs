@@ -10,11 +10,11 @@ pub use choose::{ShimKind, choose};
 use super::decode::{Origin, STACK_COPY_SAMPLE, Spare, Stamped, regs_mask};
 use super::groups::Counter;
 use super::{Cpu, SamplerError, SamplerOptions};
-use crate::perf_abi as perf;
 use bpf::Bpf;
 use module::Module;
 use stack_copy::StackCopy;
 use std::os::fd::BorrowedFd;
+use varid_model::perf;
 use varid_shim::{Target, target_flags};
 
 /// Where samples come from.
@@ -220,7 +220,7 @@ fn with_options(options: &SamplerOptions, target: &Target) -> Target {
 }
 
 /// What the kernel's own samples hold that are kept beside the shim's.
-pub(super) fn raw_shape(attr: &mut perf::perf_event_attr, options: &SamplerOptions) {
+pub(super) fn raw_shape(attr: &mut perf::EventAttr, options: &SamplerOptions) {
     attr.sample_type |= STACK_COPY_SAMPLE;
     attr.sample_regs_user = regs_mask();
     attr.sample_stack_user = options.raw_stack;
@@ -233,7 +233,7 @@ pub(super) fn raw_shape(attr: &mut perf::perf_event_attr, options: &SamplerOptio
 }
 
 /// Mappings, names, forks and exits are reported with the samples.
-fn side_band(attr: &mut perf::perf_event_attr) {
+fn side_band(attr: &mut perf::EventAttr) {
     attr.set_mmap(true);
     attr.set_mmap_data(true);
     attr.set_mmap2(true);
@@ -243,7 +243,7 @@ fn side_band(attr: &mut perf::perf_event_attr) {
 }
 
 /// The reader is woken when a quarter of the ring is full.
-fn watermark(attr: &mut perf::perf_event_attr, pages: usize) {
+fn watermark(attr: &mut perf::EventAttr, pages: usize) {
     attr.set_watermark(true);
     attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
 }

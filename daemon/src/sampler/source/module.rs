@@ -2,8 +2,6 @@
 //! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
 
 use super::{side_band, watermark};
-use crate::perf_abi as perf;
-use crate::perf_abi::RECORD_HEADER;
 use crate::sampler::decode::{self, Origin, RingEvent, SampleKind, Spare, Stamped};
 use crate::sampler::event::{Event, Group, Rate};
 use crate::sampler::groups::Times;
@@ -11,6 +9,8 @@ use crate::sampler::open::{base_attr, open};
 use crate::sampler::ring::Ring;
 use crate::sampler::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
 use std::os::fd::{AsFd, BorrowedFd};
+use varid_model::perf;
+use varid_model::perf::RECORD_HEADER;
 use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target};
 
 /// A session with the module.

@@ -1,14 +1,13 @@
-//! What does the kernel's perf interface look like (linux/perf_event.h)? Alike on every processor but for pointers' size.
-
-use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+//! What does the kernel's perf interface look like (linux/perf_event.h)?
+//!
+//! What the kernel takes and gives, and what perf.data has of it. It is alike on every processor but for the size of pointers.
+//! Each constant and offset is compared with the kernel's header by the test below.
 
 /// Constants, each checked against the kernel's header by the test below.
 macro_rules! constants {
     ($($kind:ty { $($name:ident = $value:expr),* $(,)? })*) => {
         $($(
             #[doc = concat!("`", stringify!($name), "` of linux/perf_event.h.")]
-            #[cfg_attr(not(test), allow(dead_code, reason = "some are for tests"))]
             pub const $name: $kind = $value;
         )*)*
         #[cfg(test)]
@@ -48,6 +47,7 @@ constants! {
         PERF_SAMPLE_IP = 1 << 0,
         PERF_SAMPLE_TID = 1 << 1,
         PERF_SAMPLE_TIME = 1 << 2,
+        PERF_SAMPLE_ADDR = 1 << 3,
         PERF_SAMPLE_READ = 1 << 4,
         PERF_SAMPLE_CALLCHAIN = 1 << 5,
         PERF_SAMPLE_CPU = 1 << 7,
@@ -69,8 +69,6 @@ constants! {
         PERF_RECORD_SAMPLE = 9,
         PERF_RECORD_MMAP2 = 10,
         PERF_RECORD_LOST_SAMPLES = 13,
-        PERF_RECORD_MISC_USER = 2,
-        PERF_RECORD_MISC_COMM_EXEC = 1 << 13,
         PERF_EVENT_IOC_ENABLE = 0x2400,
         PERF_EVENT_IOC_DISABLE = 0x2401,
         PERF_EVENT_IOC_PERIOD = 0x4008_2404,
@@ -78,13 +76,26 @@ constants! {
         // Its number holds the size of a pointer, although what it writes is a word of eight bytes.
         PERF_EVENT_IOC_ID = 0x8000_2407 | ((size_of::<usize>() as u32) << 16),
     }
-    libc::c_ulong {
+    u64 {
+        PERF_CONTEXT_KERNEL = 128u64.wrapping_neg(),
+        PERF_CONTEXT_USER = 512u64.wrapping_neg(),
+        PERF_CONTEXT_MAX = 4095u64.wrapping_neg(),
         PERF_FLAG_FD_CLOEXEC = 8,
+    }
+    u16 {
+        PERF_RECORD_MISC_CPUMODE_MASK = 7,
+        PERF_RECORD_MISC_KERNEL = 1,
+        PERF_RECORD_MISC_USER = 2,
+        PERF_RECORD_MISC_COMM_EXEC = 1 << 13,
+        PERF_RECORD_MISC_MMAP_BUILD_ID = 1 << 14,
     }
 }
 
 /// Bytes of `perf_event_header`: the kind of a record (4), what else there is to know (2), its size (2).
 pub const RECORD_HEADER: usize = 8;
+
+/// `PERF_ATTR_SIZE_VER5`: bytes of an [`EventAttr`], the smallest that has the clock.
+pub const ATTR_SIZE: usize = size_of::<EventAttr>();
 
 /// Where a ring's control page has `data_head`, eight bytes.
 pub const DATA_HEAD: usize = 1024;
@@ -95,36 +106,52 @@ pub const DATA_TAIL: usize = 1032;
 /// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`). Older kernels take it as long as what they do not
 /// know is zero; nothing that came later is used. perf_event_open(2) tells what each field is.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct perf_event_attr {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventAttr {
+    /// `PERF_TYPE_*`, or the number of a PMU.
     pub type_: u32,
+    /// Bytes of this structure.
     pub size: u32,
+    /// Which event of its type.
     pub config: u64,
     /// Or the frequency, if `freq` is set.
     pub sample_period: u64,
+    /// `PERF_SAMPLE_*`.
     pub sample_type: u64,
+    /// `PERF_FORMAT_*`.
     pub read_format: u64,
     /// The fields of one bit: see the setters.
     pub flags: u64,
     /// Bytes, if `watermark` is set, else events.
     pub wakeup_watermark: u32,
+    /// Of breakpoints.
     pub bp_type: u32,
+    /// More of the event's configuration.
     pub config1: u64,
+    /// Still more of it.
     pub config2: u64,
+    /// Of branch stacks.
     pub branch_sample_type: u64,
+    /// Which registers, by their bits.
     pub sample_regs_user: u64,
+    /// Bytes of a copy of the stack.
     pub sample_stack_user: u32,
+    /// Whose times samples have, if `use_clockid` is set.
     pub clockid: i32,
+    /// Which registers of the interrupt.
     pub sample_regs_intr: u64,
+    /// Of AUX areas.
     pub aux_watermark: u32,
+    /// Most frames of a callchain; 0: the system's limit.
     pub sample_max_stack: u16,
+    /// Zero.
     pub reserved_2: u16,
 }
 
 /// The attribute's one-bit fields by their positions, on a little-endian machine.
 macro_rules! flags {
     ($($set:ident $name:ident $bit:literal)*) => {
-        impl perf_event_attr {
+        impl EventAttr {
             $(
                 #[doc = concat!("Sets or clears `", stringify!($name), "`.")]
                 pub fn $set(&mut self, on: bool) {
@@ -159,9 +186,37 @@ flags! {
     set_mmap2 mmap2 23
     set_comm_exec comm_exec 24
     set_use_clockid use_clockid 25
+    set_build_id build_id 34
 }
 
-impl perf_event_attr {
+impl Default for EventAttr {
+    /// No event, but its size.
+    fn default() -> Self {
+        Self {
+            type_: 0,
+            size: size_of::<Self>() as u32,
+            config: 0,
+            sample_period: 0,
+            sample_type: 0,
+            read_format: 0,
+            flags: 0,
+            wakeup_watermark: 0,
+            bp_type: 0,
+            config1: 0,
+            config2: 0,
+            branch_sample_type: 0,
+            sample_regs_user: 0,
+            sample_stack_user: 0,
+            clockid: 0,
+            sample_regs_intr: 0,
+            aux_watermark: 0,
+            sample_max_stack: 0,
+            reserved_2: 0,
+        }
+    }
+}
+
+impl EventAttr {
     const PRECISE_IP: u64 = 3 << 15;
 
     /// Sets `precise_ip`: 0 (any skid) to 3 (none).
@@ -170,37 +225,40 @@ impl perf_event_attr {
     }
 
     /// `precise_ip`.
-    #[cfg(test)]
+    #[must_use]
     pub fn precise_ip(&self) -> u8 {
         (self.flags >> 15 & 3) as u8
     }
-}
 
-/// perf_event_open(2): a process (-1: all), a CPU (-1: all), the leader of its group (-1: none), `PERF_FLAG_*`.
-pub fn perf_event_open(
-    attr: &mut perf_event_attr,
-    pid: i32,
-    cpu: i32,
-    group: i32,
-    flags: libc::c_ulong,
-) -> io::Result<OwnedFd> {
-    // SAFETY: `attr` is a whole attribute; the kernel reads it, and writes at most what it knows into its size field.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw mut *attr,
-            pid,
-            cpu,
-            group,
-            flags,
-        )
-    };
-    let fd = i32::try_from(fd).map_err(io::Error::other)?;
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+    /// Its bytes, as the kernel takes it and perf.data has it, on a little-endian machine.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ATTR_SIZE] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let words = [
+            pair(self.type_, self.size),
+            self.config,
+            self.sample_period,
+            self.sample_type,
+            self.read_format,
+            self.flags,
+            pair(self.wakeup_watermark, self.bp_type),
+            self.config1,
+            self.config2,
+            self.branch_sample_type,
+            self.sample_regs_user,
+            pair(self.sample_stack_user, self.clockid.cast_unsigned()),
+            self.sample_regs_intr,
+            pair(
+                self.aux_watermark,
+                u32::from(self.sample_max_stack) | u32::from(self.reserved_2) << 16,
+            ),
+        ];
+        let mut bytes = [0; ATTR_SIZE];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
     }
-    // SAFETY: the kernel has just given this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]
@@ -232,7 +290,7 @@ mod tests {
         }
         show(
             "SHOW(PERF_ATTR_SIZE_VER5)".to_owned(),
-            size_of::<perf_event_attr>() as u64,
+            size_of::<EventAttr>() as u64,
         );
         show(
             "SHOW(sizeof(struct perf_event_header))".to_owned(),
@@ -250,7 +308,7 @@ mod tests {
             ($($c:ident $rust:ident)*) => {
                 $(show(
                     format!("SHOW(offsetof(ATTR, {}))", stringify!($c)),
-                    offset_of!(perf_event_attr, $rust) as u64,
+                    offset_of!(EventAttr, $rust) as u64,
                 );)*
             };
         }
@@ -261,7 +319,7 @@ mod tests {
             sample_stack_user sample_stack_user clockid clockid sample_regs_intr sample_regs_intr
             aux_watermark aux_watermark sample_max_stack sample_max_stack
         }
-        assert_eq!(offset_of!(perf_event_attr, flags), 40);
+        assert_eq!(offset_of!(EventAttr, flags), 40);
         c.push_str("return 0; }\n");
         (c, expected)
     }
@@ -287,5 +345,24 @@ mod tests {
         for ((what, ours), theirs) in expected.iter().zip(said) {
             assert_eq!(*ours, theirs, "{what}");
         }
+    }
+
+    #[test]
+    fn an_attribute_s_bytes_are_those_of_its_fields() {
+        let attr = EventAttr {
+            type_: 1,
+            config: 2,
+            clockid: -3,
+            sample_max_stack: 4,
+            reserved_2: 5,
+            ..EventAttr::default()
+        };
+        let bytes = attr.to_bytes();
+        let at = |offset: usize| u32::from_le_bytes(bytes[offset..][..4].try_into().unwrap());
+        assert_eq!(at(offset_of!(EventAttr, type_)), 1);
+        assert_eq!(at(offset_of!(EventAttr, size)), 112);
+        assert_eq!(at(offset_of!(EventAttr, config)), 2);
+        assert_eq!(at(offset_of!(EventAttr, clockid)), (-3i32).cast_unsigned());
+        assert_eq!(at(offset_of!(EventAttr, sample_max_stack)), 5 << 16 | 4);
     }
 }
