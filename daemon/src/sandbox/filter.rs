@@ -30,8 +30,8 @@ const NEEDED: &[c_long] = &[
     SYS_socketpair, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect, SYS_sendmsg, SYS_recvmsg, SYS_sendto, SYS_recvfrom,
     SYS_getsockopt, SYS_setsockopt, SYS_getsockname, SYS_getpeername, SYS_shutdown,
     // Waiting.
-    SYS_ppoll, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_futex, SYS_nanosleep,
-    SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_sched_yield,
+    SYS_ppoll, SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_timerfd_create, SYS_timerfd_settime,
+    SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_sched_yield,
     // Threads and processes.
     SYS_clone, SYS_clone3, SYS_execve, SYS_wait4, SYS_waitid, SYS_exit, SYS_exit_group, SYS_kill, SYS_tkill, SYS_tgkill, SYS_pidfd_open,
     SYS_pidfd_send_signal, SYS_set_tid_address, SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_membarrier,
