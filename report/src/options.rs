@@ -1,6 +1,7 @@
 //! Which samples of a recording count, and what are they called?
 
 use crate::names::Names;
+use wildmatch::WildMatch;
 
 /// Which samples become part of a profile, and where it takes names from; the default is all of
 /// them, and names from where the recorded files were.
@@ -84,31 +85,7 @@ impl Pattern {
         if !self.text.contains(['*', '?']) {
             return name.contains(&self.text);
         }
-        let (mut pattern, mut name) = (self.text.chars(), name.chars());
-        // Where to go on if what follows the last star does not match: the star takes one more.
-        let mut retry = None;
-        loop {
-            let (mut next_pattern, mut next_name) = (pattern.clone(), name.clone());
-            match (next_pattern.next(), next_name.next()) {
-                (None, None) => return true,
-                (Some('*'), _) => {
-                    retry = Some((next_pattern.clone(), name.clone()));
-                    pattern = next_pattern;
-                }
-                (Some(wanted), Some(found)) if wanted == '?' || wanted == found => {
-                    (pattern, name) = (next_pattern, next_name);
-                }
-                _ => {
-                    let Some((after_star, from)) = &mut retry else {
-                        return false;
-                    };
-                    if from.next().is_none() {
-                        return false;
-                    }
-                    (pattern, name) = (after_star.clone(), from.clone());
-                }
-            }
-        }
+        WildMatch::new(&self.text).matches(name)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use varid_tunnel::abi::{FILTER_SIZE, FILTERS};
+use wildmatch::WildMatchPattern;
 
 /// Patterns that a list has at most.
 pub const MAX_PATTERNS: usize = 1024;
@@ -133,28 +134,8 @@ impl MethodFilter {
 /// Whether a pattern means a name; `*` stands for any text. Takes time in proportion to both
 /// lengths at most.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let (mut pattern, mut name) = (pattern.as_bytes(), name.as_bytes());
-    // Where to go on if what follows the last star does not match: the star takes one more.
-    let mut retry: Option<(&[u8], &[u8])> = None;
-    loop {
-        match (pattern.split_first(), name.split_first()) {
-            (None, None) => return true,
-            (Some((b'*', after)), _) => {
-                retry = Some((after, name));
-                pattern = after;
-            }
-            (Some((wanted, rest)), Some((found, behind))) if wanted == found => {
-                (pattern, name) = (rest, behind);
-            }
-            _ => {
-                let Some((after, [_, from @ ..])) = retry else {
-                    return false;
-                };
-                retry = Some((after, from));
-                (pattern, name) = (after, from);
-            }
-        }
-    }
+    // No name has the other wildcard.
+    WildMatchPattern::<'*', '\0'>::new(pattern).matches(name)
 }
 
 #[cfg(test)]
