@@ -1,9 +1,9 @@
 //! The command line.
 
-use crate::asked::Configured;
 use crate::config::{
     Config, DURATIONS, FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units,
 };
+use crate::request::Configured;
 use crate::sampler::ShimKind;
 use crate::sampler::event::pmu::Pmu;
 use crate::sampler::event::{Event, Group, Rate, Resolved, resolve};

@@ -11,7 +11,6 @@
     )
 )]
 
-mod asked;
 mod attribution;
 mod by_id;
 mod cli;
@@ -23,6 +22,7 @@ mod device;
 mod paths;
 mod process;
 mod raw;
+mod request;
 mod sampler;
 mod sandbox;
 mod session;

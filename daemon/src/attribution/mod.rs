@@ -4,22 +4,22 @@
 //! address: a managed frame lies inside the native frame of its caller. A native frame of an
 //! interpreter loop stands for the managed frame that it executes and is replaced by it.
 
-mod again;
-mod apart;
+mod callchain_cache;
 mod chain;
 mod executed;
 mod marked;
 mod registers;
 mod remap;
+mod save_areas;
 
-pub use again::again;
+pub use callchain_cache::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::process::{AddressSpace, Image, Process, Vm};
 use crate::unwind::{CodeAt, NativeFrame, NativeStack};
-use apart::{exported, is_loop, keep_to_methods, take_trace};
 use chain::Chain;
 use registers::{exact_pcs, walk_copy};
+use save_areas::{exported, is_loop, keep_to_methods, take_trace};
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
@@ -170,7 +170,7 @@ pub fn attribute(
     *known = chain.known;
     let innermost = managed.first().map(|frame| frame.addr);
     *frame = innermost.into_iter().chain(chain.quick).min().unwrap_or(0);
-    again::remember(record, process, stack, user);
+    callchain_cache::remember(record, process, stack, user);
 }
 
 fn on_native_stack(vm: &Vm) -> bool {

@@ -1,9 +1,9 @@
 //! Which sessions run: each in a thread of its own, from its start to its end.
 
 use super::protocol::{Activity, Ended, SessionStatus};
-use crate::asked::{Asked, Configured};
 use crate::cli::{self, SamplingArgs, TargetArgs};
 use crate::paths;
+use crate::request::{Configured, SessionRequest};
 use crate::session::{Session, SessionControl, TargetSpec};
 use crate::sessions;
 use crate::verbs::out;
@@ -101,8 +101,8 @@ impl Registry {
         sampling: SamplingArgs,
     ) -> Result<SessionStatus, NotStarted> {
         sampling.check()?;
-        let asked = Asked::new(target, &sampling, false);
-        let configured = asked.read().map_err(|error| error.to_string())?;
+        let request = SessionRequest::new(target, &sampling, false);
+        let configured = request.read().map_err(|error| error.to_string())?;
         let spec = target.spec(&configured.config).ok_or(cli::NOBODY)?;
         let running = self.reserve(&spec)?;
         let (tell, told) = mpsc::channel();

@@ -9,6 +9,7 @@
 mod abi;
 mod access;
 mod adb;
+mod arguments;
 mod error;
 mod note;
 mod place;
@@ -17,7 +18,6 @@ mod settings;
 mod shell;
 mod symbols;
 mod transfer;
-mod words;
 
 use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb};
 use crate::paths;
@@ -151,7 +151,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
     let mut words = vec!["-v".to_owned(); usize::from(cli.verbose)];
     words.extend(cli.quiet.then(|| "-q".to_owned()));
     let verb_at = words.len();
-    words.extend(words::of(&Cli::command(), matches));
+    words.extend(arguments::of(&Cli::command(), matches));
     match &cli.verb {
         Verb::Pull { session, output } => {
             let session = choose(remote, session.as_deref())?;

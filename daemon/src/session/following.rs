@@ -128,7 +128,7 @@ impl Session {
     pub(super) fn track(&mut self, pid: u32) -> Result<(), SessionError> {
         self.tracker.forget(pid);
         let names = Names::own(pid);
-        let crowded = self.is_crowded();
+        let at_limit = self.is_at_process_limit();
         let here = self.tracked.get_mut(&pid);
         let Some(tracked) = here.filter(|tracked| tracked.left.is_none()) else {
             return self.begin(pid, names);
@@ -136,7 +136,7 @@ impl Session {
         let Some(held) = tracked.held.take() else {
             return Ok(());
         };
-        if crowded {
+        if at_limit {
             self.turn_away(pid, names);
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl Session {
             let kept = self.recorder.keep_code(&mut before.process, true);
             self.tolerate(kept)?;
         }
-        if self.is_crowded() {
+        if self.is_at_process_limit() {
             self.turn_away(pid, names);
             return Ok(());
         }
@@ -468,7 +468,7 @@ impl Session {
                 tid,
                 ptid,
             })?;
-            if pid != ppid && self.is_crowded() {
+            if pid != ppid && self.is_at_process_limit() {
                 self.turn_away(pid, names);
             } else if pid != ppid {
                 let held = held.then(Vec::new);

@@ -1,16 +1,16 @@
 //! A profiling session: from the kernel's records to the recording, in one loop.
 
 mod calls;
-mod crowd;
 mod ended;
 mod filter;
+mod flush;
 mod following;
-mod keep;
 mod kernel;
 mod notes;
 mod options;
+mod process_limit;
 mod recorder;
-mod reread;
+mod reload;
 mod sample;
 mod selection;
 mod tracked;
@@ -28,7 +28,7 @@ use crate::sampler::{Drainer, Sampler, SamplerOptions, choose};
 use notes::Notes;
 use options::manifest;
 use recorder::{Recorder, RecorderError};
-use reread::Watch;
+use reload::Watch;
 use selection::Selection;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -170,7 +170,7 @@ impl Session {
             None
         };
         let configured = &options.configured;
-        let file = configured.asked.file();
+        let file = configured.request.file();
         let sampler = Arc::new(Mutex::new(sampler));
         let mut session = Self {
             drainer: Drainer::of(&sampler)?,
@@ -305,7 +305,7 @@ impl Session {
     /// One turn of the loop: drain, handle, look for newcomers, flush when it is time.
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
         if !last {
-            self.reread()?;
+            self.reload()?;
         }
         let mut drained = std::mem::take(&mut self.drained);
         self.sampler(|sampler| sampler.drain(last, |stamped| drained.push(stamped)));

@@ -2,8 +2,8 @@
 
 use super::recorder::RecorderError;
 use super::tracker::TargetSpec;
-use crate::asked::Configured;
 use crate::config::to_toml;
+use crate::request::Configured;
 use crate::sampler::event::Group;
 use crate::sampler::{SamplerError, ShimKind, Source, monotonic_ns, places};
 use std::path::PathBuf;

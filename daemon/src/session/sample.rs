@@ -3,7 +3,7 @@
 use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError};
 use super::{LAYOUT_TRIALS, MAX_HELD, Session, SessionError, TargetSpec, tracker};
-use crate::attribution::{again, attribute};
+use crate::attribution::{attribute, cached_callchain};
 use crate::process::Process;
 use crate::sampler::decode::Sampled;
 use varid_model::Stack;
@@ -138,7 +138,7 @@ fn write_sample(
     if filter.is_none()
         && read.is_empty()
         && record.kernel.is_empty()
-        && let Some(user) = again(record, process)
+        && let Some(user) = cached_callchain(record, process)
     {
         recorder.named_sample(&Sample { user, ..sample })?;
         return Ok(Written::Sample { transition: false });

@@ -2,9 +2,9 @@
 
 use super::events::try_to_sample;
 use super::out;
-use crate::asked::{self, Asked, ConfigError, Configured};
 use crate::cli::{self, ConfigVerb, SamplingArgs, StartArgs};
 use crate::config::{Problem, to_toml};
+use crate::request::{self, ConfigError, Configured, SessionRequest};
 use crate::sampler::event::pmu::Pmu;
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,12 +23,12 @@ pub fn run(verb: ConfigVerb) -> anyhow::Result<ExitCode> {
 /// `here`: the file is this machine's.
 fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
     let pmus = Pmu::all(Path::new("/"));
-    let (read, is_written_right) = match asked::read(file) {
+    let (read, is_written_right) = match request::read(file) {
         Ok(_) if here => (
-            asked::read_by(file, |event| try_to_sample(event, &pmus)),
+            request::read_by(file, |event| try_to_sample(event, &pmus)),
             true,
         ),
-        Ok(_) => (asked::read_for(file, &pmus), true),
+        Ok(_) => (request::read_for(file, &pmus), true),
         wrong => (wrong, false),
     };
     let is_right = match read {
@@ -51,11 +51,11 @@ fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn show(args: &StartArgs) -> anyhow::Result<ExitCode> {
-    let Configured { mut config, .. } = match Asked::new(&args.target, &args.sampling, false).read()
-    {
-        Ok(configured) => configured,
-        Err(error) => return Ok(refused(&error)),
-    };
+    let Configured { mut config, .. } =
+        match SessionRequest::new(&args.target, &args.sampling, false).read() {
+            Ok(configured) => configured,
+            Err(error) => return Ok(refused(&error)),
+        };
     config.rate = Some(SamplingArgs::rate(&config));
     config.stack = Some(config.stack.unwrap_or_default());
     config.tactic = Some(config.tactic.unwrap_or_default());

@@ -3,9 +3,9 @@
 use super::config::refused;
 use super::launch::Held;
 use super::out;
-use crate::asked::{Asked, Configured};
 use crate::cli::{self, RecordArgs};
 use crate::paths;
+use crate::request::{Configured, SessionRequest};
 use crate::sandbox;
 use crate::session::{Session, SessionControl, SessionError, TargetSpec};
 use anyhow::Context;
@@ -38,7 +38,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     }
     // The command is what is profiled, or only says how long others are.
     let is_target = command && !args.target.is_named();
-    let configured = match Asked::new(&args.target, &args.sampling, is_target).read() {
+    let configured = match SessionRequest::new(&args.target, &args.sampling, is_target).read() {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),
     };

@@ -2,10 +2,10 @@
 
 use super::config::refused;
 use super::out;
-use crate::asked::Asked;
 use crate::cli::{self, SamplingArgs, StartArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
+use crate::request::SessionRequest;
 use crate::sampler::ShimKind;
 use anyhow::{Context, bail};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub fn run(mut args: StartArgs) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("cannot use {}", path.display()))?;
     }
     // The daemon reads it, too: what is wrong with it is said before one is brought up.
-    let configured = match Asked::new(&args.target, &args.sampling, false).read() {
+    let configured = match SessionRequest::new(&args.target, &args.sampling, false).read() {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),
     };

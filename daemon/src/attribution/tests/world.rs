@@ -1,6 +1,6 @@
 //! A process whose every address, frame and method is known: what attribution is tested on.
 
-use crate::attribution::{Attributed, RemapTable, again, attribute};
+use crate::attribution::{Attributed, RemapTable, attribute, cached_callchain};
 use crate::process::testing::{dex, elf, mapped};
 use crate::process::{AddressSpace, DexImage, Image, Mapped, Method, Process, Vm};
 use crate::unwind::tests::Compiled;
@@ -331,7 +331,7 @@ impl World {
     pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
         let mut attributed = Attributed::default();
         let (process, remap) = (&mut self.process, &mut self.remap);
-        if let Some(user) = again(record, process) {
+        if let Some(user) = cached_callchain(record, process) {
             attributed.user = user.to_vec();
             attributed.known = 0..user.len();
             return attributed;

@@ -1,4 +1,4 @@
-//! How many processes are recorded at once, and what becomes of those that come when there are as many?
+//! How many processes are recorded at once, and what happens to others when that limit is reached?
 
 use super::tracked::Names;
 use super::{Session, TargetSpec};
@@ -11,7 +11,7 @@ impl Session {
     }
 
     /// As many processes are recorded as may be.
-    pub(super) fn is_crowded(&self) -> bool {
+    pub(super) fn is_at_process_limit(&self) -> bool {
         let most = self.options.configured.config.limits.processes;
         most.is_some_and(|most| {
             let here = self.tracked.values().filter(|one| one.is_here());

@@ -1,13 +1,13 @@
-//! What changes while a session runs? Its configuration file is read again when it has changed.
+//! What happens when a session's configuration file changes while it records? It is reloaded.
 
 use super::filter::Gate;
 use super::selection::Selection;
 use super::tracked::Names;
 use super::tracker::{self, TargetSpec};
 use super::{Session, SessionError};
-use crate::asked::Stamp;
 use crate::cli::{SamplingArgs, lowered};
 use crate::config::{Config, to_toml};
+use crate::request::Stamp;
 use crate::sampler::monotonic_ns;
 use crate::sampler::open::max_frequency;
 use std::path::PathBuf;
@@ -135,11 +135,11 @@ fn as_far_as_it_can(old: &Config, new: Config) -> Config {
 
 impl Session {
     /// Looks whether there is another configuration, and takes it if it is a right one.
-    pub(super) fn reread(&mut self) -> Result<(), SessionError> {
+    pub(super) fn reload(&mut self) -> Result<(), SessionError> {
         if !self.watch.as_mut().is_some_and(Watch::has_changed) {
             return Ok(());
         }
-        match self.options.configured.asked.read() {
+        match self.options.configured.request.read() {
             Err(error) => self.keep(error.to_string()),
             Ok(read) => {
                 if let Some(watch) = &mut self.watch {

@@ -1,4 +1,4 @@
-//! Which words does varid get on the device? Those of the host's command line that were given.
+//! Which arguments does varid get on the device? Those of the host's command line that its user gave.
 
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Command};

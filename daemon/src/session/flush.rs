@@ -1,4 +1,4 @@
-//! How is what a session has found brought to the disk, and what if that fails?
+//! How is a session written to the disk, and what happens when that fails?
 
 use super::recorder::RecorderError;
 use super::{Session, SessionError};

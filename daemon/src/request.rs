@@ -1,4 +1,4 @@
-//! What is a session asked for? Its configuration file, and the command line over it.
+//! What is a session to record? Its configuration file, and the command line, which takes precedence.
 
 use crate::cli::{SamplingArgs, TargetArgs};
 use crate::config::{Config, MAX_BYTES, MethodFilter, MethodPattern, Problem, parse};
@@ -14,7 +14,7 @@ use varid_recording::{Tactic, open_regular};
 
 /// What the command line says, which is over whatever a file says.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct SessionRequest {
     target: TargetArgs,
     sampling: SamplingArgs,
     /// A command is launched: it is the target.
@@ -27,7 +27,7 @@ pub struct Configured {
     /// All of it.
     pub config: Config,
     /// Where it comes from.
-    pub asked: Asked,
+    pub request: SessionRequest,
     /// The file as it was when it was read, if there is one.
     pub stamp: Option<Stamp>,
 }
@@ -95,7 +95,7 @@ impl Stamp {
     }
 }
 
-impl Asked {
+impl SessionRequest {
     /// By these arguments; `command`: one is launched.
     pub fn new(target: &TargetArgs, sampling: &SamplingArgs, command: bool) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Asked {
         };
         Ok(Configured {
             config: self.over(config)?,
-            asked: self.clone(),
+            request: self.clone(),
             stamp,
         })
     }
@@ -218,12 +218,12 @@ mod tests {
     use clap::Parser;
     use std::io::Write;
 
-    fn asked(line: &[&str]) -> Asked {
+    fn request(line: &[&str]) -> SessionRequest {
         let line = ["varid", "start"].iter().chain(line);
         match Cli::try_parse_from(line).unwrap().verb {
             Verb::Start(StartArgs {
                 target, sampling, ..
-            }) => Asked::new(&target, &sampling, false),
+            }) => SessionRequest::new(&target, &sampling, false),
             _ => panic!("it is a start"),
         }
     }
@@ -240,7 +240,7 @@ mod tests {
         let file = file(FILE);
         let path = file.path().to_str().unwrap();
         let line: Vec<_> = ["--config", path].iter().chain(line).copied().collect();
-        Ok(asked(&line).read()?.config)
+        Ok(request(&line).read()?.config)
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
     fn what_cannot_be_read_is_told_with_the_way_to_it() {
         let wrong = file("apps = 3\nx = 1\n");
         let line = ["--config", wrong.path().to_str().unwrap()];
-        let error = asked(&line).read().unwrap_err().to_string();
+        let error = request(&line).read().unwrap_err().to_string();
         let expected = format!("{}:1:8: a list", wrong.path().display());
         assert!(error.starts_with(&expected), "{error}");
         assert!(
@@ -309,7 +309,7 @@ mod tests {
             "{error}"
         );
         for path in ["/no/such/file", "/", "/dev/null"] {
-            let error = asked(&["--config", path]).read().unwrap_err().to_string();
+            let error = request(&["--config", path]).read().unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("cannot read the configuration {path}: ")),
                 "{error}"

@@ -1,7 +1,7 @@
-//! How do native frames, and managed ones of a stack of their own, come into one order?
+//! How are native frames merged with managed frames that lie on a stack of their own, as Dalvik's do?
 //!
-//! An interpreter loop that is entered once executes all that its methods call without native
-//! code in between: its one native frame stands for them all.
+//! Addresses on two stacks cannot be compared. The order follows from the interpreter: one native frame of its loop executes a
+//! method and all methods that this calls without native code in between.
 
 use super::chain::{Chain, reason};
 use crate::process::{Process, Vm};

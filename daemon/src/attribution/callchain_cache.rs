@@ -1,6 +1,7 @@
-//! Is a sample its thread's last one again, but for the instruction that the interpreter executes?
+//! Is a thread's callchain the same as at its last sample?
 //!
-//! Most samples are. Their callchain is the last one's but for the leaf, which the registers tell.
+//! It mostly is: only the instruction that the interpreter executes has changed. The callers are reused then, and the leaf is
+//! read from the registers.
 
 use super::registers::registers;
 use crate::process::{Image, Process};
@@ -10,7 +11,7 @@ use varid_tunnel::abi::LAYOUT_LIST;
 
 /// The user callchain of a record, as attribution would find it, if it is its thread's last one
 /// again and all of it is recorded already. None: it is not, or nobody knows.
-pub fn again<'a>(record: &Record, process: &'a mut Process) -> Option<&'a [u64]> {
+pub fn cached_callchain<'a>(record: &Record, process: &'a mut Process) -> Option<&'a [u64]> {
     let changes = process.space.changes();
     let callers = process.callers.of(record.tid)?;
     if !callers.are_callers_of(record, changes) {
