@@ -1,7 +1,5 @@
 //! Where is a frame, and which instruction is it at?
 
-use std::fmt;
-
 /// An address of a process's memory, or of the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(u64);
@@ -17,18 +15,6 @@ impl Address {
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
-    }
-}
-
-impl From<u64> for Address {
-    fn from(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-impl fmt::LowerHex for Address {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
     }
 }
 

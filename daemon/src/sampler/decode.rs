@@ -5,8 +5,7 @@ use crate::sampler::open::COMMON_SAMPLE;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use varid_model::Mode;
-use varid_model::perf;
+use varid_model::{Mode, perf};
 use varid_shim::{Machine, Record, Regs, flags};
 use varid_tunnel::maps::Device;
 
@@ -195,36 +194,22 @@ pub fn decode(
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
 ) -> Option<(Stamped, Values)> {
-    const NEEDED: [u32; 8] = [
-        perf::PERF_RECORD_SAMPLE,
-        perf::PERF_RECORD_MMAP2,
-        perf::PERF_RECORD_COMM,
-        perf::PERF_RECORD_FORK,
-        perf::PERF_RECORD_EXIT,
-        perf::PERF_RECORD_LOST,
-        perf::PERF_RECORD_LOST_SAMPLES,
-        perf::PERF_RECORD_THROTTLE,
-    ];
-    let kind = Reader(bytes).u32();
-    if kind.is_some_and(|kind| !NEEDED.contains(&kind)) {
-        return None;
-    }
-    let decoded = decode_needed(bytes, origin, spare);
-    Some(decoded.unwrap_or_else(|| (Stamped::malformed(), Values::new())))
+    let malformed = || Some((Stamped::malformed(), Values::new()));
+    decode_whole(bytes, origin, spare).unwrap_or_else(malformed)
 }
 
-/// None: it is not what the kernel's ABI says.
-fn decode_needed(
+/// None: it is not what the kernel's ABI says; `Some(None)`: it is of no interest.
+fn decode_whole(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
-) -> Option<(Stamped, Values)> {
+) -> Option<Option<(Stamped, Values)>> {
     let mut reader = Reader(bytes);
     let kind = reader.u32()?;
     let misc = reader.u16()?;
     reader.u16()?;
     if kind == perf::PERF_RECORD_SAMPLE {
-        return decode_sample(bytes, reader, origin, spare);
+        return decode_sample(bytes, reader, origin, spare).map(Some);
     }
     let event = match kind {
         perf::PERF_RECORD_MMAP2 => {
@@ -276,7 +261,7 @@ fn decode_needed(
         }
         perf::PERF_RECORD_LOST_SAMPLES => RingEvent::Lost(reader.u64()?),
         perf::PERF_RECORD_THROTTLE => RingEvent::Throttle,
-        _ => return None,
+        _ => return Some(None),
     };
     // sample_id_all: pid, tid, time, cpu, reserved, identifier.
     let trailer = bytes
@@ -287,7 +272,7 @@ fn decode_needed(
         time: Reader(trailer).u64()?,
         event,
     };
-    Some((stamped, Values::new()))
+    Some(Some((stamped, Values::new())))
 }
 
 fn decode_sample(

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_impossible_size_ends_a_turn_and_is_told() {
+    fn a_record_of_impossible_size_is_an_error_and_empties_the_ring() {
         for impossible in [0, 7, 4096] {
             let (_file, mut ring) = ring(&[(16, 16), (impossible, 16), (16, 16)]);
             let mut sizes = Vec::new();
