@@ -19,6 +19,7 @@ mod config;
 mod control;
 #[cfg(feature = "host")]
 mod device;
+mod output;
 mod paths;
 mod process;
 mod raw;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     logging(&cli);
     let failed = failure_code(&cli.verb);
     run(cli, &matches).unwrap_or_else(|error| {
-        verbs::out::message(&format!("varid: {}", verbs::out::reason(&error)));
+        output::message(&format!("varid: {}", output::reason(error.as_ref())));
         let not_run = error.downcast_ref::<verbs::launch::CannotRun>();
         ExitCode::from(not_run.map_or(failed, |error| error.code))
     })

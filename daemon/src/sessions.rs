@@ -1,22 +1,27 @@
 //! The sessions of a user: those in their folder, and those that were recorded elsewhere, each of which has a link there.
 
-use crate::control::protocol::{Activity, SessionStatus};
-use crate::paths::{self, LAST};
+use crate::paths;
+use crate::request::{TargetSpec, with_commas};
 use anyhow::Context;
 use nix::fcntl::{Flock, FlockArg};
-use nix::unistd::geteuid;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use varid_model::Rate;
+use std::time::SystemTime;
+#[cfg(feature = "host")]
+use varid_recording::RAW_DATA;
+use varid_recording::manifest::rfc3339;
 use varid_recording::{
     Manifest, PERF_DATA, Record, SESSION_JSON, SessionReader, State, TargetKind,
 };
 
 /// The state of a session that runs.
-const RECORDING: &str = "recording";
+pub const RECORDING: &str = "recording";
+
+/// Among the sessions, the link to the one that was recorded last.
+pub const LAST: &str = "last";
 
 /// What has been recorded.
 #[derive(Debug, Serialize)]
@@ -69,112 +74,8 @@ pub fn all() -> anyhow::Result<Vec<Listed>> {
     Ok(sessions)
 }
 
-/// Those that a `varid record` of this user is recording, oldest first, each with its process; `daemon`: whose are not meant.
-///
-/// # Errors
-///
-/// Those of [`all`].
-pub fn in_foreground(daemon: Option<u32>) -> anyhow::Result<Vec<SessionStatus>> {
-    let live = all()?
-        .into_iter()
-        .filter(|listed| listed.state == RECORDING);
-    let status = |listed: Listed| {
-        let manifest = Manifest::read(&listed.folder.join(SESSION_JSON)).ok()?;
-        let recorder = recorder(&listed.folder).filter(|recorder| Some(*recorder) != daemon)?;
-        let (frequency, period) = match manifest.events.first.rate {
-            Rate::Frequency(hz) => (Some(hz), None),
-            Rate::Period(period) => (None, Some(period)),
-        };
-        Some(SessionStatus {
-            session: listed.session,
-            target: listed.target,
-            state: Activity::Recording,
-            event: manifest.events.names(),
-            frequency,
-            period,
-            source: manifest.source.name().to_owned(),
-            samples: manifest.counts.samples,
-            lost: manifest.counts.lost,
-            processes: None,
-            seconds: listed.seconds,
-            bytes: fs::metadata(listed.folder.join(PERF_DATA)).map_or(0, |file| file.len()),
-            folder: listed.folder,
-            notes: manifest.notes,
-            configuration: None,
-            recorder: Some(recorder),
-        })
-    };
-    Ok(live.filter_map(status).collect())
-}
-
-/// The one of that name, folder or target among those that run, or why it is none or several. A relative path is no folder.
-pub fn find<'a, T>(
-    running: &'a [T],
-    status: impl Fn(&T) -> SessionStatus,
-    which: &str,
-) -> Result<&'a T, String> {
-    let folder = Path::new(which);
-    let of = |matches: &dyn Fn(SessionStatus) -> bool| -> Vec<&T> {
-        running
-            .iter()
-            .filter(|session| matches(status(session)))
-            .collect()
-    };
-    let by_name =
-        of(&|status| status.session == which || (folder.is_absolute() && status.folder == folder));
-    let found = if by_name.is_empty() {
-        of(&|status| status.target == which)
-    } else {
-        by_name
-    };
-    match found.as_slice() {
-        [one] => Ok(one),
-        [] => Err(format!(
-            "no session '{which}' runs; 'varid status' lists those that do"
-        )),
-        several => {
-            let folders = several
-                .iter()
-                .map(|session| status(session).folder.display().to_string());
-            let folders = folders.collect::<Vec<_>>().join(", ");
-            Err(format!(
-                "'{which}' may be any of {folders}: give its folder"
-            ))
-        }
-    }
-}
-
-/// The `varid record` of this user that records into a folder: the process in which the lock on it is.
-fn recorder(folder: &Path) -> Option<u32> {
-    let folder = fs::canonicalize(folder).ok()?;
-    let own = geteuid().as_raw();
-    let holds = |pid: &u32| {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let is_varid = fs::metadata(&process).is_ok_and(|process| process.uid() == own)
-            && fs::read_link(process.join("exe")).is_ok_and(|exe| named(&exe).starts_with("varid"));
-        let files = fs::read_dir(process.join("fd"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        is_varid
-            && files
-                .filter(|file| fs::read_link(file.path()).is_ok_and(|path| path == folder))
-                .any(|file| locks(&process.join("fdinfo").join(file.file_name())))
-    };
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
-    pids.find(holds)
-}
-
-/// Whether a descriptor, of which this is the file in fdinfo, holds the only lock on its file.
-fn locks(fdinfo: &Path) -> bool {
-    let holds =
-        |line: &str| line.starts_with("lock:") && line.contains("FLOCK") && line.contains("WRITE");
-    fs::read_to_string(fdinfo).is_ok_and(|text| text.lines().any(holds))
-}
-
 /// The last part of a path.
-fn named(path: &Path) -> String {
+pub fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
         .to_string_lossy()
@@ -184,7 +85,7 @@ fn named(path: &Path) -> String {
 /// What a folder holds.
 pub fn look(folder: PathBuf) -> Listed {
     let mut listed = Listed {
-        session: named(&folder),
+        session: file_name(&folder),
         state: "unreadable",
         started: String::new(),
         seconds: 0.0,
@@ -272,4 +173,117 @@ fn size_of(folder: &Path) -> u64 {
         })
         .sum();
     blocks.saturating_mul(BLOCK)
+}
+
+/// The name of a new session: the moment and the target.
+pub fn name_for(target: &TargetSpec) -> String {
+    let what = match target {
+        TargetSpec::Named(_, names) => names.clone(),
+        TargetSpec::Pids(pids) => format!("pid{}", with_commas(pids)),
+        TargetSpec::All => "all".to_owned(),
+        TargetSpec::Command(_, line) => {
+            let program = line.split_whitespace().next().unwrap_or_default();
+            program.rsplit('/').next().unwrap_or_default().to_owned()
+        }
+    };
+    let safe = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let moment: String = rfc3339(SystemTime::now())
+        .chars()
+        .filter(char::is_ascii_digit)
+        .take(14)
+        .collect();
+    let what: String = what.chars().map(safe).take(64).collect();
+    format!("{moment}-{what}")
+}
+
+/// A folder for a new session, named by the moment and the target, and free.
+pub fn create(target: &TargetSpec) -> io::Result<PathBuf> {
+    let stem = name_for(target);
+    let sessions = paths::sessions();
+    paths::make_private(&sessions)?;
+    let made = free(&stem, |name| {
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(sessions.join(name))
+    });
+    made.map(|name| sessions.join(name)).map_err(|error| {
+        let path = sessions.join(stem);
+        io::Error::new(
+            error.kind(),
+            format!("cannot create {}: {error}", path.display()),
+        )
+    })
+}
+
+/// Makes something by a name that is free: this, or with a number behind it. The name.
+fn free(stem: &str, make: impl Fn(&str) -> io::Result<()>) -> io::Result<String> {
+    let mut name = stem.to_owned();
+    for number in 1.. {
+        match make(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| name),
+        }
+        name = format!("{stem}.{number}");
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Makes a session that is recorded elsewhere known among the sessions, by a link; those whose sessions are gone are removed.
+pub fn list_elsewhere(session: &Path, target: &TargetSpec) -> io::Result<()> {
+    let sessions = paths::sessions();
+    paths::make_private(&sessions)?;
+    let session = std::fs::canonicalize(session)?;
+    if session.parent() == Some(&std::fs::canonicalize(&sessions)?) {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(&sessions)?.flatten() {
+        let Ok(linked) = std::fs::read_link(entry.path()) else {
+            continue;
+        };
+        if entry.file_name() != LAST && (linked == session || !linked.join(SESSION_JSON).exists()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    free(&name_for(target), |name| {
+        std::os::unix::fs::symlink(&session, sessions.join(name))
+    })
+    .map(drop)
+}
+
+/// The session that was recorded last is the one that a report is about.
+pub fn set_last(session: &Path) -> io::Result<()> {
+    let sessions = paths::sessions();
+    paths::make_private(&sessions)?;
+    let new = sessions.join(format!(".last.{}", std::process::id()));
+    std::os::unix::fs::symlink(std::path::absolute(session)?, &new)?;
+    std::fs::rename(&new, sessions.join(LAST))
+}
+
+/// The folder of a session that was named by its folder, a file in it, or its name among the sessions.
+#[cfg(feature = "host")]
+pub fn named(named: &Path) -> PathBuf {
+    let is_part = [PERF_DATA, RAW_DATA, SESSION_JSON]
+        .iter()
+        .any(|part| named.ends_with(part));
+    if is_part && named.is_file() {
+        // As perf takes it.
+        let folder = named.parent().unwrap_or(Path::new(""));
+        Path::new(".").join(folder)
+    } else if named.exists() {
+        named.to_owned()
+    } else {
+        paths::sessions().join(named)
+    }
+}
+
+/// The last session, if there is one.
+#[cfg(feature = "host")]
+pub fn last() -> io::Result<PathBuf> {
+    std::fs::canonicalize(paths::sessions().join(LAST))
 }

@@ -9,7 +9,7 @@
 //! | which processes does a name mean, what is a service | [`processes`] |
 //! | how are times and sizes written | [`units`] |
 //!
-//! All of it is pure. Who reads the file: `asked`; when again, and what changes then: `session::reread`.
+//! All of it is pure. The file is read by `request`, and again when it has changed by `session::reload`.
 
 mod document;
 pub mod methods;

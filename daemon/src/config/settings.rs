@@ -73,7 +73,15 @@ pub struct ServiceSettings {
     pub methods: MethodFilter,
 }
 
+/// Prime, so that sampling does not beat with the program's own loops.
+const DEFAULT_FREQUENCY: u64 = 997;
+
 impl Config {
+    /// How often events are sampled: as it says, or by default.
+    pub fn rate_or_default(&self) -> Rate {
+        self.rate.unwrap_or(Rate::Frequency(DEFAULT_FREQUENCY))
+    }
+
     /// The processes of a service; None: there is none of this name.
     pub fn processes_of(&self, service: &str) -> Option<Vec<ProcessPattern>> {
         let own = self.service.get(service).map(|service| &service.processes);

@@ -3,6 +3,7 @@
 use super::client;
 use super::error::ControlError;
 use super::protocol::{Reply, Request};
+use super::runtime::private_runtime;
 use super::server::{MAX_LOG, SUCCESSION};
 use crate::clock;
 use crate::paths;
@@ -35,7 +36,7 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
 }
 
 fn bring_up() -> Result<(), ControlError> {
-    paths::private_runtime()?;
+    private_runtime()?;
     let path = paths::log();
     let mut log = open_log()?;
     let logged = log

@@ -7,6 +7,8 @@
 //! | which sessions run, how do they begin and end | [`registry`] |
 //! | how is the daemon asked | [`client`] |
 //! | how is it brought up where none runs | [`bring_up`] |
+//! | which sessions run outside of it, and which one is meant | [`running`] |
+//! | where is its socket, and who can reach it | [`runtime`] |
 //! | what can go wrong | [`error`] |
 
 pub mod bring_up;
@@ -14,6 +16,8 @@ pub mod client;
 pub mod error;
 pub mod protocol;
 pub mod registry;
+pub mod running;
+mod runtime;
 pub mod server;
 
 pub use error::ControlError;

@@ -1,12 +1,13 @@
 //! What client and daemon say to each other: one line of JSON each way per connection.
 
-use crate::cli::{SamplingArgs, TargetArgs};
+use crate::request::{SamplingRequest, TargetRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use varid_model::Rate;
 
 /// Changes whenever an older side would misunderstand.
 pub const VERSION: u32 = 4;
@@ -32,9 +33,9 @@ pub enum Request {
     /// Begin a session.
     Start {
         /// Who is profiled.
-        target: TargetArgs,
+        target: TargetRequest,
         /// How.
-        sampling: Box<SamplingArgs>,
+        sampling: Box<SamplingRequest>,
     },
     /// End sessions and wait until they are complete.
     Stop {
@@ -118,6 +119,14 @@ pub struct SessionStatus {
     /// The `varid record` that records it; none: the daemon does. Its counts are as of its manifest's last save.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<u32>,
+}
+
+/// A rate as [`SessionStatus::frequency`] and [`SessionStatus::period`]: one of them is None.
+pub fn frequency_and_period(rate: Rate) -> (Option<u64>, Option<u64>) {
+    match rate {
+        Rate::Frequency(hz) => (Some(hz), None),
+        Rate::Period(period) => (None, Some(period)),
+    }
 }
 
 /// What a session does at present.

@@ -1,15 +1,16 @@
 //! Which sessions run: each in a thread of its own, from its start to its end.
 
-use super::protocol::{Activity, Ended, SessionStatus};
-use crate::cli::{self, SamplingArgs, TargetArgs};
-use crate::paths;
-use crate::request::{Configured, SessionRequest};
-use crate::session::{Session, SessionControl, TargetSpec};
+use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
+use super::running;
+use crate::output;
+use crate::request::{
+    Configured, NO_TARGET, SamplingRequest, SessionRequest, TargetRequest, TargetSpec,
+};
+use crate::session::{Session, SessionControl, SessionOptions};
 use crate::sessions;
-use crate::verbs::out;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -97,13 +98,17 @@ impl Registry {
     /// Begins a session; it samples when this returns.
     pub fn start(
         self: &Arc<Self>,
-        target: &TargetArgs,
-        sampling: SamplingArgs,
+        target: TargetRequest,
+        sampling: SamplingRequest,
     ) -> Result<SessionStatus, NotStarted> {
         sampling.check()?;
-        let request = SessionRequest::new(target, &sampling, false);
+        let request = SessionRequest {
+            target,
+            sampling,
+            launches_target: false,
+        };
         let configured = request.read().map_err(|error| error.to_string())?;
-        let spec = target.spec(&configured.config).ok_or(cli::NOBODY)?;
+        let spec = configured.target().ok_or(NO_TARGET)?;
         let running = self.reserve(&spec)?;
         let (tell, told) = mpsc::channel();
         let (registry, session) = (Arc::clone(self), Arc::clone(&running));
@@ -111,7 +116,7 @@ impl Registry {
             .name("session".to_owned())
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
-                let ended = span.in_scope(|| session.carry_out(spec, &sampling, configured, &tell));
+                let ended = span.in_scope(|| session.carry_out(spec, configured, &tell));
                 registry.remove(&session, ended);
             });
         if let Err(error) = thread {
@@ -165,7 +170,7 @@ impl Registry {
         let chosen = match which {
             None if running.is_empty() => return Err("no session runs".to_owned()),
             None => running,
-            Some(which) => vec![Arc::clone(sessions::find(
+            Some(which) => vec![Arc::clone(running::find(
                 &running,
                 |session| session.status(),
                 which,
@@ -214,12 +219,11 @@ impl Running {
     fn carry_out(
         &self,
         spec: TargetSpec,
-        sampling: &SamplingArgs,
         configured: Configured,
         tell: &mpsc::Sender<Result<SessionStatus, String>>,
     ) -> Option<Ended> {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let session = match self.begin(spec, sampling, configured) {
+            let session = match self.begin(spec, configured) {
                 Ok(session) => session,
                 Err(reason) => {
                     tracing::error!("not started: {reason}");
@@ -243,7 +247,7 @@ impl Running {
             Progress::Starting | Progress::Ended(_) => PathBuf::new(),
         };
         let ended = Ended {
-            session: name_of(&folder),
+            session: sessions::file_name(&folder),
             folder,
             samples: self.control.samples.load(Ordering::Relaxed),
             lost: self.control.lost.load(Ordering::Relaxed),
@@ -262,7 +266,7 @@ impl Running {
             None => {}
         }
         if result.is_some()
-            && let Err(error) = paths::set_last(&ended.folder)
+            && let Err(error) = sessions::set_last(&ended.folder)
         {
             tracing::warn!("cannot note the last session: {error}");
         }
@@ -272,25 +276,19 @@ impl Running {
         result.is_some().then_some(ended)
     }
 
-    fn begin(
-        &self,
-        spec: TargetSpec,
-        sampling: &SamplingArgs,
-        configured: Configured,
-    ) -> Result<Session, String> {
-        let (folder, own) = match &sampling.output {
+    fn begin(&self, spec: TargetSpec, configured: Configured) -> Result<Session, String> {
+        let (folder, own) = match &configured.request.sampling.output {
             Some(folder) => (folder.clone(), false),
             None => (
-                paths::new_session(&spec)
+                sessions::create(&spec)
                     .map_err(|error| format!("cannot create a session: {error}"))?,
                 true,
             ),
         };
         let listed = spec.clone();
-        let session = sampling
-            .options(spec, configured, folder.clone())
-            .and_then(|options| Ok(Session::start(options, Arc::clone(&self.control))?))
-            .map_err(|error| out::reason(&error));
+        let session = SessionOptions::new(spec, configured, folder.clone())
+            .and_then(|options| Session::start(options, Arc::clone(&self.control)))
+            .map_err(|error| output::reason(&error));
         if session.is_err() && own {
             // Made for this session a moment ago; nothing has been recorded into it.
             let _ = varid_recording::remove_session(&folder);
@@ -300,7 +298,7 @@ impl Running {
         let manifest =
             Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
         tracing::info!("recording into {}", folder.display());
-        if let Err(error) = paths::list_elsewhere(&folder, &listed) {
+        if let Err(error) = sessions::list_elsewhere(&folder, &listed) {
             tracing::warn!("'varid sessions' will not list it: {error}");
         }
         *self.progress() = Progress::Runs(Facts {
@@ -351,13 +349,11 @@ impl Running {
             Some(_) if processes == 0 => Activity::Waiting,
             Some(_) => Activity::Recording,
         };
-        let (frequency, period) = match facts.as_ref().map(|facts| facts.rate) {
-            Some(Rate::Frequency(hz)) => (Some(hz), None),
-            Some(Rate::Period(period)) => (None, Some(period)),
-            None => (None, None),
-        };
+        let (frequency, period) = facts
+            .as_ref()
+            .map_or((None, None), |facts| frequency_and_period(facts.rate));
         SessionStatus {
-            session: name_of(&folder),
+            session: sessions::file_name(&folder),
             target: control.target().unwrap_or_else(|| self.target.clone()),
             state,
             event: facts
@@ -383,12 +379,6 @@ impl Running {
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn name_of(folder: &Path) -> String {
-    folder
-        .file_name()
-        .map_or(String::new(), |name| name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

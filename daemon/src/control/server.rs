@@ -7,6 +7,7 @@ use super::client;
 use super::error::ControlError;
 use super::protocol::{self, DaemonStatus, MAX_REQUEST, Reply, Request};
 use super::registry::{NotStarted, Registry};
+use super::runtime::private_runtime;
 use crate::clock;
 use crate::paths;
 use nix::errno::Errno;
@@ -51,7 +52,7 @@ impl Daemon {
     /// Listens on this user's control socket. `idle_limit`: end when nothing has been
     /// recorded for so long.
     pub fn open(idle_limit: Option<Duration>) -> Result<Self, ControlError> {
-        paths::private_runtime()?;
+        private_runtime()?;
         let socket = paths::socket();
         let lock = take_lock(&socket)?;
         remove_stale(&socket)?;
@@ -227,7 +228,7 @@ fn answer(request: Request, registry: &Arc<Registry>) -> Reply {
     let refused = |reason| Reply::Refused { reason };
     match request {
         Request::Start { target, sampling } => registry
-            .start(&target, *sampling)
+            .start(target, *sampling)
             .map_or_else(Reply::from, Reply::Started),
         Request::Stop { session } => registry
             .stop(session.as_deref())

@@ -20,8 +20,8 @@ mod symbols;
 mod transfer;
 
 use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb};
-use crate::paths;
-use crate::session::TargetSpec;
+use crate::request::TargetSpec;
+use crate::sessions;
 use adb::Device;
 use anyhow::Context;
 use clap::{ArgMatches, CommandFactory};
@@ -94,7 +94,7 @@ fn runner(verb: &Verb, keeper: &Place, root: bool, interrupts: &Interrupts) -> R
     let noted = Some(noted.out.trim().to_owned()).filter(|app| !app.is_empty());
     let app = match verb {
         Verb::Start(args) => app_of(&args.target, device)?,
-        Verb::Record(args) => app_of(&args.target, device)?,
+        Verb::Record(args) => app_of(&args.session.target, device)?,
         _ => return as_user_of(noted.as_deref(), keeper),
     };
     let place = as_user_of(app.as_deref(), keeper)?;
@@ -166,7 +166,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
             let status = remote.run(&words, &after)?;
             let ended = ended(remote)?;
             if let Some(session) = ended.iter().find(|session| session.folder == folder) {
-                bring(remote, session, args.sampling.output.clone())?;
+                bring(remote, session, args.session.sampling.output.clone())?;
             }
             Ok(code(status))
         }
@@ -209,14 +209,14 @@ done
 echo "$new""#;
     let command = || args.command.first().cloned().unwrap_or_default();
     // What a configuration there names is not known here.
-    let target = args
-        .target
-        .spec(&args.target.as_configured())
+    let request = args.session.target.request();
+    let target = request
+        .target(&request.as_configured())
         .unwrap_or_else(|| TargetSpec::Command(0, command().to_string_lossy().into_owned()));
     let script = format!(
         "sessions={} name={}\n{SCRIPT}",
         quote(&remote.place.path("sessions")),
-        quote(&paths::session_name(&target))
+        quote(&sessions::name_for(&target))
     );
     let place = &remote.place;
     let name = place.device.shell("make the session's folder", &script)?;
@@ -250,8 +250,8 @@ fn choose(remote: &Remote, wanted: Option<&str>) -> Result<RemoteSession> {
 /// Pulls a session and what it names; it becomes the host's last one.
 fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> anyhow::Result<()> {
     let folder = transfer::pull(&remote.place, &session.folder, output.as_deref())?;
-    paths::set_last(&folder).context("cannot note the last session")?;
-    crate::verbs::out::message(&format!("varid: pulled into {}", folder.display()));
+    sessions::set_last(&folder).context("cannot note the last session")?;
+    crate::output::message(&format!("varid: pulled into {}", folder.display()));
     symbols::pull(&remote.place.device, &folder)?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use super::access::Access;
 use super::adb::{Device, SILENCE};
 use super::error::{DeviceError, Result};
 use super::shell::{quote, quoted, unique};
+use crate::output;
 use crate::paths::DEVICE_HOMES;
-use crate::verbs::out;
 
 /// Names varid's folder on the device, instead of [`DEVICE_HOMES`].
 pub const HOME: &str = "VARID_DEVICE_HOME";
@@ -121,7 +121,7 @@ impl Place {
             "{}: pushing {} ({}) to {}",
             self.device.serial,
             binary.path.display(),
-            out::size(binary.size),
+            output::size(binary.size),
             self.home
         );
         // Another terminal may be pushing it, too.
@@ -162,7 +162,7 @@ impl Place {
         DeviceError::Full {
             serial: self.device.serial.clone(),
             home: self.home.clone(),
-            needed: out::size(binary.size),
+            needed: output::size(binary.size),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Which processes have ended, and when is that final?
 
-use super::{Session, SessionError, TargetSpec, tracker};
+use super::{Session, SessionError, tracker};
+use crate::request::TargetSpec;
 use crate::sampler::monotonic_ns;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,10 @@
 //! Who comes and changes while a session runs, and what the shim is told of it.
 
 use super::tracked::{Names, Tracked};
-use super::tracker::{self, Role, TargetSpec};
+use super::tracker::{self, Role};
 use super::{Session, SessionError, unseen};
 use crate::process::{MappedFile, Process, Status};
+use crate::request::TargetSpec;
 use crate::sampler::decode::{Mmap, Samples};
 use crate::sampler::monotonic_ns;
 use nix::unistd::{User, geteuid};

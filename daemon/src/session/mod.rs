@@ -2,6 +2,7 @@
 
 mod calls;
 mod ended;
+mod events;
 mod filter;
 mod flush;
 mod following;
@@ -19,10 +20,10 @@ mod unseen;
 mod vdso;
 
 pub use options::{SessionControl, SessionError, SessionOptions};
-pub use tracker::{TargetSpec, with_commas};
 
 use crate::by_id::ById;
 use crate::process::{Images, raise_limit_of_files};
+use crate::request::TargetSpec;
 use crate::sampler::decode::{RingEvent, Stamped};
 use crate::sampler::{Drainer, Sampler, SamplerOptions, choose};
 use notes::Notes;
@@ -129,38 +130,39 @@ impl Session {
         if let Some(pid) = named.iter().find(|pid| !tracker::is_alive(**pid)) {
             return Err(SessionError::NoProcess(*pid));
         }
-        let own_ring = if options.keep_raw {
+        let sampling = &options.configured.request.sampling;
+        let own_ring = if sampling.keep_raw {
             0
         } else {
-            options.ring_pages
+            sampling.ring_pages
         };
-        let source = choose(options.shim, &options.groups, own_ring)?;
+        let source = choose(sampling.shim, &options.groups, own_ring)?;
         if !source.sees_everyone() {
             match &options.target {
                 TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
-                _ if options.keep_raw => return Err(SessionError::NoRaw),
+                _ if sampling.keep_raw => return Err(SessionError::NoRaw),
                 _ => {}
             }
         }
-        if options.keep_raw && options.groups.iter().any(|group| group.reads) {
+        if sampling.keep_raw && options.groups.iter().any(|group| group.reads) {
             return Err(SessionError::NoRawOfGroups);
         }
         let sampler = Sampler::open(
             SamplerOptions {
                 groups: options.groups.clone(),
-                keep_raw: options.keep_raw,
+                keep_raw: sampling.keep_raw,
                 raw_stack: match options.stack {
                     Stack::Full => STACK_FULL as u32,
                     Stack::Vertical | Stack::None => 0,
                 },
                 stack_copy: STACK_COPY,
-                ring_pages: options.ring_pages,
+                ring_pages: sampling.ring_pages,
             },
             source,
         )?;
         let about = manifest(&options, sampler.source());
         let mut recorder = Recorder::create(&options.output, about, options.owner)?;
-        let raw = if options.keep_raw {
+        let raw = if sampling.keep_raw {
             let path = options.output.join(RAW_DATA);
             let file = recorder.writer().create_file(RAW_DATA);
             let file = file.map_err(RecorderError::from)?;
@@ -174,7 +176,7 @@ impl Session {
         let sampler = Arc::new(Mutex::new(sampler));
         let mut session = Self {
             drainer: Drainer::of(&sampler)?,
-            calls: calls::Calls::new(options.tactic, options.log_calls, &options.output),
+            calls: calls::Calls::new(options.tactic, sampling.log_calls, &options.output),
             tracker: Tracker::new(options.target.clone(), Selection::of(&configured.config)),
             watch: file.map(|file| Watch::new(file.to_owned(), configured.stamp)),
             members: ById::default(),

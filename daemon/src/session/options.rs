@@ -1,11 +1,13 @@
 //! What a session is asked for, what others see of it, and how it can fail.
 
+use super::events::{limit_rates, resolve_events};
 use super::recorder::RecorderError;
-use super::tracker::TargetSpec;
 use crate::config::to_toml;
-use crate::request::Configured;
-use crate::sampler::event::Group;
-use crate::sampler::{SamplerError, ShimKind, Source, monotonic_ns, places};
+use crate::paths;
+use crate::request::{Configured, TargetSpec, with_commas};
+use crate::sampler::event::{Group, Resolved};
+use crate::sampler::open::max_frequency;
+use crate::sampler::{SamplerError, Source, monotonic_ns, places};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,20 +28,51 @@ pub struct SessionOptions {
     pub stack: Stack,
     /// What VMs do at a call.
     pub tactic: Tactic,
-    /// With [`Tactic::MethodInvoke`]: they also write a line for each event.
-    pub log_calls: bool,
-    /// Which source; none: the best that works here.
-    pub shim: Option<ShimKind>,
-    /// Keep the kernel's own samples beside ours.
-    pub keep_raw: bool,
     /// The session's folder.
     pub output: PathBuf,
     /// Whose it becomes, where root records for a user.
     pub owner: Option<Owner>,
-    /// Pages of each CPU's ring.
-    pub ring_pages: usize,
-    /// Who and what of whom is recorded, how long, and where else this was said.
+    /// Who and what of whom is recorded, how long, and the request that this comes from.
     pub configured: Configured,
+}
+
+impl SessionOptions {
+    /// The session of a target that a configuration describes; `output`: its folder.
+    ///
+    /// # Errors
+    ///
+    /// An event that this machine does not have.
+    pub fn new(
+        target: TargetSpec,
+        configured: Configured,
+        output: PathBuf,
+    ) -> Result<Self, SessionError> {
+        let config = &configured.config;
+        let Resolved {
+            mut groups,
+            mut notes,
+        } = resolve_events(&config.events, config.rate_or_default())?;
+        notes.extend(limit_rates(&mut groups, max_frequency()));
+        for note in &notes {
+            tracing::warn!("{note}");
+        }
+        Ok(Self {
+            target,
+            groups,
+            notes,
+            stack: config.stack.unwrap_or_default(),
+            tactic: config.tactic.unwrap_or_default(),
+            // A folder that sudo's user names is theirs; those that varid names are root's own.
+            owner: configured
+                .request
+                .sampling
+                .output
+                .as_ref()
+                .and_then(|_| paths::sudo_user()),
+            output,
+            configured,
+        })
+    }
 }
 
 /// Why a session failed.
@@ -150,7 +183,7 @@ impl SessionControl {
 pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let (kind, value) = match &options.target {
         TargetSpec::Named(kind, names) => (*kind, names.clone()),
-        TargetSpec::Pids(pids) => (TargetKind::Pid, super::with_commas(pids)),
+        TargetSpec::Pids(pids) => (TargetKind::Pid, with_commas(pids)),
         TargetSpec::All => (TargetKind::All, String::new()),
         TargetSpec::Command(_, line) => (TargetKind::Command, line.clone()),
     };

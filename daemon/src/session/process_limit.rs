@@ -1,7 +1,8 @@
 //! How many processes are recorded at once, and what happens to others when that limit is reached?
 
+use super::Session;
 use super::tracked::Names;
-use super::{Session, TargetSpec};
+use crate::request::TargetSpec;
 
 impl Session {
     /// As many of all processes are recorded as may be: the first that do anything.

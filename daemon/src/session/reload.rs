@@ -1,13 +1,13 @@
 //! What happens when a session's configuration file changes while it records? It is reloaded.
 
+use super::events::limited_rate_note;
 use super::filter::Gate;
 use super::selection::Selection;
 use super::tracked::Names;
-use super::tracker::{self, TargetSpec};
+use super::tracker;
 use super::{Session, SessionError};
-use crate::cli::{SamplingArgs, lowered};
 use crate::config::{Config, to_toml};
-use crate::request::Stamp;
+use crate::request::{Stamp, TargetSpec};
 use crate::sampler::monotonic_ns;
 use crate::sampler::open::max_frequency;
 use std::path::PathBuf;
@@ -108,8 +108,8 @@ fn differences(old: &Config, new: &Config) -> Differences {
     Differences { live, later }
 }
 
-/// What of a configuration stands at once; the rest is the old one's.
-fn as_far_as_it_can(old: &Config, new: Config) -> Config {
+/// The new configuration's keys that change while a session runs, the old one's for the rest.
+fn merge_live(old: &Config, new: Config) -> Config {
     let mut both = Config {
         all: old.all,
         events: old.events.clone(),
@@ -181,8 +181,8 @@ impl Session {
             live: mut changed,
             later: mut waiting,
         } = differences(old, &new);
-        let (old_rate, new_rate) = (SamplingArgs::rate(old), SamplingArgs::rate(&new));
-        let mut effective = as_far_as_it_can(old, new);
+        let (old_rate, new_rate) = (old.rate_or_default(), new.rate_or_default());
+        let mut effective = merge_live(old, new);
         if old_rate != new_rate {
             let key = match new_rate {
                 Rate::Frequency(_) => "frequency",
@@ -242,7 +242,7 @@ impl Session {
             false
         });
         if changed && hz > most {
-            self.note(lowered(hz, most));
+            self.note(limited_rate_note(hz, most));
         }
         changed
     }
@@ -440,10 +440,10 @@ mod tests {
     fn who_is_recorded_stays_while_another_kind_of_target_waits() {
         let config = |text: &str| parse(text, |_| Ok(())).unwrap();
         let own = "services = [\"own\"]\n[service.own]\nprocesses = [\"x\"]\n";
-        let both = as_far_as_it_can(&config(own), config("all = true\nmethods = [\"a.*\"]\n"));
+        let both = merge_live(&config(own), config("all = true\nmethods = [\"a.*\"]\n"));
         assert!(!both.all && both.services == ["own"] && !both.methods.is_empty());
         assert_eq!(both.processes_of("own").unwrap()[0].text(), "x");
-        let both = as_far_as_it_can(&config("all = true\n"), config("apps = [\"a\"]\n"));
+        let both = merge_live(&config("all = true\n"), config("apps = [\"a\"]\n"));
         assert!(both.all && both.apps.is_empty());
     }
 

@@ -2,9 +2,10 @@
 
 use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError};
-use super::{LAYOUT_TRIALS, MAX_HELD, Session, SessionError, TargetSpec, tracker};
+use super::{LAYOUT_TRIALS, MAX_HELD, Session, SessionError, tracker};
 use crate::attribution::{attribute, cached_callchain};
 use crate::process::Process;
+use crate::request::TargetSpec;
 use crate::sampler::decode::Sampled;
 use varid_model::Stack;
 use varid_recording::{CpuMode, Record, Sample};

@@ -2,62 +2,14 @@
 
 use super::selection::Selection;
 use crate::clock;
-use crate::config::Config;
 use crate::process::reader;
+use crate::request::TargetSpec;
 use nix::unistd::Uid;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
-use varid_recording::TargetKind;
-
-/// What a session profiles.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetSpec {
-    /// Processes whose command line has one of the names that are selected, and what they fork:
-    /// which kind of names, and those, as they are shown.
-    Named(TargetKind, String),
-    /// These processes, and what they fork.
-    Pids(Vec<u32>),
-    /// Every process.
-    All,
-    /// A command that varid starts: this process, and what it forks.
-    Command(u32, String),
-}
-
-impl std::fmt::Display for TargetSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Named(_, names) => f.write_str(names),
-            Self::Pids(pids) => write!(f, "pid {}", with_commas(pids)),
-            Self::Command(pid, _) => write!(f, "pid {pid}"),
-            Self::All => f.write_str("all"),
-        }
-    }
-}
-
-/// Process ids as the command line takes them.
-pub fn with_commas(pids: &[u32]) -> String {
-    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    pids.join(",")
-}
-
-impl TargetSpec {
-    /// The apps and services of a configuration; None: it has none.
-    pub fn named(config: &Config) -> Option<Self> {
-        let (apps, services) = (&config.apps, &config.services);
-        let kind = match (apps.len(), services.len()) {
-            (0, 0) => return None,
-            (1, 0) => TargetKind::App,
-            (0, 1) => TargetKind::Service,
-            _ => TargetKind::Several,
-        };
-        let apps = apps.iter().map(|app| app.text());
-        let names: Vec<_> = apps.chain(services.iter().map(String::as_str)).collect();
-        Some(Self::Named(kind, names.join(", ")))
-    }
-}
 
 /// What a process is to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,6 +213,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
+    use varid_recording::TargetKind;
 
     #[test]
     fn a_zygote_is_known_by_its_name() {

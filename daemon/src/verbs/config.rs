@@ -1,11 +1,12 @@
 //! `varid config`: what is wrong with a configuration, and what a session would be asked for.
 
 use super::events::try_to_sample;
-use super::out;
-use crate::cli::{self, ConfigVerb, SamplingArgs, StartArgs};
+use crate::cli::{ConfigVerb, SessionArgs};
 use crate::config::{Problem, to_toml};
-use crate::request::{self, ConfigError, Configured, SessionRequest};
+use crate::output;
+use crate::request::{self, ConfigError, NO_TARGET};
 use crate::sampler::event::pmu::Pmu;
+use crate::sampler::interrupts::default_event;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,7 +38,7 @@ fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
             let is_note = is_written_right && !here;
             let note = if is_note { "note: " } else { "" };
             for Problem { line, column, what } in problems {
-                out::message(&format!("{}:{line}:{column}: {note}{what}", path.display()));
+                output::message(&format!("{}:{line}:{column}: {note}{what}", path.display()));
             }
             is_note
         }
@@ -46,36 +47,39 @@ fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
     if !is_right {
         return Ok(ExitCode::from(WRONG));
     }
-    out::text(&format!("{}: nothing is wrong\n", file.display()))?;
+    output::text(&format!("{}: nothing is wrong\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &StartArgs) -> anyhow::Result<ExitCode> {
-    let Configured { mut config, .. } =
-        match SessionRequest::new(&args.target, &args.sampling, false).read() {
-            Ok(configured) => configured,
-            Err(error) => return Ok(refused(&error)),
-        };
-    config.rate = Some(SamplingArgs::rate(&config));
+fn show(args: &SessionArgs) -> anyhow::Result<ExitCode> {
+    let configured = match args.request().read() {
+        Ok(configured) => configured,
+        Err(error) => return Ok(refused(&error)),
+    };
+    let has_target = configured.target().is_some();
+    let mut config = configured.config;
+    let rate = config.rate_or_default();
+    config.rate = Some(rate);
     config.stack = Some(config.stack.unwrap_or_default());
     config.tactic = Some(config.tactic.unwrap_or_default());
     if config.events.is_empty() {
-        config.events = SamplingArgs::default_events(&config);
+        let (event, _) = default_event(rate, &Pmu::all(Path::new("/")));
+        config.events = vec![event.name];
     }
     for pid in &args.target.pids {
-        out::text(&format!(
+        output::text(&format!(
             "# process {pid}: only the command line can name it\n"
         ))?;
     }
-    out::text(&to_toml(&config))?;
-    if args.target.spec(&config).is_none() {
-        out::message(&format!("start would refuse it: {}", cli::NOBODY));
+    output::text(&to_toml(&config))?;
+    if !has_target {
+        output::message(&format!("start would refuse it: {}", NO_TARGET));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A configuration, or arguments, that nothing can be done with.
 pub fn refused(error: &ConfigError) -> ExitCode {
-    out::message(&format!("varid: {error}"));
+    output::message(&format!("varid: {error}"));
     ExitCode::from(WRONG)
 }

@@ -1,7 +1,7 @@
 //! `varid events`: what this machine counts and samples, by trying.
 
-use super::out::{self, Align};
 use crate::cli::FormatArgs;
+use crate::output::{self, Align};
 use crate::sampler::event::pmu::Pmu;
 use crate::sampler::event::{Event, Rate, all_names, resolve};
 use crate::sampler::interrupts::{Interrupt, default_event, skid, try_cpu};
@@ -69,9 +69,9 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         note,
     };
     if format.json {
-        out::json(&document)?;
+        output::json(&document)?;
     } else {
-        out::text(&shown(&document))?;
+        output::text(&shown(&document))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -135,7 +135,7 @@ fn shown(document: &Document) -> String {
         ("COUNTED", Align::Right),
         ("", Align::Left),
     ];
-    let mut text = out::table(head, &rows);
+    let mut text = output::table(head, &rows);
     text.push('\n');
     if document.pmus.is_empty() {
         text.push_str("No PMU of the CPUs is known to the kernel.\n");

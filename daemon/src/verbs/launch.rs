@@ -127,7 +127,7 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
     };
     let not_run = error.downcast_ref::<CannotRun>();
     let mut answer = vec![not_run.map_or(OWN_FAILURE, |error| error.code)];
-    answer.extend_from_slice(super::out::reason(&error).as_bytes());
+    answer.extend_from_slice(crate::output::reason(error.as_ref()).as_bytes());
     gate.write_all(&answer).context("cannot report a failure")?;
     Ok(ExitCode::FAILURE)
 }

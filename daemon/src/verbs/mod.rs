@@ -5,7 +5,6 @@ mod daemon;
 mod doctor;
 mod events;
 pub mod launch;
-pub mod out;
 #[cfg(feature = "host")]
 mod pager;
 pub mod record;
@@ -24,7 +23,7 @@ use std::process::ExitCode;
 /// Carries a verb out.
 pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     match verb {
-        Verb::Start(args) => start::run(args),
+        Verb::Start(args) => start::run(&args),
         Verb::Stop { session } => stop::run(session),
         Verb::Status(format) => status::run(format),
         Verb::Sessions(format) => sessions::run(format),

@@ -1,6 +1,6 @@
 //! Text for people on a terminal: how wide it is, and what shows a page at a time.
 
-use super::out;
+use crate::output;
 use console::Term;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ pub fn show(text: &[u8]) -> anyhow::Result<()> {
     let named = ["VARID_PAGER", "PAGER"];
     let named = named.into_iter().find_map(std::env::var_os);
     let mut pager = match &named {
-        Some(command) if command.is_empty() || command == "cat" => return out::bytes(text),
+        Some(command) if command.is_empty() || command == "cat" => return output::bytes(text),
         Some(command) => {
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(command);
@@ -41,7 +41,7 @@ pub fn show(text: &[u8]) -> anyhow::Result<()> {
     // Ctrl-C is the pager's: varid waits for it.
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::<AtomicBool>::default())?;
     let Ok(mut pager) = pager.stdin(Stdio::piped()).spawn() else {
-        return out::bytes(text);
+        return output::bytes(text);
     };
     let written = pager
         .stdin
@@ -49,7 +49,7 @@ pub fn show(text: &[u8]) -> anyhow::Result<()> {
         .map_or(Ok(()), |mut input| input.write_all(text));
     // A shell's status for a command that is not there.
     if pager.wait()?.code() == Some(127) {
-        return out::bytes(text);
+        return output::bytes(text);
     }
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -2,12 +2,12 @@
 
 use super::config::refused;
 use super::launch::Held;
-use super::out;
 use crate::cli::{self, RecordArgs};
-use crate::paths;
-use crate::request::{Configured, SessionRequest};
+use crate::output;
+use crate::request::{Configured, NO_TARGET, TargetSpec};
 use crate::sandbox;
-use crate::session::{Session, SessionControl, SessionError, TargetSpec};
+use crate::session::{Session, SessionControl, SessionError, SessionOptions};
+use crate::sessions;
 use anyhow::Context;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -31,24 +31,23 @@ const SIGNAL: u8 = 128;
 /// before a signal ended the recording, else 0.
 pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let command = !args.command.is_empty();
-    if command && !(args.target.apps.is_empty() && args.target.services.is_empty()) {
+    let named = &args.session.target;
+    if command && !(named.apps.is_empty() && named.services.is_empty()) {
         cli::bad_usage(
             "an app or service is recorded whenever it runs: with a command name no other process, or --all or --pid",
         );
     }
-    // The command is what is profiled, or only says how long others are.
-    let is_target = command && !args.target.is_named();
-    let configured = match SessionRequest::new(&args.target, &args.sampling, is_target).read() {
+    let configured = match args.request().read() {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),
     };
     if command {
         return record_command(args, configured);
     }
-    let Some(target) = args.target.spec(&configured.config) else {
-        cli::bad_usage(&format!("{}; or a command", cli::NOBODY))
+    let Some(target) = configured.target() else {
+        cli::bad_usage(&format!("{}; or a command", NO_TARGET))
     };
-    record(args, target, configured, None).map(|_| ExitCode::SUCCESS)
+    record(target, configured, None).map(|_| ExitCode::SUCCESS)
 }
 
 /// Launches the command, records it, and ends with its status.
@@ -56,13 +55,9 @@ fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<E
     let mut held = Held::start(&args.command)?;
     let words = args.command.iter().map(|word| word.to_string_lossy());
     let line = words.collect::<Vec<_>>().join(" ");
-    let named = args
-        .target
-        .is_named()
-        .then(|| args.target.spec(&configured.config));
     let own = TargetSpec::Command(held.child.id(), line);
-    let target = named.flatten().unwrap_or(own);
-    let result = record(args, target, configured, Some(&mut held));
+    let target = configured.target().unwrap_or(own);
+    let result = record(target, configured, Some(&mut held));
     let full =
         |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
     if result.as_ref().is_err_and(full) {
@@ -102,16 +97,15 @@ enum Ended {
 }
 
 fn record(
-    args: &RecordArgs,
     target: TargetSpec,
     configured: Configured,
     held: Option<&mut Held>,
 ) -> anyhow::Result<Ended> {
     sandbox::enter()?;
-    let (output, own) = match &args.sampling.output {
+    let (output, own) = match &configured.request.sampling.output {
         Some(output) => (output.clone(), false),
         None => (
-            paths::new_session(&target).context("cannot create a session")?,
+            sessions::create(&target).context("cannot create a session")?,
             true,
         ),
     };
@@ -133,10 +127,9 @@ fn record(
         _ => held.as_ref().map(|held| held.child.id()),
     };
     let listed = target.clone();
-    let started = args
-        .sampling
-        .options(target, configured, output.clone())
-        .and_then(|options| Ok(Session::start(options, control.clone())?));
+    let started = SessionOptions::new(target, configured, output.clone())
+        .and_then(|options| Session::start(options, control.clone()))
+        .map_err(anyhow::Error::from);
     // Whoever made it meanwhile may be recording into it.
     let made = started.is_ok() && new || own;
     let shares_terminal = held.is_some();
@@ -150,7 +143,7 @@ fn record(
         let _ = varid_recording::remove_session(&output);
     }
     let session = begun?;
-    if let Err(error) = paths::list_elsewhere(&output, &listed) {
+    if let Err(error) = sessions::list_elsewhere(&output, &listed) {
         tracing::warn!("'varid sessions' will not list it: {error}");
     }
     let command_ended = Arc::new(AtomicBool::new(false));
@@ -168,12 +161,12 @@ fn record(
     let _ = progress.map(JoinHandle::join);
     // A session that found no room is a whole one, too.
     if matches!(result, Ok(_) | Err(SessionError::Full { .. })) {
-        if let Err(error) = paths::set_last(&output) {
+        if let Err(error) = sessions::set_last(&output) {
             tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
         }
         if tracing::enabled!(tracing::Level::INFO) {
             let samples = control.samples.load(Ordering::Relaxed);
-            out::message(&format!("varid: {samples} samples in {}", output.display()));
+            output::message(&format!("varid: {samples} samples in {}", output.display()));
         }
     }
     result?;

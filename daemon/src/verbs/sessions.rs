@@ -1,7 +1,7 @@
 //! `varid sessions`: what has been recorded.
 
-use super::out::{self, Align};
 use crate::cli::FormatArgs;
+use crate::output::{self, Align};
 use crate::paths;
 use crate::sessions::{self, Listed};
 use serde::Serialize;
@@ -16,14 +16,14 @@ struct Document {
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let sessions = sessions::all()?;
     if format.json {
-        out::json(&Document { sessions })?;
+        output::json(&Document { sessions })?;
     } else if sessions.is_empty() {
-        out::text(&format!(
+        output::text(&format!(
             "nothing has been recorded in {}\n",
             paths::sessions().display()
         ))?;
     } else {
-        out::text(&shown(&sessions))?;
+        output::text(&shown(&sessions))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,7 +45,7 @@ fn shown(sessions: &[Listed]) -> String {
                 session.started.clone(),
                 format!("{:.1}", session.seconds),
                 session.samples.to_string(),
-                out::size(session.bytes),
+                output::size(session.bytes),
                 session
                     .error
                     .clone()
@@ -62,5 +62,5 @@ fn shown(sessions: &[Listed]) -> String {
         ("SIZE", Align::Right),
         ("TARGET", Align::Left),
     ];
-    out::table(head, &rows)
+    output::table(head, &rows)
 }

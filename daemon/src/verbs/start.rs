@@ -1,51 +1,55 @@
 //! `varid start`: a session that goes on when this command has ended.
 
 use super::config::refused;
-use super::out;
-use crate::cli::{self, SamplingArgs, StartArgs};
+use crate::cli::{self, SessionArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
-use crate::request::SessionRequest;
+use crate::output;
+use crate::request::NO_TARGET;
 use crate::sampler::ShimKind;
 use anyhow::{Context, bail};
 use std::process::ExitCode;
 
 /// Asks the daemon for a session, and says what has become of it.
-pub fn run(mut args: StartArgs) -> anyhow::Result<ExitCode> {
-    let SamplingArgs { output, config, .. } = &mut args.sampling;
-    for path in [output, config].into_iter().flatten() {
+pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
+    let mut request = args.request();
+    let sampling = &mut request.sampling;
+    for path in [&mut sampling.output, &mut sampling.config]
+        .into_iter()
+        .flatten()
+    {
         // The daemon's working folder is another one.
         *path = std::path::absolute(&*path)
             .with_context(|| format!("cannot use {}", path.display()))?;
     }
     // The daemon reads it, too: what is wrong with it is said before one is brought up.
-    let configured = match SessionRequest::new(&args.target, &args.sampling, false).read() {
+    let configured = match request.read() {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),
     };
-    if args.target.spec(&configured.config).is_none() {
-        cli::bad_usage(cli::NOBODY);
+    if configured.target().is_none() {
+        cli::bad_usage(NO_TARGET);
     }
-    let wanted_perf = args.sampling.shim == Some(ShimKind::Perf);
+    let asks_for_perf = request.sampling.shim == Some(ShimKind::Perf);
     let request = Request::Start {
-        target: args.target,
-        sampling: Box::new(args.sampling),
+        target: request.target,
+        sampling: Box::new(request.sampling),
     };
     match bring_up::ask(&request)? {
-        Reply::Started(status) => out::text(&said(wanted_perf, &status))?,
+        Reply::Started(status) => output::text(&said(asks_for_perf, &status))?,
         other => bail!("the daemon answered something else: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(wanted_perf: bool, status: &SessionStatus) -> String {
+fn said(asks_for_perf: bool, status: &SessionStatus) -> String {
     let rate = match (status.frequency, status.period) {
         (Some(hz), _) => format!("at {hz} Hz"),
         (_, Some(period)) => format!("every {period}"),
         (None, None) => String::new(),
     };
     let mut lines = format!("sampling {} {rate} ({})", status.event, status.source);
-    if status.source == "perf" && !wanted_perf {
+    if status.source == "perf" && !asks_for_perf {
         lines.push_str("; no shim in the kernel can be used, 'varid doctor' says why");
     }
     lines.push('\n');

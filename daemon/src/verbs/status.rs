@@ -1,11 +1,11 @@
 //! `varid status`: what the daemon and each `varid record` are doing.
 
-use super::out::{self, Align};
 use crate::cli::FormatArgs;
 use crate::control::ControlError;
 use crate::control::client;
 use crate::control::protocol::{DaemonStatus, Ended, Reply, Request, SessionStatus};
-use crate::sessions;
+use crate::control::running;
+use crate::output::{self, Align};
 use anyhow::bail;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         Err(ControlError::NoDaemon) => None,
         Err(error) => return Err(error.into()),
     };
-    let foreground = sessions::in_foreground(status.as_ref().map(|status| status.pid))?;
+    let foreground = running::in_foreground(status.as_ref().map(|status| status.pid))?;
     if format.json {
         let (daemon, mut sessions, failed) = match status {
             Some(DaemonStatus {
@@ -44,13 +44,13 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
             None => (None, Vec::new(), Vec::new()),
         };
         sessions.extend(foreground);
-        out::json(&Document {
+        output::json(&Document {
             daemon,
             sessions,
             failed,
         })?;
     } else {
-        out::text(&shown(status, foreground))?;
+        output::text(&shown(status, foreground))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -92,7 +92,7 @@ fn shown(daemon: Option<DaemonStatus>, foreground: Vec<SessionStatus>) -> String
             ("SECONDS", Align::Right),
             ("SESSION", Align::Left),
         ];
-        text.push_str(&out::table(head, &rows));
+        text.push_str(&output::table(head, &rows));
     }
     for session in &sessions {
         if let Some(told) = &session.configuration {

@@ -1,9 +1,10 @@
 //! `varid stop`: end sessions and say where they are.
 
-use super::out;
 use crate::control::ControlError;
 use crate::control::client;
 use crate::control::protocol::{Ended, Reply, Request, SessionStatus};
+use crate::control::running;
+use crate::output;
 use crate::sessions::{self, Listed};
 use anyhow::{Context, bail};
 use nix::errno::Errno;
@@ -31,7 +32,7 @@ pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
         Err(ControlError::NoDaemon) => None,
         Err(error) => return Err(error.into()),
     };
-    let foreground = sessions::in_foreground(daemon.as_ref().map(|daemon| daemon.pid))?;
+    let foreground = running::in_foreground(daemon.as_ref().map(|daemon| daemon.pid))?;
     let mut running = daemon.map_or_else(Vec::new, |daemon| daemon.sessions);
     running.extend(foreground);
     if running.is_empty() {
@@ -40,7 +41,7 @@ pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
     let whole = which.is_none();
     let chosen = match which {
         Some(which) => {
-            let one = sessions::find(&running, SessionStatus::clone, &which);
+            let one = running::find(&running, SessionStatus::clone, &which);
             vec![one.map_err(anyhow::Error::msg)?.clone()]
         }
         None => running,
@@ -52,13 +53,13 @@ pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
         } else {
             format!(", {} lost", ended.lost)
         };
-        out::text(&format!(
+        output::text(&format!(
             "{} samples{lost} in {}\n",
             ended.samples,
             ended.folder.display()
         ))?;
         if let Some(error) = ended.error {
-            out::message(&format!("varid: {}: {error}", ended.session));
+            output::message(&format!("varid: {}: {error}", ended.session));
             failed = true;
         }
     }

@@ -10,9 +10,7 @@ use std::fmt::Display;
 use varid_shim::{Module as Device, Shim};
 
 /// Where frames are walked.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShimKind {
     /// In the kernel, by a BPF program.

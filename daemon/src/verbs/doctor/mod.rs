@@ -5,8 +5,8 @@ mod machine;
 mod plan;
 mod vms;
 
-use super::out;
 use crate::cli::FormatArgs;
+use crate::output;
 use crate::process::hex;
 use checks::Check;
 use machine::Machine;
@@ -46,9 +46,9 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
         vms,
     };
     if format.json {
-        out::json(&document)?;
+        output::json(&document)?;
     } else {
-        out::text(&shown(&document))?;
+        output::text(&shown(&document))?;
     }
     if document.plan.source.is_none() {
         eprintln!(

@@ -3,7 +3,7 @@
 use super::Errors;
 use super::image::{Code, Image, Wanted};
 use crate::cli::bad_usage;
-use crate::verbs::out;
+use crate::output;
 use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 use std::io::{self, BufRead, BufWriter, ErrorKind, Read, Write};
@@ -91,7 +91,11 @@ fn answer(image: &Image<'_>, at: &[String], json: bool, errors: &mut Errors) -> 
         Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
         written => written.context("cannot answer")?,
     }
-    if json { out::json(&document) } else { Ok(()) }
+    if json {
+        output::json(&document)
+    } else {
+        Ok(())
+    }
 }
 
 /// Calls `take` with each line of standard input, and whether it is the last that is there by now.

@@ -2,7 +2,7 @@
 
 use super::Errors;
 use super::image::{Function, Image, Wanted};
-use crate::verbs::out::{self, Align};
+use crate::output::{self, Align};
 use serde::Serialize;
 use varid_symbolizer::hex;
 
@@ -39,9 +39,9 @@ pub fn run(files: &[Wanted], json: bool, errors: &mut Errors) -> anyhow::Result<
         });
     }
     if json {
-        out::json(&document)
+        output::json(&document)
     } else {
-        out::text(&text)
+        output::text(&text)
     }
 }
 
@@ -84,7 +84,7 @@ impl Listed {
             ("SOURCE", Align::Left),
             ("FUNCTION", Align::Left),
         ];
-        text.push_str(&out::table(head, &rows));
+        text.push_str(&output::table(head, &rows));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Standard output: text, tables and JSON, and readers that have seen enough.
 
 use serde::Serialize;
+use std::error::Error;
 use std::io::{self, Write};
+use std::iter::successors;
 use varid_recording::terminal::{one_line, printable};
 
 /// Writes text, without what a terminal would take for commands.
@@ -41,9 +43,9 @@ pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// An error with those of its causes that it does not name itself, in one line.
-pub fn reason(error: &anyhow::Error) -> String {
+pub fn reason(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    for cause in error.chain().skip(1) {
+    for cause in successors(error.source(), |cause| (*cause).source()) {
         let cause = cause.to_string();
         if !text.contains(&cause) {
             text.push_str(": ");
@@ -128,7 +130,7 @@ mod tests {
         let error = anyhow::Error::from(io::Error::other("no room"))
             .context("cannot write x: no room")
             .context("outer");
-        assert_eq!(reason(&error), "outer: cannot write x: no room");
+        assert_eq!(reason(error.as_ref()), "outer: cannot write x: no room");
     }
 
     #[test]

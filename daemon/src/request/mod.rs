@@ -1,6 +1,11 @@
 //! What is a session to record? Its configuration file, and the command line, which takes precedence.
 
-use crate::cli::{SamplingArgs, TargetArgs};
+mod sampling;
+mod target;
+
+pub use sampling::{SamplingRequest, check_duration, check_pages};
+pub use target::{TargetRequest, TargetSpec, with_commas};
+
 use crate::config::{Config, MAX_BYTES, MethodFilter, MethodPattern, Problem, parse};
 use crate::sampler::event::pmu::Pmu;
 use crate::sampler::event::{resolve, syntax};
@@ -12,21 +17,26 @@ use thiserror::Error;
 use varid_model::Rate;
 use varid_recording::{Tactic, open_regular};
 
-/// What the command line says, which is over whatever a file says.
+/// Why a session without a target is refused.
+pub const NO_TARGET: &str = "nothing to profile: --app, --service, --pid or --all is needed, or apps, services or all in the file that --config names";
+
+/// What the command line asks of a session. It takes precedence over the configuration file.
 #[derive(Debug, Clone)]
 pub struct SessionRequest {
-    target: TargetArgs,
-    sampling: SamplingArgs,
-    /// A command is launched: it is the target.
-    command: bool,
+    /// Which processes.
+    pub target: TargetRequest,
+    /// What is sampled, and how.
+    pub sampling: SamplingRequest,
+    /// A command is launched, and is the target.
+    pub launches_target: bool,
 }
 
-/// What a session is asked for.
+/// A session's configuration, and where it comes from.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// All of it.
+    /// The file's settings with the command line's over them.
     pub config: Config,
-    /// Where it comes from.
+    /// The command line's, and which file.
     pub request: SessionRequest,
     /// The file as it was when it was read, if there is one.
     pub stamp: Option<Stamp>,
@@ -95,16 +105,14 @@ impl Stamp {
     }
 }
 
-impl SessionRequest {
-    /// By these arguments; `command`: one is launched.
-    pub fn new(target: &TargetArgs, sampling: &SamplingArgs, command: bool) -> Self {
-        Self {
-            target: target.clone(),
-            sampling: sampling.clone(),
-            command,
-        }
+impl Configured {
+    /// The target; None: neither the command line nor the file names one.
+    pub fn target(&self) -> Option<TargetSpec> {
+        self.request.target.target(&self.config)
     }
+}
 
+impl SessionRequest {
     /// The file that is named.
     pub fn file(&self) -> Option<&Path> {
         self.sampling.config.as_deref()
@@ -128,7 +136,7 @@ impl SessionRequest {
 
     fn over(&self, mut config: Config) -> Result<Config, ConfigError> {
         let (target, sampling) = (&self.target, &self.sampling);
-        if target.is_named() || self.command {
+        if target.is_named() || self.launches_target {
             let named = target.as_configured();
             (config.all, config.apps, config.services) = (named.all, named.apps, named.services);
             for name in &config.services {
@@ -153,8 +161,8 @@ impl SessionRequest {
         let frequency = sampling.frequency.map(Rate::Frequency);
         let rate = frequency.or(sampling.count.map(Rate::Period));
         config.rate = rate.or(config.rate);
-        config.stack = sampling.stack.map(Into::into).or(config.stack);
-        config.tactic = sampling.tactic.map(Into::into).or(config.tactic);
+        config.stack = sampling.stack.or(config.stack);
+        config.tactic = sampling.tactic.or(config.tactic);
         if sampling.log_calls && config.tactic != Some(Tactic::MethodInvoke) {
             let what = "--log-calls needs --mode count-calls: without it no call is told of";
             return Err(ConfigError::Usage(what.to_owned()));
@@ -213,19 +221,37 @@ fn text_of(path: &Path) -> io::Result<(String, Stamp)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
-    use crate::cli::{StartArgs, Verb};
-    use clap::Parser;
     use std::io::Write;
+    use std::time::Duration;
+    use varid_model::Stack;
 
-    fn request(line: &[&str]) -> SessionRequest {
-        let line = ["varid", "start"].iter().chain(line);
-        match Cli::try_parse_from(line).unwrap().verb {
-            Verb::Start(StartArgs {
-                target, sampling, ..
-            }) => SessionRequest::new(&target, &sampling, false),
-            _ => panic!("it is a start"),
+    /// A request of which each test says what it needs.
+    fn request() -> SessionRequest {
+        SessionRequest {
+            target: TargetRequest::default(),
+            sampling: SamplingRequest {
+                events: Vec::new(),
+                frequency: None,
+                count: None,
+                stack: None,
+                methods: Vec::new(),
+                config: None,
+                tactic: None,
+                log_calls: false,
+                shim: None,
+                keep_raw: false,
+                duration: None,
+                output: None,
+                ring_pages: 2048,
+            },
+            launches_target: false,
         }
+    }
+
+    fn of_file(path: impl Into<PathBuf>) -> SessionRequest {
+        let mut request = request();
+        request.sampling.config = Some(path.into());
+        request
     }
 
     const FILE: &str = "apps = [\"org.a\"]\nservices = [\"video\"]\nmethods = [\"a.*\"]\nperiod = 1000\nstack = \"full\"\nevents = [\"cycles\"]\n[limits]\nduration = \"5m\"\nsize = \"2 MB\"\n[app.\"org.a\"]\nmethods = [\"!a.X.*\"]\n[service.video]\nprocesses = [\"v\"]\nmethods = [\"v.*\"]\n";
@@ -236,16 +262,20 @@ mod tests {
         file
     }
 
-    fn with_file(line: &[&str]) -> Result<Config, ConfigError> {
+    fn with_file(change: impl Fn(&mut SessionRequest)) -> Result<Config, ConfigError> {
         let file = file(FILE);
-        let path = file.path().to_str().unwrap();
-        let line: Vec<_> = ["--config", path].iter().chain(line).copied().collect();
-        Ok(request(&line).read()?.config)
+        let mut request = of_file(file.path());
+        change(&mut request);
+        Ok(request.read()?.config)
+    }
+
+    fn service(name: &str) -> impl Fn(&mut SessionRequest) {
+        move |request| request.target.services = vec![name.to_owned()]
     }
 
     #[test]
     fn what_the_command_line_does_not_say_is_the_files() {
-        let config = with_file(&[]).unwrap();
+        let config = with_file(|_| {}).unwrap();
         assert_eq!(config.apps[0].text(), "org.a");
         assert_eq!(config.rate, Some(Rate::Period(1000)));
         assert_eq!(config.app.len() + config.service.len(), 2);
@@ -253,20 +283,15 @@ mod tests {
 
     #[test]
     fn what_the_command_line_says_is_over_the_files() {
-        let config = with_file(&[
-            "--service",
-            "media",
-            "-F",
-            "99",
-            "--method",
-            "b.*",
-            "--stack",
-            "none",
-            "-e",
-            "instructions",
-            "--duration",
-            "7",
-        ])
+        let config = with_file(|request| {
+            service("media")(request);
+            let sampling = &mut request.sampling;
+            sampling.frequency = Some(99);
+            sampling.methods = vec!["b.*".to_owned()];
+            sampling.stack = Some(Stack::None);
+            sampling.events = vec!["instructions".to_owned()];
+            sampling.duration = Some(Duration::from_secs(7));
+        })
         .unwrap();
         assert!(config.apps.is_empty());
         assert_eq!(config.services, ["media"]);
@@ -275,33 +300,30 @@ mod tests {
         assert!(config.app.is_empty());
         assert!(config.service.values().all(|one| one.methods.is_empty()));
         assert_eq!(config.events, ["instructions"]);
-        assert_eq!(config.stack, Some(varid_model::Stack::None));
-        assert_eq!(
-            config.limits.duration,
-            Some(std::time::Duration::from_secs(7))
-        );
+        assert_eq!(config.stack, Some(Stack::None));
+        assert_eq!(config.limits.duration, Some(Duration::from_secs(7)));
         assert_eq!(config.limits.size, Some(2_000_000));
-        // What it is is still known, for who counts as what.
+        // The service stays known: samples of its processes count for it.
         assert_eq!(config.processes_of("video").unwrap()[0].text(), "v");
-        assert!(with_file(&["--all"]).unwrap().all);
-        assert!(with_file(&["--pid", "7"]).unwrap().services.is_empty());
+        assert!(with_file(|request| request.target.all = true).unwrap().all);
+        let pid = with_file(|request| request.target.pids = vec![7]);
+        assert!(pid.unwrap().services.is_empty());
     }
 
     #[test]
     fn a_service_that_is_not_known_is_named_with_those_that_are() {
-        let error = with_file(&["--service", "vidio"]).unwrap_err().to_string();
+        let error = with_file(service("vidio")).unwrap_err().to_string();
         assert!(
             error.starts_with("no service is called 'vidio': video, system_server, "),
             "{error}"
         );
-        assert!(with_file(&["--service", "video"]).is_ok());
+        assert!(with_file(service("video")).is_ok());
     }
 
     #[test]
     fn what_cannot_be_read_is_told_with_the_way_to_it() {
         let wrong = file("apps = 3\nx = 1\n");
-        let line = ["--config", wrong.path().to_str().unwrap()];
-        let error = request(&line).read().unwrap_err().to_string();
+        let error = of_file(wrong.path()).read().unwrap_err().to_string();
         let expected = format!("{}:1:8: a list", wrong.path().display());
         assert!(error.starts_with(&expected), "{error}");
         assert!(
@@ -309,7 +331,7 @@ mod tests {
             "{error}"
         );
         for path in ["/no/such/file", "/", "/dev/null"] {
-            let error = request(&["--config", path]).read().unwrap_err().to_string();
+            let error = of_file(path).read().unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("cannot read the configuration {path}: ")),
                 "{error}"

@@ -1,0 +1,151 @@
+//! The command line.
+
+#[cfg(feature = "host")]
+mod report;
+mod session;
+#[cfg(feature = "host")]
+mod symbols;
+
+#[cfg(feature = "host")]
+pub use report::{ByArg, FormatArg, ReportArgs};
+#[cfg(feature = "host")]
+pub use session::TargetArgs;
+pub use session::{RecordArgs, SessionArgs};
+#[cfg(feature = "host")]
+pub use symbols::SymbolsArgs;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// One profile from the app's methods through the VM and native libraries to the kernel.
+#[derive(Debug, Parser)]
+#[command(name = "varid", version, propagate_version = true, after_long_help = PLACES)]
+pub struct Cli {
+    /// Say more of what is going on; twice: everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Say only what went wrong.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Do it on the device of this serial, or the only one that adb sees, and pull what is recorded there.
+    #[cfg(feature = "host")]
+    #[arg(long, global = true, value_name = "SERIAL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub adb: Option<String>,
+    /// With --adb: while something is recorded there SELinux denies nothing. Needs root there.
+    #[cfg(feature = "host")]
+    #[arg(long, global = true)]
+    pub permissive: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Ends with the usage and exit code 2: what clap cannot see by itself.
+pub fn bad_usage(reason: &str) -> ! {
+    Cli::command()
+        .error(clap::error::ErrorKind::MissingRequiredArgument, reason)
+        .exit()
+}
+
+/// Where things are, at the end of `--help`.
+const PLACES: &str = "\
+Places:
+  Sessions are in $XDG_STATE_HOME/varid (root: /var/lib/varid), the daemon's socket and log in
+  $XDG_RUNTIME_DIR/varid (root: /run/varid); on a device all is below /data/local/tmp/varid
+  (root: /data/local/varid, where the other one is below another user's folder).
+  VARID_HOME=DIR puts all of it below DIR: sessions in DIR/sessions, socket and log in DIR/run.
+
+Exit codes:
+  0, 1 for a failure with a one-line reason, 2 for bad usage. 'varid record COMMAND' ends with the
+  command's own code, 128 + N if signal N ended it, 127 if there is no such command, 126 if it cannot be
+  executed, 125 for a failure of varid itself; 0 if a signal or --duration ended the recording.";
+
+/// What varid can be asked for.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Profile an app, a process or everything until 'varid stop'.
+    Start(SessionArgs),
+    /// End sessions, wait until they are complete, say where they are.
+    Stop {
+        /// Name, folder or target of one session [default: all that run].
+        session: Option<String>,
+    },
+    /// Show the sessions that run.
+    Status(FormatArgs),
+    /// List what has been recorded, newest last.
+    Sessions(FormatArgs),
+    /// Launch a command, profile it until it ends, keep the recording.
+    Record(RecordArgs),
+    /// Copy a session from the device that --adb names; it becomes the last one here.
+    #[cfg(feature = "host")]
+    Pull {
+        /// Its name or folder there [default: the last one that has ended].
+        session: Option<String>,
+        /// Its folder here [default: the same name among the sessions].
+        #[arg(short, long, value_name = "SESSION")]
+        output: Option<PathBuf>,
+    },
+    /// Print a session: layers, then symbols, or another table, or the call graph.
+    #[cfg(feature = "host")]
+    Report(ReportArgs),
+    /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
+    #[cfg(feature = "host")]
+    Symbols(SymbolsArgs),
+    /// Try which events this machine counts and samples.
+    Events(FormatArgs),
+    /// Check a configuration file, or show what a session would be asked for.
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Tell what this machine offers, what varid will use and why, and what would help.
+    Doctor(FormatArgs),
+    /// Serve 'start', 'stop' and 'status' until a signal comes; 'start' does this by itself.
+    Daemon {
+        /// As 'start' brings it up: in a session of its own, until nothing is left to do.
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Wait for a byte on a socket, then become a command.
+    #[command(hide = true)]
+    Launch {
+        /// The socket's descriptor.
+        fd: i32,
+        /// The command.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// `varid config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Say what is wrong with a file, by line and column; exit code 2 if anything is. That this
+    /// machine has no such event is a note: the file may be another's.
+    Check {
+        /// Events that this machine does not have are wrong, too.
+        #[arg(long)]
+        here: bool,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Print what 'start' with these options would ask for, as a configuration file.
+    Show(Box<SessionArgs>),
+}
+
+/// How something is shown.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct FormatArgs {
+    /// For programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,229 @@
+//! The arguments of a session: whom it profiles, and how.
+
+use crate::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
+use crate::request::{SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages};
+use crate::sampler::ShimKind;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use varid_model::Stack;
+use varid_recording::Tactic;
+
+/// What `varid start` and `varid record` are asked for.
+#[derive(Debug, Args)]
+pub struct SessionArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+    /// Record callchains, which is the default: see --stack.
+    #[arg(short = 'g')]
+    pub callchains: bool,
+}
+
+impl SessionArgs {
+    /// What they ask of a session; no command is its target.
+    pub fn request(&self) -> SessionRequest {
+        SessionRequest {
+            target: self.target.request(),
+            sampling: self.sampling.request(),
+            launches_target: false,
+        }
+    }
+}
+
+/// `varid record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    #[command(flatten)]
+    pub session: SessionArgs,
+    /// The command and its arguments: it is profiled, or, with --all or --pid, they are until it ends.
+    #[arg(trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+impl RecordArgs {
+    /// What they ask of a session.
+    pub fn request(&self) -> SessionRequest {
+        let mut request = self.session.request();
+        // The command is what is profiled, or only says how long others are.
+        request.launches_target = !self.command.is_empty() && !request.target.is_named();
+        request
+    }
+}
+
+/// Which processes are profiled.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// Processes of this package, running or to come, and what they fork; * stands for any text.
+    /// May be repeated.
+    #[arg(long = "app", value_name = "PACKAGE", value_parser = parse_process)]
+    pub apps: Vec<String>,
+    /// Processes of this service, and what they fork: system_server, surfaceflinger, media and
+    /// others of Android, or one of the configuration's. May be repeated.
+    #[arg(long = "service", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub services: Vec<String>,
+    /// These processes and what they fork: numbers, with commas between.
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["apps", "services", "all"])]
+    pub pids: Vec<u32>,
+    /// Every process.
+    #[arg(short, long, conflicts_with_all = ["apps", "services"])]
+    pub all: bool,
+}
+
+impl TargetArgs {
+    /// The processes that they ask for.
+    pub fn request(&self) -> TargetRequest {
+        TargetRequest {
+            apps: self.apps.clone(),
+            services: self.services.clone(),
+            pids: self.pids.clone(),
+            all: self.all,
+        }
+    }
+}
+
+/// What is sampled, and how.
+#[derive(Debug, Args)]
+pub struct SamplingArgs {
+    /// Event to sample, as perf writes it: NAME[:MODIFIERS], a raw code (r11), PMU/TERMS/, or a
+    /// group '{A,B}', with ':S' read at the samples of A; see 'varid events'. May be repeated
+    /// [default: cycles where the PMU counts and interrupts, else cpu-clock].
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub events: Vec<String>,
+    /// Samples per second and CPU [default: 997].
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "count", value_parser = clap::value_parser!(u64).range(FREQUENCIES))]
+    pub frequency: Option<u64>,
+    /// Events from one sample to the next.
+    #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(PERIODS))]
+    pub count: Option<u64>,
+    /// How much of each stack: down to the managed frames, all of it, or the leaf only [default: vertical].
+    #[arg(long, value_enum)]
+    pub stack: Option<StackArg>,
+    /// Only samples in methods that match, package.Class.method with * for any text; with ! before it what is left out. The
+    /// innermost method of the stack that a pattern names decides. May be repeated.
+    #[arg(long = "method", value_name = "PATTERN", value_parser = parse_method)]
+    pub methods: Vec<String>,
+    /// What is not said here is taken from this file, which is read again when it has changed.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: sample].
+    #[arg(long = "mode", alias = "tactic", value_enum, value_name = "MODE")]
+    pub tactic: Option<TacticArg>,
+    /// With --mode count-calls: apps also write a line for each call into the session's folder.
+    #[arg(long)]
+    pub log_calls: bool,
+    /// Where frames are walked [default: the best that works here].
+    #[arg(long, value_enum)]
+    pub shim: Option<ShimArg>,
+    /// Keep the kernel's own samples beside the attributed ones, in raw.data.
+    #[arg(long)]
+    pub keep_raw: bool,
+    /// Stop after so many seconds (or with a unit: 500ms, 2m).
+    #[arg(long, value_name = "T", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// The session's folder [default: a new one among the sessions].
+    #[arg(short, long, value_name = "SESSION")]
+    pub output: Option<PathBuf>,
+    /// Pages of each CPU's ring, a power of two.
+    #[arg(long, value_name = "PAGES", default_value_t = 2048, value_parser = parse_pages)]
+    pub ring_pages: usize,
+}
+
+impl SamplingArgs {
+    /// What they ask for.
+    pub fn request(&self) -> SamplingRequest {
+        SamplingRequest {
+            events: self.events.clone(),
+            frequency: self.frequency,
+            count: self.count,
+            stack: self.stack.map(Stack::from),
+            methods: self.methods.clone(),
+            config: self.config.clone(),
+            tactic: self.tactic.map(Tactic::from),
+            log_calls: self.log_calls,
+            shim: self.shim.map(ShimKind::from),
+            keep_raw: self.keep_raw,
+            duration: self.duration,
+            output: self.output.clone(),
+            ring_pages: self.ring_pages,
+        }
+    }
+}
+
+/// `--stack`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum StackArg {
+    Vertical,
+    Full,
+    None,
+}
+
+impl From<StackArg> for Stack {
+    fn from(stack: StackArg) -> Self {
+        match stack {
+            StackArg::Vertical => Self::Vertical,
+            StackArg::Full => Self::Full,
+            StackArg::None => Self::None,
+        }
+    }
+}
+
+/// `--mode`; the paper's names are taken, too.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TacticArg {
+    #[value(name = "sample", alias = "load-from-dex")]
+    LoadFromDex,
+    #[value(name = "count-calls", alias = "method-invoke")]
+    MethodInvoke,
+}
+
+impl From<TacticArg> for Tactic {
+    fn from(tactic: TacticArg) -> Self {
+        match tactic {
+            TacticArg::LoadFromDex => Self::LoadFromDex,
+            TacticArg::MethodInvoke => Self::MethodInvoke,
+        }
+    }
+}
+
+/// `--shim`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ShimArg {
+    /// In the kernel, by a BPF program.
+    Bpf,
+    /// In the kernel, by the module varid.ko.
+    Module,
+    /// Later, over perf's copy of the stack.
+    Perf,
+}
+
+impl From<ShimArg> for ShimKind {
+    fn from(shim: ShimArg) -> Self {
+        match shim {
+            ShimArg::Bpf => Self::Bpf,
+            ShimArg::Module => Self::Module,
+            ShimArg::Perf => Self::Perf,
+        }
+    }
+}
+
+fn parse_process(text: &str) -> Result<String, String> {
+    ProcessPattern::new(text).map(|_| text.to_owned())
+}
+
+fn parse_method(text: &str) -> Result<String, String> {
+    MethodPattern::new(text).map(|_| text.to_owned())
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration = units::duration(text)?;
+    check_duration(duration).map(|()| duration)
+}
+
+fn parse_pages(text: &str) -> Result<usize, String> {
+    let pages: usize = text.parse().map_err(|_| format!("'{text}' is no number"))?;
+    check_pages(pages).map(|()| pages)
+}

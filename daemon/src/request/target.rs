@@ -1,0 +1,96 @@
+//! Which processes does a session profile?
+
+use crate::config::{Config, ProcessPattern};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use varid_recording::TargetKind;
+
+/// The processes that the command line names. The control protocol carries it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetRequest {
+    /// Packages, as patterns.
+    pub apps: Vec<String>,
+    /// Names of services.
+    pub services: Vec<String>,
+    /// Process ids.
+    pub pids: Vec<u32>,
+    /// Every process.
+    pub all: bool,
+}
+
+impl TargetRequest {
+    /// Whether it names any process.
+    pub fn is_named(&self) -> bool {
+        let names = !self.apps.is_empty() || !self.services.is_empty();
+        names || !self.pids.is_empty() || self.all
+    }
+
+    /// The named processes as a configuration; process ids have no key there.
+    pub fn as_configured(&self) -> Config {
+        // The patterns have been checked where they were parsed.
+        let apps = self.apps.iter().flat_map(|app| ProcessPattern::new(app));
+        Config {
+            all: self.all,
+            apps: apps.collect(),
+            services: self.services.clone(),
+            ..Config::default()
+        }
+    }
+
+    /// The target: the process ids, else what the configuration names; None: neither names any.
+    pub fn target(&self, config: &Config) -> Option<TargetSpec> {
+        match self.pids.as_slice() {
+            [] if config.all => Some(TargetSpec::All),
+            [] => TargetSpec::named(config),
+            pids => Some(TargetSpec::Pids(pids.to_vec())),
+        }
+    }
+}
+
+/// What a session profiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetSpec {
+    /// Processes whose command line has one of the names that are selected, and what they fork:
+    /// which kind of names, and those, as they are shown.
+    Named(TargetKind, String),
+    /// These processes, and what they fork.
+    Pids(Vec<u32>),
+    /// Every process.
+    All,
+    /// A command that varid starts: this process, and what it forks; its command line.
+    Command(u32, String),
+}
+
+impl TargetSpec {
+    /// The apps and services of a configuration; None: it has none.
+    pub fn named(config: &Config) -> Option<Self> {
+        let (apps, services) = (&config.apps, &config.services);
+        let kind = match (apps.len(), services.len()) {
+            (0, 0) => return None,
+            (1, 0) => TargetKind::App,
+            (0, 1) => TargetKind::Service,
+            _ => TargetKind::Several,
+        };
+        let apps = apps.iter().map(|app| app.text());
+        let names: Vec<_> = apps.chain(services.iter().map(String::as_str)).collect();
+        Some(Self::Named(kind, names.join(", ")))
+    }
+}
+
+impl fmt::Display for TargetSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(_, names) => f.write_str(names),
+            Self::Pids(pids) => write!(f, "pid {}", with_commas(pids)),
+            Self::Command(pid, _) => write!(f, "pid {pid}"),
+            Self::All => f.write_str("all"),
+        }
+    }
+}
+
+/// Process ids as the command line takes them.
+pub fn with_commas(pids: &[u32]) -> String {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    pids.join(",")
+}
