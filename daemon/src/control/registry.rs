@@ -53,7 +53,8 @@ struct Running {
 enum Progress {
     Starting,
     Runs(Facts),
-    Ended(Ended),
+    /// None: it never came to a start.
+    Ended(Option<Ended>),
 }
 
 /// What is known of a session once it samples.
@@ -116,8 +117,15 @@ impl Registry {
             .name("session".to_owned())
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
-                let ended = span.in_scope(|| session.carry_out(spec, configured, &tell));
-                registry.remove(&session, ended);
+                let outcome = span.in_scope(|| session.carry_out(spec, configured, &tell));
+                // First it is no longer listed, then those who wait for it are told:
+                // a client that has been told asks for the status next.
+                registry.remove(&session, outcome.as_ref().ok());
+                session.finish(outcome.as_ref().ok().cloned());
+                if let Err(reason) = outcome {
+                    // The client has gone: nobody needs to know.
+                    let _ = tell.send(Err(reason));
+                }
             });
         if let Err(error) = thread {
             self.remove(&running, None);
@@ -126,7 +134,7 @@ impl Registry {
         match told.recv() {
             Ok(Ok(status)) => Ok(status),
             Ok(Err(reason)) => Err(reason.into()),
-            Err(_) => Err("the session's start failed unexpectedly: see the daemon's log".into()),
+            Err(_) => Err("the session's thread is gone: see the daemon's log".into()),
         }
     }
 
@@ -152,7 +160,7 @@ impl Registry {
         Ok(running)
     }
 
-    fn remove(&self, session: &Arc<Running>, ended: Option<Ended>) {
+    fn remove(&self, session: &Arc<Running>, ended: Option<&Ended>) {
         let mut inner = self.lock();
         inner.running.retain(|other| !Arc::ptr_eq(other, session));
         inner.idle_since = Instant::now();
@@ -160,7 +168,7 @@ impl Registry {
             if inner.failed.len() >= MAX_FAILED {
                 inner.failed.pop_front();
             }
-            inner.failed.push_back(ended);
+            inner.failed.push_back(ended.clone());
         }
     }
 
@@ -215,65 +223,57 @@ impl Registry {
 }
 
 impl Running {
-    /// The session's whole life, in its own thread.
+    /// The session's whole life, in its own thread; the reason, if it could not begin.
     fn carry_out(
         &self,
         spec: TargetSpec,
         configured: Configured,
         tell: &mpsc::Sender<Result<SessionStatus, String>>,
-    ) -> Option<Ended> {
+    ) -> Result<Ended, String> {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let session = match self.begin(spec, configured) {
-                Ok(session) => session,
-                Err(reason) => {
-                    tracing::error!("not started: {reason}");
-                    // The client has gone: nobody needs to know.
-                    let _ = tell.send(Err(reason));
-                    return None;
-                }
-            };
+            let session = self.begin(spec, configured)?;
+            // The client has gone: the session runs all the same.
             let _ = tell.send(Ok(self.status()));
-            Some(session.run().map_err(|error| error.to_string()).map(drop))
+            Ok(session.run().map_err(|error| error.to_string()).map(drop))
         }));
         let result = match result {
-            Ok(result) => result,
-            Err(_) => Some(Err(
-                "it failed unexpectedly: see the daemon's log".to_owned()
-            )),
+            Ok(Ok(result)) => result,
+            Ok(Err(reason)) => {
+                tracing::error!("not started: {reason}");
+                return Err(reason);
+            }
+            Err(_) => Err("it failed unexpectedly: see the daemon's log".to_owned()),
         };
-        let mut progress = self.progress();
-        let folder = match &*progress {
+        let folder = match &*self.progress() {
             Progress::Runs(facts) => facts.folder.clone(),
-            Progress::Starting | Progress::Ended(_) => PathBuf::new(),
+            Progress::Starting | Progress::Ended(_) => {
+                return Err("the session's start failed unexpectedly: see the daemon's log".into());
+            }
         };
         let ended = Ended {
             session: sessions::file_name(&folder),
             folder,
             samples: self.control.samples.load(Ordering::Relaxed),
             lost: self.control.lost.load(Ordering::Relaxed),
-            error: result
-                .as_ref()
-                .and_then(|result| result.as_ref().err().cloned()),
+            error: result.err(),
         };
         match &ended.error {
             Some(error) => tracing::error!(
                 "ended: {error}; what was recorded is in {}",
                 ended.folder.display()
             ),
-            None if result.is_some() => {
-                tracing::info!("{} samples in {}", ended.samples, ended.folder.display())
-            }
-            None => {}
+            None => tracing::info!("{} samples in {}", ended.samples, ended.folder.display()),
         }
-        if result.is_some()
-            && let Err(error) = sessions::set_last(&ended.folder)
-        {
+        if let Err(error) = sessions::set_last(&ended.folder) {
             tracing::warn!("cannot note the last session: {error}");
         }
-        *progress = Progress::Ended(ended.clone());
-        drop(progress);
+        Ok(ended)
+    }
+
+    /// Tells those who wait for the end; None: it never came to a start.
+    fn finish(&self, ended: Option<Ended>) {
+        *self.progress() = Progress::Ended(ended);
         self.changed.notify_all();
-        result.is_some().then_some(ended)
     }
 
     fn begin(&self, spec: TargetSpec, configured: Configured) -> Result<Session, String> {
@@ -316,8 +316,7 @@ impl Running {
         let mut progress = self.progress();
         loop {
             match &*progress {
-                Progress::Ended(ended) if ended.folder.as_os_str().is_empty() => return None,
-                Progress::Ended(ended) => return Some(ended.clone()),
+                Progress::Ended(ended) => return ended.clone(),
                 Progress::Starting | Progress::Runs(_) => {
                     progress = self
                         .changed
@@ -333,9 +332,9 @@ impl Running {
         let processes = control.processes.load(Ordering::Relaxed);
         let stopping = control.stop.load(Ordering::Relaxed);
         let (folder, facts) = match &*self.progress() {
-            Progress::Starting => (PathBuf::new(), None),
             Progress::Runs(facts) => (facts.folder.clone(), Some(facts.clone())),
-            Progress::Ended(ended) => (ended.folder.clone(), None),
+            Progress::Ended(Some(ended)) => (ended.folder.clone(), None),
+            Progress::Starting | Progress::Ended(None) => (PathBuf::new(), None),
         };
         let state = match &facts {
             None => {
