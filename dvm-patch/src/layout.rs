@@ -1,10 +1,10 @@
 //! Whether a frame layout can be used: what a walker may rely on.
 
+use crate::Description;
 use crate::abi::{
     LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SAVE_AREAS, LAYOUT_SHADOW, Layout, NO_FIELD,
     NO_REG, Shadow,
 };
-use crate::reader::Description;
 use crate::{Error, Memory};
 
 /// A walker reads a frame or a fragment as one piece of this many bytes.

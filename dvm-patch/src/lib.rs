@@ -34,6 +34,7 @@ pub mod builds;
 mod bytes;
 pub mod calls;
 pub mod control;
+mod description;
 mod error;
 pub mod file;
 pub mod layout;
@@ -42,5 +43,6 @@ mod memory;
 pub mod method;
 pub mod reader;
 
+pub use description::{Code, Description};
 pub use error::Error;
 pub use memory::{ByteMemory, Memory, ProcessMemory};

@@ -4,7 +4,7 @@ use std::mem::{offset_of, size_of};
 
 use crate::abi::{self, CODE_LOCATION, Layout, MAGIC, Part, Range, Thread, Trace, VERSION};
 use crate::bytes::{Fields, part_at};
-use crate::{Error, Memory, layout};
+use crate::{Code, Description, Error, Memory, layout};
 
 /// A writer is at work for microseconds; one that has not finished by then never will.
 const ATTEMPTS: u32 = 64;
@@ -14,51 +14,6 @@ const MAX_RANGES: u32 = 4096;
 const MAX_CODES: u32 = 1 << 16;
 const MAX_THREADS: u32 = 1 << 16;
 const MAX_TRACES: u32 = 1 << 18;
-
-/// What a VM says about itself, checked for consistency and copied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
-    /// `abi::VM_*`, or a number that this version does not know.
-    pub vm: u32,
-    /// How its frames are linked.
-    pub layout: Layout,
-    /// What its code does; sorted, disjoint.
-    pub ranges: Vec<Range>,
-    /// What it executes; sorted, disjoint.
-    pub codes: Vec<Code>,
-    /// Threads that it lists; not every VM lists any.
-    pub threads: Vec<Thread>,
-    /// Traces that it has compiled; sorted, each of another start.
-    pub traces: Vec<Trace>,
-    /// Where it reads what is wanted of it; None: it counts no calls.
-    pub control: Option<abi::VmFile>,
-    /// Where it counts calls; None: it never has.
-    pub calls: Option<abi::VmFile>,
-    /// What it does at a call, `abi::TACTIC_*`.
-    pub tactic: u32,
-    /// Its owner, in the owner's own pid namespace.
-    pub pid: u32,
-    /// `CLOCK_MONOTONIC` nanoseconds when it was made.
-    pub time: u64,
-    /// Another process than the one asked about owns it: a parent, from before the fork.
-    /// What is mapped since then may be missing here, or here and not in the child.
-    pub inherited: bool,
-}
-
-/// A dex file that the VM executes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
-    /// First address, in the process.
-    pub start: u64,
-    /// Bytes.
-    pub size: u64,
-    /// `CLOCK_MONOTONIC` nanoseconds when it was published.
-    pub time: u64,
-    /// `abi::CODE_*` flags.
-    pub flags: u32,
-    /// The VM's name for it; not to be trusted as a path.
-    pub location: String,
-}
 
 /// The tunnel, as something to read.
 #[derive(Debug)]

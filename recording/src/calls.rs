@@ -5,14 +5,13 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::Path,
 };
 
 use crate::{
     error::{Error, Result},
     regular::open_regular,
-    writer::folder::Folder,
 };
 
 /// Name of the calls inside a session folder.
@@ -20,7 +19,8 @@ pub const CALLS_TSV: &str = "calls.tsv";
 /// How the logs of calls in a session folder begin; the process's id follows.
 pub const CALLS_LOG: &str = "calls.log";
 
-const CALLS_NEW: &str = "calls.tsv.new";
+/// The next [`CALLS_TSV`], while it is written.
+pub(crate) const CALLS_NEW: &str = "calls.tsv.new";
 const HEADER: &str = "pid\taddress\ttime_ns\tinvokes\treturns\tunwinds";
 /// More than any session has; what lies behind is not read.
 const MAX_BYTES: u64 = 256 << 20;
@@ -51,8 +51,8 @@ pub(crate) fn is_ours(name: &str) -> bool {
             .is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Replaces what the folder says by these counts.
-pub(crate) fn write(folder: &Folder, counts: &[CallCount]) -> Result<()> {
+/// The file with these counts.
+pub(crate) fn to_text(counts: &[CallCount]) -> String {
     let mut text = format!("{HEADER}\n");
     for count in counts {
         let CallCount {
@@ -69,12 +69,7 @@ pub(crate) fn write(folder: &Folder, counts: &[CallCount]) -> Result<()> {
             "{pid}\t{address:#x}\t{time}\t{invokes}\t{returns}\t{unwinds}"
         );
     }
-    folder.remove(CALLS_NEW)?;
-    folder
-        .create_new(CALLS_NEW)?
-        .write_all(text.as_bytes())
-        .map_err(Error::io("write", folder.path.join(CALLS_NEW)))?;
-    folder.rename(CALLS_NEW, CALLS_TSV)
+    text
 }
 
 /// The counts of a session; none, where none were kept.
@@ -136,9 +131,7 @@ mod tests {
             unwinds: 0,
         };
         let counts = [count(1, 0x7f00_0000_1234), count(u32::MAX, 0)];
-        let folder = Folder::take(dir.path(), None).unwrap();
-        write(&folder, &counts[..1]).unwrap();
-        write(&folder, &counts).unwrap();
+        std::fs::write(dir.path().join(CALLS_TSV), to_text(&counts)).unwrap();
         assert_eq!(read(dir.path()).unwrap(), counts);
     }
 

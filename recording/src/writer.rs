@@ -17,7 +17,7 @@ use varid_model::Reason;
 
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
-    calls::{self, CallCount},
+    calls::{self, CALLS_NEW, CALLS_TSV, CallCount},
     encode,
     error::{Error, Result},
     features::{self, Facts},
@@ -265,7 +265,13 @@ impl SessionWriter {
     ///
     /// It cannot be written; the old one stays.
     pub fn save_calls(&self, counts: &[CallCount]) -> Result<()> {
-        calls::write(&self.folder, counts)
+        let folder = &self.folder;
+        folder.remove(CALLS_NEW)?;
+        folder
+            .create_new(CALLS_NEW)?
+            .write_all(calls::to_text(counts).as_bytes())
+            .map_err(Error::io("write", folder.path.join(CALLS_NEW)))?;
+        folder.rename(CALLS_NEW, CALLS_TSV)
     }
 
     /// Replaces session.json: a reader sees the old or the new one, never a part.
@@ -392,6 +398,24 @@ mod tests {
             value: String::new(),
         };
         SessionWriter::create(dir, Manifest::new(event, Source::Bpf, target, 0)).unwrap()
+    }
+
+    #[test]
+    fn calls_that_are_saved_again_replace_those_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = writer(dir.path());
+        let count = |pid| CallCount {
+            pid,
+            address: 0x1000,
+            time: 1,
+            invokes: 2,
+            returns: 1,
+            unwinds: 1,
+        };
+        writer.save_calls(&[count(1)]).unwrap();
+        writer.save_calls(&[count(1), count(2)]).unwrap();
+        let saved = SessionReader::open(dir.path()).unwrap().calls().unwrap();
+        assert_eq!(saved, [count(1), count(2)]);
     }
 
     fn sample(time: u64) -> Record {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use varid_model::Mode;
 
-use crate::profile::ImageId;
+use crate::tables::ImageId;
 
 /// A mapping's file, and what to add to an address to get the offset in it (modulo 2^64).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,15 @@
 //! How does a view look to spreadsheets?
 
+mod dim;
+
 use std::io::{self, Write};
 
+use varid_recording::terminal::one_line;
+
 use crate::{
-    callgraph, dim,
+    callgraph,
     profile::Profile,
     rows::{self, Row},
-    text::one_line,
     tree::Weight,
     view::{By, PercentOf, Table, View},
 };
@@ -17,7 +20,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         Table::By(by) => by,
         Table::Overview => By::Symbol,
         Table::Callgraph => return callgraph(profile, view, out),
-        Table::Dim => return dim::show::write_csv(profile, view, out),
+        Table::Dim => return dim::write(profile, view, out),
     };
     let labels: &[&str] = match by {
         By::Layer => &["layer"],
@@ -120,7 +123,7 @@ fn cell(row: &Row, label: &str) -> String {
 }
 
 /// A record as RFC 4180 has it, except that lines end as they do on Unix.
-pub fn record(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {
+fn record(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {
     let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
     writeln!(out, "{}", fields.join(","))
 }

@@ -14,7 +14,8 @@ use varid_symbolizer::{
 
 use crate::{
     files::Files,
-    profile::{Image, ImageId},
+    names::Detail,
+    tables::{Image, ImageId},
 };
 
 /// The files of a profile, each with its symbols from the first time they are needed.
@@ -82,15 +83,6 @@ pub struct Function {
     pub inlined: bool,
     /// Its file and line at the address.
     pub line: Option<(String, u32)>,
-}
-
-/// What is asked of an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Detail {
-    /// Functions that were inlined there, each by itself.
-    pub inlined: bool,
-    /// Lines.
-    pub lines: bool,
 }
 
 impl Images {

@@ -1,5 +1,7 @@
 //! How does a view look to programs? A public interface: `schema/report.schema.json`.
 
+mod dim;
+
 use std::{
     borrow::Cow,
     collections::BTreeMap,
@@ -13,12 +15,13 @@ use varid_recording::{Source, State, Target};
 use crate::{
     JSON_VERSION,
     callgraph::{self, Call},
-    dim::{self, show::JsonDim},
+    dim_rows,
     missing::Missing,
     profile::Profile,
     rows::{self, Row, Rows},
     view::{By, Table, View},
 };
+use dim::JsonDim;
 
 #[derive(Serialize)]
 struct Report<'p> {
@@ -168,7 +171,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         Table::Overview => symbols(plain(rows::rows(profile, By::Symbol, view))),
         Table::By(by) => symbols(plain(rows::rows(profile, by, view))),
         Table::Dim => {
-            let (rows, hidden) = dim::show::rows(profile, view);
+            let (rows, hidden) = dim_rows::rows(profile, view);
             let rows = rows.into_iter().map(JsonDim::from);
             (JsonRows::Dim(rows.collect()), hidden)
         }

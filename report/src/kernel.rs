@@ -9,8 +9,8 @@ use varid_symbolizer::{
 };
 
 use crate::{
-    image::{Detail, Function, inlined},
-    names::Names,
+    image::{Function, inlined},
+    names::{Detail, Names},
 };
 
 /// The kernel's own code.

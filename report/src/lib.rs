@@ -19,8 +19,9 @@
 //! | what is known of the whole recording | [`profile`] |
 //! | what would give more names, and where is it to be had | [`missing`] |
 //! | in which frames were the threads, one by one | [`dim`] |
-//! | which rows does a view have | [`view`], `rows`, `callgraph` |
-//! | how do they look | `text`, `json`, `csv` |
+//! | which images and tasks are there | [`tables`] |
+//! | what is shown, which rows does that have | [`view`], `rows`, `callgraph`, `dim_rows` |
+//! | how do they look | [`mod@render`], `text`, `json`, `csv` |
 //!
 //! Nothing in a recording is trusted, and no file is that has another build-id than the
 //! recorded one. What cannot be named is shown as `image+0xoffset`, and why is said at the foot
@@ -42,6 +43,7 @@ mod callgraph;
 pub mod calls;
 mod csv;
 pub mod dim;
+mod dim_rows;
 mod error;
 mod files;
 mod image;
@@ -53,9 +55,11 @@ pub mod options;
 pub mod place;
 pub mod profile;
 mod renamed;
+pub mod render;
 mod resolve;
 mod rows;
 pub mod services;
+pub mod tables;
 mod text;
 pub mod tree;
 pub mod view;
@@ -67,10 +71,12 @@ pub use missing::{Lack, Missing};
 pub use names::Names;
 pub use options::{Options, Pattern};
 pub use place::{Location, Place, PlaceId, Symbol, SymbolId};
-pub use profile::{Image, ImageId, Profile, Task, TaskId};
+pub use profile::Profile;
+pub use render::{Format, render};
 pub use services::ServiceId;
+pub use tables::{Image, ImageId, Task, TaskId};
 pub use tree::{CallTree, Key, Share, Weight};
-pub use view::{By, Fit, Format, PercentOf, Table, View, render};
+pub use view::{By, Fit, PercentOf, Table, View};
 
 /// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`.
 pub const JSON_VERSION: u32 = 1;

@@ -7,9 +7,9 @@ use varid_symbolizer::hex;
 
 use crate::{
     image::FileState,
-    place::Place,
-    profile::{ImageId, Profile},
-    tree::{Key, Share, Weight},
+    place::{Place, Symbol, SymbolId},
+    tables::ImageId,
+    tree::{CallTree, Key, Share, Weight},
 };
 
 /// A file that would give more names or lines if it were there.
@@ -57,24 +57,29 @@ impl Lack {
 /// it is not worth anybody's while.
 const MIN_PERCENT: u64 = 1;
 
-/// What is missing of the files of a profile, by [`ImageId`], that which most samples miss first.
-pub fn missing(profile: &Profile, files: &[Option<FileState>]) -> Vec<Missing> {
-    let with_lines = profile.options.names.lines;
+/// What is missing of the files of a profile, that which most samples miss first. The tables are those of the profile,
+/// `files` is by [`ImageId`]; `with_lines`: lines are missed, too.
+pub(crate) fn missing(
+    tree: &CallTree,
+    symbols: &[Symbol],
+    places: &[Place],
+    files: &[Option<FileState>],
+    with_lines: bool,
+) -> Vec<Missing> {
+    let symbol = |id: SymbolId| symbols.get(usize::try_from(id.0).ok()?);
     let known = |id: &ImageId| {
-        let of_it = |place: &&Place| {
-            let symbol = profile.symbol(place.symbol);
-            symbol.is_some_and(|symbol| symbol.image == *id)
-        };
-        let mut places = profile.places.iter().filter(of_it);
+        let of_it = |place: &&Place| symbol(place.symbol).is_some_and(|symbol| symbol.image == *id);
+        let mut places = places.iter().filter(of_it);
         places.any(|place| place.location.is_some())
     };
-    let shares = profile.tree.shares(|key| {
+    let shares = tree.shares(|key| {
         let Key::Place(id) = key else { return None };
-        let (place, symbol) = (profile.place(id)?, profile.symbol_at(id)?);
+        let place = places.get(usize::try_from(id.0).ok()?)?;
+        let symbol = symbol(place.symbol)?;
         let lacks = !symbol.named || with_lines && place.location.is_none();
         lacks.then_some(symbol.image)
     });
-    let all = profile.weight().samples;
+    let all = tree.weight().samples;
     let of = |(id, share): (ImageId, Share)| {
         let state = files.get(usize::try_from(id.0).ok()?)?.as_ref()?;
         let weight = share.total;

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::image::Detail;
-
 /// Where names and lines come from. The default is the recorded files where they were, on the
 /// machine that they were recorded on, and functions without lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +20,15 @@ pub struct Names {
     /// Whether functions that were compiled into their callers are frames of their own.
     pub inlined: bool,
     /// Whether every place has its line.
+    pub lines: bool,
+}
+
+/// What is asked of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detail {
+    /// Functions that were inlined there, each by itself.
+    pub inlined: bool,
+    /// Lines.
     pub lines: bool,
 }
 

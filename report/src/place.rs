@@ -7,7 +7,7 @@ use std::{
 
 use varid_model::{Layer, Marker};
 
-use crate::profile::ImageId;
+use crate::tables::ImageId;
 
 /// A symbol of a [`Profile`](crate::Profile).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

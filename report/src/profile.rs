@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use varid_model::{Address, FrameAddress, Layer};
+use varid_model::{Address, FrameAddress};
 use varid_recording::{
     Change, CpuMode, EventDesc, Manifest, Record, Sample, SessionReader, Tactic, remap,
 };
@@ -19,41 +19,10 @@ use crate::{
     options::Options,
     place::{Place, PlaceId, Symbol, SymbolId},
     resolve::Resolver,
-    services::{ServiceId, Services},
+    services::Services,
+    tables::{Image, ImageId, Task, TaskId},
     tree::{CallTree, Weight},
 };
-
-/// An image of a [`Profile`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ImageId(pub u32);
-
-/// A task of a [`Profile`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TaskId(pub u32);
-
-/// A file that code came from, or what stands for one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
-    /// The name to show: of dex files the location, of others the path without its folder.
-    pub name: String,
-    /// Where it was when it was recorded; none for the kernel and for markers.
-    pub path: Option<PathBuf>,
-    /// What its samples count for.
-    pub layer: Layer,
-}
-
-/// A thread under one of its names.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Task {
-    /// The process.
-    pub pid: u32,
-    /// The thread.
-    pub tid: u32,
-    /// The name that it had when it was sampled; `:TID` if none is known.
-    pub name: Arc<str>,
-    /// What its process counted for then.
-    pub service: Option<ServiceId>,
-}
 
 /// The samples of one event of a recording as a call tree, with everything that a report says of
 /// them.
@@ -215,7 +184,14 @@ impl Profile {
                 unattributed: part.unattributed,
                 ..profile.clone()
             };
-            profile.missing = missing::missing(&profile, &found.files);
+            let lines = profile.options.names.lines;
+            profile.missing = missing::missing(
+                &profile.tree,
+                &profile.symbols,
+                &profile.places,
+                &found.files,
+                lines,
+            );
             let selection = profile.options.describe();
             if !selection.is_empty() && profile.weight().samples == 0 && profile.recorded > 0 {
                 profile.notes.push(format!(

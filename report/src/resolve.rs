@@ -12,12 +12,12 @@ use crate::{
     address_space::{AddressSpaces, Stretch},
     error::Result,
     files::Files,
-    image::{Detail, FileState, Function, Images},
+    image::{FileState, Function, Images},
     kernel::Kernel,
-    names::Names,
+    names::{Detail, Names},
     place::{Place, PlaceId, Places, Stack, Symbol},
-    profile::{Image, ImageId},
     renamed::{self, Renames},
+    tables::{Image, ImageId},
 };
 
 /// Instead of a file, where a marker is.

@@ -1,14 +1,15 @@
 //! How does a view look to people?
 
+mod dim;
+
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use varid_model::Rate;
-use varid_recording::{State, Tactic, TargetKind};
+use varid_recording::{State, Tactic, TargetKind, terminal::one_line};
 
 use crate::{
     callgraph::{self, Entry},
-    dim,
     missing::{Lack, Missing},
     profile::Profile,
     resolve::UNNAMED_JIT,
@@ -29,7 +30,7 @@ pub fn write(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<
         Table::By(By::Layer) => {}
         Table::By(by) => table(profile, by, view, out)?,
         Table::Callgraph => callgraph(profile, view, out)?,
-        Table::Dim => dim::show::write_text(profile, view, out)?,
+        Table::Dim => dim::write(profile, view, out)?,
     }
     foot(profile, view, out)
 }
@@ -386,7 +387,7 @@ fn cell(row: &Row, label: &str) -> String {
 }
 
 /// Rows below a header, in columns that are as wide as they need to be, and no wider than the terminal together.
-pub fn columns(
+fn columns(
     header: &[&str],
     rows: &[Vec<String>],
     terminal: Option<usize>,
@@ -448,7 +449,7 @@ fn cut(name: &str, width: usize) -> Cow<'_, str> {
     format!("{front}{DOTS}{back}").into()
 }
 
-pub fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {
+fn hidden_rows(hidden: usize, out: &mut dyn Write) -> io::Result<()> {
     if hidden > 0 {
         writeln!(out, "({hidden} more)")?;
     }
@@ -489,5 +490,3 @@ fn unit(profile: &Profile) -> &'static str {
 fn thousandths(number: u64) -> String {
     format!("{}.{:03}", number / 1_000, number % 1_000)
 }
-
-pub use varid_recording::terminal::one_line;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-use crate::{place::PlaceId, profile::TaskId};
+use crate::{place::PlaceId, tables::TaskId};
 
 /// What a part of the profile weighs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

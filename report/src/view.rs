@@ -1,10 +1,8 @@
-//! Which part of a profile is shown, and in which form?
-
-use std::io::Write;
+//! Which part of a profile is shown?
 
 use varid_model::Layer;
 
-use crate::{csv, error::Result, json, options::Pattern, profile::Profile, text, tree::Weight};
+use crate::{options::Pattern, tree::Weight};
 
 /// What to show. The default is everything: layers, images and symbols.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,7 +31,7 @@ pub struct Fit {
     pub width: Option<usize>,
     /// Rows whose total is below so many percent are one line with their number and their sum.
     pub fold_below: f64,
-    /// At most so many entries of [`Profile::missing`], those with the most samples.
+    /// At most so many entries of [`Profile::missing`](crate::Profile::missing), those with the most samples.
     pub missing: Option<usize>,
 }
 
@@ -115,30 +113,4 @@ impl PercentOf {
             Self::Samples => weight.samples,
         }
     }
-}
-
-/// How a view is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs: `schema/report.schema.json`.
-    Json,
-    /// For spreadsheets: the rows, RFC 4180, with a header.
-    Csv,
-}
-
-/// Writes a view of a profile.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn render(profile: &Profile, view: &View, format: Format, out: &mut dyn Write) -> Result<()> {
-    match format {
-        Format::Text => text::write(profile, view, out)?,
-        Format::Json => json::write(profile, view, out)?,
-        Format::Csv => csv::write(profile, view, out)?,
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `varid --adb`: how does a verb run on a device, and what comes back?
 //!
 //! - [`adb`]: a device, by the `adb` program; [`shell`]: what its shell is told;
-//! - [`access`]: as whom; [`place`]: in which folder; [`abi`]: which program;
+//! - [`access`], [`privilege`]: as whom; [`place`]: in which folder; [`abi`]: which program;
 //! - [`settings`]: what is changed there meanwhile; [`note`]: who needs that; [`remote`]: varid there;
 //! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names;
 //! - [`words`]: the command line that is passed on.
@@ -13,6 +13,7 @@ mod arguments;
 mod error;
 mod note;
 mod place;
+mod privilege;
 mod remote;
 mod settings;
 mod shell;
@@ -40,7 +41,7 @@ const APP: &str = "app";
 pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     refuse_the_hosts(&cli.verb);
     let interrupts = Interrupts::watch().context("cannot watch for signals")?;
-    let (device, root) = access::find(Device::choose(cli.adb.as_deref())?)?;
+    let (device, root) = privilege::find(Device::choose(cli.adb.as_deref())?)?;
     // Notes are kept by whoever is the same at the next call.
     let keeper = Place::find(device)?;
     let runner = runner(&cli.verb, &keeper, root, &interrupts)?;
@@ -122,7 +123,7 @@ fn as_user_of(app: Option<&str>, keeper: &Place) -> Result<Place> {
     let Some(app) = app else {
         return Ok(keeper.clone());
     };
-    let place = Place::find(access::as_app(&keeper.device, app)?)?;
+    let place = Place::find(privilege::as_app(&keeper.device, app)?)?;
     tracing::info!(
         "{}: no root there: as the user of {app}, which is debuggable",
         keeper.device.serial

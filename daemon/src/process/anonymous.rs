@@ -172,8 +172,8 @@ mod tests {
     use super::*;
     use crate::process::{Method, Vm, testing};
     use varid_tunnel::ByteMemory;
+    use varid_tunnel::Code;
     use varid_tunnel::method::MethodId;
-    use varid_tunnel::reader::Code;
 
     /// A dex file that only this process's memory holds, at the start of a page.
     struct Held {

@@ -1,14 +1,16 @@
 //! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
 
-use super::image::MappedFile;
 use super::reader::{self, What};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use varid_model::Mode;
 use varid_symbolizer::container;
+use varid_tunnel::maps::Device;
 
 /// No dex file is larger; a larger one is not read into memory.
 const MAX_FILE: u64 = 1 << 28;
@@ -24,6 +26,48 @@ pub struct FileKey {
     pub size: u64,
     /// Last change, in seconds and nanoseconds.
     pub changed: (i64, i64),
+}
+
+/// A mapping as the process's memory map or the kernel's record describes it.
+#[derive(Debug, Clone)]
+pub struct MappedFile<'a> {
+    /// The process.
+    pub pid: u32,
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Offset in the file.
+    pub pgoff: u64,
+    /// The file's device.
+    pub device: Device,
+    /// Inode; 0: memory without a file.
+    pub inode: u64,
+    /// What the process may do with it.
+    pub mode: Mode,
+    /// Path, or a name in brackets; it need not be text.
+    pub path: &'a Path,
+}
+
+impl MappedFile<'_> {
+    /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
+    /// of them is.
+    pub(super) fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
+        let size = self.end.checked_sub(self.start)?;
+        let mapped = self.pgoff..self.pgoff.checked_add(size)?;
+        let (first, last) = (offset.max(mapped.start), end.min(mapped.end));
+        let address = |at: u64| self.start.checked_add(at.checked_sub(mapped.start)?);
+        (first < last)
+            .then(|| Some((address(first)?..address(last)?, first.checked_sub(offset)?)))
+            .flatten()
+    }
+
+    /// A file of this name may be an oat file, which is an ELF file with dex files in it.
+    pub(super) fn may_be_oat(&self) -> bool {
+        let extension = without_deleted(self.path).extension();
+        extension
+            .is_some_and(|extension| ["oat", "odex", "dex"].iter().any(|oat| extension == *oat))
+    }
 }
 
 /// Opens the file behind a mapping: through the mapping itself where that is allowed, else by its path, below the

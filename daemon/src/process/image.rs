@@ -1,22 +1,17 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
-use super::budget::{Attention, Claim, OpenFile};
-use super::file::{self, FileKey};
-use super::space::{AddressSpace, Mapped};
+use super::budget::{Claim, OpenFile};
 use crate::unwind::Module;
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_model::{Layer, Mode};
-use varid_recording::is_own_memory;
-use varid_symbolizer::container::{self, Place, zip};
+use varid_model::Layer;
+use varid_symbolizer::container::Place;
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_tunnel::builds::{self, Build};
-use varid_tunnel::maps::Device;
 
 /// An ELF file. What is in it is read when a sample first lands there.
 #[derive(Debug)]
@@ -43,7 +38,7 @@ pub struct Elf {
 }
 
 impl ElfImage {
-    fn new(file: File, open: OpenFile, path: &Path) -> Self {
+    pub(super) fn new(file: File, open: OpenFile, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             file: Some((file, open)),
@@ -54,7 +49,7 @@ impl ElfImage {
     }
 
     /// An ELF file that lies in an archive as it is.
-    fn in_archive(archive: File, open: OpenFile, path: &Path, place: &Place) -> Self {
+    pub(super) fn in_archive(archive: File, open: OpenFile, path: &Path, place: &Place) -> Self {
         let mut path = path.as_os_str().to_owned();
         path.push("!");
         path.push(&place.name);
@@ -266,315 +261,3 @@ impl Image {
         }
     }
 }
-
-/// Every file that was read, once.
-#[derive(Debug, Default)]
-pub struct Images {
-    by_file: HashMap<(FileKey, u64), Image>,
-    containers: HashMap<FileKey, Rc<[Place]>>,
-    /// Where libraries lie in archives.
-    libraries: HashMap<FileKey, Rc<[Place]>>,
-}
-
-/// A mapping as the process's memory map or the kernel's record describes it.
-#[derive(Debug, Clone)]
-pub struct MappedFile<'a> {
-    /// The process.
-    pub pid: u32,
-    /// First address.
-    pub start: u64,
-    /// First address after it.
-    pub end: u64,
-    /// Offset in the file.
-    pub pgoff: u64,
-    /// The file's device.
-    pub device: Device,
-    /// Inode; 0: memory without a file.
-    pub inode: u64,
-    /// What the process may do with it.
-    pub mode: Mode,
-    /// Path, or a name in brackets; it need not be text.
-    pub path: &'a Path,
-}
-
-impl MappedFile<'_> {
-    /// The mapping, all of which shows one image.
-    pub(super) fn whole(&self, image: Image) -> Vec<Mapped> {
-        // A dex file's own offsets count from where it starts.
-        let pgoff = match &image {
-            Image::Dex(_) => 0,
-            _ => self.pgoff,
-        };
-        vec![Mapped {
-            start: self.start,
-            end: self.end,
-            pgoff,
-            image,
-            mode: Some(self.mode),
-            recorded: false,
-        }]
-    }
-
-    /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
-    /// of them is.
-    fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
-        let size = self.end.checked_sub(self.start)?;
-        let mapped = self.pgoff..self.pgoff.checked_add(size)?;
-        let (first, last) = (offset.max(mapped.start), end.min(mapped.end));
-        let address = |at: u64| self.start.checked_add(at.checked_sub(mapped.start)?);
-        (first < last)
-            .then(|| Some((address(first)?..address(last)?, first.checked_sub(offset)?)))
-            .flatten()
-    }
-
-    /// A file of this name may be an oat file, which is an ELF file with dex files in it.
-    fn may_be_oat(&self) -> bool {
-        let extension = file::without_deleted(self.path).extension();
-        extension
-            .is_some_and(|extension| ["oat", "odex", "dex"].iter().any(|oat| extension == *oat))
-    }
-}
-
-impl Images {
-    /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
-    pub fn get(
-        &mut self,
-        mapped: &MappedFile<'_>,
-        space: &AddressSpace,
-        attention: &Attention,
-    ) -> Vec<Mapped> {
-        let other = || Image::Other(mapped.path.into());
-        let if_executable = || match mapped.mode.execute {
-            true => mapped.whole(other()),
-            false => Vec::new(),
-        };
-        if mapped.inode == 0 || !mapped.path.is_absolute() || !attention.look(mapped.mode.execute) {
-            return if_executable();
-        }
-        let path = file::without_deleted(mapped.path);
-        let (file, key) = match file::open(mapped) {
-            Ok(opened) => opened,
-            Err(error) => {
-                tracing::debug!(pid = mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
-                return if_executable();
-            }
-        };
-        let is_elf = file::is_elf(&file);
-        if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
-            return self.dexes(mapped, &file, &key, path, space.dex_memory());
-        }
-        if file::is_dex(&file, mapped.pgoff) {
-            let dex = self.dex(
-                &file,
-                &key,
-                mapped.pgoff..u64::MAX,
-                path,
-                space.dex_memory(),
-            );
-            return mapped.whole(dex);
-        }
-        if !mapped.mode.execute {
-            return Vec::new();
-        }
-        if is_own_memory(path) && !is_elf {
-            return mapped.whole(other());
-        }
-        if !is_elf && file::is_container(&file) {
-            let parts = self.libraries(mapped, &file, &key, attention);
-            if !parts.is_empty() {
-                return parts;
-            }
-        }
-        // All segments of a library are one image.
-        let whole = (key, u64::MAX);
-        if let Some(known) = self.by_file.get(&whole) {
-            return mapped.whole(known.clone());
-        }
-        let Some(open) = self.keep_open(attention) else {
-            return if_executable();
-        };
-        let image = Image::Elf(Rc::new(ElfImage::new(file, open, path)));
-        self.by_file.insert(whole, image.clone());
-        mapped.whole(image)
-    }
-
-    /// Leave to keep a file open, if need be in the place of those that nobody has mapped any more.
-    fn keep_open(&mut self, attention: &Attention) -> Option<OpenFile> {
-        attention.keep_open().or_else(|| {
-            let unused =
-                |image: &Image| matches!(image, Image::Elf(elf) if Rc::strong_count(elf) == 1);
-            self.by_file.retain(|_, image| !unused(image));
-            let open = attention.keep_open();
-            if open.is_none() {
-                attention.leave_out();
-            }
-            open
-        })
-    }
-
-    /// The dex files of an archive, a .vdex, an oat or an optimized dex file that are in a mapping.
-    fn dexes(
-        &mut self,
-        mapped: &MappedFile<'_>,
-        file: &File,
-        key: &FileKey,
-        path: &Path,
-        mut taken: u64,
-    ) -> Vec<Mapped> {
-        let places = self
-            .containers
-            .entry(key.clone())
-            .or_insert_with(|| {
-                usable(container::places(
-                    &path.to_string_lossy(),
-                    &ReadCache::new(file),
-                ))
-            })
-            .clone();
-        let mut parts = Vec::new();
-        for place in places.iter() {
-            // Whose an address in shared data is cannot be said.
-            let end = place.offset.saturating_add(place.own_len);
-            let Some((addresses, pgoff)) = mapped.part(place.offset, end) else {
-                continue;
-            };
-            let bytes = place.offset..place.offset.saturating_add(place.len);
-            let image = self.dex(file, key, bytes, path, taken);
-            taken = taken.saturating_add(image.dex_memory());
-            parts.push(Mapped {
-                start: addresses.start,
-                end: addresses.end,
-                pgoff,
-                image,
-                mode: Some(mapped.mode),
-                recorded: false,
-            });
-        }
-        parts
-    }
-
-    /// The libraries of an archive that are in a mapping: Android maps those that lie there as they are.
-    fn libraries(
-        &mut self,
-        mapped: &MappedFile<'_>,
-        file: &File,
-        key: &FileKey,
-        attention: &Attention,
-    ) -> Vec<Mapped> {
-        let path = file::without_deleted(mapped.path);
-        let is_library = |name: &str| name.ends_with(".so");
-        let read = || {
-            usable(zip::entries(
-                &path.to_string_lossy(),
-                &ReadCache::new(file),
-                is_library,
-            ))
-        };
-        let places = self
-            .libraries
-            .entry(key.clone())
-            .or_insert_with(read)
-            .clone();
-        let part = |place: &Place| {
-            let end = place.offset.saturating_add(place.len);
-            let (addresses, pgoff) = mapped.part(place.offset, end)?;
-            let known = (key.clone(), place.offset);
-            let image = match self.by_file.get(&known) {
-                Some(image) => image.clone(),
-                None => {
-                    let open = self.keep_open(attention)?;
-                    let archive = file.try_clone().ok()?;
-                    let library = ElfImage::in_archive(archive, open, path, place);
-                    let image = Image::Elf(Rc::new(library));
-                    self.by_file.insert(known, image.clone());
-                    image
-                }
-            };
-            Some(Mapped {
-                start: addresses.start,
-                end: addresses.end,
-                pgoff,
-                image,
-                mode: Some(mapped.mode),
-                recorded: false,
-            })
-        };
-        places.iter().filter_map(part).collect()
-    }
-
-    /// The dex file in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
-    fn dex(
-        &mut self,
-        file: &File,
-        key: &FileKey,
-        bytes: Range<u64>,
-        path: &Path,
-        taken: u64,
-    ) -> Image {
-        let place = (key.clone(), bytes.start);
-        if let Some(known) = self.by_file.get(&place) {
-            return known.clone();
-        }
-        let other = |reason: String| {
-            tracing::warn!(
-                "{}, at {:#x}: {reason}; its methods stay without names",
-                path.display(),
-                bytes.start
-            );
-            Image::Other(path.into())
-        };
-        let len = file::len(file).min(bytes.end).saturating_sub(bytes.start);
-        let memory = match self.claim(len, taken) {
-            Ok(memory) => memory,
-            // Another process may have the memory for it, and this one later.
-            Err(reason) => return other(reason),
-        };
-        let image = load_dex(file, bytes.start, len, memory, path).unwrap_or_else(other);
-        self.by_file.insert(place, image.clone());
-        image
-    }
-
-    /// Memory for a dex file, if need be that of those which nobody has mapped any more.
-    fn claim(&mut self, len: u64, taken: u64) -> Result<Claim, String> {
-        Claim::new(len, taken).or_else(|_| {
-            let unused =
-                |image: &Image| matches!(image, Image::Dex(dex) if Rc::strong_count(dex) == 1);
-            self.by_file.retain(|_, image| !unused(image));
-            Claim::new(len, taken)
-        })
-    }
-}
-
-type Places = Vec<Result<Place, varid_symbolizer::Error>>;
-
-/// Those parts of a file that lie there uncompressed.
-fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[Place]> {
-    let found = found.unwrap_or_else(|reason| {
-        // Not every archive has any.
-        tracing::debug!("{reason}");
-        Vec::new()
-    });
-    let usable = |place: Result<Place, varid_symbolizer::Error>| {
-        place
-            .inspect_err(|reason| tracing::warn!("{reason}; what is in it stays without names"))
-            .ok()
-            .filter(|place| place.compression.is_none() && !place.is_archive)
-    };
-    found.into_iter().filter_map(usable).collect()
-}
-
-fn load_dex(
-    file: &File,
-    offset: u64,
-    len: u64,
-    memory: Claim,
-    path: &Path,
-) -> Result<Image, String> {
-    let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
-    DexImage::parse(bytes, memory, path, offset)
-        .map(|dex| Image::Dex(Rc::new(dex)))
-        .map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests;

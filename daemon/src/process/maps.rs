@@ -67,7 +67,7 @@ impl Process {
         let left_out = self.attention.left_out.get();
         let parts = if mapped.path.as_os_str() == "[vdso]" {
             self.vdso(mapped)
-                .map_or_else(Vec::new, |vdso| mapped.whole(vdso))
+                .map_or_else(Vec::new, |vdso| vec![Mapped::whole(mapped, vdso)])
         } else {
             images.get(mapped, &self.space, &self.attention)
         };

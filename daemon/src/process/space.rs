@@ -1,5 +1,6 @@
 //! A process's addresses: which image is where, by time of the last change.
 
+use super::file::MappedFile;
 use super::image::Image;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -22,6 +23,25 @@ pub struct Mapped {
     pub mode: Option<Mode>,
     /// The recording knows of it.
     pub recorded: bool,
+}
+
+impl Mapped {
+    /// A mapping, all of which shows one image.
+    pub(super) fn whole(file: &MappedFile<'_>, image: Image) -> Self {
+        // A dex file's own offsets count from where it starts.
+        let pgoff = match &image {
+            Image::Dex(_) => 0,
+            _ => file.pgoff,
+        };
+        Self {
+            start: file.start,
+            end: file.end,
+            pgoff,
+            image,
+            mode: Some(file.mode),
+            recorded: false,
+        }
+    }
 }
 
 /// All mappings of a process that samples can land in.

@@ -9,8 +9,9 @@ use std::fmt;
 use std::path::Path;
 use varid_shim::{Machine, STACK_FULL, Target, target_flags};
 use varid_symbolizer::hex;
+use varid_tunnel::Code;
 use varid_tunnel::abi::{self, LAYOUT_SAVE_AREAS, Layout, NO_REG, Range, Trace};
-use varid_tunnel::reader::{Code, Tunnel};
+use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Error, Memory};
 
 /// What is known of a process's VM.

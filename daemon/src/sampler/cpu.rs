@@ -3,10 +3,10 @@
 use crate::sampler::SamplerError;
 use crate::sampler::event::pmu::cpu_list;
 use crate::sampler::groups::{Absent, Counter};
+use crate::sampler::ioctl;
 use crate::sampler::ring::Ring;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use varid_model::perf;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// A CPU's ring and its events.
 #[derive(Debug)]
@@ -52,22 +52,14 @@ impl Cpu {
 
     /// The event's records go to the ring from now on.
     pub fn redirect(&self, event: &OwnedFd) -> Result<(), SamplerError> {
-        // SAFETY: takes a descriptor by value.
-        let result = unsafe {
-            libc::ioctl(
-                event.as_raw_fd(),
-                perf::PERF_EVENT_IOC_SET_OUTPUT as libc::Ioctl,
-                self.owner.as_raw_fd(),
-            )
-        };
-        check(self.cpu, "PERF_EVENT_IOC_SET_OUTPUT", result)
+        ioctl::set_output(self.cpu, event, &self.owner)
     }
 
     /// All its events count from now on.
     pub fn enable(&self) -> Result<(), SamplerError> {
         let events = self.others.iter().chain(self.counting());
         let mut events = events.chain([&self.owner]);
-        events.try_for_each(|event| enable(self.cpu, event))
+        events.try_for_each(|event| ioctl::enable(self.cpu, event))
     }
 
     /// None of its events counts any more. Those that the samples are written by end after the
@@ -75,14 +67,7 @@ impl Cpu {
     pub fn disable(&self) -> Result<(), SamplerError> {
         let events = self.counting().chain(&self.others);
         let mut events = events.chain([&self.owner]);
-        events.try_for_each(|event| {
-            control(
-                self.cpu,
-                event,
-                perf::PERF_EVENT_IOC_DISABLE,
-                "PERF_EVENT_IOC_DISABLE",
-            )
-        })
+        events.try_for_each(|event| ioctl::disable(self.cpu, event))
     }
 
     /// Its events that are not sampled by a period are from now on sampled by the `value` of each,
@@ -91,15 +76,7 @@ impl Cpu {
         let counters = self.counters.iter();
         for counter in counters.filter(|counter| counter.samples && counter.period.is_none()) {
             let value = value(counter.event);
-            // SAFETY: the kernel reads one 64-bit word from the address given.
-            let result = unsafe {
-                libc::ioctl(
-                    counter.fd.as_raw_fd(),
-                    perf::PERF_EVENT_IOC_PERIOD as libc::Ioctl,
-                    &raw const value,
-                )
-            };
-            check(self.cpu, "PERF_EVENT_IOC_PERIOD", result)?;
+            ioctl::set_period(self.cpu, &counter.fd, value)?;
         }
         Ok(())
     }
@@ -107,53 +84,6 @@ impl Cpu {
     fn counting(&self) -> impl Iterator<Item = &OwnedFd> {
         self.counters.iter().map(|counter| &counter.fd)
     }
-}
-
-/// An event of a CPU counts from now on.
-pub fn enable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
-    control(
-        cpu,
-        event,
-        perf::PERF_EVENT_IOC_ENABLE,
-        "PERF_EVENT_IOC_ENABLE",
-    )
-}
-
-/// What the kernel calls an event in the records that it writes.
-pub fn identifier(cpu: u32, event: &OwnedFd) -> Result<u64, SamplerError> {
-    let mut id = 0u64;
-    // SAFETY: the kernel writes one 64-bit word to the address given.
-    let result = unsafe {
-        libc::ioctl(
-            event.as_raw_fd(),
-            perf::PERF_EVENT_IOC_ID as libc::Ioctl,
-            &raw mut id,
-        )
-    };
-    check(cpu, "PERF_EVENT_IOC_ID", result).map(|()| id)
-}
-
-fn control(
-    cpu: u32,
-    event: &OwnedFd,
-    request: u32,
-    call: &'static str,
-) -> Result<(), SamplerError> {
-    // SAFETY: takes an integer by value.
-    check(cpu, call, unsafe {
-        libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, 0)
-    })
-}
-
-fn check(cpu: u32, call: &'static str, result: libc::c_int) -> Result<(), SamplerError> {
-    if result < 0 {
-        return Err(SamplerError::Control {
-            cpu,
-            call,
-            source: io::Error::last_os_error(),
-        });
-    }
-    Ok(())
 }
 
 /// CPUs that are online: `0-3,5` of sysfs.

@@ -1,8 +1,8 @@
 //! How groups of events are opened on a CPU, and how long each event of them was counted.
 
 use super::SamplerError;
-use super::cpu::identifier;
 use super::event::{Event, Group, Rate};
+use super::ioctl::identifier;
 use super::open::{max_frequency, open};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};

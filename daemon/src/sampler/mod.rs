@@ -11,6 +11,7 @@ mod error;
 pub mod event;
 mod groups;
 pub mod interrupts;
+mod ioctl;
 pub mod open;
 mod ring;
 mod source;

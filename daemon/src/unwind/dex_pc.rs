@@ -24,8 +24,7 @@
 //! the rule counts only where the function has saved every register that it reads: that the
 //! same row says. arm64's loop may already have advanced the register to the next instruction.
 
-use super::module::Section;
-use super::rule::Expression;
+use super::expression::{Expression, Section};
 use gimli::{Encoding, Operation, RegisterRule, UnwindExpression, UnwindTableRow};
 
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`: what an expression that computes a bytecode pc starts with.

@@ -6,6 +6,7 @@
 
 mod code_address;
 mod dex_pc;
+mod expression;
 mod module;
 mod rule;
 

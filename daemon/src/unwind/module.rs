@@ -1,19 +1,18 @@
 //! What is known of a module's code: the rules at each of its addresses, and where its functions are.
 
 use super::dex_pc::{self, DexPcRule, MAX_TRAMPOLINE};
-use super::rule::{Cfa, Expression, Rule, Saved, encoding};
+use super::expression::{Expression, Section, encoding};
+use super::rule::{Cfa, Rule, Saved};
 use crate::by_id::ById;
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr,
-    RegisterRule, UnwindContext, UnwindSection, Vendor,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, ParsedEhFrameHdr, RegisterRule,
+    UnwindContext, UnwindSection, Vendor,
 };
 use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
 };
 use std::rc::Rc;
 use varid_shim::Machine;
-
-pub(super) type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 
 /// What unwinding one frame needs of a module; rules are computed once per address.
 #[derive(Debug)]

@@ -1,34 +1,9 @@
 //! How to get from a frame to its caller: what the call frame information has for one address.
 
 use super::dex_pc::DexPcRule;
+use super::expression::Expression;
 use super::{DexPc, UnwindError};
-use gimli::{
-    Encoding, EndianSlice, Evaluation, EvaluationResult, LittleEndian, Location, UnwindExpression,
-    Value,
-};
-use std::ops::Range;
-use std::rc::Rc;
 use varid_shim::{Machine, Regs};
-
-/// Evaluating one expression takes no more operations than this: none that a compiler
-/// writes comes near.
-const MAX_OPERATIONS: u32 = 256;
-
-/// How a machine's expressions are encoded.
-pub(super) fn encoding(machine: Machine) -> Encoding {
-    Encoding {
-        format: gimli::Format::Dwarf32,
-        version: 4,
-        address_size: machine.word(),
-    }
-}
-
-/// A DWARF expression: where it is in a module's call frame information, however long a file says that it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expression {
-    section: Rc<[u8]>,
-    bytes: Range<usize>,
-}
 
 /// Where a register of the caller is. Registers are known by their places in a record; None: a record does not have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,11 +59,13 @@ impl Rule {
         match &self.dex_pc {
             DexPcRule::None => DexPc::NoInterpreter,
             DexPcRule::NotHere => DexPc::Unknown,
-            DexPcRule::Is(expression) => match self.evaluate(expression, regs, read, None) {
-                None => DexPc::Unknown,
-                Some(pc) if self.is_short => DexPc::MethodAt(pc),
-                Some(pc) => DexPc::At(pc),
-            },
+            DexPcRule::Is(expression) => {
+                match expression.evaluate(self.machine, regs, read, None) {
+                    None => DexPc::Unknown,
+                    Some(pc) if self.is_short => DexPc::MethodAt(pc),
+                    Some(pc) => DexPc::At(pc),
+                }
+            }
         }
     }
 
@@ -97,7 +74,7 @@ impl Rule {
     pub fn cfa(&self, regs: &Regs, read: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         match &self.cfa {
             Cfa::Register(place, offset) => Some(regs.at((*place)?)?.wrapping_add_signed(*offset)),
-            Cfa::Expression(expression) => self.evaluate(expression, regs, read, None),
+            Cfa::Expression(expression) => expression.evaluate(self.machine, regs, read, None),
         }
     }
 
@@ -129,9 +106,11 @@ impl Rule {
                 Saved::Is(offset) => Some(cfa.wrapping_add_signed(*offset)),
                 Saved::In(place) => regs.at((*place)?),
                 Saved::AtExpression(expression) => {
-                    read(self.evaluate(expression, regs, read, Some(cfa))?)
+                    read(expression.evaluate(self.machine, regs, read, Some(cfa))?)
                 }
-                Saved::IsExpression(expression) => self.evaluate(expression, regs, read, Some(cfa)),
+                Saved::IsExpression(expression) => {
+                    expression.evaluate(self.machine, regs, read, Some(cfa))
+                }
                 Saved::Undefined => None,
             }
         };
@@ -151,50 +130,5 @@ impl Rule {
             caller.set(link, ip);
         }
         Ok(caller)
-    }
-
-    fn evaluate(
-        &self,
-        expression: &Expression,
-        regs: &Regs,
-        read: impl Fn(u64) -> Option<u64>,
-        initial: Option<u64>,
-    ) -> Option<u64> {
-        let bytes = expression.section.get(expression.bytes.clone())?;
-        let expression = gimli::Expression(EndianSlice::new(bytes, LittleEndian));
-        let mut evaluation: Evaluation<EndianSlice<'_, LittleEndian>> =
-            expression.evaluation(encoding(self.machine));
-        evaluation.set_max_iterations(MAX_OPERATIONS);
-        if let Some(initial) = initial {
-            evaluation.set_initial_value(initial);
-        }
-        let mut result = evaluation.evaluate().ok()?;
-        loop {
-            result = match result {
-                EvaluationResult::Complete => break,
-                EvaluationResult::RequiresRegister { register, .. } => evaluation
-                    .resume_with_register(Value::Generic(regs.get(register.0)?))
-                    .ok()?,
-                EvaluationResult::RequiresMemory { address, .. } => evaluation
-                    .resume_with_memory(Value::Generic(read(address)?))
-                    .ok()?,
-                _ => return None,
-            };
-        }
-        match evaluation.as_result().first()?.location {
-            Location::Address { address } => Some(address),
-            Location::Register { register } => regs.get(register.0),
-            _ => None,
-        }
-    }
-}
-
-impl Expression {
-    /// The one that a row of this section names.
-    pub(super) fn of(section: &Rc<[u8]>, named: UnwindExpression<usize>) -> Self {
-        Self {
-            section: Rc::clone(section),
-            bytes: named.offset..named.offset.saturating_add(named.length),
-        }
     }
 }

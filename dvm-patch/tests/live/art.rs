@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{compile, crate_dir, tunnels, wait_for};
+use varid_tunnel::Description;
 use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, RANGE_HANDLERS, RANGE_VM, VM_ART};
 use varid_tunnel::builds;
 use varid_tunnel::method::{MethodId, resolve_method};
-use varid_tunnel::reader::{Description, Tunnel};
+use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Error, Memory, ProcessMemory};
 
 /// What the tests run, built in a folder that goes when they end.

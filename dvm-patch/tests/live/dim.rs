@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::support::{compile, crate_dir, dim, tunnels};
+use varid_tunnel::Description;
 use varid_tunnel::abi::{self, Shadow, ShadowRecord};
 use varid_tunnel::layout::validate_layout;
-use varid_tunnel::reader::{Description, Tunnel};
+use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Error, Memory, ProcessMemory};
 
 /// A VM that does what it is told.

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::support::{crate_dir, tunnels};
+use varid_tunnel::Description;
 use varid_tunnel::abi::{RANGE_BRIDGE, RANGE_INTERPRETER, Shadow, ShadowRecord, VM_OTHER};
 use varid_tunnel::layout::validate_layout;
-use varid_tunnel::reader::{Description, Tunnel};
+use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Memory, ProcessMemory};
 
 fn build(dir: &Path) {

@@ -5,7 +5,7 @@ mod flow;
 use std::fmt;
 
 use super::file::DexFile;
-use super::index::MethodCode;
+use super::method_code::MethodCode;
 use super::opcodes::{Dialect, Format, Index, Opcode};
 use super::printf::general;
 use super::read::{bad, u16_at, u32_at};

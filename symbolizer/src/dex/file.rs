@@ -4,9 +4,6 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 
 use super::header::{Compact, Header};
-use super::index::MethodCode;
-use super::method::{MethodId, Methods};
-use super::names::shared_name;
 use super::read::{bad, u16_at, u32_at, uleb128};
 use super::{MAX_NAME, mutf8};
 use crate::Result;
@@ -118,12 +115,6 @@ impl<'a> DexFile<'a> {
         self.header.methods.count()
     }
 
-    /// All methods that the file's classes define, class by class, with and without code.
-    #[must_use]
-    pub fn methods(&self) -> Methods<'_> {
-        Methods::new(self)
-    }
-
     /// Bytes of the tables that name methods and define classes: reading all methods takes no longer than these suggest.
     pub(crate) fn tables_size(&self) -> usize {
         let header = &self.header;
@@ -132,31 +123,6 @@ impl<'a> DexFile<'a> {
             .size()
             .saturating_add(header.fields.size())
             .saturating_add(header.classes.size())
-    }
-
-    /// The method that `index` names, whether it is defined here or elsewhere.
-    ///
-    /// # Errors
-    /// [`crate::Error::Dex`] if there is no such index.
-    pub fn method_id(&self, index: u32) -> Result<MethodId<'_>> {
-        MethodId::new(self, index)
-    }
-
-    /// [`MethodId::display_name`] of method `index`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Dex`] if there is no such index or its name is broken.
-    pub fn method_name(&self, index: u32) -> Result<String> {
-        self.method_id(index)?.display_name()
-    }
-
-    /// The name of what runs there: [`DexFile::method_name`], and where other methods have the same instructions, how
-    /// many: `org.example.A.<init> and 41 more`.
-    ///
-    /// # Errors
-    /// As [`DexFile::method_name`].
-    pub fn code_name(&self, method: &MethodCode) -> Result<String> {
-        Ok(shared_name(self.method_name(method.index)?, method.others))
     }
 
     /// Whether this is a compact dex file (`cdex001`), as ART 9 to 13 keeps it in a vdex file.

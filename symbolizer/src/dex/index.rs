@@ -1,36 +1,9 @@
 //! Which method's instructions is this offset in?
 
-use std::ops::Range;
-
 use super::file::DexFile;
+use super::method_code::MethodCode;
 use super::read::bad;
 use crate::{Error, Result};
-
-/// A method's instructions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MethodCode {
-    /// File offsets of the instructions.
-    pub code: Range<u32>,
-    /// The method's index: [`DexFile::method_name`] has its name. Where several methods share a code_item, the lowest.
-    pub index: u32,
-    /// How many other methods share the code_item.
-    pub others: u32,
-    /// Access flags, as in the dex format.
-    pub access_flags: u32,
-    /// Index of the method's class among those that the file defines.
-    pub(super) class: u32,
-}
-
-impl MethodCode {
-    /// Whether `next` has the same code_item: then it is counted in.
-    pub(crate) fn absorb(&mut self, next: &Self) -> bool {
-        let is_shared = self.code.start == next.code.start;
-        if is_shared {
-            self.others = self.others.saturating_add(next.others).saturating_add(1);
-        }
-        is_shared
-    }
-}
 
 /// The methods of a dex file that have code, by where it lies. 24 bytes a method.
 #[derive(Debug)]

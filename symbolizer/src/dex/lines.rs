@@ -1,7 +1,8 @@
 //! Which line of the source is an instruction from?
 
 use super::file::DexFile;
-use super::index::{MethodCode, MethodIndex};
+use super::index::MethodIndex;
+use super::method_code::MethodCode;
 use super::names::simple_name;
 use super::read::{bad, sleb128, u8_at, uleb128, uleb128p1};
 use crate::{Error, Frame, Location, Result};

@@ -4,10 +4,43 @@ use std::ops::Range;
 
 use super::code::code_range;
 use super::file::{DexFile, MethodItem};
-use super::index::MethodCode;
-use super::names::{class_name, type_name};
+use super::method_code::MethodCode;
+use super::names::{class_name, shared_name, type_name};
 use super::read::{bad, uleb128};
 use crate::Result;
+
+impl DexFile<'_> {
+    /// All methods that the file's classes define, class by class, with and without code.
+    #[must_use]
+    pub fn methods(&self) -> Methods<'_> {
+        Methods::new(self)
+    }
+
+    /// The method that `index` names, whether it is defined here or elsewhere.
+    ///
+    /// # Errors
+    /// [`crate::Error::Dex`] if there is no such index.
+    pub fn method_id(&self, index: u32) -> Result<MethodId<'_>> {
+        MethodId::new(self, index)
+    }
+
+    /// [`MethodId::display_name`] of method `index`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Dex`] if there is no such index or its name is broken.
+    pub fn method_name(&self, index: u32) -> Result<String> {
+        self.method_id(index)?.display_name()
+    }
+
+    /// The name of what runs there: [`DexFile::method_name`], and where other methods have the same instructions, how
+    /// many: `org.example.A.<init> and 41 more`.
+    ///
+    /// # Errors
+    /// As [`DexFile::method_name`].
+    pub fn code_name(&self, method: &MethodCode) -> Result<String> {
+        Ok(shared_name(self.method_name(method.index)?, method.others))
+    }
+}
 
 /// A method by its index, whether it is defined in this file or elsewhere.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::file::DexFile;
-use super::index::MethodCode;
+use super::method_code::MethodCode;
 use super::read::{bad, sleb128, u16_at, u32_at, uleb128};
 use crate::Result;
 

@@ -1,5 +1,8 @@
 //! What do an ELF file and the files that belong to it hold that names addresses?
 
+use std::fs::File;
+use std::path::Path;
+
 use object::elf;
 
 use super::functions;
@@ -9,13 +12,35 @@ use super::ranges::Ranges;
 use super::symbols::{ElfSymbols, Named};
 use crate::{Error, Result};
 
-/// The longest symbol name that is shown, in bytes.
-const MAX_SYMBOL: usize = 65_536;
+impl ElfSymbols {
+    /// Reads a file. Only headers, symbols and unwind tables are read, not the whole
+    /// file, and at most 1 GB of it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
+    pub fn open(path: &Path) -> Result<Self> {
+        load(&Image::open(path)?, None)
+    }
 
-/// The name that lies at `offset` of a string table.
-pub(super) fn name_at(table: &[u8], offset: u32) -> &[u8] {
-    let bytes = table.get(offset as usize..).unwrap_or_default();
-    c_string(bytes.get(..MAX_SYMBOL).unwrap_or(bytes))
+    /// As [`ElfSymbols::open`], for a file that is already open (a mapped file that has been
+    /// deleted, or is in another mount namespace). `name` is what it is called.
+    ///
+    /// # Errors
+    /// [`Error::Elf`] if it is not a usable ELF file.
+    pub fn from_file(file: &File, name: &str) -> Result<Self> {
+        let file = file
+            .try_clone()
+            .map_err(Error::io("duplicate", Path::new(name)))?;
+        load(&Image::from_file(file, name)?, None)
+    }
+
+    /// Reads a file's bytes. `name` is what it is called.
+    ///
+    /// # Errors
+    /// [`Error::Elf`] if it is not a usable ELF file.
+    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self> {
+        load(&Image::from_bytes(bytes, name)?, None)
+    }
 }
 
 /// Reads the symbols and function bounds of a file, and those that its debug file adds.

@@ -1,15 +1,14 @@
 //! What is the function at this address called, and where does it start and end?
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 
 use super::demangle::demangle;
-use super::image::{Image, Segment};
-use super::load;
+use super::image::{Segment, c_string};
 use super::ranges::Ranges;
-use crate::{Error, Result};
+
+/// The longest symbol name that is shown, in bytes.
+const MAX_SYMBOL: usize = 65_536;
 
 /// The functions of an ELF file.
 ///
@@ -74,35 +73,6 @@ impl Symbol<'_> {
 }
 
 impl ElfSymbols {
-    /// Reads a file. Only headers, symbols and unwind tables are read, not the whole
-    /// file, and at most 1 GB of it.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
-    pub fn open(path: &Path) -> Result<Self> {
-        load::load(&Image::open(path)?, None)
-    }
-
-    /// As [`ElfSymbols::open`], for a file that is already open (a mapped file that has been
-    /// deleted, or is in another mount namespace). `name` is what it is called.
-    ///
-    /// # Errors
-    /// [`Error::Elf`] if it is not a usable ELF file.
-    pub fn from_file(file: &File, name: &str) -> Result<Self> {
-        let file = file
-            .try_clone()
-            .map_err(Error::io("duplicate", Path::new(name)))?;
-        load::load(&Image::from_file(file, name)?, None)
-    }
-
-    /// Reads a file's bytes. `name` is what it is called.
-    ///
-    /// # Errors
-    /// [`Error::Elf`] if it is not a usable ELF file.
-    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self> {
-        load::load(&Image::from_bytes(bytes, name)?, None)
-    }
-
     /// Adds names that the file does not have: `(start, end, name)`, each end exclusive.
     /// They come before the file's own.
     #[must_use]
@@ -220,7 +190,13 @@ impl ElfSymbols {
         let bytes = self
             .strings
             .get(usize::from(named.table))
-            .map_or(&[][..], |table| load::name_at(table, named.name));
+            .map_or(&[][..], |table| name_at(table, named.name));
         String::from_utf8_lossy(bytes)
     }
+}
+
+/// The name that lies at `offset` of a string table.
+fn name_at(table: &[u8], offset: u32) -> &[u8] {
+    let bytes = table.get(offset as usize..).unwrap_or_default();
+    c_string(bytes.get(..MAX_SYMBOL).unwrap_or(bytes))
 }

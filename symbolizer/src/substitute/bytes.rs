@@ -1,6 +1,6 @@
 //! How are the numbers of a DWARF section written?
 
-use super::elf::Machine;
+use super::machine::Machine;
 use crate::{Error, Result};
 
 /// A section that grows at its end, little-endian, in the 32-bit DWARF format.

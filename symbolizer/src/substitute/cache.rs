@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use object::read::elf::FileHeader;
 use object::{Endianness, Object, ObjectSection, ReadCache};
 
-use super::elf::Machine;
+use super::machine::Machine;
 use super::table::Substitute;
 use super::{atomic, text};
 use crate::dex::DexFile;

@@ -18,7 +18,7 @@ use gimli::constants::{
 };
 
 use super::bytes::Bytes;
-use super::elf::Machine;
+use super::machine::Machine;
 use super::table::{CODE_UNIT, Row, Slot, Substitute, Unit};
 use crate::Result;
 

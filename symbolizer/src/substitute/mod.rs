@@ -12,12 +12,14 @@ mod bytes;
 mod cache;
 mod dwarf;
 mod elf;
+mod machine;
 mod name;
 mod sparse;
 mod table;
 mod text;
+mod write;
 
 pub use cache::{Cache, Provided};
-pub use elf::Machine;
+pub use machine::Machine;
 pub use table::{Slot, Substitute};
 pub use text::write_sym;

@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 
-use super::dwarf::Dwarf;
-use super::elf::{self, Machine};
-use super::sparse::Sparse;
-use super::{atomic, name};
+use super::machine::Machine;
+use super::name;
 use crate::dex::{self, DexFile, LineRow, LineTable, MethodCode, MethodIndex};
 use crate::{Error, Result};
 
@@ -16,6 +13,8 @@ const NAMES: usize = 64 << 20;
 /// Those of a large file may take so many times its size, up to a bound: classes are named once there.
 const NAMES_PER_BYTE: usize = 4;
 const MAX_NAMES: usize = 1 << 29;
+/// Where the text of a dex file starts: after its header, which is longer than an ELF header.
+pub(super) const TEXT_START: u64 = 0x70;
 /// Bytes of the smallest step between instructions.
 pub(super) const CODE_UNIT: u64 = 2;
 
@@ -110,7 +109,7 @@ impl Substitute {
         let end = dex.bytes().len() as u64;
         Ok(Self {
             machine: Machine::host(),
-            text: elf::TEXT_START.min(end)..end,
+            text: TEXT_START.min(end)..end,
             build_id: dex.content_sha1().to_vec(),
             slots: builder.slots,
             units: builder.units,
@@ -153,7 +152,7 @@ impl Substitute {
         Ok(Self {
             machine: Machine::host(),
             // The headers lie over the first addresses, as they do over a dex file's.
-            text: 0..length.max(elf::TEXT_START),
+            text: 0..length.max(TEXT_START),
             build_id: build_id.to_vec(),
             slots,
             units: Vec::new(),
@@ -177,19 +176,6 @@ impl Substitute {
     #[must_use]
     pub fn slots(&self) -> &[Slot] {
         &self.slots
-    }
-
-    /// Writes the file, sparse, replacing what has that name only when it is whole.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if it cannot be written, [`Error::Substitute`] if it would not be a valid ELF file.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let dwarf = Dwarf::encode(self)?;
-        atomic::write(path, |file| {
-            let mut sparse = Sparse::new(file);
-            elf::write(self, &dwarf, &mut sparse)?;
-            sparse.finish().map_err(Error::io("write", path))
-        })
     }
 }
 

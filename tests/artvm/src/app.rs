@@ -38,7 +38,7 @@ impl Call {
         // SAFETY: the method was looked up in this class, with this signature.
         let result = unsafe { env.call_static_long(class, method, &[jvalue { i: self.n }]) };
         Ok(match env.take_exception() {
-            Some(thrown) => Outcome::Threw(uncaught::describe(env, thrown)),
+            Some(thrown) => Outcome::Threw(env.describe(thrown)),
             None => Outcome::Returned(result),
         })
     }

@@ -18,6 +18,9 @@ macro_rules! jni {
     };
 }
 
+/// How many causes are followed: a cycle of them must end.
+const MAX_CAUSES: usize = 8;
+
 /// The JNI environment of one attached thread, valid on that thread only.
 #[derive(Debug, Clone, Copy)]
 pub struct Env(*mut JNIEnv);
@@ -291,11 +294,66 @@ impl Env {
         }
     }
 
+    /// A throwable as Java prints it: class, message, stack and causes, without a newline at the end.
+    pub fn describe(self, thrown: jobject) -> String {
+        let mut text = String::new();
+        let mut next = thrown;
+        for count in 0..MAX_CAUSES {
+            if next.is_null() {
+                break;
+            }
+            if count > 0 {
+                text.push_str("\nCaused by: ");
+            }
+            self.describe_one(next, &mut text);
+            next = self.object_field(next, c"cause", c"Ljava/lang/Throwable;");
+        }
+        text
+    }
+
+    /// A throwable without its causes.
+    fn describe_one(self, thrown: jobject, text: &mut String) {
+        let class = self.call_object(thrown, c"getClass", c"()Ljava/lang/Class;");
+        let name = if class.is_null() {
+            class
+        } else {
+            self.call_object(class, c"getName", c"()Ljava/lang/String;")
+        };
+        text.push_str(
+            self.string(name)
+                .as_deref()
+                .unwrap_or("an exception whose class has no name"),
+        );
+        if let Some(message) =
+            self.string(self.object_field(thrown, c"detailMessage", c"Ljava/lang/String;"))
+        {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        let stack = self.call_object(
+            thrown,
+            c"getStackTrace",
+            c"()[Ljava/lang/StackTraceElement;",
+        );
+        for element in self.elements(stack) {
+            let field = |name| self.string(self.object_field(element, name, c"Ljava/lang/String;"));
+            let class = field(c"declaringClass").unwrap_or_default();
+            let method = field(c"methodName").unwrap_or_default();
+            let line = self.int_field(element, c"lineNumber");
+            let place = match field(c"fileName") {
+                Some(file) if line >= 0 => format!("{file}:{line}"),
+                Some(file) => file,
+                None => "Unknown Source".to_owned(),
+            };
+            text.push_str(&format!("\n\tat {class}.{method}({place})"));
+        }
+    }
+
     /// The error for something that a lookup did not find, with the exception that it threw.
     fn missing(self, what: String) -> Error {
-        let thrown = self.take_exception().map_or_else(String::new, |thrown| {
-            crate::uncaught::describe(self, thrown)
-        });
+        let thrown = self
+            .take_exception()
+            .map_or_else(String::new, |thrown| self.describe(thrown));
         Error::Missing { what, thrown }
     }
 }

@@ -204,7 +204,7 @@ impl Hooks {
         match self.env.take_exception() {
             Some(thrown) => Err(Error::Hook {
                 name: what.to_owned(),
-                thrown: crate::uncaught::describe(self.env, thrown),
+                thrown: self.env.describe(thrown),
             }),
             None => Ok(()),
         }

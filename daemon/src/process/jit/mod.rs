@@ -10,7 +10,7 @@ mod files;
 mod memory;
 
 use super::file;
-use super::image::MappedFile;
+use super::file::MappedFile;
 use super::space::AddressSpace;
 use crate::clock;
 use files::Files;

@@ -4,9 +4,9 @@
 
 use super::{raw_shape, side_band, watermark};
 use crate::by_id::ById;
-use crate::sampler::cpu::identifier;
 use crate::sampler::decode::{Origin, SampleKind, Spare, Stamped};
 use crate::sampler::groups::{Spot, open_groups, places};
+use crate::sampler::ioctl::identifier;
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};

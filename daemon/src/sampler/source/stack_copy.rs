@@ -2,9 +2,9 @@
 
 use super::{side_band, watermark};
 use crate::by_id::ById;
-use crate::sampler::cpu::enable;
 use crate::sampler::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
 use crate::sampler::groups::{Counter, Opened, Spot, check_presence, open_groups};
+use crate::sampler::ioctl::enable;
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
 use varid_model::perf;

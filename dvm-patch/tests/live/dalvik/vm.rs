@@ -6,10 +6,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::{GENERATIONS, Generation, apply, contents, said};
 use crate::support::{dim, tunnels, wait_for};
+use varid_tunnel::Description;
 use varid_tunnel::abi;
 use varid_tunnel::calls::CallsFile;
 use varid_tunnel::control::{Control, Order};
-use varid_tunnel::reader::{Description, Tunnel};
+use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Error, Memory, ProcessMemory};
 
 /// The patched toy VM, running.

@@ -1,24 +1,22 @@
-//! Which units does a file's debug information have, and where is each of them?
+//! Which unit is at an address, and what does it have there?
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use gimli::{
-    Abbreviations, DebugAbbrev, DebugInfoOffset, Dwarf, DwarfSections, Reader, RunTimeEndian,
-    Section, SectionId, Unit,
-};
+use gimli::Dwarf;
 
 use super::Slice;
 use super::budget::Budget;
 use super::covers::Covers;
 use super::names::Namer;
+use super::sections::Sections;
 use super::split::Split;
 use super::unit::Tables;
+use super::units::Units;
+use crate::Frame;
 use crate::elf::debug_files::DebugFiles;
 use crate::elf::image::Image;
 use crate::elf::ranges::Ranges;
-use crate::{Frame, Result};
 
 /// The debug information of a file.
 #[derive(Debug, Default)]
@@ -26,96 +24,12 @@ pub(in crate::elf) struct DebugFile {
     sections: Sections,
     supplementary: Option<(Sections, Units)>,
     units: Units,
+    /// What is known of each unit, once it has been asked for.
+    tables: Vec<OnceLock<Tables>>,
     /// Which unit is at an address: read at the first question.
     index: OnceLock<Ranges<u32>>,
     split: Split,
     budget: Budget,
-}
-
-/// The debug sections of a file.
-#[derive(Debug, Default)]
-pub(super) struct Sections {
-    sections: DwarfSections<Vec<u8>>,
-    endian: RunTimeEndian,
-    size: usize,
-}
-
-/// The units of a file.
-#[derive(Debug, Default)]
-pub(super) struct Units {
-    /// By place.
-    entries: Vec<Entry>,
-    /// By place: units can share them.
-    abbreviations: Vec<Shared>,
-}
-
-/// A unit.
-#[derive(Debug)]
-struct Entry {
-    offset: usize,
-    tables: OnceLock<Tables>,
-}
-
-/// The abbreviations of a unit, or of some.
-#[derive(Debug)]
-struct Shared {
-    start: usize,
-    /// Where the next ones begin: those of no honest unit reach further.
-    end: usize,
-    read: OnceLock<Option<Arc<Abbreviations>>>,
-}
-
-impl Sections {
-    /// Reads the sections that are used. One that cannot be read counts as empty.
-    fn read(image: &Image<'_>) -> Self {
-        Self::load(image, |id| Some(id.name()))
-    }
-
-    /// As [`Sections::read`], of a `.dwo` file.
-    pub(super) fn read_split(image: &Image<'_>) -> Self {
-        Self::load(image, SectionId::dwo_name)
-    }
-
-    fn load(image: &Image<'_>, name: impl Fn(SectionId) -> Option<&'static str>) -> Self {
-        let mut size = 0usize;
-        let load = |id: SectionId| -> Result<Vec<u8>> {
-            let used = matches!(
-                id,
-                SectionId::DebugAbbrev
-                    | SectionId::DebugAddr
-                    | SectionId::DebugAranges
-                    | SectionId::DebugInfo
-                    | SectionId::DebugLine
-                    | SectionId::DebugLineStr
-                    | SectionId::DebugRanges
-                    | SectionId::DebugRngLists
-                    | SectionId::DebugStr
-                    | SectionId::DebugStrOffsets
-            );
-            let bytes = name(id)
-                .filter(|_| used)
-                .and_then(|name| image.bytes_of(name).ok())
-                .map(Cow::into_owned)
-                .unwrap_or_default();
-            size = size.saturating_add(bytes.len());
-            Ok(bytes)
-        };
-        let sections = DwarfSections::load(load).unwrap_or_default();
-        Self {
-            sections,
-            endian: image.order().endian(),
-            size,
-        }
-    }
-
-    /// For the work that these sections may cause.
-    pub(super) fn budget(&self) -> Budget {
-        Budget::new(self.size)
-    }
-
-    pub(super) fn view(&self) -> Dwarf<Slice<'_>> {
-        self.sections.borrow(|bytes| Slice::new(bytes, self.endian))
-    }
 }
 
 impl DebugFile {
@@ -140,6 +54,7 @@ impl DebugFile {
             budget: Budget::new(sections.size.saturating_add(more)),
             sections,
             supplementary,
+            tables: units.offsets().iter().map(|_| OnceLock::new()).collect(),
             units,
             index: OnceLock::new(),
             split: Split::new(program, debug_files),
@@ -169,7 +84,7 @@ impl DebugFile {
         let dwarf = self.view();
         let listed = listed_ranges(&dwarf);
         let mut ranges = Vec::new();
-        for (index, entry) in self.units.entries.iter().enumerate() {
+        for (index, offset) in self.units.offsets().iter().enumerate() {
             let (Some(unit), Ok(index32)) = (self.units.unit(&dwarf, index), u32::try_from(index))
             else {
                 continue;
@@ -181,7 +96,7 @@ impl DebugFile {
                 let _ = covers.each(&dwarf, &unit, &self.budget, add);
             }
             if ranges.len() == before {
-                let listed = listed.get(&entry.offset).into_iter().flatten();
+                let listed = listed.get(offset).into_iter().flatten();
                 ranges.extend(listed.map(|&(start, end)| (start, end, index32)));
             }
             if ranges.len() == before
@@ -202,8 +117,8 @@ impl DebugFile {
     }
 
     fn tables(&self, index: usize) -> Option<&Tables> {
-        let entry = self.units.entries.get(index)?;
-        Some(entry.tables.get_or_init(|| {
+        let tables = self.tables.get(index)?;
+        Some(tables.get_or_init(|| {
             let dwarf = self.view();
             let Some(unit) = self.units.unit(&dwarf, index) else {
                 return Tables::default();
@@ -218,79 +133,6 @@ impl DebugFile {
             let mut namer = Namer::new(&dwarf, &unit, &self.budget, units);
             Tables::read((&dwarf, &unit, &self.budget), None, &mut namer)
         }))
-    }
-}
-
-impl Units {
-    /// Finds the units; what comes after a broken one is not found.
-    fn read(dwarf: &Dwarf<Slice<'_>>) -> Self {
-        let mut found = Vec::new();
-        let mut starts = Vec::new();
-        let mut headers = dwarf.units();
-        while let Ok(Some(header)) = headers.next() {
-            if let Some(offset) = header.debug_info_offset()
-                && !matches!(
-                    header.type_(),
-                    gimli::UnitType::Type { .. } | gimli::UnitType::SplitType { .. }
-                )
-            {
-                found.push(Entry {
-                    offset: offset.0,
-                    tables: OnceLock::new(),
-                });
-                starts.push(header.debug_abbrev_offset().0);
-            }
-        }
-        starts.sort_unstable();
-        starts.dedup();
-        let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-        let shared = starts.iter().zip(ends).map(|(&start, end)| Shared {
-            start,
-            end,
-            read: OnceLock::new(),
-        });
-        Self {
-            entries: found,
-            abbreviations: shared.collect(),
-        }
-    }
-
-    /// The unit that the entry at `offset` would be in.
-    pub(super) fn holding(&self, offset: usize) -> Option<usize> {
-        self.entries
-            .partition_point(|entry| entry.offset <= offset)
-            .checked_sub(1)
-    }
-
-    /// Reads a unit's head.
-    pub(super) fn unit<'d>(
-        &self,
-        dwarf: &Dwarf<Slice<'d>>,
-        index: usize,
-    ) -> Option<Unit<Slice<'d>>> {
-        let entry = self.entries.get(index)?;
-        let header = dwarf
-            .debug_info
-            .header_from_offset(DebugInfoOffset(entry.offset))
-            .ok()?;
-        let start = header.debug_abbrev_offset();
-        let shared = self
-            .abbreviations
-            .binary_search_by_key(&start.0, |shared| shared.start)
-            .ok()
-            .and_then(|at| self.abbreviations.get(at))?;
-        let abbreviations = shared
-            .read
-            .get_or_init(|| {
-                let all = dwarf.debug_abbrev.reader();
-                let own = all.slice().get(..shared.end).unwrap_or(all.slice());
-                DebugAbbrev::new(own, all.endian())
-                    .abbreviations(start)
-                    .ok()
-                    .map(Arc::new)
-            })
-            .clone()?;
-        Unit::new_with_abbreviations(dwarf, header, abbreviations).ok()
     }
 }
 

@@ -12,9 +12,11 @@ mod covers;
 mod file;
 mod lines;
 mod names;
+mod sections;
 mod split;
 mod tree;
 mod unit;
+mod units;
 
 pub(super) use file::DebugFile;
 

@@ -6,7 +6,7 @@ use gimli::{Attribute, AttributeValue, Dwarf, Unit};
 
 use super::Slice;
 use super::budget::Budget;
-use super::file::Units;
+use super::units::Units;
 use crate::elf::name::Name;
 
 /// How many entries are looked through for a name: each says that the next one knows more.

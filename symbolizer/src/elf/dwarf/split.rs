@@ -8,8 +8,8 @@ use gimli::{Dwarf, DwarfPackageSections, Unit};
 
 use super::Slice;
 use super::budget::Budget;
-use super::file::Sections;
 use super::names::Namer;
+use super::sections::Sections;
 use super::unit::Tables;
 use crate::elf::debug_files::{self, DebugFiles};
 use crate::elf::image::Image;

@@ -4,8 +4,6 @@
 //! method, class and source line, at which address of which mapping, in whose thread, how deep
 //! in its stack and where its frame lies.
 
-pub mod show;
-
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use varid_model::{Address, FrameAddress, Layer, Mode};
@@ -13,8 +11,8 @@ use varid_recording::{CpuMode, NO_UID, Sample, remap};
 
 use crate::{
     place::{Place, Symbol},
-    profile::ImageId,
     resolve::Resolver,
+    tables::ImageId,
     tree::{Share, Weight},
 };
 

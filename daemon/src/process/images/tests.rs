@@ -3,6 +3,8 @@
 use super::*;
 use crate::process::testing::containers;
 use std::os::unix::fs::MetadataExt;
+use varid_model::Mode;
+use varid_tunnel::maps::Device;
 
 const PAGE: u64 = 4096;
 

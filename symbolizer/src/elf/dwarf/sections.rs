@@ -1,0 +1,72 @@
+//! The debug sections of a file, read into memory.
+
+use std::borrow::Cow;
+
+use gimli::{Dwarf, DwarfSections, RunTimeEndian, SectionId};
+
+use super::Slice;
+use super::budget::Budget;
+use crate::Result;
+use crate::elf::image::Image;
+
+/// The debug sections of a file.
+#[derive(Debug, Default)]
+pub(super) struct Sections {
+    sections: DwarfSections<Vec<u8>>,
+    endian: RunTimeEndian,
+    /// Bytes.
+    pub(super) size: usize,
+}
+
+impl Sections {
+    /// Reads the sections that are used. One that cannot be read counts as empty.
+    pub(super) fn read(image: &Image<'_>) -> Self {
+        Self::load(image, |id| Some(id.name()))
+    }
+
+    /// As [`Sections::read`], of a `.dwo` file.
+    pub(super) fn read_split(image: &Image<'_>) -> Self {
+        Self::load(image, SectionId::dwo_name)
+    }
+
+    fn load(image: &Image<'_>, name: impl Fn(SectionId) -> Option<&'static str>) -> Self {
+        let mut size = 0usize;
+        let load = |id: SectionId| -> Result<Vec<u8>> {
+            let used = matches!(
+                id,
+                SectionId::DebugAbbrev
+                    | SectionId::DebugAddr
+                    | SectionId::DebugAranges
+                    | SectionId::DebugInfo
+                    | SectionId::DebugLine
+                    | SectionId::DebugLineStr
+                    | SectionId::DebugRanges
+                    | SectionId::DebugRngLists
+                    | SectionId::DebugStr
+                    | SectionId::DebugStrOffsets
+            );
+            let bytes = name(id)
+                .filter(|_| used)
+                .and_then(|name| image.bytes_of(name).ok())
+                .map(Cow::into_owned)
+                .unwrap_or_default();
+            size = size.saturating_add(bytes.len());
+            Ok(bytes)
+        };
+        let sections = DwarfSections::load(load).unwrap_or_default();
+        Self {
+            sections,
+            endian: image.order().endian(),
+            size,
+        }
+    }
+
+    /// For the work that these sections may cause.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::new(self.size)
+    }
+
+    pub(super) fn view(&self) -> Dwarf<Slice<'_>> {
+        self.sections.borrow(|bytes| Slice::new(bytes, self.endian))
+    }
+}

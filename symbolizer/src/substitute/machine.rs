@@ -1,0 +1,55 @@
+//! The machine that a substitute is for.
+
+use object::elf;
+
+/// The machine whose readers shall take the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// 64-bit x86.
+    X86_64,
+    /// 32-bit x86.
+    X86,
+    /// 64-bit ARM.
+    Aarch64,
+    /// 32-bit ARM.
+    Arm,
+    /// 64-bit RISC-V.
+    Riscv64,
+}
+
+impl Machine {
+    /// The machine that this program was built for.
+    #[must_use]
+    pub const fn host() -> Self {
+        if cfg!(target_arch = "aarch64") {
+            Self::Aarch64
+        } else if cfg!(target_arch = "arm") {
+            Self::Arm
+        } else if cfg!(target_arch = "x86") {
+            Self::X86
+        } else if cfg!(target_arch = "riscv64") {
+            Self::Riscv64
+        } else {
+            Self::X86_64
+        }
+    }
+
+    /// Bytes of an address.
+    pub(super) fn address_size(self) -> usize {
+        if self.is_64() { 8 } else { 4 }
+    }
+
+    pub(super) fn is_64(self) -> bool {
+        !matches!(self, Self::X86 | Self::Arm)
+    }
+
+    pub(super) fn e_machine(self) -> u16 {
+        match self {
+            Self::X86_64 => elf::EM_X86_64,
+            Self::X86 => elf::EM_386,
+            Self::Aarch64 => elf::EM_AARCH64,
+            Self::Arm => elf::EM_ARM,
+            Self::Riscv64 => elf::EM_RISCV,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Writing a substitute to its file.
+
+use std::path::Path;
+
+use super::dwarf::Dwarf;
+use super::sparse::Sparse;
+use super::table::Substitute;
+use super::{atomic, elf};
+use crate::{Error, Result};
+
+impl Substitute {
+    /// Writes the file, sparse, replacing what has that name only when it is whole.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written, [`Error::Substitute`] if it would not be a valid ELF file.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let dwarf = Dwarf::encode(self)?;
+        atomic::write(path, |file| {
+            let mut sparse = Sparse::new(file);
+            elf::write(self, &dwarf, &mut sparse)?;
+            sparse.finish().map_err(Error::io("write", path))
+        })
+    }
+}
