@@ -12,7 +12,6 @@
 )]
 
 mod attribution;
-mod by_id;
 mod cli;
 mod clock;
 mod config;

@@ -1,7 +1,9 @@
 //! Where is a frame, and which instruction is it at?
 
+use std::fmt;
+
 /// An address of a process's memory, or of the kernel's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Address(u64);
 
 impl Address {
@@ -15,6 +17,36 @@ impl Address {
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
+    }
+
+    /// The address so many bytes further on, modulo 2^64 as a machine computes it.
+    #[must_use]
+    pub const fn wrapping_add(self, bytes: u64) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+
+    /// The address at this distance, modulo 2^64 as a machine computes it.
+    #[must_use]
+    pub const fn wrapping_add_signed(self, bytes: i64) -> Self {
+        Self(self.0.wrapping_add_signed(bytes))
+    }
+
+    /// How many bytes it lies above another address; None: it lies below.
+    #[must_use]
+    pub const fn offset_from(self, start: Self) -> Option<u64> {
+        self.0.checked_sub(start.0)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::LowerHex for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -5,7 +5,10 @@
 //! | question | file |
 //! |---|---|
 //! | where is a frame, and which instruction is it at | `address` |
+//! | how are numbers that the kernel or a VM gives out looked up | `by_id` |
+//! | which process, which thread | `id` |
 //! | whose code is it | `layer` |
+//! | when, how much, how far | `measure` |
 //! | what may a process do with a mapping | `mode` |
 //! | what does the kernel's perf interface look like | [`perf`] |
 //! | how often is an event sampled | `rate` |
@@ -24,7 +27,10 @@
 )]
 
 mod address;
+mod by_id;
+mod id;
 mod layer;
+mod measure;
 mod mode;
 pub mod perf;
 mod rate;
@@ -32,7 +38,10 @@ mod reason;
 mod stack;
 
 pub use address::{Address, FrameAddress};
+pub use by_id::{ById, Ids, NumberHasher};
+pub use id::{Pid, Tid};
 pub use layer::Layer;
+pub use measure::{CodeUnits, MonotonicNs, Period};
 pub use mode::Mode;
 pub use rate::Rate;
 pub use reason::{Marker, Reason};

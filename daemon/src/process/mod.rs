@@ -30,13 +30,13 @@ pub use status::Status;
 pub use varid_symbolizer::hex;
 pub use vm::{Found, Vm, find as find_vm, without_layout};
 
-use crate::by_id::ById;
 use budget::Attention;
 use callers::Callers;
 use jit::JitCode;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use varid_model::ById;
 use varid_tunnel::abi::{CODE_BOOT, VmFile};
 use varid_tunnel::calls::CallsFile;
 use varid_tunnel::control::Control;

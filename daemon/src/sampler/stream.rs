@@ -3,8 +3,8 @@
 
 use super::decode::{Origin, RingEvent, Sampled, Stamped, Values};
 use super::groups::Readings;
-use crate::by_id::ById;
 use std::collections::VecDeque;
+use varid_model::ById;
 
 /// The records that were drained and are not handed over yet.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Is a sample recorded? Of its stack the innermost method that a pattern names decides.
 
 use crate::attribution::RemapTable;
-use crate::by_id::ById;
 use crate::config::{MethodFilter, Verdict};
 use crate::process::{Image, Process};
 use std::collections::HashMap;
+use varid_model::ById;
 use varid_model::{Address, FrameAddress, Marker};
 use varid_recording::remap;
 use varid_recording::remap::marker_at;

@@ -1,7 +1,7 @@
 //! The kernel's functions as far as they were sampled: kept, because their addresses change at
 //! every boot, and because modules and BPF programs come and go.
 
-use crate::by_id::Ids;
+use varid_model::Ids;
 use varid_model::{Address, FrameAddress};
 use varid_symbolizer::kernel::{KernelSymbols, KernelText};
 

@@ -21,7 +21,6 @@ mod vdso;
 
 pub use options::{SessionControl, SessionError, SessionOptions};
 
-use crate::by_id::ById;
 use crate::process::{Images, raise_limit_of_files};
 use crate::request::TargetSpec;
 use crate::sampler::decode::{RingEvent, Stamped};
@@ -38,6 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracked::{Names, Tracked};
 use tracker::Tracker;
+use varid_model::ById;
 use varid_model::Stack;
 use varid_recording::{RAW_DATA, Record, State};
 use varid_shim::STACK_FULL;

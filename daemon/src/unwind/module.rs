@@ -3,7 +3,6 @@
 use super::dex_pc::{self, DexPcRule, MAX_TRAMPOLINE};
 use super::expression::{Expression, Section, encoding};
 use super::rule::{Cfa, Rule, Saved};
-use crate::by_id::ById;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, ParsedEhFrameHdr, RegisterRule,
     UnwindContext, UnwindSection, Vendor,
@@ -12,6 +11,7 @@ use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
 };
 use std::rc::Rc;
+use varid_model::ById;
 use varid_shim::Machine;
 
 /// What unwinding one frame needs of a module; rules are computed once per address.

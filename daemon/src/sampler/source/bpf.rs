@@ -3,7 +3,6 @@
 //! ring, in order with mappings, names, forks and exits.
 
 use super::{raw_shape, side_band, watermark};
-use crate::by_id::ById;
 use crate::sampler::decode::{Origin, SampleKind, Spare, Stamped};
 use crate::sampler::groups::{Spot, open_groups, places};
 use crate::sampler::ioctl::identifier;
@@ -11,6 +10,7 @@ use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::os::fd::{AsFd, BorrowedFd};
+use varid_model::ById;
 use varid_model::perf;
 use varid_shim::{Shim, Target};
 

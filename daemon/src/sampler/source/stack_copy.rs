@@ -1,12 +1,12 @@
 //! perf's own copies of registers and stack: events per thread and CPU, no privileges.
 
 use super::{side_band, watermark};
-use crate::by_id::ById;
 use crate::sampler::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
 use crate::sampler::groups::{Counter, Opened, Spot, check_presence, open_groups};
 use crate::sampler::ioctl::enable;
 use crate::sampler::open::{base_attr, open};
 use crate::sampler::{Cpu, SamplerError, SamplerOptions};
+use varid_model::ById;
 use varid_model::perf;
 
 /// What was found out while events were opened.
