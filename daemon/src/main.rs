@@ -11,24 +11,14 @@
     )
 )]
 
-mod attribution;
 mod cli;
-mod clock;
-mod config;
 mod control;
 #[cfg(feature = "host")]
 mod device;
 mod output;
 mod paths;
-mod process;
-mod raw;
-mod request;
-mod sampler;
 mod sandbox;
-mod session;
 mod sessions;
-mod sysctl;
-mod unwind;
 mod verbs;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -37,11 +27,8 @@ use std::process::ExitCode;
 use varid_recording::terminal::printable;
 
 fn main() -> ExitCode {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|verb| verb == process::reader::VERB)
-    {
-        return process::reader::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    if let Some(code) = varid_process::reader::serve_if_helper() {
+        return code;
     }
     let matches = cli::Cli::command().get_matches();
     let cli = match cli::Cli::from_arg_matches(&matches) {

@@ -1,7 +1,6 @@
 //! The sessions of a user: those in their folder, and those that were recorded elsewhere, each of which has a link there.
 
 use crate::paths;
-use crate::request::{TargetSpec, with_commas};
 use anyhow::Context;
 use nix::fcntl::{Flock, FlockArg};
 use serde::Serialize;
@@ -16,6 +15,7 @@ use varid_recording::manifest::rfc3339;
 use varid_recording::{
     Manifest, PERF_DATA, Record, SESSION_JSON, SessionReader, State, TargetKind,
 };
+use varid_session::request::{TargetSpec, with_commas};
 
 /// The state of a session that runs.
 pub const RECORDING: &str = "recording";

@@ -4,11 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_fuzz::bounded;
-
-// The program's own module: it is part of no library.
-#[allow(dead_code, unused_imports, missing_docs)]
-#[path = "../../daemon/src/config/mod.rs"]
-mod config;
+use varid_session::config;
 
 /// The parser keeps tokens, a tree, and each name once more.
 const PER_BYTE: usize = 512;

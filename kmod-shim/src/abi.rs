@@ -1,9 +1,7 @@
 //! The Rust mirror of `include/varid_record.h`.
 
+use varid_model::RECORD_REGS;
 use varid_tunnel::abi::Layout;
-
-/// Registers in a record; `regs` says which.
-pub const RECORD_REGS: usize = 16;
 
 /// Most managed frames in a record.
 pub const MAX_FRAMES: usize = 256;
@@ -126,9 +124,9 @@ pub const COUNTER_NO_SPACE: u32 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::regs::{ADDRESS_MASK, Machine};
     use std::mem::{offset_of, size_of};
     use std::process::Command;
+    use varid_model::{ADDRESS_MASK, Machine};
 
     /// The mirror and the header must agree on every size and offset.
     #[test]

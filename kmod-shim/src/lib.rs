@@ -20,7 +20,6 @@ mod abi;
 mod bpf;
 mod module;
 mod record;
-mod regs;
 mod walk;
 
 pub use abi::{
@@ -31,5 +30,4 @@ pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
 pub use record::{DecodeError, ManagedFrame, PackedFrame, Record};
-pub use regs::{ADDRESS_MASK, Machine, RegInfo, Regs};
 pub use walk::{Step, Walk};

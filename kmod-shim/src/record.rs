@@ -1,9 +1,9 @@
 //! A sample as the shim hands it over, decoded.
 
 use crate::abi::{RawRecord, flags, frame_flags};
-use crate::regs::{ADDRESS_MASK, Machine, Regs};
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
+use varid_model::{ADDRESS_MASK, Machine, Regs};
 
 /// A frame of the VM at the instant of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::abi::RawFrame;
 use crate::record::ManagedFrame;
-use crate::regs::ADDRESS_MASK;
 use std::ffi::{c_int, c_void};
+use varid_model::ADDRESS_MASK;
 use varid_tunnel::abi::Layout;
 
 /// What a step of a walk found.

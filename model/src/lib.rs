@@ -13,6 +13,7 @@
 //! | what does the kernel's perf interface look like | [`perf`] |
 //! | how often is an event sampled | `rate` |
 //! | why is something missing of a sample | `reason` |
+//! | which registers does a sample have, on which machine | `registers` |
 //! | how much of a stack is recorded | `stack` |
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -35,6 +36,7 @@ mod mode;
 pub mod perf;
 mod rate;
 mod reason;
+mod registers;
 mod stack;
 
 pub use address::{Address, FrameAddress};
@@ -45,4 +47,5 @@ pub use measure::{CodeUnits, MonotonicNs, Period};
 pub use mode::Mode;
 pub use rate::Rate;
 pub use reason::{Marker, Reason};
+pub use registers::{ADDRESS_MASK, Machine, RECORD_REGS, RegInfo, Regs};
 pub use stack::Stack;

@@ -1,8 +1,5 @@
 //! The arguments of a session: whom it profiles, and how.
 
-use crate::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
-use crate::request::{SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages};
-use crate::sampler::ShimKind;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -10,6 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use varid_model::Stack;
 use varid_recording::Tactic;
+use varid_sampler::ShimKind;
+use varid_session::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
+use varid_session::request::{
+    SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages,
+};
 
 /// What `varid start` and `varid record` are asked for.
 #[derive(Debug, Args)]

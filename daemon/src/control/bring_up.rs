@@ -5,7 +5,6 @@ use super::error::ControlError;
 use super::protocol::{Reply, Request};
 use super::runtime::private_runtime;
 use super::server::{MAX_LOG, SUCCESSION};
-use crate::clock;
 use crate::paths;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -15,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use varid_process::clock;
 
 /// A daemon listens by then, or has said why not: it may wait for one that is ending.
 const PATIENCE: Duration = SUCCESSION.saturating_add(Duration::from_secs(10));

@@ -2,12 +2,12 @@
 
 use super::error::ControlError;
 use super::protocol::{self, MAX_REPLY, Reply, Request};
-use crate::clock;
 use crate::paths;
 use nix::sys::socket::{getsockopt, sockopt};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use varid_process::clock;
 
 /// A daemon that has not begun a session by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,6 +1,5 @@
 //! What client and daemon say to each other: one line of JSON each way per connection.
 
-use crate::request::{SamplingRequest, TargetRequest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -8,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use varid_model::Rate;
+use varid_session::request::{SamplingRequest, TargetRequest};
 
 /// Changes whenever an older side would misunderstand.
 pub const VERSION: u32 = 4;

@@ -3,10 +3,6 @@
 use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
 use super::running;
 use crate::output;
-use crate::request::{
-    Configured, NO_TARGET, SamplingRequest, SessionRequest, TargetRequest, TargetSpec,
-};
-use crate::session::{Session, SessionControl, SessionOptions};
 use crate::sessions;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use varid_model::Rate;
 use varid_recording::{Manifest, SESSION_JSON};
+use varid_session::request::{
+    Configured, NO_TARGET, SamplingRequest, SessionRequest, TargetRequest, TargetSpec,
+};
+use varid_session::{Session, SessionControl, SessionOptions};
 
 /// Each has a ring per CPU and a thread.
 const MAX_SESSIONS: usize = 16;
@@ -286,9 +286,15 @@ impl Running {
             ),
         };
         let listed = spec.clone();
-        let session = SessionOptions::new(spec, configured, folder.clone())
-            .and_then(|options| Session::start(options, Arc::clone(&self.control)))
-            .map_err(|error| output::reason(&error));
+        let session = SessionOptions::new(
+            spec,
+            configured,
+            folder.clone(),
+            crate::paths::sudo_user(),
+            crate::paths::cache(),
+        )
+        .and_then(|options| Session::start(options, Arc::clone(&self.control)))
+        .map_err(|error| output::reason(&error));
         if session.is_err() && own {
             // Made for this session a moment ago; nothing has been recorded into it.
             let _ = varid_recording::remove_session(&folder);

@@ -8,7 +8,6 @@ use super::error::ControlError;
 use super::protocol::{self, DaemonStatus, MAX_REQUEST, Reply, Request};
 use super::registry::{NotStarted, Registry};
 use super::runtime::private_runtime;
-use crate::clock;
 use crate::paths;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -23,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use varid_process::clock;
 
 /// Clients that are served at once.
 const MAX_CLIENTS: usize = 32;

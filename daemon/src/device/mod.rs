@@ -21,7 +21,6 @@ mod symbols;
 mod transfer;
 
 use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb};
-use crate::request::TargetSpec;
 use crate::sessions;
 use adb::Device;
 use anyhow::Context;
@@ -33,6 +32,7 @@ use remote::{Interrupts, Remote, RemoteSession};
 use shell::quote;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use varid_session::request::TargetSpec;
 
 /// The note in varid's folder of the app whose folder holds what was recorded last.
 const APP: &str = "app";

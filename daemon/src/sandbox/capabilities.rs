@@ -1,11 +1,11 @@
 //! The capabilities that recording needs.
 
-use crate::sysctl;
 use rustix::io;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set,
     remove_capability_from_bounding_set, set_capabilities,
 };
+use varid_sampler::sysctl;
 
 /// With what a capability is needed for.
 const NEEDED: CapabilitySet = CapabilitySet::PERFMON // perf_event_open(2) for others, the BPF program's reads

@@ -2,13 +2,13 @@
 
 use super::events::try_to_sample;
 use crate::cli::{ConfigVerb, SessionArgs};
-use crate::config::{Problem, to_toml};
 use crate::output;
-use crate::request::{self, ConfigError, NO_TARGET};
-use crate::sampler::event::pmu::Pmu;
-use crate::sampler::interrupts::default_event;
 use std::path::Path;
 use std::process::ExitCode;
+use varid_sampler::event::pmu::Pmu;
+use varid_sampler::interrupts::default_event;
+use varid_session::config::{Problem, to_toml};
+use varid_session::request::{self, ConfigError, NO_TARGET};
 
 /// Bad usage.
 const WRONG: u8 = 2;

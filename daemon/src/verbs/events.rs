@@ -2,17 +2,17 @@
 
 use crate::cli::FormatArgs;
 use crate::output::{self, Align};
-use crate::sampler::event::pmu::Pmu;
-use crate::sampler::event::{Event, Rate, all_names, resolve};
-use crate::sampler::interrupts::{Interrupt, default_event, skid, try_cpu};
-use crate::sampler::online_cpus;
-use crate::sampler::open::open;
 use anyhow::anyhow;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use varid_sampler::event::pmu::Pmu;
+use varid_sampler::event::{Event, Rate, all_names, resolve};
+use varid_sampler::interrupts::{Interrupt, default_event, skid, try_cpu};
+use varid_sampler::online_cpus;
+use varid_sampler::open::open;
 
 #[derive(Serialize)]
 struct Document {

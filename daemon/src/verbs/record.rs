@@ -4,9 +4,7 @@ use super::config::refused;
 use super::launch::Held;
 use crate::cli::{self, RecordArgs};
 use crate::output;
-use crate::request::{Configured, NO_TARGET, TargetSpec};
 use crate::sandbox;
-use crate::session::{Session, SessionControl, SessionError, SessionOptions};
 use crate::sessions;
 use anyhow::Context;
 use nix::errno::Errno;
@@ -20,6 +18,8 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use varid_session::request::{Configured, NO_TARGET, TargetSpec};
+use varid_session::{Session, SessionControl, SessionError, SessionOptions};
 
 /// Set where standard output is a connection: its end is the recording's.
 pub const TIED: &str = "VARID_TIED";
@@ -127,9 +127,15 @@ fn record(
         _ => held.as_ref().map(|held| held.child.id()),
     };
     let listed = target.clone();
-    let started = SessionOptions::new(target, configured, output.clone())
-        .and_then(|options| Session::start(options, control.clone()))
-        .map_err(anyhow::Error::from);
+    let started = SessionOptions::new(
+        target,
+        configured,
+        output.clone(),
+        crate::paths::sudo_user(),
+        crate::paths::cache(),
+    )
+    .and_then(|options| Session::start(options, control.clone()))
+    .map_err(anyhow::Error::from);
     // Whoever made it meanwhile may be recording into it.
     let made = started.is_ok() && new || own;
     let shares_terminal = held.is_some();

@@ -5,10 +5,10 @@ use crate::cli::{self, SessionArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
 use crate::output;
-use crate::request::NO_TARGET;
-use crate::sampler::ShimKind;
 use anyhow::{Context, bail};
 use std::process::ExitCode;
+use varid_sampler::ShimKind;
+use varid_session::request::NO_TARGET;
 
 /// Asks the daemon for a session, and says what has become of it.
 pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {

@@ -1,17 +1,17 @@
 //! What does this machine offer to this user? Found out by asking and by trying.
 
-use crate::sampler::event::Rate;
-use crate::sampler::event::pmu::Pmu;
-use crate::sampler::interrupts::default_event;
-use crate::sampler::open::max_frequency;
 use crate::sandbox;
-use crate::sysctl;
 use crate::verbs::events::{FoundPmu, Tried, find_pmus, try_event};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use rustix::thread::CapabilitySet;
 use std::fs;
 use std::path::Path;
 use varid_recording::Host;
+use varid_sampler::event::Rate;
+use varid_sampler::event::pmu::Pmu;
+use varid_sampler::interrupts::default_event;
+use varid_sampler::open::max_frequency;
+use varid_sampler::sysctl;
 use varid_shim::{Module, Shim};
 
 /// The capabilities that matter here.

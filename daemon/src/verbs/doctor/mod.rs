@@ -7,12 +7,12 @@ mod vms;
 
 use crate::cli::FormatArgs;
 use crate::output;
-use crate::process::hex;
 use checks::Check;
 use machine::Machine;
 use plan::Plan;
 use serde::Serialize;
 use std::process::ExitCode;
+use varid_symbolizer::hex;
 use varid_tunnel::builds;
 use vms::FoundVm;
 

@@ -1,9 +1,6 @@
 //! Which VMs are on this machine, and are their frames' links known?
 
 use super::checks::State;
-use crate::process::reader::{self, What};
-use crate::process::{hex, without_layout};
-use crate::unwind::Module;
 use object::Object;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,9 +9,13 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use varid_process::reader::{self, What};
+use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::builds;
 use varid_tunnel::maps::mappings;
+use varid_unwind::Module;
+use varid_vm::without_layout;
 
 /// Where systems keep ART.
 const FOLDERS: [&str; 6] = [

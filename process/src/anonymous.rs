@@ -1,0 +1,310 @@
+//! Which dex file is in memory that no file shows?
+//!
+//! A VM that finds dex files compressed in an archive, or gets them as bytes, copies them to memory of their own. Where
+//! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
+
+use super::{DexImage, Image, Mapped, Process};
+use crate::budget::Claim;
+use crate::reader::{self, ForeignMemory};
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+use varid_tunnel::Memory;
+use varid_tunnel::maps::mappings;
+
+/// No dex file is larger; a tunnel or a header that says so lies.
+const MAX_DEX: u64 = 1 << 26;
+/// No VM has more of them in memory.
+const MAX_DEXES: usize = 256;
+/// After so many places where none was no other is looked at, whatever is mapped: looking reads the whole memory map,
+/// and memory.
+const MAX_MISSES: usize = 1024;
+/// They start at pages; no page is smaller.
+const PAGE: u64 = 4096;
+/// So much is read at once; whole pages.
+const PIECE: u64 = 1 << 20;
+
+impl Process {
+    /// Whether bytecode at an address is a dex file's; what is not known yet is looked for in the process's memory.
+    pub fn has_dex_at(&mut self, address: u64) -> bool {
+        match self.space.at(address).map(|mapped| &mapped.image) {
+            Some(Image::Dex(_)) => return true,
+            Some(_) => return false,
+            None => {}
+        }
+        let is_known = self.no_dex.iter().any(|range| range.contains(&address));
+        if is_known || self.misses >= MAX_MISSES {
+            return false;
+        }
+        let page = address & !PAGE.wrapping_sub(1);
+        let looked_at = match anonymous_at(self.pid, address) {
+            None => page..page.saturating_add(PAGE),
+            Some((memory, name)) => {
+                let found = find(&ForeignMemory::new(self.pid), &memory, address);
+                if found.is_some_and(|(start, size)| self.take_in_memory(start, size, None, &name))
+                {
+                    return true;
+                }
+                memory
+            }
+        };
+        self.misses = self.misses.saturating_add(1);
+        self.no_dex.push(looked_at);
+        false
+    }
+
+    /// Reads a dex file of `size` bytes from the process's memory, that its VM, which said so at `time`, or the memory map
+    /// calls `location`.
+    pub fn take_in_memory(
+        &mut self,
+        start: u64,
+        size: u64,
+        time: Option<u64>,
+        location: &str,
+    ) -> bool {
+        if self.memory_dexes.len() >= MAX_DEXES || size > MAX_DEX {
+            return false;
+        }
+        let memory = match Claim::new(size, self.space.dex_memory()) {
+            Ok(memory) => memory,
+            Err(reason) => {
+                let pid = self.pid;
+                tracing::warn!("process {pid}: '{location}' at {start:#x}: {reason}");
+                return false;
+            }
+        };
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        if let Err(error) = ForeignMemory::new(self.pid).read(start, &mut bytes) {
+            tracing::warn!(
+                "process {}: cannot read the dex file '{location}' at {start:#x}: {error}",
+                self.pid
+            );
+            return false;
+        }
+        match DexImage::parse(bytes, memory, Path::new(location), 0) {
+            Ok(dex) => {
+                let end = start.saturating_add(size);
+                self.memory_dexes.insert(start, (end, time));
+                self.space.insert(Mapped {
+                    start,
+                    end,
+                    pgoff: 0,
+                    image: Image::Dex(Rc::new(dex)),
+                    mode: self.space.at(start).and_then(|mapped| mapped.mode),
+                    recorded: false,
+                });
+                true
+            }
+            Err(error) => {
+                tracing::warn!("process {}: '{location}' at {start:#x}: {error}", self.pid);
+                false
+            }
+        }
+    }
+}
+
+/// The memory without a file that an address is in, and its name.
+fn anonymous_at(pid: u32, address: u64) -> Option<(Range<u64>, String)> {
+    let maps = reader::contents(pid, "maps").ok()?;
+    let map = mappings(&maps).find(|map| map.range.contains(&address))?;
+    let name = match map.path {
+        b"" => "//anon".to_owned(),
+        [b'[', name @ .., b']'] => location(&String::from_utf8_lossy(name))?,
+        _ => return None,
+    };
+    (map.inode == 0 && map.read).then_some((map.range, name))
+}
+
+/// What to call a dex file in memory that is called `anon:dalvik-classes2.dex extracted in memory from /a/b.apk`.
+fn location(name: &str) -> Option<String> {
+    let name = name.strip_prefix("anon:")?;
+    let name = name.strip_prefix("dalvik-").unwrap_or(name);
+    Some(match name.split_once(" extracted in memory from ") {
+        Some((entry, archive)) => format!("{archive}!{entry}"),
+        None => format!("[{name}]"),
+    })
+}
+
+/// The start and size of the dex file that covers an address of a stretch of memory.
+fn find(memory: &dyn Memory, within: &Range<u64>, address: u64) -> Option<(u64, u64)> {
+    let page = |address: u64| address & !PAGE.wrapping_sub(1);
+    let lowest = within.start.max(page(address.saturating_sub(MAX_DEX)));
+    let mut end = page(address).checked_add(PAGE)?;
+    let mut bytes = Vec::new();
+    while end > lowest {
+        let start = lowest.max(end.saturating_sub(PIECE));
+        bytes.resize(usize::try_from(end.checked_sub(start)?).ok()?, 0);
+        memory.read(start, &mut bytes).ok()?;
+        let pages = (start..)
+            .step_by(PAGE as usize)
+            .zip(bytes.chunks(PAGE as usize));
+        let headers = pages.filter_map(|(at, page)| Some((at, size_of(page)?)));
+        if let Some((start, size)) = headers.last() {
+            // Another one, which ends before: this one's start is lost, or there is none.
+            let end = start.checked_add(size)?;
+            return (address < end && end <= within.end).then_some((start, size));
+        }
+        end = start;
+    }
+    None
+}
+
+/// The size that a dex file's header states; None: there is no header.
+fn size_of(bytes: &[u8]) -> Option<u64> {
+    let field = |offset: usize| {
+        bytes
+            .get(offset..)?
+            .first_chunk()
+            .map(|field| u32::from_le_bytes(*field))
+    };
+    let offset = match bytes.first_chunk()? {
+        // A container of several.
+        [b'd', b'e', b'x', b'\n', b'0', b'4', b'1'..=b'9', 0] => 0x70,
+        [b'd', b'e', b'x', b'\n', _, _, _, 0] => 0x20,
+        _ => return None,
+    };
+    field(0x28).filter(|tag| *tag == 0x1234_5678)?;
+    field(offset).map(u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use varid_tunnel::ByteMemory;
+
+    /// A dex file that only this process's memory holds, at the start of a page.
+    struct Held {
+        _memory: Vec<u8>,
+        start: u64,
+        len: u64,
+    }
+
+    fn held() -> Held {
+        let dex = testing::dex();
+        let dex = dex.dex.bytes();
+        // So much is a mapping of its own, of which nothing is touched but the dex file.
+        let mut memory = vec![0u8; 40 << 20];
+        let first = memory.as_ptr().align_offset(PAGE as usize);
+        memory[first..first + dex.len()].copy_from_slice(dex);
+        Held {
+            start: memory[first..].as_ptr() as u64,
+            len: dex.len() as u64,
+            _memory: memory,
+        }
+    }
+
+    #[test]
+    fn what_was_found_in_memory_stays_until_something_else_is_there() {
+        let held = held();
+        let mut process = Process::new(std::process::id());
+        let image = |process: &Process| match process.space.at(held.start) {
+            Some(Mapped {
+                image: Image::Dex(dex),
+                ..
+            }) => Some(dex.clone()),
+            _ => None,
+        };
+        assert!(process.has_dex_at(held.start + 0x80));
+        assert!(image(&process).is_some());
+        process.forget_memory_dexes(|_, _, _| true);
+        assert!(process.has_dex_at(held.start + 0x80));
+        let other = crate::MappedFile {
+            pid: process.pid,
+            start: held.start,
+            end: held.start + held.len.next_multiple_of(PAGE),
+            pgoff: 0,
+            device: Default::default(),
+            inode: 0,
+            mode: varid_model::Mode::default(),
+            path: Path::new("//anon"),
+        };
+        process.map(&mut Default::default(), &other);
+        assert!(image(&process).is_none() && process.memory_dexes.is_empty());
+    }
+
+    #[test]
+    fn what_is_mapped_again_and_again_is_not_looked_at_for_ever() {
+        let held = held();
+        let mut process = Process::new(std::process::id());
+        let nothing = held.start + (8 << 20);
+        for _ in 0..MAX_MISSES {
+            assert!(!process.has_dex_at(1));
+            process.no_dex.clear();
+        }
+        assert!(!process.has_dex_at(nothing) && process.no_dex.is_empty());
+    }
+
+    /// Counts how often it is read.
+    struct Counted<'a>(ByteMemory<'a>, std::cell::Cell<u64>);
+
+    impl Memory for Counted<'_> {
+        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), varid_tunnel::Error> {
+            self.1.set(self.1.get() + 1);
+            self.0.read(address, out)
+        }
+    }
+
+    #[test]
+    fn memory_is_searched_in_large_pieces() {
+        let bytes = vec![0; (MAX_DEX + PIECE) as usize];
+        let start = 0x10000;
+        let all = ByteMemory {
+            start,
+            bytes: &bytes,
+        };
+        let memory = Counted(all, 0.into());
+        let end = start + bytes.len() as u64;
+        assert_eq!(find(&memory, &(start..end), end - 1), None);
+        assert!(memory.1.get() <= MAX_DEX / PIECE + 1, "{}", memory.1.get());
+    }
+
+    /// Memory of ten pages with a dex file of two and a half in the fourth, and one of a page in the seventh.
+    fn memory() -> Vec<u8> {
+        let mut bytes = vec![0; 10 * PAGE as usize];
+        for (page, size) in [(3, 0x2800u32), (6, 0x1000)] {
+            let header = &mut bytes[page * PAGE as usize..];
+            header[..8].copy_from_slice(b"dex\n039\0");
+            header[0x20..0x24].copy_from_slice(&size.to_le_bytes());
+            header[0x28..0x2c].copy_from_slice(&0x1234_5678u32.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_dex_file_is_found_from_any_address_in_it() {
+        let bytes = memory();
+        let memory = ByteMemory {
+            start: 0x10000,
+            bytes: &bytes,
+        };
+        let within = 0x10000..0x1a000;
+        let first = Some((0x13000, 0x2800));
+        for (address, expected) in [
+            (0x12fff, None),
+            (0x13000, first),
+            (0x14abc, first),
+            (0x157ff, first),
+            (0x15800, None),
+            (0x16010, Some((0x16000, 0x1000))),
+            (0x17000, None),
+            (0x19fff, None),
+        ] {
+            assert_eq!(find(&memory, &within, address), expected, "{address:#x}");
+        }
+        // What reaches beyond its memory is not read.
+        assert_eq!(find(&memory, &(0x10000..0x15000), 0x14000), None);
+        assert_eq!(find(&memory, &(0x14000..0x1a000), 0x14abc), None);
+    }
+
+    #[test]
+    fn android_s_names_of_memory_say_where_a_dex_file_is_from() {
+        let extracted = "anon:dalvik-classes2.dex extracted in memory from /data/app/base.apk";
+        assert_eq!(
+            location(extracted).unwrap(),
+            "/data/app/base.apk!classes2.dex"
+        );
+        assert_eq!(location("anon:dalvik-DEX data").unwrap(), "[DEX data]");
+        assert_eq!(location("vvar"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
+
+use crate::reader::{self, What};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use varid_model::Mode;
+use varid_symbolizer::container;
+use varid_tunnel::maps::Device;
+
+/// No dex file is larger; a larger one is not read into memory.
+const MAX_FILE: u64 = 1 << 28;
+
+/// What identifies a file behind a mapping, whatever its path says by now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    /// Device and inode.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Last change, in seconds and nanoseconds.
+    pub changed: (i64, i64),
+}
+
+/// A mapping as the process's memory map or the kernel's record describes it.
+#[derive(Debug, Clone)]
+pub struct MappedFile<'a> {
+    /// The process.
+    pub pid: u32,
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Offset in the file.
+    pub pgoff: u64,
+    /// The file's device.
+    pub device: Device,
+    /// Inode; 0: memory without a file.
+    pub inode: u64,
+    /// What the process may do with it.
+    pub mode: Mode,
+    /// Path, or a name in brackets; it need not be text.
+    pub path: &'a Path,
+}
+
+impl MappedFile<'_> {
+    /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
+    /// of them is.
+    pub(super) fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
+        let size = self.end.checked_sub(self.start)?;
+        let mapped = self.pgoff..self.pgoff.checked_add(size)?;
+        let (first, last) = (offset.max(mapped.start), end.min(mapped.end));
+        let address = |at: u64| self.start.checked_add(at.checked_sub(mapped.start)?);
+        (first < last)
+            .then(|| Some((address(first)?..address(last)?, first.checked_sub(offset)?)))
+            .flatten()
+    }
+
+    /// A file of this name may be an oat file, which is an ELF file with dex files in it.
+    pub(super) fn may_be_oat(&self) -> bool {
+        let extension = without_deleted(self.path).extension();
+        extension
+            .is_some_and(|extension| ["oat", "odex", "dex"].iter().any(|oat| extension == *oat))
+    }
+}
+
+/// Opens the file behind a mapping: through the mapping itself where that is allowed, else by its path, below the
+/// process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
+pub fn open(mapped: &MappedFile<'_>) -> io::Result<(File, FileKey)> {
+    let MappedFile {
+        pid, start, end, ..
+    } = *mapped;
+    let path = without_deleted(mapped.path);
+    let through_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
+    let mut below_root = OsString::from(format!("/proc/{pid}/root"));
+    below_root.push(path);
+    let same = What::Same(mapped.device, mapped.inode);
+    let mut opened = reader::open(pid, &through_mapping, What::Mapped, None);
+    for candidate in [Path::new(&below_root), path] {
+        if !matches!(&opened, Err(error) if error.kind() != io::ErrorKind::TimedOut) {
+            break;
+        }
+        opened = reader::open(pid, candidate, same.clone(), None);
+    }
+    let file = opened?;
+    let meta = file.metadata()?;
+    // Where the mapping's name leads if others are mapped there by now.
+    if meta.ino() != mapped.inode {
+        return Err(io::Error::other("the path leads to another file by now"));
+    }
+    let key = FileKey {
+        device: meta.dev(),
+        inode: mapped.inode,
+        size: meta.len(),
+        changed: (meta.mtime(), meta.mtime_nsec()),
+    };
+    Ok((file, key))
+}
+
+/// The path of a file as it was before the file was deleted: what the kernel adds is no part of it.
+pub fn without_deleted(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    Path::new(OsStr::from_bytes(
+        bytes.strip_suffix(b" (deleted)").unwrap_or(bytes),
+    ))
+}
+
+/// Whether the file has the first bytes of an ELF file.
+pub fn is_elf(file: &File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
+}
+
+/// Whether the file has the first bytes of a dex file at `offset`.
+pub fn is_dex(file: &File, offset: u64) -> bool {
+    let mut magic = [0; 8];
+    file.read_exact_at(&mut magic, offset).is_ok()
+        && magic.starts_with(b"dex\n")
+        && magic.ends_with(b"\0")
+}
+
+/// Whether the file may hold dex files elsewhere than at its start.
+pub fn is_container(file: &File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact_at(&mut magic, 0).is_ok() && container::is_container(&magic)
+}
+
+/// Number of bytes in the file; 0 if it cannot be told.
+pub fn len(file: &File) -> u64 {
+    file.metadata().map_or(0, |meta| meta.len())
+}
+
+/// Reads `len` bytes of the file from `offset` on, or as many as there are; no mapping, because a file that shrinks
+/// would kill the reader.
+pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len().saturating_sub(offset).min(len);
+    if len > MAX_FILE {
+        return Err(io::Error::other(format!(
+            "{len} bytes are more than a profiler reads"
+        )));
+    }
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset.saturating_add(filled as u64))? {
+            0 => break,
+            read => filled = filled.saturating_add(read),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

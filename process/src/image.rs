@@ -1,0 +1,266 @@
+//! What is mapped: libraries with their unwind information, dex files with their methods.
+
+use crate::budget::{Claim, OpenFile};
+use object::{Object, ReadCache, ReadRef};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use varid_model::Layer;
+use varid_symbolizer::container::Place;
+use varid_symbolizer::dex::{DexFile, MethodIndex};
+use varid_unwind::Module;
+
+/// An ELF file. What is in it is read when a sample first lands there.
+#[derive(Debug)]
+pub struct ElfImage {
+    /// Where it was mapped from; of one in an archive `base.apk!lib/x86_64/libx.so`.
+    pub path: PathBuf,
+    file: Option<(File, OpenFile)>,
+    /// Where it lies in the file, if that is an archive.
+    part: Option<Range<u64>>,
+    /// Its bytes, if it is nowhere but in memory.
+    memory: Vec<u8>,
+    contents: OnceCell<Option<Elf>>,
+}
+
+/// What is of interest in an ELF file.
+#[derive(Debug)]
+pub struct Elf {
+    /// Its build-id; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// How to unwind its frames.
+    pub module: RefCell<Module>,
+}
+
+impl ElfImage {
+    pub(super) fn new(file: File, open: OpenFile, path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: Some((file, open)),
+            part: None,
+            memory: Vec::new(),
+            contents: OnceCell::new(),
+        }
+    }
+
+    /// An ELF file that lies in an archive as it is.
+    pub(super) fn in_archive(archive: File, open: OpenFile, path: &Path, place: &Place) -> Self {
+        let mut path = path.as_os_str().to_owned();
+        path.push("!");
+        path.push(&place.name);
+        Self {
+            part: Some(place.offset..place.offset.saturating_add(place.len)),
+            ..Self::new(archive, open, Path::new(&path))
+        }
+    }
+
+    /// An ELF file that is nowhere but in memory.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Self {
+        let contents = OnceCell::from(parse_or_say(bytes, path));
+        Self {
+            path: path.to_owned(),
+            file: None,
+            part: None,
+            memory: bytes.to_vec(),
+            contents,
+        }
+    }
+
+    /// What is in it; None: it cannot be read, which has been said.
+    pub fn contents(&self) -> Option<&Elf> {
+        let read = || {
+            let (file, _) = self.file.as_ref()?;
+            let file = ReadCache::new(file);
+            match &self.part {
+                Some(part) => {
+                    let len = part.end.saturating_sub(part.start);
+                    parse_or_say(file.range(part.start, len), &self.path)
+                }
+                None => parse_or_say(&file, &self.path),
+            }
+        };
+        self.contents.get_or_init(read).as_ref()
+    }
+
+    /// The file, unless it is an archive, or nowhere but in memory.
+    pub fn file(&self) -> Option<&File> {
+        let (file, _) = self.file.as_ref()?;
+        self.part.is_none().then_some(file)
+    }
+
+    /// Its bytes, if it is nowhere but in memory; else empty.
+    pub fn memory(&self) -> &[u8] {
+        &self.memory
+    }
+
+    /// Its build-id; empty if it has none.
+    pub fn build_id(&self) -> &[u8] {
+        self.contents().map_or(&[], |elf| &elf.build_id)
+    }
+
+    /// Its unwind information says which bytecode its frames execute.
+    pub fn names_dex_pcs(&self) -> bool {
+        self.contents()
+            .is_some_and(|elf| elf.module.borrow().names_dex_pcs())
+    }
+
+    /// It is HotSpot, the VM of Java on servers.
+    pub fn is_hotspot(&self) -> bool {
+        self.path
+            .file_name()
+            .is_some_and(|name| name == "libjvm.so")
+    }
+
+    /// Its name is that of a VM's library that has dex code, whatever build of it this is.
+    pub fn is_vm_library(&self) -> bool {
+        let name = self
+            .path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        ["libart.so", "libartd.so"]
+            .iter()
+            .any(|vm| name.starts_with(vm))
+    }
+}
+
+fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
+    let parse = || -> Result<Elf, String> {
+        let file = varid_symbolizer::parse_elf(bytes).map_err(|error| error.to_string())?;
+        let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
+        let module = RefCell::new(Module::of(&file));
+        Ok(Elf { module, build_id })
+    };
+    parse()
+        .inspect_err(|reason| {
+            tracing::warn!(
+                "{}: {reason}; its frames stay without names",
+                path.display()
+            )
+        })
+        .ok()
+}
+
+/// A dex file.
+#[derive(Debug)]
+pub struct DexImage {
+    /// Where it was mapped from, or the VM's name for it.
+    pub path: PathBuf,
+    /// App or framework.
+    pub layer: Cell<Layer>,
+    /// Where it starts in that file.
+    pub file_offset: u64,
+    /// The file.
+    pub dex: DexFile<'static>,
+    /// Its methods by the place of their code.
+    pub methods: MethodIndex,
+    /// SHA-1 of its content.
+    pub build_id: [u8; 20],
+    /// The last answers of [`DexImage::only_before`], by their questions' offsets: true as long as
+    /// the bytes are.
+    before: RefCell<Vec<Before>>,
+    _memory: Claim,
+}
+
+impl DexImage {
+    /// Takes in a dex file's bytes, of a process that has no other.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it, or it is no dex file.
+    pub fn of_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, String> {
+        let memory = Claim::new(bytes.len() as u64, 0)?;
+        Self::parse(bytes, memory, path, 0).map_err(|error| error.to_string())
+    }
+
+    /// Takes in a dex file's bytes, for which memory has been claimed.
+    pub(super) fn parse(
+        bytes: Vec<u8>,
+        memory: Claim,
+        path: &Path,
+        file_offset: u64,
+    ) -> varid_symbolizer::Result<Self> {
+        let dex = DexFile::from_vec(bytes)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file_offset,
+            layer: Cell::new(layer_of_path(path)),
+            methods: MethodIndex::new(&dex)?,
+            build_id: dex.content_sha1(),
+            before: RefCell::default(),
+            dex,
+            _memory: memory,
+        })
+    }
+
+    /// Where the only instruction of an opcode is that may lead to the one at `offset`; None:
+    /// there is none, or more than one.
+    pub fn only_before(&self, offset: u32, opcode: u8) -> Option<u32> {
+        /// So many answers are kept: looking takes a walk through the method.
+        const KEPT: usize = 1 << 10;
+        let mut known = self.before.borrow_mut();
+        if known.is_empty() {
+            known.resize_with(KEPT, Before::default);
+        }
+        // An instruction's offset is even.
+        let place = known.get_mut((offset / 2) as usize % KEPT)?;
+        if place.question != Some((offset, opcode)) {
+            place.question = Some((offset, opcode));
+            place.answer = self.look_before(offset, opcode);
+        }
+        place.answer
+    }
+
+    fn look_before(&self, offset: u32, opcode: u8) -> Option<u32> {
+        let method = self.methods.lookup(offset)?;
+        let mut found = self
+            .dex
+            .disassemble(method)
+            .filter_map(Result::ok)
+            .filter(|instruction| instruction.code() == opcode && instruction.may_lead_to(offset))
+            .map(|instruction| instruction.offset);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// Which instruction of an opcode led to one at an offset, and the answer.
+#[derive(Debug, Default)]
+struct Before {
+    question: Option<(u32, u8)>,
+    answer: Option<u32>,
+}
+
+/// The framework's dex files, by the places where systems keep them; `boot.dex` is what
+/// the tests' VM calls its own.
+fn layer_of_path(path: &Path) -> Layer {
+    let system = ["/system/framework/", "/system_ext/framework/", "/apex/"];
+    let named_boot = path.file_name().is_some_and(|name| name == "boot.dex");
+    if named_boot || system.iter().any(|prefix| path.starts_with(prefix)) {
+        Layer::Framework
+    } else {
+        Layer::App
+    }
+}
+
+/// What a mapping shows.
+#[derive(Debug, Clone)]
+pub enum Image {
+    /// Code of a library or program.
+    Elf(Rc<ElfImage>),
+    /// A dex file.
+    Dex(Rc<DexImage>),
+    /// Memory without a file, or a file that cannot be read: nothing is known of it.
+    Other(Rc<Path>),
+}
+
+impl Image {
+    /// How many bytes are kept of it, if it is a dex file.
+    pub(super) fn dex_memory(&self) -> u64 {
+        match self {
+            Image::Dex(dex) => dex.dex.bytes().len() as u64,
+            Image::Elf(_) | Image::Other(_) => 0,
+        }
+    }
+}

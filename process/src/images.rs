@@ -1,0 +1,267 @@
+//! Which images a mapped file shows: each file is read once, however often it is mapped.
+
+use crate::budget::{Attention, Claim, OpenFile};
+use crate::file::{self, FileKey, MappedFile};
+use crate::image::{DexImage, ElfImage, Image};
+use crate::space::{AddressSpace, Mapped};
+use object::ReadCache;
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+use varid_recording::is_own_memory;
+use varid_symbolizer::container::{self, Place, zip};
+
+/// Every file that was read, once.
+#[derive(Debug, Default)]
+pub struct Images {
+    by_file: HashMap<(FileKey, u64), Image>,
+    containers: HashMap<FileKey, Rc<[Place]>>,
+    /// Where libraries lie in archives.
+    libraries: HashMap<FileKey, Rc<[Place]>>,
+}
+
+impl Images {
+    /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
+    pub fn get(
+        &mut self,
+        mapped: &MappedFile<'_>,
+        space: &AddressSpace,
+        attention: &Attention,
+    ) -> Vec<Mapped> {
+        let other = || Image::Other(mapped.path.into());
+        let if_executable = || match mapped.mode.execute {
+            true => vec![Mapped::whole(mapped, other())],
+            false => Vec::new(),
+        };
+        if mapped.inode == 0 || !mapped.path.is_absolute() || !attention.look(mapped.mode.execute) {
+            return if_executable();
+        }
+        let path = file::without_deleted(mapped.path);
+        let (file, key) = match file::open(mapped) {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::debug!(pid = mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
+                return if_executable();
+            }
+        };
+        let is_elf = file::is_elf(&file);
+        if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
+            return self.dexes(mapped, &file, &key, path, space.dex_memory());
+        }
+        if file::is_dex(&file, mapped.pgoff) {
+            let dex = self.dex(
+                &file,
+                &key,
+                mapped.pgoff..u64::MAX,
+                path,
+                space.dex_memory(),
+            );
+            return vec![Mapped::whole(mapped, dex)];
+        }
+        if !mapped.mode.execute {
+            return Vec::new();
+        }
+        if is_own_memory(path) && !is_elf {
+            return vec![Mapped::whole(mapped, other())];
+        }
+        if !is_elf && file::is_container(&file) {
+            let parts = self.libraries(mapped, &file, &key, attention);
+            if !parts.is_empty() {
+                return parts;
+            }
+        }
+        // All segments of a library are one image.
+        let whole = (key, u64::MAX);
+        if let Some(known) = self.by_file.get(&whole) {
+            return vec![Mapped::whole(mapped, known.clone())];
+        }
+        let Some(open) = self.keep_open(attention) else {
+            return if_executable();
+        };
+        let image = Image::Elf(Rc::new(ElfImage::new(file, open, path)));
+        self.by_file.insert(whole, image.clone());
+        vec![Mapped::whole(mapped, image)]
+    }
+
+    /// Leave to keep a file open, if need be in the place of those that nobody has mapped any more.
+    fn keep_open(&mut self, attention: &Attention) -> Option<OpenFile> {
+        attention.keep_open().or_else(|| {
+            let unused =
+                |image: &Image| matches!(image, Image::Elf(elf) if Rc::strong_count(elf) == 1);
+            self.by_file.retain(|_, image| !unused(image));
+            let open = attention.keep_open();
+            if open.is_none() {
+                attention.leave_out();
+            }
+            open
+        })
+    }
+
+    /// The dex files of an archive, a .vdex, an oat or an optimized dex file that are in a mapping.
+    fn dexes(
+        &mut self,
+        mapped: &MappedFile<'_>,
+        file: &File,
+        key: &FileKey,
+        path: &Path,
+        mut taken: u64,
+    ) -> Vec<Mapped> {
+        let places = self
+            .containers
+            .entry(key.clone())
+            .or_insert_with(|| {
+                usable(container::places(
+                    &path.to_string_lossy(),
+                    &ReadCache::new(file),
+                ))
+            })
+            .clone();
+        let mut parts = Vec::new();
+        for place in places.iter() {
+            // Whose an address in shared data is cannot be said.
+            let end = place.offset.saturating_add(place.own_len);
+            let Some((addresses, pgoff)) = mapped.part(place.offset, end) else {
+                continue;
+            };
+            let bytes = place.offset..place.offset.saturating_add(place.len);
+            let image = self.dex(file, key, bytes, path, taken);
+            taken = taken.saturating_add(image.dex_memory());
+            parts.push(Mapped {
+                start: addresses.start,
+                end: addresses.end,
+                pgoff,
+                image,
+                mode: Some(mapped.mode),
+                recorded: false,
+            });
+        }
+        parts
+    }
+
+    /// The libraries of an archive that are in a mapping: Android maps those that lie there as they are.
+    fn libraries(
+        &mut self,
+        mapped: &MappedFile<'_>,
+        file: &File,
+        key: &FileKey,
+        attention: &Attention,
+    ) -> Vec<Mapped> {
+        let path = file::without_deleted(mapped.path);
+        let is_library = |name: &str| name.ends_with(".so");
+        let read = || {
+            usable(zip::entries(
+                &path.to_string_lossy(),
+                &ReadCache::new(file),
+                is_library,
+            ))
+        };
+        let places = self
+            .libraries
+            .entry(key.clone())
+            .or_insert_with(read)
+            .clone();
+        let part = |place: &Place| {
+            let end = place.offset.saturating_add(place.len);
+            let (addresses, pgoff) = mapped.part(place.offset, end)?;
+            let known = (key.clone(), place.offset);
+            let image = match self.by_file.get(&known) {
+                Some(image) => image.clone(),
+                None => {
+                    let open = self.keep_open(attention)?;
+                    let archive = file.try_clone().ok()?;
+                    let library = ElfImage::in_archive(archive, open, path, place);
+                    let image = Image::Elf(Rc::new(library));
+                    self.by_file.insert(known, image.clone());
+                    image
+                }
+            };
+            Some(Mapped {
+                start: addresses.start,
+                end: addresses.end,
+                pgoff,
+                image,
+                mode: Some(mapped.mode),
+                recorded: false,
+            })
+        };
+        places.iter().filter_map(part).collect()
+    }
+
+    /// The dex file in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
+    fn dex(
+        &mut self,
+        file: &File,
+        key: &FileKey,
+        bytes: Range<u64>,
+        path: &Path,
+        taken: u64,
+    ) -> Image {
+        let place = (key.clone(), bytes.start);
+        if let Some(known) = self.by_file.get(&place) {
+            return known.clone();
+        }
+        let other = |reason: String| {
+            tracing::warn!(
+                "{}, at {:#x}: {reason}; its methods stay without names",
+                path.display(),
+                bytes.start
+            );
+            Image::Other(path.into())
+        };
+        let len = file::len(file).min(bytes.end).saturating_sub(bytes.start);
+        let memory = match self.claim(len, taken) {
+            Ok(memory) => memory,
+            // Another process may have the memory for it, and this one later.
+            Err(reason) => return other(reason),
+        };
+        let image = load_dex(file, bytes.start, len, memory, path).unwrap_or_else(other);
+        self.by_file.insert(place, image.clone());
+        image
+    }
+
+    /// Memory for a dex file, if need be that of those which nobody has mapped any more.
+    fn claim(&mut self, len: u64, taken: u64) -> Result<Claim, String> {
+        Claim::new(len, taken).or_else(|_| {
+            let unused =
+                |image: &Image| matches!(image, Image::Dex(dex) if Rc::strong_count(dex) == 1);
+            self.by_file.retain(|_, image| !unused(image));
+            Claim::new(len, taken)
+        })
+    }
+}
+
+type Places = Vec<Result<Place, varid_symbolizer::Error>>;
+
+/// Those parts of a file that lie there uncompressed.
+fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[Place]> {
+    let found = found.unwrap_or_else(|reason| {
+        // Not every archive has any.
+        tracing::debug!("{reason}");
+        Vec::new()
+    });
+    let usable = |place: Result<Place, varid_symbolizer::Error>| {
+        place
+            .inspect_err(|reason| tracing::warn!("{reason}; what is in it stays without names"))
+            .ok()
+            .filter(|place| place.compression.is_none() && !place.is_archive)
+    };
+    found.into_iter().filter_map(usable).collect()
+}
+
+fn load_dex(
+    file: &File,
+    offset: u64,
+    len: u64,
+    memory: Claim,
+    path: &Path,
+) -> Result<Image, String> {
+    let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
+    DexImage::parse(bytes, memory, path, offset)
+        .map(|dex| Image::Dex(Rc::new(dex)))
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Is every dex file and library of a mapped file found at its place?
+
+use super::*;
+use crate::testing::containers;
+use std::os::unix::fs::MetadataExt;
+use varid_model::Mode;
+use varid_tunnel::maps::Device;
+
+const PAGE: u64 = 4096;
+
+fn dex() -> Vec<u8> {
+    crate::testing::dex().dex.bytes().to_vec()
+}
+
+/// A file of this process, as if `pages` of it were mapped at 0x7000_0000.
+fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let mapped = MappedFile {
+        pid: std::process::id(),
+        start: 0x7000_0000,
+        end: 0x7000_0000 + (pages.end - pages.start) * PAGE,
+        pgoff: pages.start * PAGE,
+        device: Device::of_number(path.metadata().unwrap().dev()),
+        inode: path.metadata().unwrap().ino(),
+        mode: Mode::default(),
+        path: &path,
+    };
+    let part = |part: Mapped| match part.image {
+        Image::Dex(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
+        other => panic!("{other:?}"),
+    };
+    let mut images = Images::default();
+    let found: Vec<_> = images
+        .get(&mapped, &AddressSpace::default(), &Attention::default())
+        .into_iter()
+        .map(part)
+        .collect();
+    let again: Vec<_> = images
+        .get(&mapped, &AddressSpace::default(), &Attention::default())
+        .into_iter()
+        .map(part)
+        .collect();
+    assert_eq!(found, again);
+    found
+}
+
+/// Two dex files that begin anywhere in the file: each byte of a mapping belongs to the one that it is a byte of.
+#[test]
+fn every_dex_file_of_a_container_is_an_image_of_its_own() {
+    let dex = dex();
+    let mut large = dex.clone();
+    large.resize(3 * PAGE as usize, 0);
+    let size = (large.len() as u32).to_le_bytes();
+    large[0x20..0x24].copy_from_slice(&size);
+    let vdex = containers::vdex("027", &[&large, &dex], &[]);
+    let first = 12 + 48 + 8;
+    let second = first + large.len() as u64;
+    let at = |offset: u64| 0x7000_0000 + offset;
+    let end = at(second + dex.len() as u64);
+    let whole = parts("base.vdex", &vdex, 0..4);
+    let expected = [
+        (at(first), at(second), 0, first),
+        (at(second), end, 0, second),
+    ];
+    assert_eq!(whole, expected);
+    // From the middle of the first on, and what is in front of the second only.
+    let back = |address: u64| address - PAGE;
+    let later = parts("base.vdex", &vdex, 1..4);
+    let expected = [
+        (at(0), back(at(second)), PAGE - first, first),
+        (back(at(second)), back(end), 0, second),
+    ];
+    assert_eq!(later, expected);
+    let front = parts("base.vdex", &vdex, 0..2);
+    assert_eq!(front, [(at(first), at(2 * PAGE), 0, first)]);
+    assert_eq!(parts("base.vdex", &vdex, 8..9), []);
+    let dey = containers::optimized(&dex);
+    let expected = [(at(40), at(40 + dex.len() as u64), 0, 40)];
+    assert_eq!(parts("classes.odex", &dey, 0..1), expected);
+}
+
+/// A process that has its part already does not take a file from others.
+#[test]
+fn what_one_process_has_no_memory_for_another_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("classes.dex");
+    let content = dex();
+    std::fs::write(&path, &content).unwrap();
+    let meta = path.metadata().unwrap();
+    let mapped = MappedFile {
+        pid: std::process::id(),
+        start: 0,
+        end: 0,
+        pgoff: 0,
+        device: Device::of_number(meta.dev()),
+        inode: meta.ino(),
+        mode: Mode::default(),
+        path: &path,
+    };
+    let (file, key) = file::open(&mapped).unwrap();
+    let mut images = Images::default();
+    let mut get = |taken| images.dex(&file, &key, 0..u64::MAX, &path, taken);
+    assert!(matches!(get(1 << 28), Image::Other(_)));
+    let Image::Dex(dex) = get(0) else {
+        panic!("it is not read")
+    };
+    let image = Image::Dex(dex);
+    assert_eq!(image.dex_memory(), content.len() as u64);
+    let mut space = AddressSpace::default();
+    for start in [0x1000, 0x9000] {
+        space.insert(crate::testing::mapped(start, 0x1000, 0, image.clone()));
+    }
+    assert_eq!(space.dex_memory(), content.len() as u64);
+    // It is there already: it takes no more.
+    assert!(matches!(get(1 << 28), Image::Dex(_)));
+}
+
+/// An APK whose libraries are mapped from it: each is an image with its own build-id and offsets.
+#[test]
+fn every_library_of_an_archive_is_an_image_of_its_own() {
+    /// Writes an archive of two copies of a file, each at a page of its own.
+    const APK: &str = r#"
+import sys, zipfile
+apk, library = sys.argv[1:]
+with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
+    content = file.read()
+    for name in ["lib/x86_64/libone.so", "lib/x86_64/libtwo.so"]:
+        entry = zipfile.ZipInfo(name)
+        entry.extra = b"\0" * (-(made.fp.tell() + 30 + len(name)) % 4096)
+        made.writestr(entry, content)
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("base.apk");
+    let program = std::env::current_exe().unwrap();
+    let command = ["-c", APK].map(std::ffi::OsStr::new);
+    let files = [path.as_os_str(), program.as_os_str()];
+    let written = std::process::Command::new("python3")
+        .args(command)
+        .args(files)
+        .status();
+    assert!(written.unwrap().success());
+    let whole = ElfImage::new(
+        File::open(&program).unwrap(),
+        Attention::default().keep_open().unwrap(),
+        &program,
+    );
+    let size = program.metadata().unwrap().len();
+    let mut images = Images::default();
+    let mut get = |pgoff| {
+        let mapped = MappedFile {
+            pid: std::process::id(),
+            start: 0x7000_0000,
+            end: 0x7000_0000 + 2 * PAGE,
+            pgoff,
+            device: Device::of_number(path.metadata().unwrap().dev()),
+            inode: path.metadata().unwrap().ino(),
+            mode: Mode::from_mmap(5, 2),
+            path: &path,
+        };
+        images.get(&mapped, &AddressSpace::default(), &Attention::default())
+    };
+    let first = PAGE;
+    let second = (first + size + 30 + 20).next_multiple_of(PAGE);
+    for (start, name) in [(first, "libone.so"), (second, "libtwo.so")] {
+        let found = get(start + 3 * PAGE);
+        let [
+            Mapped {
+                start: at,
+                end,
+                pgoff,
+                image: Image::Elf(elf),
+                ..
+            },
+        ] = &found[..]
+        else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (*at, *end, *pgoff),
+            (0x7000_0000, 0x7000_0000 + 2 * PAGE, 3 * PAGE)
+        );
+        assert_eq!(
+            elf.path,
+            Path::new(&format!("{}!lib/x86_64/{name}", path.display()))
+        );
+        let module = |elf: &ElfImage| {
+            elf.contents()
+                .unwrap()
+                .module
+                .borrow()
+                .address_of_offset(3 * PAGE)
+        };
+        assert!(module(elf).is_some());
+        assert_eq!(module(elf), module(&whole));
+        assert_eq!(elf.build_id(), whole.build_id());
+        // All of its segments are one image.
+        let [
+            Mapped {
+                image: Image::Elf(again),
+                ..
+            },
+        ] = &get(start)[..]
+        else {
+            panic!("it is not found again")
+        };
+        assert!(Rc::ptr_eq(elf, again));
+    }
+}
+
+/// Only files that are called so are looked into: each library of a process would be read otherwise.
+#[test]
+fn an_oat_file_is_known_by_its_name() {
+    let dex = dex();
+    let oat = containers::oat("088", &[("base.apk", &dex)]);
+    assert_eq!(parts("base.odex", &oat, 0..3).len(), 1);
+    assert_eq!(parts("libbase.so", &oat, 0..3), []);
+}
+
+#[test]
+fn a_stored_dex_file_is_found_in_its_archive() {
+    let jar = include_bytes!("../../../symbolizer/tests/fixtures/container/small.jar");
+    let at = jar
+        .windows(4)
+        .position(|window| window == b"dex\n")
+        .unwrap() as u64;
+    let len = dex().len() as u64;
+    let expected = [(0x7000_0000 + at, 0x7000_0000 + at + len, 0, at)];
+    assert_eq!(parts("app.jar", jar, 0..2), expected);
+}

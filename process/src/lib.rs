@@ -1,0 +1,160 @@
+//! A process as it is known from outside: its maps, its memory, the files that are mapped into it.
+//!
+//! Everything is read as hostile input: a process may lie in each of its files, change them while they are read, and keep a
+//! reader waiting. So what may block or be large is read by a helper process ([`reader`]) or under a budget.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is mapped where | [`AddressSpace`] |
+//! | what does a mapping show | [`Image`], [`ElfImage`], [`DexImage`] |
+//! | which file is behind a mapping | [`MappedFile`] |
+//! | which images are open already | [`Images`] |
+//! | which dex file is in memory that no file shows | `anonymous` |
+//! | which code does the process make while it runs | [`JitCode`] |
+//! | whose is it | [`Status`] |
+//! | what may looking at it cost | `budget` |
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod anonymous;
+mod budget;
+pub mod clock;
+mod file;
+mod image;
+mod images;
+mod jit;
+mod maps;
+pub mod reader;
+mod space;
+mod status;
+#[cfg(test)]
+mod testing;
+
+pub use budget::raise_limit_of_files;
+pub use file::MappedFile;
+pub use image::{DexImage, ElfImage, Image};
+pub use images::Images;
+pub use jit::{JitCode, JitFile, Nameless, Turn};
+pub use space::{AddressSpace, Mapped};
+pub use status::Status;
+
+use budget::Attention;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id in the initial pid namespace.
+    pub pid: u32,
+    /// Its addresses.
+    pub space: AddressSpace,
+    /// Whose it is, and its ids.
+    pub status: Status,
+    /// Code that it makes while it runs.
+    pub jit: JitCode,
+    /// What looking at its mappings may cost.
+    attention: Attention,
+    tunnels: Vec<(u64, u64)>,
+    /// Dex files that no file shows: where each ends, and when the VM described it; None: it was found there.
+    memory_dexes: HashMap<u64, (u64, Option<u64>)>,
+    /// Where no dex file was, when it was looked for.
+    no_dex: Vec<Range<u64>>,
+    /// How often there was none.
+    misses: usize,
+}
+
+impl Process {
+    /// A process of which nothing is known yet.
+    pub fn new(pid: u32) -> Self {
+        Self {
+            pid,
+            space: AddressSpace::default(),
+            status: Status::of(pid),
+            jit: JitCode::default(),
+            attention: Attention::default(),
+            tunnels: Vec::new(),
+            memory_dexes: HashMap::new(),
+            no_dex: Vec::new(),
+            misses: 0,
+        }
+    }
+
+    /// Where the tunnels of VMs are mapped: address and bytes of each.
+    pub fn tunnels(&self) -> &[(u64, u64)] {
+        &self.tunnels
+    }
+
+    /// The ELF files that are mapped, by address; one that is mapped in several parts comes with each.
+    pub fn elf_images(&self) -> impl Iterator<Item = &Rc<ElfImage>> {
+        self.space.iter().filter_map(|mapped| match &mapped.image {
+            Image::Elf(elf) => Some(elf),
+            _ => None,
+        })
+    }
+
+    /// Whether an address lies in what is a VM's library by its name.
+    pub fn is_in_vm_library(&self, address: u64) -> bool {
+        let image = self.space.at(address).map(|mapped| &mapped.image);
+        matches!(image, Some(Image::Elf(elf)) if elf.is_vm_library())
+    }
+
+    /// Forgets dex files in memory by where they start, where they end, and when the VM described them.
+    pub fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<u64>) -> bool) {
+        let space = &mut self.space;
+        self.memory_dexes.retain(|start, (end, time)| {
+            let gone = gone(*start, *end, *time);
+            if gone {
+                space.remove(*start, *end);
+            }
+            !gone
+        });
+    }
+
+    /// Takes in what the process has said about its own code until `now`.
+    pub fn refresh_jit(&mut self, now: u64, turn: &Turn) {
+        if self.jit.is_sampled() {
+            for replaced in self.jit.refresh(self.pid, &self.space, now, turn) {
+                self.space.forget_recorded_in(&replaced);
+            }
+        }
+    }
+
+    /// How many of its mappings were left out, because it has too many.
+    pub fn mappings_left_out(&self) -> u64 {
+        self.attention.left_out.get()
+    }
+
+    /// A child that has this process's memory, as fork leaves it.
+    pub fn fork(&self, pid: u32) -> Self {
+        let mut space = self.space.clone();
+        space.forget_recorded();
+        Self {
+            pid,
+            space,
+            status: Status::of(pid),
+            jit: self.jit.fork(pid),
+            attention: Attention::default(),
+            tunnels: self.tunnels.clone(),
+            memory_dexes: self.memory_dexes.clone(),
+            no_dex: Vec::new(),
+            misses: self.misses,
+        }
+    }
+
+    /// Its memory map as if it had just been found; not what it has said of its own code, nor what looking at it has cost.
+    pub fn look_again(&mut self, images: &mut Images) {
+        let before = std::mem::replace(self, Self::new(self.pid));
+        (self.jit, self.attention) = (before.jit, before.attention);
+        self.read_maps(images);
+    }
+}

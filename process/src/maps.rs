@@ -1,0 +1,136 @@
+//! What is mapped in the process? Its memory map as it is now, and each mapping that comes.
+
+use super::{ElfImage, Image, Images, Mapped, MappedFile, Process, file, jit};
+use crate::reader::{self, ForeignMemory};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+use varid_model::Mode;
+use varid_recording::is_own_memory;
+use varid_tunnel::Memory;
+use varid_tunnel::abi::NAME;
+use varid_tunnel::file::is_served_here;
+use varid_tunnel::maps::mappings;
+
+impl Process {
+    /// Takes in the memory map as it is now. A process that has ended is left as it was.
+    pub fn read_maps(&mut self, images: &mut Images) {
+        let Ok(maps) = reader::contents(self.pid, "maps") else {
+            return;
+        };
+        for map in mappings(&maps) {
+            let path = match map.path {
+                b"" => b"//anon".as_slice(),
+                b"[vdso]" | b"[vsyscall]" => map.path,
+                // Memory that has a name: a heap, a stack.
+                [b'[', ..] => b"",
+                path => path,
+            };
+            self.map(
+                images,
+                &MappedFile {
+                    pid: self.pid,
+                    start: map.range.start,
+                    end: map.range.end,
+                    pgoff: map.offset,
+                    device: map.device,
+                    inode: map.inode,
+                    mode: Mode {
+                        read: map.read,
+                        write: map.write,
+                        execute: map.execute,
+                        shared: map.shared,
+                    },
+                    path: Path::new(OsStr::from_bytes(path)),
+                },
+            );
+        }
+    }
+
+    /// A mapping has appeared; true: it may be a VM's, look for one.
+    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
+        if is_tunnel(mapped.path) && is_served_here(mapped.device) {
+            let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
+            /// A process has one, and a forked one its parent's as well.
+            const MAX_TUNNELS: usize = 8;
+            self.tunnels.retain(|known| known.0 != mapped.start);
+            self.tunnels.push(tunnel);
+            self.tunnels.truncate(MAX_TUNNELS);
+            return true;
+        }
+        if mapped.mode.execute && jit::is_jitdump(mapped.path) {
+            self.jit.map_jitdump(mapped);
+        }
+        self.no_dex
+            .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
+        let left_out = self.attention.left_out.get();
+        let parts = if mapped.path.as_os_str() == "[vdso]" {
+            self.vdso(mapped)
+                .map_or_else(Vec::new, |vdso| vec![Mapped::whole(mapped, vdso)])
+        } else {
+            images.get(mapped, &self.space, &self.attention)
+        };
+        if parts.is_empty() && self.is_part_of_dex(mapped) {
+            return false;
+        }
+        self.space.remove(mapped.start, mapped.end);
+        self.forget_memory_dexes(|start, end, _| mapped.start < end && start < mapped.end);
+        let is_vm = |part: &Mapped| matches!(&part.image, Image::Elf(elf) if elf.is_vm_library());
+        let may_be_vm = parts.iter().any(is_vm);
+        for part in parts {
+            if let Image::Other(path) = &part.image
+                && is_own_memory(path)
+            {
+                self.jit.expect(self.pid);
+            }
+            // One that was not looked at has been counted.
+            if !self.space.insert(part) && self.attention.left_out.get() == left_out {
+                self.attention.leave_out();
+            }
+        }
+        may_be_vm
+    }
+
+    /// A part of a known dex file was mapped again, or its protection changed: the file is
+    /// still there.
+    fn is_part_of_dex(&self, mapped: &MappedFile<'_>) -> bool {
+        self.space.at(mapped.start).is_some_and(|known| {
+            let offset = mapped
+                .start
+                .wrapping_sub(known.start)
+                .wrapping_add(known.pgoff);
+            let Image::Dex(dex) = &known.image else {
+                return false;
+            };
+            dex.path == mapped.path
+                && offset.wrapping_add(dex.file_offset) == mapped.pgoff
+                && mapped.end <= known.end
+        })
+    }
+
+    /// The kernel's code in the process: an ELF file that is nowhere but in memory.
+    fn vdso(&self, mapped: &MappedFile<'_>) -> Option<Image> {
+        /// The vdso is a page or two.
+        const MAX_VDSO: u64 = 1 << 16;
+        let len = mapped
+            .end
+            .checked_sub(mapped.start)
+            .filter(|len| *len <= MAX_VDSO)?;
+        let mut bytes = vec![0; usize::try_from(len).ok()?];
+        ForeignMemory::new(self.pid)
+            .read(mapped.start, &mut bytes)
+            .ok()?;
+        Some(Image::Elf(Rc::new(ElfImage::from_bytes(
+            &bytes,
+            mapped.path,
+        ))))
+    }
+}
+
+fn is_tunnel(path: &Path) -> bool {
+    let path = file::without_deleted(path).as_os_str().as_bytes();
+    path.strip_prefix(b"/memfd:")
+        .or_else(|| path.rsplit(|byte| *byte == b'/').next())
+        .is_some_and(|name| name.starts_with(NAME.as_bytes()))
+}

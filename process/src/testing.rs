@@ -1,0 +1,27 @@
+//! What the tests of this crate map.
+
+use super::{DexImage, Image, Mapped};
+use std::path::Path;
+use std::rc::Rc;
+
+#[path = "../../symbolizer/tests/it/containers.rs"]
+pub mod containers;
+
+/// Maps an image.
+pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
+    Mapped {
+        start,
+        end: start + len,
+        pgoff,
+        image,
+        mode: None,
+        recorded: false,
+    }
+}
+
+/// The dex file that the symbolizer's tests keep.
+pub fn dex() -> Rc<DexImage> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbolizer/tests/fixtures/names.dex");
+    let bytes = std::fs::read(&path).unwrap();
+    Rc::new(DexImage::of_bytes(bytes, Path::new("/test/app.dex")).unwrap())
+}

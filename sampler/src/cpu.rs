@@ -1,0 +1,97 @@
+//! What is open on one CPU: a ring, the events that write into it, what can be asked of them.
+
+use crate::SamplerError;
+use crate::event::pmu::cpu_list;
+use crate::groups::{Absent, Counter};
+use crate::ioctl;
+use crate::ring::Ring;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A CPU's ring and its events.
+#[derive(Debug)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: u32,
+    /// What its events write into.
+    pub ring: Ring,
+    /// The event that the ring was mapped from; the others redirect to it.
+    pub owner: OwnedFd,
+    /// The sampled and counted events.
+    pub counters: Vec<Counter>,
+    /// Other events.
+    pub others: Vec<OwnedFd>,
+    /// The events that nothing here counts, by their places, and why.
+    pub absent: Vec<Absent>,
+}
+
+impl Cpu {
+    /// Maps the ring of an open event of the CPU, of `pages` pages or fewer, where the kernel
+    /// refuses so many.
+    pub fn with_ring(cpu: u32, owner: OwnedFd, mut pages: usize) -> Result<Self, SamplerError> {
+        let ring = loop {
+            match Ring::map(owner.as_fd(), pages) {
+                Ok(ring) => break ring,
+                Err(error) if pages > 16 => {
+                    tracing::debug!(cpu, pages, %error, "trying a smaller ring");
+                    pages /= 2;
+                }
+                Err(source) => return Err(SamplerError::Map { cpu, pages, source }),
+            }
+        };
+        tracing::debug!(cpu, bytes = ring.capacity(), "ring mapped");
+        Ok(Self {
+            cpu,
+            ring,
+            owner,
+            counters: Vec::new(),
+            others: Vec::new(),
+            absent: Vec::new(),
+        })
+    }
+
+    /// The event's records go to the ring from now on.
+    pub fn redirect(&self, event: &OwnedFd) -> Result<(), SamplerError> {
+        ioctl::set_output(self.cpu, event, &self.owner)
+    }
+
+    /// All its events count from now on.
+    pub fn enable(&self) -> Result<(), SamplerError> {
+        let events = self.others.iter().chain(self.counting());
+        let mut events = events.chain([&self.owner]);
+        events.try_for_each(|event| ioctl::enable(self.cpu, event))
+    }
+
+    /// None of its events counts any more. Those that the samples are written by end after the
+    /// sampled ones: what they do not take any more would count as lost.
+    pub fn disable(&self) -> Result<(), SamplerError> {
+        let events = self.counting().chain(&self.others);
+        let mut events = events.chain([&self.owner]);
+        events.try_for_each(|event| ioctl::disable(self.cpu, event))
+    }
+
+    /// Its events that are not sampled by a period are from now on sampled by the `value` of each,
+    /// by its place among all events, as the kernel takes it.
+    pub fn set_rate(&self, value: impl Fn(usize) -> u64) -> Result<(), SamplerError> {
+        let counters = self.counters.iter();
+        for counter in counters.filter(|counter| counter.samples && counter.period.is_none()) {
+            let value = value(counter.event);
+            ioctl::set_period(self.cpu, &counter.fd, value)?;
+        }
+        Ok(())
+    }
+
+    fn counting(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.counters.iter().map(|counter| &counter.fd)
+    }
+}
+
+/// CPUs that are online: `0-3,5` of sysfs.
+pub fn online_cpus() -> Result<Vec<u32>, SamplerError> {
+    let text =
+        std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(SamplerError::Cpus)?;
+    cpu_list(&text).ok_or_else(|| {
+        let what = format!("'{}' is no list", text.trim());
+        SamplerError::Cpus(io::Error::new(io::ErrorKind::InvalidData, what))
+    })
+}

@@ -1,0 +1,293 @@
+//! What `-e` says: events and groups as perf writes them, before it is known what they mean here.
+//!
+//! `LIST = ITEM {, ITEM}`, `ITEM = EVENT | {EVENT {, EVENT}}[:MODIFIERS]`,
+//! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS]`, `TERM = NAME[=VALUE]`.
+
+use crate::SamplerError;
+
+/// Events that are counted together, or one alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupText {
+    /// Its events; their modifiers are those of the group, too.
+    pub events: Vec<EventText>,
+    /// It was written in braces.
+    pub braces: bool,
+}
+
+/// An event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventText {
+    /// As it was written, without modifiers.
+    pub text: String,
+    /// What it names.
+    pub what: What,
+    /// Letters, checked by [`Modifiers::parse`](super::modifiers::Modifiers::parse).
+    pub modifiers: String,
+}
+
+/// What an event's text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A name of the kernel's or of a PMU's own table, or a raw code.
+    Name(String),
+    /// Terms of a PMU.
+    Pmu {
+        /// The PMU's name.
+        pmu: String,
+        /// Its terms.
+        terms: Vec<Term>,
+    },
+}
+
+/// `NAME[=VALUE]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: Option<String>,
+}
+
+/// Takes the text of one `-e` apart.
+pub fn parse(text: &str) -> Result<Vec<GroupText>, SamplerError> {
+    let malformed = |what: &str| SamplerError::EventSyntax {
+        event: text.to_owned(),
+        what: what.to_owned(),
+    };
+    let mut groups = Vec::new();
+    for item in split(text).map_err(malformed)? {
+        let group = match item.strip_prefix('{') {
+            None => GroupText {
+                events: vec![event(item).map_err(malformed)?],
+                braces: false,
+            },
+            Some(rest) => group(rest).map_err(malformed)?,
+        };
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+fn group(text: &str) -> Result<GroupText, &'static str> {
+    let (inside, behind) = text.rsplit_once('}').ok_or("a '{' without its '}'")?;
+    if inside.contains(['{', '}']) {
+        return Err("a group within a group");
+    }
+    let modifiers = match behind.strip_prefix(':') {
+        Some(modifiers) if are_letters(modifiers) => modifiers,
+        None if behind.is_empty() => "",
+        _ => return Err("behind a group only ':' and modifiers may stand"),
+    };
+    let mut events = split(inside)?
+        .into_iter()
+        .map(event)
+        .collect::<Result<Vec<_>, _>>()?;
+    for event in &mut events {
+        event.modifiers.push_str(modifiers);
+    }
+    Ok(GroupText {
+        events,
+        braces: true,
+    })
+}
+
+/// Splits at the commas that are neither in braces nor between slashes.
+fn split(text: &str) -> Result<Vec<&str>, &'static str> {
+    let (mut in_braces, mut in_slashes) = (false, false);
+    let mut parts = Vec::new();
+    let mut rest = text;
+    let mut searched = 0;
+    while let Some(at) = rest
+        .get(searched..)
+        .and_then(|from| from.find([',', '/', '{', '}']))
+    {
+        let at = at.saturating_add(searched);
+        searched = at.saturating_add(1);
+        match rest.as_bytes().get(at) {
+            Some(b'/') => in_slashes = !in_slashes,
+            Some(b'{') => in_braces = true,
+            Some(b'}') => in_braces = false,
+            _ if in_braces || in_slashes => {}
+            _ => {
+                let (part, behind) = rest.split_at(at);
+                parts.push(part);
+                rest = behind.get(1..).unwrap_or_default();
+                searched = 0;
+            }
+        }
+    }
+    parts.push(rest);
+    if in_slashes {
+        return Err("a '/' without a second one");
+    }
+    if parts.iter().any(|part| part.trim().is_empty()) {
+        return Err("an event without a name");
+    }
+    Ok(parts.into_iter().map(str::trim).collect())
+}
+
+fn event(text: &str) -> Result<EventText, &'static str> {
+    let Some((pmu, rest)) = text.split_once('/') else {
+        let (name, modifiers) = match text.split_once(':') {
+            Some((_, "")) => return Err("a ':' without modifiers"),
+            Some((_, name)) if is_tracepoint(name) => return Err(TRACEPOINT),
+            Some((_, modifiers)) if !are_letters(modifiers) => return Err(NOT_LETTERS),
+            Some(both) => both,
+            None => (text, ""),
+        };
+        if name.is_empty() {
+            return Err("an event without a name");
+        }
+        if name.contains(['{', '}', '=', '/']) {
+            return Err("a name with '{', '}' or '='");
+        }
+        return Ok(EventText {
+            text: name.to_owned(),
+            what: What::Name(name.to_owned()),
+            modifiers: modifiers.to_owned(),
+        });
+    };
+    let (inside, behind) = rest.rsplit_once('/').ok_or("a '/' without a second one")?;
+    if pmu.is_empty() {
+        return Err("a '/' without a PMU's name before it");
+    }
+    if inside.contains('/') {
+        return Err("more than two '/'");
+    }
+    // A PMU's name becomes a part of a path.
+    if pmu.contains(['.', '{', '}', ':', '=']) {
+        return Err("a PMU's name has neither '.' nor ':'");
+    }
+    let modifiers = behind.strip_prefix(':').unwrap_or(behind);
+    if !behind.is_empty() && !are_letters(modifiers) {
+        return Err(NOT_LETTERS);
+    }
+    let terms = inside
+        .split(',')
+        .map(str::trim)
+        .filter(|term| !term.is_empty());
+    let terms = terms.map(term).collect::<Result<_, _>>()?;
+    Ok(EventText {
+        text: format!("{pmu}/{inside}/"),
+        what: What::Pmu {
+            pmu: pmu.to_owned(),
+            terms,
+        },
+        modifiers: modifiers.to_owned(),
+    })
+}
+
+const NOT_LETTERS: &str = "modifiers that are not letters";
+const TRACEPOINT: &str = "a tracepoint; varid samples counted events, such as cycles or cpu-clock: 'perf record' \
+    records tracepoints";
+
+/// Whether what follows a ':' is the name of a tracepoint: `sched_switch` of `sched:sched_switch`.
+fn is_tracepoint(text: &str) -> bool {
+    text.contains(['_', '*'])
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "_*".contains(letter))
+}
+
+/// What modifiers look like; which there are, [`Modifiers`](super::modifiers::Modifiers) knows.
+fn are_letters(modifiers: &str) -> bool {
+    !modifiers.is_empty() && modifiers.chars().all(|letter| letter.is_ascii_alphabetic())
+}
+
+fn term(text: &str) -> Result<Term, &'static str> {
+    let (name, value) = match text.split_once('=') {
+        Some((_, "")) => return Err("a '=' without a value"),
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("a '=' without a name before it");
+    }
+    Ok(Term {
+        name: name.to_owned(),
+        value,
+    })
+}
+
+/// The terms of an alias file of a PMU: `event=0x11,umask=0x1`.
+pub fn alias(text: &str) -> Option<Vec<Term>> {
+    let terms = text.trim().split(',').map(str::trim);
+    terms.map(|text| term(text).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(groups: &[GroupText]) -> String {
+        let event = |event: &EventText| match event.modifiers.as_str() {
+            "" => event.text.clone(),
+            modifiers => format!("{}:{modifiers}", event.text),
+        };
+        let group = |group: &GroupText| {
+            let events: Vec<_> = group.events.iter().map(event).collect();
+            match group.braces {
+                true => format!("{{{}}}", events.join(",")),
+                false => events.join(","),
+            }
+        };
+        groups.iter().map(group).collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn everything_that_perf_writes_is_taken_apart() {
+        for (text, expected) in [
+            ("cycles", "cycles"),
+            ("cycles:u", "cycles:u"),
+            ("r11", "r11"),
+            ("cycles,instructions:k", "cycles,instructions:k"),
+            ("{cycles,instructions}", "{cycles,instructions}"),
+            ("{cycles:u,r8}:S", "{cycles:uS,r8:S}"),
+            ("armv8_pmuv3/cpu_cycles/", "armv8_pmuv3/cpu_cycles/"),
+            ("cpu/event=0x3c,umask=1/u", "cpu/event=0x3c,umask=1/:u"),
+            ("{cpu/a,b=1/,x}:p, y", "{cpu/a,b=1/:p,x:p},y"),
+            ("L1-dcache-load-misses", "L1-dcache-load-misses"),
+        ] {
+            assert_eq!(shown(&parse(text).unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_named() {
+        for (text, what) in [
+            ("", "without a name"),
+            ("a,,b", "without a name"),
+            (":u", "without a name"),
+            ("a:", "without modifiers"),
+            ("{a,b", "without its '}'"),
+            ("{a,{b}}", "within a group"),
+            ("{}", "without a name"),
+            ("{a}u", "behind a group"),
+            ("cpu/event=1", "without a second"),
+            ("/event=1/", "without a PMU"),
+            ("cpu/event=/", "without a value"),
+            ("cpu/=1/", "without a name"),
+            ("a:{", "not letters"),
+            ("a:u:k", "not letters"),
+            ("a:u2", "not letters"),
+            ("sched:sched_switch", "a tracepoint"),
+            ("cpu/a/:", "not letters"),
+            ("{a}:u}:", "a group"),
+            ("../../etc/x/", "more than two"),
+            ("../x/", "neither '.'"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_parsed_is_parsed_the_same_when_it_is_shown(text in "[a-c{}/,:=. ]{0,24}") {
+            if let Ok(groups) = parse(&text) {
+                prop_assert_eq!(parse(&shown(&groups)).unwrap(), groups);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The shim as a BPF program on the events of each CPU. Its records have a ring of their own;
+//! where the kernel's sample of the same overflow is wanted, too, they stand before it in its
+//! ring, in order with mappings, names, forks and exits.
+
+use super::{raw_shape, side_band, watermark};
+use crate::decode::{Origin, SampleKind, Spare, Stamped};
+use crate::groups::{Spot, open_groups, places};
+use crate::ioctl::identifier;
+use crate::open::{base_attr, open};
+use crate::{Cpu, SamplerError, SamplerOptions};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::os::fd::{AsFd, BorrowedFd};
+use varid_model::ById;
+use varid_model::perf;
+use varid_shim::{Shim, Target};
+
+/// The loaded shim.
+#[derive(Debug)]
+pub struct Bpf {
+    /// One for each event that has samples, by its place: which event a record came of is told
+    /// by the output that it came by.
+    shims: Vec<(usize, Shim)>,
+    /// What the kernel's identifiers of events mean.
+    origins: ById<u64, Origin>,
+    /// Pages for each CPU of a shim's own ring.
+    ring_pages: usize,
+    /// Tells of the shims' rings that fill up.
+    filling: Epoll,
+}
+
+impl Bpf {
+    /// The shim works here, with a ring of so many pages for each CPU; nothing is open yet.
+    pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
+        Ok(Self {
+            shims: vec![(0, shim)],
+            origins: ById::default(),
+            ring_pages,
+            filling: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(watch_error)?,
+        })
+    }
+
+    /// Loads what these events need.
+    pub fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
+        let mut spare = self.shims.pop().map(|(_, shim)| shim);
+        for (place, group, _, leads) in places(&options.groups) {
+            let shim = match spare.take() {
+                // Members are read with strangers' samples, too: else what those have counted
+                // would be taken for the next target's.
+                _ if group.reads && leads => Shim::load_keeping_all()?,
+                _ if group.reads => continue,
+                Some(shim) => shim,
+                None => Shim::load(self.ring_pages)?,
+            };
+            // Its ring is readable as soon as it holds anything: only the edge is of interest.
+            let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
+            self.filling
+                .add(shim.descriptor(), edge)
+                .map_err(watch_error)?;
+            self.shims.push((place, shim));
+        }
+        Ok(())
+    }
+
+    /// The sampling events, a shim on each, and the event that it writes to.
+    pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
+        side_band(&mut attr);
+        let reads = options.groups.iter().any(|group| group.reads);
+        let pages = if reads || self.ring_pages == 0 {
+            options.ring_pages
+        } else {
+            (options.ring_pages / 4).max(1) // no samples, or few
+        };
+        watermark(&mut attr, pages);
+        let owner = open_own(attr, cpu, "dummy")?;
+        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        let spot = Spot { cpu, thread: None };
+        let events = open_groups(&options.groups, spot, |attr| {
+            if options.keep_raw {
+                raw_shape(attr, options);
+            } else if attr.sample_type & u64::from(perf::PERF_SAMPLE_READ) != 0 {
+                attr.sample_type |= u64::from(perf::PERF_SAMPLE_IP | perf::PERF_SAMPLE_PERIOD);
+            }
+        })?;
+        (opened.counters, opened.absent) = (events.counters, events.absent);
+        for counter in &opened.counters {
+            let (reads, period) = (counter.reads, counter.period);
+            let origin = |kind| Origin {
+                event: counter.event,
+                kind,
+                period,
+                reads,
+            };
+            self.origins.insert(counter.id, origin(SampleKind::Raw));
+            let shim = self.shims.iter().find(|(place, _)| *place == counter.event);
+            let Some((_, shim)) = shim.filter(|_| counter.samples) else {
+                continue;
+            };
+            opened.redirect(&counter.fd)?;
+            let mut attr = base_attr(
+                perf::PERF_TYPE_SOFTWARE,
+                u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
+            );
+            attr.sample_type |= u64::from(perf::PERF_SAMPLE_RAW);
+            attr.sample_period = 1;
+            let output = open_own(attr, cpu, "bpf-output")?;
+            let id = identifier(cpu, &output)?;
+            self.origins.insert(id, origin(SampleKind::Shim));
+            shim.attach(cpu, counter.fd.as_fd(), output.as_fd())?;
+            opened.redirect(&output)?;
+            opened.others.push(output);
+        }
+        Ok(opened)
+    }
+
+    /// Readable when a shim's own ring fills up.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.filling.0.as_fd()
+    }
+
+    /// What is in the shims' own rings.
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
+        // What it has told of is about to be drained.
+        let _ = self
+            .filling
+            .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
+        for (place, shim) in &mut self.shims {
+            shim.drain(|bytes| pending.push(spare.sample(*place, bytes)));
+        }
+    }
+
+    /// Whose sample has this identifier.
+    pub fn origin(&self, id: u64) -> Option<Origin> {
+        self.origins.get(&id).copied()
+    }
+
+    /// Admits a process.
+    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), SamplerError> {
+        let mut shims = self.shims.iter_mut();
+        Ok(shims.try_for_each(|(_, shim)| shim.set_target(pid, target))?)
+    }
+
+    /// Forgets a process.
+    pub fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
+        let mut shims = self.shims.iter_mut();
+        Ok(shims.try_for_each(|(_, shim)| shim.remove_target(pid))?)
+    }
+
+    /// Admits all others.
+    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), SamplerError> {
+        let mut shims = self.shims.iter_mut();
+        Ok(shims.try_for_each(|(_, shim)| shim.admit_everyone(target))?)
+    }
+
+    /// Records that found no room.
+    pub fn no_space(&self) -> Result<u64, SamplerError> {
+        self.shims.iter().try_fold(0u64, |sum, (_, shim)| {
+            Ok(sum.saturating_add(shim.counters()?.no_space))
+        })
+    }
+}
+
+fn watch_error(source: nix::Error) -> SamplerError {
+    SamplerError::Watch(source.into())
+}
+
+/// An event of varid's own, that nobody asked for.
+fn open_own(
+    mut attr: perf::EventAttr,
+    cpu: u32,
+    name: &str,
+) -> Result<std::os::fd::OwnedFd, SamplerError> {
+    open(&mut attr, -1, cpu as i32, None).map_err(|source| SamplerError::Open {
+        event: name.to_owned(),
+        cpu,
+        thread: None,
+        member: false,
+        source,
+    })
+}

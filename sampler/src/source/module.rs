@@ -1,0 +1,258 @@
+//! The shim as a kernel module: it opens the counters itself and fills rings of its own; the
+//! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
+
+use super::{side_band, watermark};
+use crate::decode::{self, Origin, RingEvent, SampleKind, Spare, Stamped};
+use crate::event::{Event, Group, Rate};
+use crate::groups::Times;
+use crate::open::{base_attr, open};
+use crate::ring::Ring;
+use crate::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
+use std::os::fd::{AsFd, BorrowedFd};
+use varid_model::perf;
+use varid_model::perf::RECORD_HEADER;
+use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target};
+
+/// A session with the module.
+#[derive(Debug)]
+pub struct Module {
+    device: Device,
+    /// It is a session.
+    begun: bool,
+    /// By CPU, in the order that they were opened in.
+    rings: Vec<Ring>,
+    /// What the module calls each CPU's counter.
+    counters: Vec<u32>,
+    told: ModuleCounts,
+}
+
+impl Module {
+    /// Nothing is open yet.
+    pub fn new(device: Device) -> Self {
+        Self {
+            device,
+            begun: false,
+            rings: Vec::new(),
+            counters: Vec::new(),
+            told: ModuleCounts::default(),
+        }
+    }
+
+    /// The counter in the kernel with its ring, where the CPU counts the event, and the event that tells of processes.
+    pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
+        let event = only_event(&options.groups)?;
+        let counter = self.open_counter(event, options, cpu);
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
+        side_band(&mut attr);
+        // It carries no samples.
+        let pages = (options.ring_pages / 4).max(1);
+        watermark(&mut attr, pages);
+        let owner =
+            open(&mut attr, -1, cpu as i32, None).map_err(|error| failed(event, cpu, error))?;
+        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        match counter {
+            Err(error) if error.is_absence() => opened.absent.push((0, error)),
+            counter => counter?,
+        }
+        Ok(opened)
+    }
+
+    fn open_counter(
+        &mut self,
+        event: &Event,
+        options: &SamplerOptions,
+        cpu: u32,
+    ) -> Result<(), SamplerError> {
+        let attr = event.attr_on(cpu).ok_or_else(|| SamplerError::NotOnCpu {
+            event: event.name.clone(),
+            cpu,
+        })?;
+        let ring_pages = u32::try_from(options.ring_pages).unwrap_or(u32::MAX);
+        if !std::mem::replace(&mut self.begun, true) {
+            self.device
+                .begin(ring_pages, options.raw_stack, decode::regs_mask())?;
+        }
+        let (rate, frequency) = match event.rate {
+            Rate::Frequency(hz) => (hz, true),
+            Rate::Period(period) => (period, false),
+        };
+        let counter = Counter {
+            cpu,
+            kind: attr.type_,
+            config: attr.config,
+            config1: attr.config1,
+            config2: attr.config2,
+            rate,
+            frequency,
+            exclude_user: event.modifiers.exclude_user,
+            exclude_kernel: event.modifiers.exclude_kernel,
+            jitter: true,
+        };
+        let id = self
+            .device
+            .add_counter(&counter)
+            .map_err(|error| failed(event, cpu, error))?;
+        self.counters.push(id);
+        let ring = Ring::map_nth(self.device.as_fd(), options.ring_pages, cpu as usize);
+        self.rings.push(ring.map_err(|source| SamplerError::Map {
+            cpu,
+            pages: options.ring_pages,
+            source,
+        })?);
+        Ok(())
+    }
+
+    /// The place of the event, if a CPU counts it.
+    pub fn present(&self) -> Option<usize> {
+        (!self.counters.is_empty()).then_some(0)
+    }
+
+    /// Readable when a ring is a quarter full.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    /// All counters count.
+    pub fn enable(&self) -> Result<(), SamplerError> {
+        Ok(self.device.enable()?)
+    }
+
+    /// No counter counts.
+    pub fn disable(&self) -> Result<(), SamplerError> {
+        Ok(self.device.disable()?)
+    }
+
+    /// Admits a process.
+    pub fn set_target(&self, pid: u32, target: &Target) -> Result<(), SamplerError> {
+        Ok(self.device.set_target(pid, target)?)
+    }
+
+    /// Forgets a process.
+    pub fn remove_target(&self, pid: u32) -> Result<(), SamplerError> {
+        Ok(self.device.remove_target(pid)?)
+    }
+
+    /// Admits all others.
+    pub fn admit_everyone(&self, target: &Target) -> Result<(), SamplerError> {
+        Ok(self.device.admit_everyone(target)?)
+    }
+
+    /// How long the event was counted, on all CPUs.
+    pub fn times(&self) -> Times {
+        let mut sum = Times::default();
+        for counter in &self.counters {
+            match self.device.value(*counter) {
+                Ok(value) => {
+                    sum.enabled_ns = sum.enabled_ns.saturating_add(value.enabled);
+                    sum.running_ns = sum.running_ns.saturating_add(value.running);
+                }
+                Err(error) => tracing::error!(%error),
+            }
+        }
+        sum
+    }
+
+    /// Records that found no room.
+    pub fn no_space(&self) -> Result<u64, SamplerError> {
+        Ok(self.device.counts()?.no_space)
+    }
+
+    /// What is in the rings, and what the module has counted since it was last asked.
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
+        for ring in &mut self.rings {
+            let drained = ring.drain(|bytes| pending.extend(decoded(bytes, spare)));
+            pending.extend(drained.is_err().then(Stamped::malformed));
+        }
+        let counts = match self.device.counts() {
+            Ok(counts) => counts,
+            Err(error) => return tracing::error!(%error),
+        };
+        let time = monotonic_ns();
+        let lost = counts.no_space.saturating_sub(self.told.no_space);
+        if lost > 0 {
+            let event = RingEvent::Lost(lost);
+            pending.push(Stamped { time, event });
+        }
+        for _ in self.told.throttled..counts.throttled {
+            let event = RingEvent::Throttle;
+            pending.push(Stamped { time, event });
+        }
+        self.told = counts;
+    }
+}
+
+fn failed(event: &Event, cpu: u32, source: std::io::Error) -> SamplerError {
+    SamplerError::Open {
+        event: event.name.clone(),
+        cpu,
+        thread: None,
+        member: false,
+        source,
+    }
+}
+
+/// The event, if the module can sample what is asked for. A record of the module's does not say
+/// which counter it comes of: there is one.
+pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
+    let mut events = groups.iter().flat_map(|group| &group.events);
+    let (Some(event), None) = (events.next(), events.next()) else {
+        return Err(SamplerError::OneEvent);
+    };
+    let modifiers = event.modifiers.beyond_user_and_kernel();
+    if modifiers.is_empty() {
+        Ok(event)
+    } else {
+        Err(SamplerError::ModuleModifiers {
+            event: event.name.clone(),
+            modifiers,
+        })
+    }
+}
+
+/// A record of a ring of the module's: its own kind, or a raw sample in perf's form. None: of no interest.
+fn decoded(bytes: &[u8], spare: &mut Spare) -> Option<Stamped> {
+    if !bytes.starts_with(&MODULE_RECORD.to_le_bytes()) {
+        let raw = Origin {
+            event: 0,
+            kind: SampleKind::Raw,
+            period: None,
+            reads: false,
+        };
+        return decode::decode(bytes, |_| Some(raw), spare).map(|(stamped, _)| stamped);
+    }
+    let record = bytes.get(RECORD_HEADER..).unwrap_or_default();
+    Some(spare.sample(0, record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::resolve;
+
+    #[test]
+    fn what_the_module_cannot_sample_is_refused_by_its_letters() {
+        let asked = |text| {
+            let groups = resolve([text], Rate::Period(7), &[]).unwrap().groups;
+            only_event(&groups)
+                .map(|event| event.name.clone())
+                .map_err(|error| error.to_string())
+        };
+        for text in ["cpu-clock", "cpu-clock:u", "cpu-clock:uk"] {
+            assert_eq!(asked(text).unwrap(), text);
+        }
+        for (text, letters) in [
+            ("r11:pp", "'p'"),
+            ("cpu-clock:uID", "'ID'"),
+            ("r11:h", "'h'"),
+        ] {
+            let said = asked(text).unwrap_err();
+            assert!(said.contains(&format!("modifiers {letters}")), "{said}");
+        }
+        for text in ["cpu-clock,page-faults", "{cpu-clock,page-faults}:S"] {
+            assert!(asked(text).unwrap_err().contains("one event at a time"));
+        }
+    }
+}

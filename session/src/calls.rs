@@ -1,0 +1,442 @@
+//! The tactic method-invoke: VMs are told to count calls, and what they counted is kept.
+//!
+//! A VM counts as long as this holds its control page. Its counts are read at every flush, and
+//! once more when it or the session has ended: the file outlives the process.
+
+use super::Session;
+use super::notes::Notes;
+use super::recorder::{Recorder, RecorderError};
+use super::tracked::Tracked;
+use crate::config::MethodFilter;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use varid_model::ById;
+use varid_recording::{CALLS_LOG, CallCount, Tactic};
+use varid_sampler::monotonic_ns;
+use varid_tunnel::abi::{self, Call, VmFile};
+use varid_tunnel::calls::{CallsFile, Counted};
+use varid_tunnel::control::{Control, Order};
+use varid_vm::{ManagedProcess, Method, open_calls, take_control};
+
+/// How often the counts of a live session are brought to the disk.
+const SAVED: Duration = Duration::from_secs(5);
+/// Said where many processes' calls are not what was asked for.
+const FURTHER: &str = "the calls of further processes are not, or not all, counted either";
+/// The environment in which a VM counts from its start on.
+const TACTIC: &str = "VARID_TACTIC";
+const LOG: &str = "VARID_CALL_LOG";
+const FILTERS: &str = "VARID_CALL_FILTERS";
+/// What is between two filters there: no pattern of methods has it.
+const BETWEEN: &str = ";";
+
+/// What a session asks of VMs at a call, and what they have counted.
+#[derive(Debug, Default)]
+pub struct Calls {
+    /// None: nothing.
+    order: Option<Order>,
+    vms: HashMap<u32, Counting>,
+    /// What the names of methods begin with that are counted in a process; all, where nothing is here.
+    filters: HashMap<u32, Vec<String>>,
+    /// The same, as the environment of the session's command has it.
+    at_start: Vec<String>,
+    /// Processes with VMs that cannot be told anything, as far as is known.
+    deaf: BTreeSet<u32>,
+    /// Of processes that have ended or become others.
+    ended: Vec<CallCount>,
+    lacks: BTreeMap<Lack, u64>,
+    /// What VMs did not do that they were asked for.
+    notes: Notes,
+    saved: Option<Instant>,
+}
+
+/// Events that a count or a log does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lack {
+    Room,
+    Log,
+    Name,
+}
+
+/// A VM that counts.
+#[derive(Debug)]
+struct Counting {
+    /// What it calls what it counts for us: it begins from zero with another number.
+    session: u64,
+    /// None: it could not be had, which has been said.
+    control: Option<Control>,
+    file: Option<CallsFile>,
+    counted: Counted,
+    /// Of each entry: since when it has an address that means it.
+    placed: Vec<Option<(u64, u64)>>,
+}
+
+impl Calls {
+    /// What a session in this folder asks for. `log`: a line for each event, too.
+    pub fn new(tactic: Tactic, log: bool, folder: &Path) -> Self {
+        let order = || Order {
+            tactic: abi::TACTIC_METHOD_INVOKE,
+            // Each VM's own.
+            session: 0,
+            filters: Vec::new(),
+            log: if log { log_of(folder) } else { String::new() },
+        };
+        Self {
+            order: (tactic == Tactic::MethodInvoke).then(order),
+            ..Self::default()
+        }
+    }
+
+    /// What a command's environment must say for it to count from its start on: methods whose names begin
+    /// so, or all.
+    fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
+        let Some(order) = &self.order else {
+            return Vec::new();
+        };
+        self.at_start = prefixes;
+        // Empty or not: varid itself may have been launched so.
+        vec![
+            (TACTIC, Tactic::MethodInvoke.name().to_owned()),
+            (LOG, order.log.clone()),
+            (FILTERS, self.at_start.join(BETWEEN)),
+        ]
+    }
+
+    /// A VM that may not live long has not said yet where it counts.
+    pub fn awaits(&self, tracked: &Tracked) -> bool {
+        let counts = |counting: &Counting| counting.file.is_some() || counting.control.is_none();
+        self.order.is_some()
+            && !self
+                .vms
+                .get(&tracked.managed.process.pid)
+                .is_some_and(counts)
+    }
+
+    /// Tells VMs that are new what is wanted, and finds where they count.
+    pub fn look(&mut self, tracked: &ById<u32, Tracked>) {
+        let Some(order) = &self.order else {
+            return;
+        };
+        for (pid, tracked) in tracked {
+            let decided = tracked.held.is_none() && tracked.is_here();
+            let Some(vm) = tracked.managed.vm.as_ref().filter(|_| decided) else {
+                continue;
+            };
+            let Some(page) = vm.control(*pid) else {
+                self.deaf.insert(*pid);
+                continue;
+            };
+            self.deaf.remove(pid);
+            let notes = &mut self.notes;
+            let filters = &self.filters;
+            let counting = self.vms.entry(*pid).or_insert_with(|| {
+                // Any number that no other session has, nor had this one when it counted here before.
+                let session = monotonic_ns().max(1);
+                let order = Order {
+                    session,
+                    filters: filters.get(pid).cloned().unwrap_or_default(),
+                    ..order.clone()
+                };
+                Counting {
+                    session,
+                    control: take(*pid, &page, &order, notes),
+                    file: None,
+                    counted: Counted::default(),
+                    placed: Vec::new(),
+                }
+            });
+            if counting.file.is_none()
+                && counting.control.is_some()
+                && let Some(calls) = vm.calls(*pid)
+            {
+                counting.file = open_calls(*pid, &calls)
+                    .inspect_err(|error| tracing::warn!("{error}"))
+                    .ok();
+            }
+        }
+    }
+
+    /// From now on only methods are counted in a process whose names begin so; none: all of them.
+    pub fn restrict(&mut self, pid: u32, prefixes: Vec<String>) {
+        let Some(order) = &self.order else {
+            return;
+        };
+        if self.filters.get(&pid).map_or(&[][..], Vec::as_slice) == prefixes {
+            return;
+        }
+        self.filters.insert(pid, prefixes.clone());
+        let Some(counting) = self.vms.get_mut(&pid) else {
+            return;
+        };
+        let order = Order {
+            session: counting.session,
+            filters: prefixes,
+            ..order.clone()
+        };
+        let control = counting.control.as_mut();
+        if let Some(Err(error)) = control.map(|control| control.set(&order)) {
+            tracing::warn!("{error}");
+        }
+    }
+
+    /// Reads what was counted; what is new gets an address that has a name from a time on that
+    /// no record is of before which may still come.
+    pub fn read(
+        &mut self,
+        tracked: &mut ById<u32, Tracked>,
+        recorder: &mut Recorder,
+        time: u64,
+    ) -> Result<(), RecorderError> {
+        let mut named = Ok(());
+        for (pid, counting) in &mut self.vms {
+            counting.read();
+            if let Some(tracked) = tracked.get_mut(pid) {
+                named = named.and(counting.name(&mut tracked.managed, recorder, time));
+            }
+        }
+        let gone = |pid: &u32| !tracked.contains_key(pid);
+        let gone: Vec<u32> = self.vms.keys().copied().filter(gone).collect();
+        for pid in gone {
+            self.forget(pid);
+        }
+        named
+    }
+
+    /// A process counts no more for the session; what it has counted is read and named before.
+    pub fn read_last(
+        &mut self,
+        tracked: &mut Tracked,
+        recorder: &mut Recorder,
+        time: u64,
+    ) -> Result<(), RecorderError> {
+        let pid = tracked.managed.process.pid;
+        let named = self.vms.get_mut(&pid).map_or(Ok(()), |counting| {
+            counting.read();
+            counting.name(&mut tracked.managed, recorder, time)
+        });
+        self.forget(pid);
+        named
+    }
+
+    /// The process has ended, or is another program: what it counted stays.
+    pub fn forget(&mut self, pid: u32) {
+        let filters = self.filters.remove(&pid).unwrap_or_default();
+        if let Some(mut counting) = self.vms.remove(&pid) {
+            counting.read();
+            if counting.counted.session == 0
+                && filters != self.at_start
+                && !counting.counted.calls.is_empty()
+            {
+                let methods = if self.at_start.is_empty() {
+                    "all its methods"
+                } else {
+                    "the methods that were wanted when the command started"
+                };
+                self.notes.add(format!(
+                    "the calls of process {pid} are of {methods}: it ended before its VM read which are wanted"
+                ), FURTHER);
+            }
+            self.ended.extend(counting.counts(pid));
+            for (lack, events) in counting.lacks() {
+                let sum = self.lacks.entry(lack).or_default();
+                *sum = sum.saturating_add(events);
+            }
+            if counting.file.is_none() && counting.control.is_some() {
+                self.notes.add(format!(
+                    "the calls of process {pid} are not counted: its VM had not said where it counts when it, or the session, ended, or not so that it could be read"
+                ), FURTHER);
+            }
+            if counting.counted.refused > 0 {
+                self.notes.add(format!(
+                    "the calls of process {pid} are not all counted: its VM could not do what it was told"
+                ), FURTHER);
+            }
+        }
+    }
+
+    /// Brings the counts to the disk, if they are due; at the `last` VMs stop counting.
+    pub fn keep(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
+        let due = self.saved.is_none_or(|saved| saved.elapsed() >= SAVED);
+        if self.order.is_none() || !(due || last) {
+            return Ok(());
+        }
+        self.saved = Some(Instant::now());
+        if last {
+            let pids: Vec<u32> = self.vms.keys().copied().collect();
+            pids.into_iter().for_each(|pid| self.forget(pid));
+            self.tell(recorder);
+        }
+        let live = self.vms.iter().flat_map(|(pid, vm)| vm.counts(*pid));
+        let counts: Vec<CallCount> = self.ended.iter().copied().chain(live).collect();
+        Ok(recorder.writer().save_calls(&counts)?)
+    }
+
+    /// What the counts lack, as the recording says it.
+    fn tell(&mut self, recorder: &mut Recorder) {
+        let lacks = self.lacks.iter().filter(|(_, events)| **events > 0);
+        let sentences = lacks.map(|(lack, events)| match lack {
+            Lack::Room => format!(
+                "{events} calls, returns and unwinds are not counted: a VM counts {} methods, it called more",
+                abi::MAX_CALLS
+            ),
+            Lack::Log => format!(
+                "{events} calls, returns and unwinds are not in the log: the app cannot write it"
+            ),
+            Lack::Name => format!(
+                "{events} calls, returns and unwinds are of methods that could not be named"
+            ),
+        });
+        for pid in &self.deaf {
+            self.notes.add(format!(
+                "process {pid} has no part of varid's in its VM, or ended before that was seen: its calls are not counted"
+            ), FURTHER);
+        }
+        let notes = &mut recorder.writer().manifest_mut().notes;
+        notes.extend(self.notes.take().into_iter().chain(sentences));
+    }
+}
+
+impl Counting {
+    /// Takes what is counted now, if it is this session's.
+    fn read(&mut self) {
+        match self.file.as_ref().map(CallsFile::read) {
+            // 0: it counts from its start on, and has not seen the session yet.
+            Some(Ok(counted)) if [self.session, 0].contains(&counted.session) => {
+                self.counted = counted;
+            }
+            Some(Err(error)) => tracing::warn!("{error}"),
+            Some(Ok(_)) | None => {}
+        }
+    }
+
+    /// Gives the entries that are new addresses, and these the names that they have.
+    fn name(
+        &mut self,
+        managed: &mut ManagedProcess,
+        recorder: &mut Recorder,
+        time: u64,
+    ) -> Result<(), RecorderError> {
+        let mut named = Ok(());
+        let known = self.placed.len();
+        for call in self.counted.calls.iter().skip(known) {
+            let address = address_of(call, managed, recorder);
+            if let Some(address) = address {
+                named = named.and(recorder.name(address, time, managed));
+            }
+            self.placed.push(address.map(|address| (time, address)));
+        }
+        named
+    }
+
+    fn counts(&self, pid: u32) -> impl Iterator<Item = CallCount> {
+        let entries = self.counted.calls.iter().zip(&self.placed);
+        entries.filter_map(move |(call, placed)| {
+            let (time, address) = (*placed)?;
+            let counted = events(call) > 0 && call.flags & abi::CALL_LEFT_OUT == 0;
+            counted.then_some(CallCount {
+                pid,
+                address,
+                time,
+                invokes: call.invokes,
+                returns: call.returns,
+                unwinds: call.unwinds,
+            })
+        })
+    }
+
+    fn lacks(&self) -> [(Lack, u64); 3] {
+        let unnamed = self.counted.calls.iter().enumerate();
+        let unnamed = unnamed
+            .filter(|(index, _)| self.placed.get(*index).is_none_or(Option::is_none))
+            .fold(0u64, |sum, (_, call)| sum.saturating_add(events(call)));
+        [
+            (Lack::Room, self.counted.uncounted),
+            (Lack::Log, self.counted.unlogged),
+            (Lack::Name, unnamed),
+        ]
+    }
+}
+
+/// Everything that happened to calls of a method.
+fn events(call: &Call) -> u64 {
+    let ends = call.returns.saturating_add(call.unwinds);
+    call.invokes.saturating_add(ends)
+}
+
+fn take(pid: u32, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Control> {
+    let control = take_control(pid, page).and_then(|mut control| {
+        control.set(order)?;
+        Ok(control)
+    });
+    control
+        .inspect_err(|error| {
+            let note = format!("the calls of process {pid} are not counted: {error}");
+            tracing::warn!("{note}");
+            notes.add(note, FURTHER);
+        })
+        .ok()
+}
+
+/// The address that means a method in samples of its process.
+fn address_of(call: &Call, managed: &mut ManagedProcess, recorder: &mut Recorder) -> Option<u64> {
+    match managed.counted_method(call) {
+        Method::Known {
+            code: Some(code), ..
+        } => Some(code.start),
+        Method::Known {
+            dex,
+            index,
+            code: None,
+        } => recorder.remap.slot(&dex, index),
+        Method::Runtime | Method::Unknown | Method::Gone => None,
+    }
+}
+
+fn log_of(folder: &Path) -> String {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.join(CALLS_LOG).to_string_lossy().into_owned()
+}
+
+impl Session {
+    /// What the environment of the session's command must say: of methods only what holds for
+    /// whatever it becomes and starts.
+    pub fn environment(&mut self) -> Vec<(&'static str, String)> {
+        let methods = self.tracker.selection.methods_of_all();
+        let prefixes = methods.map_or_else(Vec::new, MethodFilter::prefixes);
+        self.calls.environment(prefixes)
+    }
+
+    /// What VMs have counted until now.
+    pub(super) fn keep_calls(&mut self, last: bool) -> Result<(), RecorderError> {
+        let (calls, tracked) = (&mut self.calls, &mut self.tracked);
+        let read = calls.read(tracked, &mut self.recorder, self.handled);
+        read.and(self.calls.keep(&mut self.recorder, last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vm_that_refused_is_named() {
+        let mut calls = Calls::default();
+        for (pid, refused) in [(1, 0), (2, 3)] {
+            let counting = Counting {
+                session: 1,
+                control: None,
+                file: None,
+                counted: Counted {
+                    refused,
+                    ..Counted::default()
+                },
+                placed: Vec::new(),
+            };
+            calls.vms.insert(pid, counting);
+            calls.forget(pid);
+        }
+        let notes = calls.notes.take();
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].contains("process 2 "), "{notes:?}");
+    }
+}

@@ -1,0 +1,223 @@
+//! What a session is asked for, what others see of it, and how it can fail.
+
+use super::events::{limit_rates, resolve_events};
+use super::recorder::RecorderError;
+use crate::config::to_toml;
+use crate::request::{Configured, TargetSpec, with_commas};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+use varid_model::{Rate, Stack};
+use varid_recording::{EventDesc, Events, Manifest, Owner, Tactic, Target, TargetKind};
+use varid_sampler::event::{Group, Resolved};
+use varid_sampler::open::max_frequency;
+use varid_sampler::{SamplerError, Source, monotonic_ns, places};
+
+/// What a session is asked to do.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// Who is profiled.
+    pub target: TargetSpec,
+    /// The events, as they are counted together; one at least.
+    pub groups: Vec<Group>,
+    /// What of them is otherwise than it was asked for, as sentences.
+    pub notes: Vec<String>,
+    /// How much of each stack.
+    pub stack: Stack,
+    /// What VMs do at a call.
+    pub tactic: Tactic,
+    /// The session's folder.
+    pub output: PathBuf,
+    /// Whose it becomes, where root records for a user.
+    pub owner: Option<Owner>,
+    /// The user's own folder of what can be made anew.
+    pub cache: PathBuf,
+    /// Who and what of whom is recorded, how long, and the request that this comes from.
+    pub configured: Configured,
+}
+
+impl SessionOptions {
+    /// The session of a target that a configuration describes; `output`: its folder; `sudo_user`: who had sudo start this
+    /// program; `cache`: the user's own folder of what can be made anew.
+    ///
+    /// # Errors
+    ///
+    /// An event that this machine does not have.
+    pub fn new(
+        target: TargetSpec,
+        configured: Configured,
+        output: PathBuf,
+        sudo_user: Option<Owner>,
+        cache: PathBuf,
+    ) -> Result<Self, SessionError> {
+        let config = &configured.config;
+        let Resolved {
+            mut groups,
+            mut notes,
+        } = resolve_events(&config.events, config.rate_or_default())?;
+        notes.extend(limit_rates(&mut groups, max_frequency()));
+        for note in &notes {
+            tracing::warn!("{note}");
+        }
+        Ok(Self {
+            target,
+            groups,
+            notes,
+            stack: config.stack.unwrap_or_default(),
+            tactic: config.tactic.unwrap_or_default(),
+            // A folder that sudo's user names is theirs; those that varid names are root's own.
+            owner: configured.request.sampling.output.as_ref().and(sudo_user),
+            cache,
+            output,
+            configured,
+        })
+    }
+}
+
+/// Why a session failed.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// Sampling.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// Recording.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+    /// The unprivileged source cannot do that.
+    #[error(
+        "profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON) or the kernel module; without them name one process with --pid or start it with 'varid record'"
+    )]
+    NeedsPrivilege(&'static str),
+    /// There is no such process.
+    #[error("no process has the id {0}")]
+    NoProcess(u32),
+    /// The process belongs to somebody else.
+    #[error("process {pid} belongs to {owner}: only that user and root may profile it")]
+    NotOwn {
+        /// The process.
+        pid: u32,
+        /// The user's name, or number.
+        owner: String,
+    },
+    /// The kernel's own samples cannot be kept.
+    #[error(
+        "--keep-raw needs the BPF shim or the kernel module: the other source has no samples but the kernel's own"
+    )]
+    NoRaw,
+    /// The kernel's own samples cannot be kept of groups that are read.
+    #[error(
+        "--keep-raw keeps no samples of groups that are read (':S', or a PMU whose interrupt does not arrive): leave it out, or sample the events one by one"
+    )]
+    NoRawOfGroups,
+    /// There is no room for the recording any more.
+    #[error(
+        "no space is left for {folder}: the session was ended, and holds what was recorded until then"
+    )]
+    Full {
+        /// The session's folder.
+        folder: PathBuf,
+    },
+    /// The raw samples' file.
+    #[error("cannot write {path}: {source}")]
+    Raw {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// What others may see of a running session, and how they stop it.
+#[derive(Debug, Default)]
+pub struct SessionControl {
+    /// Set to end the session.
+    pub stop: Arc<AtomicBool>,
+    /// Samples recorded.
+    pub samples: AtomicU64,
+    /// Processes that are profiled now.
+    pub processes: AtomicU64,
+    /// Records lost.
+    pub lost: AtomicU64,
+    /// Bytes of perf.data.
+    pub bytes: AtomicU64,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// What became of the configuration file when it was read again last.
+    configuration: Option<String>,
+    /// Who is profiled since then.
+    target: Option<String>,
+}
+
+impl SessionControl {
+    /// What became of the configuration file.
+    pub fn tell(&self, what: String) {
+        self.locked().configuration = Some(what);
+    }
+
+    /// The same; None: it has not changed.
+    pub fn told(&self) -> Option<String> {
+        self.locked().configuration.clone()
+    }
+
+    /// Others are profiled than at the start.
+    pub fn target_is(&self, target: String) {
+        self.locked().target = Some(target);
+    }
+
+    /// The same; None: they have not changed.
+    pub fn target(&self) -> Option<String> {
+        self.locked().target.clone()
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Told> {
+        // Nothing is left half done under this lock.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session's facts as they are at its start.
+pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
+    let (kind, value) = match &options.target {
+        TargetSpec::Named(kind, names) => (*kind, names.clone()),
+        TargetSpec::Pids(pids) => (TargetKind::Pid, with_commas(pids)),
+        TargetSpec::All => (TargetKind::All, String::new()),
+        TargetSpec::Command(_, line) => (TargetKind::Command, line.clone()),
+    };
+    let mut manifest = Manifest::new(
+        events(&options.groups),
+        source.kind(),
+        Target { kind, value },
+        monotonic_ns(),
+    );
+    manifest.stack = options.stack;
+    manifest.tactic = options.tactic;
+    manifest.notes.clone_from(&options.notes);
+    manifest.configuration = to_toml(&options.configured.config);
+    manifest
+}
+
+/// The events as a recording tells of them.
+fn events(groups: &[Group]) -> Events {
+    let mut leader = 0;
+    let mut events = places(groups).map(|(place, group, event, leads)| {
+        if leads {
+            leader = place;
+        }
+        let first = event.encodings.first();
+        let (kind, config) = first.map_or((0, 0), |first| (first.kind, first.config[0]));
+        EventDesc {
+            leader: (!leads && group.events.len() > 1).then_some(leader),
+            ..EventDesc::new(event.name.clone(), event.rate, kind, config)
+        }
+    });
+    let first = events.next();
+    Events {
+        // What is asked for is an event at least.
+        first: first.unwrap_or_else(|| EventDesc::new("none", Rate::READ, 0, 0)),
+        further: events.collect(),
+    }
+}

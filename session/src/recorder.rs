@@ -1,0 +1,359 @@
+//! What goes to disk: records in order, and the symbols they need before them.
+
+mod symbols;
+
+use super::kernel::Kernel;
+use super::vdso::Vdso;
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use varid_model::{Address, FrameAddress};
+use varid_process::{Image, Mapped};
+use varid_recording::{
+    CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Owner, Record, Sample,
+    SessionWriter, is_own_memory,
+};
+use varid_symbolizer::hex;
+use varid_symbolizer::substitute::Cache;
+use varid_vm::ManagedProcess;
+use varid_vm::attribution::{Attributed, FILE_OFFSET, RemapTable};
+
+/// How old the counts may be that the manifest of a live session tells.
+const COUNTS: Duration = Duration::from_secs(5);
+
+/// Why something could not be recorded.
+#[derive(Debug, Error)]
+pub enum RecorderError {
+    /// The session's folder or files.
+    #[error(transparent)]
+    Recording(#[from] varid_recording::Error),
+    /// A symbol file.
+    #[error(transparent)]
+    Symbols(#[from] varid_symbolizer::Error),
+    /// A file of the session.
+    #[error("cannot write {path}: {source}")]
+    Io {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl RecorderError {
+    /// Whether the storage has no room.
+    pub fn is_full(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref().map(std::io::Error::kind);
+            if matches!(
+                kind,
+                Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            ) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+}
+
+/// Writes a session.
+#[derive(Debug)]
+pub struct Recorder {
+    writer: SessionWriter,
+    /// Slots for methods without bytecode.
+    pub remap: RemapTable,
+    /// The last sample's frames, and memory for the next one's.
+    pub attributed: Attributed,
+    kernel: Option<Kernel>,
+    vdso: Vdso,
+    vm_paths: HashSet<std::path::PathBuf>,
+    /// Dex files whose substitutes are in the session.
+    dexes: HashSet<[u8; 20]>,
+    /// Substitutes of dex files that were seen before.
+    cache: Option<Cache>,
+    /// When the manifest was saved; None: it does not tell of all images yet.
+    saved: Option<Instant>,
+}
+
+impl Recorder {
+    /// Starts the session in `dir`, which becomes `owner`'s when it is complete. `cache`: the user's own folder of what can be
+    /// made anew.
+    pub fn create(
+        dir: &Path,
+        manifest: Manifest,
+        owner: Option<Owner>,
+        cache: &Path,
+    ) -> Result<Self, RecorderError> {
+        let writer = SessionWriter::create_for(dir, manifest, owner)?;
+        let remap = RemapTable::new().map_err(|source| RecorderError::Io {
+            path: "/dev/urandom".into(),
+            source,
+        })?;
+        let kernel = Kernel::running()
+            .inspect_err(|error| tracing::warn!("kernel functions stay without names: {error}"))
+            .ok();
+        let mut recorder = Self {
+            writer,
+            remap,
+            attributed: Attributed::default(),
+            kernel,
+            vdso: Vdso::own(),
+            vm_paths: HashSet::new(),
+            dexes: HashSet::new(),
+            cache: symbols::substitutes(cache),
+            saved: None,
+        };
+        recorder.kernel_mapping()?;
+        recorder.flush()?;
+        Ok(recorder)
+    }
+
+    /// The session's writer, for its folder, counts and manifest.
+    pub fn writer(&mut self) -> &mut SessionWriter {
+        &mut self.writer
+    }
+
+    /// The manifest, for something that is saved soon.
+    pub fn manifest_news(&mut self) -> &mut Manifest {
+        self.saved = None;
+        self.writer.manifest_mut()
+    }
+
+    fn add_image(&mut self, image: ManifestImage) {
+        self.writer.manifest_mut().images.push(image);
+        self.saved = None;
+    }
+
+    /// The kernel's own code is a mapping, too: perf finds its names by it.
+    fn kernel_mapping(&mut self) -> Result<(), RecorderError> {
+        let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
+            return Ok(());
+        };
+        self.writer.write(&Record::Mapping(Mapping {
+            time: 0,
+            pid: u32::MAX,
+            tid: 0,
+            start: text.range.start,
+            len: text.range.end.saturating_sub(text.range.start),
+            pgoff: text.range.start,
+            kernel: true,
+            mode: None,
+            path: format!("[kernel.kallsyms]{}", text.symbol).into(),
+            build_id: varid_recording::host::kernel_build_id(),
+        }))?;
+        Ok(())
+    }
+
+    /// A record that is no sample.
+    pub fn write(&mut self, record: &Record) -> Result<(), RecorderError> {
+        Ok(self.writer.write(record)?)
+    }
+
+    /// A sample of a process, after everything that gives its addresses names.
+    /// `known`: which of its addresses stand for frames of an earlier one, and have their names.
+    pub fn sample(
+        &mut self,
+        sample: &Sample<&[u64]>,
+        known: &Range<usize>,
+        managed: &mut ManagedProcess,
+    ) -> Result<(), RecorderError> {
+        let named = self.name_frames(sample, known, managed);
+        // A sample without a name is still a sample.
+        self.named_sample(sample)?;
+        named
+    }
+
+    /// A sample of a process whose addresses have their names.
+    pub fn named_sample(&mut self, sample: &Sample<&[u64]>) -> Result<(), RecorderError> {
+        if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
+            kernel.sampled(sample.kernel);
+        }
+        Ok(self.writer.write_sample(sample)?)
+    }
+
+    /// Records what gives the addresses names that are not known.
+    fn name_frames(
+        &mut self,
+        sample: &Sample<&[u64]>,
+        known: &Range<usize>,
+        managed: &mut ManagedProcess,
+    ) -> Result<(), RecorderError> {
+        let mut named = Ok(());
+        let (inner, rest) = sample
+            .user
+            .split_at_checked(known.start)
+            .unwrap_or_default();
+        let behind = rest.get(known.len()..).unwrap_or_default();
+        for (depth, address) in inner.iter().chain(behind).enumerate() {
+            let frame = FrameAddress::in_callchain(depth, Address::new(*address));
+            let address = frame.lookup().get();
+            if !is_recorded(address, managed) {
+                named = named.and(self.mapping_of(address, sample, managed));
+            }
+        }
+        if named.is_err() {
+            managed.callers.clear();
+        }
+        named
+    }
+
+    /// Gives an address of a process the name that it has now.
+    pub fn name(
+        &mut self,
+        address: u64,
+        time: u64,
+        managed: &mut ManagedProcess,
+    ) -> Result<(), RecorderError> {
+        if is_recorded(address, managed) {
+            return Ok(());
+        }
+        let place = Sample::<&[u64]> {
+            event: 0,
+            time,
+            pid: managed.process.pid,
+            tid: managed.process.pid,
+            cpu: 0,
+            period: 0,
+            original_ip: address,
+            mode: CpuMode::User,
+            uid: managed.process.status.uid,
+            frame: 0,
+            kernel: &[],
+            user: &[],
+        };
+        self.mapping_of(address, &place, managed)
+    }
+
+    fn mapping_of(
+        &mut self,
+        address: u64,
+        sample: &Sample<&[u64]>,
+        managed: &mut ManagedProcess,
+    ) -> Result<(), RecorderError> {
+        if varid_recording::remap::contains(Address::new(address)) {
+            return self.remap_mapping(address, sample, managed);
+        }
+        let Some(mapped) = managed.process.space.at(address) else {
+            return Ok(());
+        };
+        if matches!(&mapped.image, Image::Other(path) if is_own_memory(path)) {
+            return self.own_code(address, sample, managed);
+        }
+        if mapped.recorded {
+            return Ok(());
+        }
+        let (path, build_id) = match &mapped.image {
+            Image::Elf(elf) => {
+                let elf = elf.clone();
+                (self.path_of(&elf)?, elf.build_id().to_vec())
+            }
+            Image::Dex(dex) => {
+                let dex = dex.clone();
+                (self.substitute(&dex)?, dex.build_id.to_vec())
+            }
+            Image::Other(path) => (path.to_path_buf(), Vec::new()),
+        };
+        if let Image::Elf(elf) = &mapped.image {
+            let elf = elf.clone();
+            self.note_vm(&elf, managed);
+        }
+        let Some(mapped) = managed.process.space.at_mut(address) else {
+            return Ok(());
+        };
+        mapped.recorded = true;
+        let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
+        let len = mapped.end.saturating_sub(start);
+        let mapping = Mapping {
+            time: sample.time,
+            pid: sample.pid,
+            tid: sample.tid,
+            start,
+            len,
+            pgoff,
+            kernel: false,
+            mode,
+            path,
+            build_id,
+        };
+        Ok(self.writer.write(&Record::Mapping(mapping))?)
+    }
+
+    fn remap_mapping(
+        &mut self,
+        address: u64,
+        sample: &Sample<&[u64]>,
+        managed: &mut ManagedProcess,
+    ) -> Result<(), RecorderError> {
+        let Some(part) = self.remap.part_at(address) else {
+            return Ok(());
+        };
+        let recorded = managed.remap_recorded.contains(&part.file);
+        if recorded && !part.is_changed() {
+            return Ok(());
+        }
+        let symbols = self.writer.symbols();
+        part.write_if_changed(&self.writer.symbols_here())?;
+        if recorded {
+            return Ok(());
+        }
+        managed.remap_recorded.push(part.file);
+        let mapping = Mapping {
+            time: sample.time,
+            pid: sample.pid,
+            tid: sample.tid,
+            start: part.range.start,
+            len: part.range.end.saturating_sub(part.range.start),
+            pgoff: FILE_OFFSET,
+            kernel: false,
+            mode: None,
+            path: symbols::absolute(&symbols.join(part.file)),
+            build_id: part.build_id.to_vec(),
+        };
+        let image = ManifestImage {
+            path: part.file.to_owned(),
+            build_id: hex(&part.build_id),
+            kind: ImageKind::Remap,
+            layer: part.layer,
+            substitute: Some(format!("symbols/{}", part.file)),
+            location: None,
+        };
+        if !self.writer.manifest_mut().images.contains(&image) {
+            self.add_image(image);
+        }
+        Ok(self.writer.write(&Record::Mapping(mapping))?)
+    }
+
+    /// Everything so far is on disk and readable afterwards.
+    pub fn flush(&mut self) -> Result<(), RecorderError> {
+        self.write_names()?;
+        self.writer.flush()?;
+        if self.saved.is_none_or(|saved| saved.elapsed() >= COUNTS) {
+            self.writer.save_manifest()?;
+            self.saved = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// The last flush: the session is complete.
+    pub fn finish(&mut self) -> Result<(), RecorderError> {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.look_again();
+        }
+        let named = self.write_names();
+        self.writer.finish()?;
+        // Where there was no room for names, there is what was kept for the end.
+        named.or_else(|_| self.write_names())
+    }
+}
+
+/// The recording has the mapping of an address. Of a process's own code it keeps every sample's.
+fn is_recorded(address: u64, managed: &ManagedProcess) -> bool {
+    let known = |mapped: &Mapped| mapped.recorded && !matches!(mapped.image, Image::Other(_));
+    !varid_recording::remap::contains(Address::new(address))
+        && managed.process.space.at(address).is_some_and(known)
+}

@@ -1,0 +1,279 @@
+//! What is kept beside the recording so that its addresses have names: copies, substitutes, code that was made.
+
+use super::{Recorder, RecorderError};
+use crate::kernel::News;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+use varid_model::Layer;
+use varid_process::{DexImage, ElfImage, JitFile, Mapped};
+use varid_recording::{Image as ManifestImage, ImageKind, Mapping, Record, Sample};
+use varid_symbolizer::hex;
+use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
+use varid_vm::ManagedProcess;
+use varid_vm::attribution::random_build_id;
+
+/// Name of the paper's text form of all methods.
+const SUBSTITUTE_SYM: &str = "substitute.sym";
+/// Name of the folder of substitutes among what can be made anew, and the most bytes that they take.
+const CACHE: &str = "substitutes";
+const CACHE_LIMIT: u64 = 512 << 20;
+/// Name of the kernel's symbols as far as they were sampled.
+const KERNEL_SYM: &str = "kernel.sym";
+
+impl Recorder {
+    /// Where an ELF file's symbols are: the kernel's code in the process is kept, because it
+    /// is in no file.
+    pub(super) fn path_of(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
+        let build_id = hex(elf.build_id());
+        if elf.memory().is_empty() || build_id.is_empty() {
+            return Ok(elf.path.clone());
+        }
+        let (name, bytes) = self.vdso.file(elf);
+        let path = self.writer.symbols().join(&name);
+        let image = ManifestImage {
+            path: elf.path.to_string_lossy().into_owned(),
+            build_id,
+            kind: ImageKind::Elf,
+            layer: Layer::Native,
+            substitute: Some(format!("symbols/{name}")),
+            location: None,
+        };
+        if !self.writer.manifest_mut().images.contains(&image) {
+            let here = self.writer.symbols_here().join(&name);
+            replace(&here, bytes).map_err(|source| RecorderError::Io {
+                path: path.clone(),
+                source,
+            })?;
+            self.add_image(image);
+        }
+        Ok(absolute(&path))
+    }
+
+    /// Code that the process has made: named by a file of its own, as soon as it says names.
+    pub(super) fn own_code(
+        &mut self,
+        address: u64,
+        sample: &Sample<&[u64]>,
+        managed: &mut ManagedProcess,
+    ) -> Result<(), RecorderError> {
+        if let Some(mapped) = managed
+            .process
+            .space
+            .at(address)
+            .filter(|mapped| !mapped.recorded)
+        {
+            let (start, end, image) = (mapped.start, mapped.end, mapped.image.clone());
+            let mode = mapped.mode;
+            let Some((range, pgoff)) = managed.process.jit.area(address, &(start..end)) else {
+                return Ok(());
+            };
+            let file = self.jit_file(managed)?;
+            managed.process.space.insert(Mapped {
+                start: range.start,
+                end: range.end,
+                pgoff,
+                image,
+                mode,
+                recorded: true,
+            });
+            self.writer.write(&Record::Mapping(Mapping {
+                time: sample.time,
+                pid: sample.pid,
+                tid: sample.tid,
+                start: range.start,
+                len: range.end.saturating_sub(range.start),
+                pgoff,
+                kernel: false,
+                mode,
+                path: absolute(&self.writer.symbols().join(&file.name)),
+                build_id: file.build_id.to_vec(),
+            }))?;
+        }
+        managed.process.jit.sampled(address, sample.time);
+        Ok(())
+    }
+
+    /// The file of a process's own code; the manifest knows it from the first sample on.
+    fn jit_file(&mut self, managed: &mut ManagedProcess) -> Result<JitFile, RecorderError> {
+        if let Some(known) = &managed.process.jit.file {
+            return Ok(known.clone());
+        }
+        let images = &self.writer.manifest_mut().images;
+        // A process that has become another program makes other code.
+        let taken = |name: &str| {
+            let relative = Some(format!("symbols/{name}"));
+            images.iter().any(|image| image.substitute == relative)
+        };
+        let name = (0u32..)
+            .map(|again| match again {
+                0 => format!("jit-{}.elf", managed.process.pid),
+                again => format!("jit-{}.{again}.elf", managed.process.pid),
+            })
+            .find(|name| !taken(name))
+            .unwrap_or_default();
+        let build_id = random_build_id().map_err(|source| RecorderError::Io {
+            path: "/dev/urandom".into(),
+            source,
+        })?;
+        let file = JitFile { name, build_id };
+        self.add_image(ManifestImage {
+            path: "//anon".to_owned(),
+            build_id: hex(&build_id),
+            kind: ImageKind::Remap,
+            layer: Layer::Native,
+            substitute: Some(format!("symbols/{}", file.name)),
+            location: None,
+        });
+        managed.process.jit.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Writes down what is new about the code that a process has made, at the `last` whatever
+    /// that costs.
+    pub fn keep_code(
+        &mut self,
+        managed: &mut ManagedProcess,
+        last: bool,
+    ) -> Result<(), RecorderError> {
+        let started = Instant::now();
+        let Some((file, (slots, length))) = managed
+            .process
+            .jit
+            .file
+            .clone()
+            .zip(managed.process.jit.changes(last))
+        else {
+            return Ok(());
+        };
+        let relative = Some(format!("symbols/{}", file.name));
+        let mut images = self.writer.manifest_mut().images.iter_mut();
+        if let Some(image) = images
+            .find(|image| image.substitute == relative)
+            .filter(|_| !slots.is_empty())
+        {
+            // What has names is a program's code, not any memory.
+            (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
+            self.saved = None;
+        }
+        let path = self.writer.symbols_here().join(&file.name);
+        let written = Substitute::remap(slots, length, &file.build_id)
+            .and_then(|substitute| substitute.write(&path));
+        managed
+            .process
+            .jit
+            .written(started.elapsed(), written.is_err());
+        Ok(written?)
+    }
+
+    /// The substitute ELF file of a dex file, written when the dex is first sampled.
+    pub(super) fn substitute(
+        &mut self,
+        dex: &Rc<DexImage>,
+    ) -> Result<std::path::PathBuf, RecorderError> {
+        let name = format!("{}.elf", hex(&dex.build_id));
+        let path = self.writer.symbols().join(&name);
+        if !self.dexes.contains(&dex.build_id) {
+            let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
+            let here = self.writer.symbols_here();
+            let (elf, sym) = (here.join(&name), here.join(sym));
+            match &self.cache {
+                Some(cache) => {
+                    let provided = cache.provide(&dex.dex, &dex.build_id, &elf, &sym)?;
+                    if let Some(error) = provided.not_kept {
+                        tracing::warn!("the next session will write {name} anew: {error}");
+                    }
+                }
+                None => {
+                    Substitute::of_dex(&dex.dex)?.write(&elf)?;
+                    write_sym(&dex.dex, &sym)?;
+                }
+            }
+            self.dexes.insert(dex.build_id);
+            self.add_image(ManifestImage {
+                path: dex.path.to_string_lossy().into_owned(),
+                build_id: hex(&dex.build_id),
+                kind: ImageKind::Dex,
+                layer: dex.layer.get(),
+                substitute: Some(format!("symbols/{name}")),
+                location: None,
+            });
+        }
+        Ok(absolute(&path))
+    }
+
+    /// Libraries of the VM have a layer of their own.
+    pub(super) fn note_vm(&mut self, elf: &ElfImage, managed: &ManagedProcess) {
+        let is_vm = managed
+            .vm_directory()
+            .is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
+            || managed.is_vm_image(elf)
+            || elf.is_hotspot();
+        if is_vm && self.vm_paths.insert(elf.path.clone()) {
+            self.add_image(ManifestImage {
+                path: elf.path.to_string_lossy().into_owned(),
+                build_id: hex(elf.build_id()),
+                kind: ImageKind::Elf,
+                layer: Layer::Vm,
+                substitute: None,
+                location: None,
+            });
+        }
+    }
+
+    /// The names of what was sampled of the kernel and in the remap range.
+    pub(super) fn write_names(&mut self) -> Result<(), RecorderError> {
+        if let Some(kernel) = &mut self.kernel
+            && let Some(news) = kernel.news()
+        {
+            let here = self.writer.symbols_here().join(KERNEL_SYM);
+            let written = match news {
+                News::Whole(text) => replace(&here, &text),
+                News::More(text) => append(&here, &text),
+            };
+            written.map_err(|source| {
+                kernel.not_written();
+                let path = self.writer.symbols().join(KERNEL_SYM);
+                RecorderError::Io { path, source }
+            })?;
+        }
+        let symbols = self.writer.symbols_here();
+        self.remap
+            .parts()
+            .iter_mut()
+            .try_for_each(|part| part.write_if_changed(&symbols))?;
+        Ok(())
+    }
+}
+
+/// The user's own substitutes, kept in `cache`.
+pub(super) fn substitutes(cache: &Path) -> Option<Cache> {
+    let owner = nix::unistd::geteuid().as_raw();
+    Cache::open(&cache.join(CACHE), owner, CACHE_LIMIT)
+        .inspect_err(|error| tracing::warn!("substitutes are written anew each time: {error}"))
+        .ok()
+}
+
+/// A reader sees the old file or the new one.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    // One that could not be written whole may have stayed.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => options.open(&new)?.write_all(bytes)?,
+    }
+    std::fs::rename(&new, path)
+}
+
+fn append(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().append(true).open(path)?;
+    file.write_all(bytes)
+}
+
+pub(super) fn absolute(path: &Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

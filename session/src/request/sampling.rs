@@ -1,0 +1,89 @@
+//! What does the command line ask to be sampled, and how?
+
+use crate::config::{DURATIONS, FREQUENCIES, MethodPattern, PERIODS};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+use varid_model::Stack;
+use varid_recording::Tactic;
+use varid_sampler::ShimKind;
+
+/// What the command line asks for; empty and None: the configuration file's, or the default. The control protocol carries it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SamplingRequest {
+    /// Events, as `-e` takes them.
+    pub events: Vec<String>,
+    /// Samples per second and CPU.
+    pub frequency: Option<u64>,
+    /// Events from one sample to the next; not together with a frequency.
+    pub count: Option<u64>,
+    /// How much of each stack.
+    pub stack: Option<Stack>,
+    /// Patterns of methods.
+    pub methods: Vec<String>,
+    /// The configuration file.
+    pub config: Option<PathBuf>,
+    /// What VMs do at a call.
+    pub tactic: Option<Tactic>,
+    /// With [`Tactic::MethodInvoke`]: VMs also write a line for each call.
+    #[serde(default)]
+    pub log_calls: bool,
+    /// Where frames are walked; None: the best source that works here.
+    pub shim: Option<ShimKind>,
+    /// Keep the kernel's own samples beside ours.
+    pub keep_raw: bool,
+    /// How long the session records.
+    pub duration: Option<Duration>,
+    /// The session's folder; None: a new one among the sessions.
+    pub output: Option<PathBuf>,
+    /// Pages of each CPU's ring, a power of two.
+    pub ring_pages: usize,
+}
+
+impl SamplingRequest {
+    /// Holds a request that came over the socket to what the command line allows, and its paths to being absolute.
+    pub fn check(&self) -> Result<(), String> {
+        if self.frequency.is_some() && self.count.is_some() {
+            return Err("a frequency or a period, not both".to_owned());
+        }
+        let within = |what, value: Option<u64>, bounds: RangeInclusive<u64>| match value {
+            Some(value) if !bounds.contains(&value) => {
+                let (from, to) = (bounds.start(), bounds.end());
+                Err(format!("{what} {value} is not from {from} to {to}"))
+            }
+            _ => Ok(()),
+        };
+        within("frequency", self.frequency, FREQUENCIES)?;
+        within("period", self.count, PERIODS)?;
+        self.duration.map_or(Ok(()), check_duration)?;
+        check_pages(self.ring_pages)?;
+        for pattern in &self.methods {
+            MethodPattern::new(pattern)?;
+        }
+        for path in [&self.output, &self.config].into_iter().flatten() {
+            if !path.is_absolute() {
+                return Err(format!("'{}' is not absolute", path.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a session may record for so long.
+pub fn check_duration(duration: Duration) -> Result<(), String> {
+    let (bounds, as_text) = DURATIONS;
+    match bounds.contains(&duration) {
+        true => Ok(()),
+        false => Err(format!("it may be {as_text}")),
+    }
+}
+
+/// Whether a ring may have so many pages.
+pub fn check_pages(pages: usize) -> Result<(), String> {
+    if !pages.is_power_of_two() || !(16..=1 << 18).contains(&pages) {
+        return Err("a ring has a power of two of pages, from 16 to 262144".to_owned());
+    }
+    Ok(())
+}

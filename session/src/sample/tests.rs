@@ -1,0 +1,142 @@
+//! Does a recording tell of each sample what it would, had nothing been kept of those before it?
+
+use super::*;
+use proptest::prelude::*;
+use varid_model::Machine;
+use varid_model::{Address, Rate};
+use varid_recording::{EventDesc, Manifest, SessionReader, Source, Target, TargetKind, remap};
+use varid_sampler::decode::{RingEvent, Spare};
+
+#[path = "../../../vm/src/attribution/tests/sequence.rs"]
+mod sequence;
+#[path = "../../../vm/src/attribution/tests/world.rs"]
+#[allow(dead_code)] // most of it is for the tests of attribution
+mod world;
+use sequence::Twice;
+
+/// One of the events that are sampled, and whether another was read with it.
+type Events = (usize, bool);
+
+/// A recording in the making.
+struct Recording {
+    folder: tempfile::TempDir,
+    recorder: Recorder,
+    spare: Spare,
+    transitions: u32,
+}
+
+impl Recording {
+    fn new() -> Self {
+        let event = EventDesc::new("cycles", Rate::Frequency(997), 1, 0);
+        let target = Target {
+            kind: TargetKind::All,
+            value: String::new(),
+        };
+        let mut manifest = Manifest::new(event.clone(), Source::Bpf, target, 0);
+        manifest.events.further.extend([event.clone(), event]);
+        let folder = tempfile::tempdir().unwrap();
+        let recorder =
+            Recorder::create(folder.path(), manifest, None, &folder.path().join("cache")).unwrap();
+        Self {
+            folder,
+            recorder,
+            spare: Spare::default(),
+            transitions: 0,
+        }
+    }
+
+    fn sample(
+        &mut self,
+        bytes: &[u8],
+        (event, reads): Events,
+        managed: &mut ManagedProcess,
+        of: Stack,
+    ) {
+        let stamped = self.spare.sample(event, bytes);
+        let RingEvent::Sample(mut sampled) = stamped.event else {
+            panic!("a sample was read")
+        };
+        sampled.read.extend(reads.then_some((2, 5)));
+        let recorder = &mut self.recorder;
+        let written = write_sample(&mut sampled, managed, recorder, of, None).unwrap();
+        let Written::Sample { transition } = written else {
+            panic!("there is no filter")
+        };
+        self.transitions += u32::from(transition);
+        self.spare.put(sampled);
+    }
+
+    /// All records, but for what is drawn by lot or names the folder.
+    fn records(mut self) -> Vec<Record> {
+        self.recorder.finish().unwrap();
+        let reader = SessionReader::open(self.folder.path()).unwrap();
+        let mut records: Vec<_> = reader.records().unwrap().map(Result::unwrap).collect();
+        for record in &mut records {
+            if let Record::Mapping(mapping) = record {
+                let name = mapping.path.file_name().unwrap().to_owned();
+                if remap::contains(Address::new(mapping.start))
+                    || name.to_string_lossy().starts_with("jit-")
+                {
+                    mapping.build_id.clear();
+                }
+                mapping.path = name.into();
+            }
+        }
+        records
+    }
+}
+
+/// A record as the shim writes it.
+fn bytes(record: &varid_shim::Record) -> Vec<u8> {
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let lengths = record.stack.len() as u64
+        | (record.packed.len() as u64) << 32
+        | (record.kernel.len() as u64) << 48;
+    let mut words = vec![
+        record.time,
+        pair(record.pid, record.tid),
+        pair(record.cpu, record.flags),
+        record.period,
+        record.ip,
+        record.stack_addr,
+        lengths,
+    ];
+    let known = Machine::NATIVE.regs().iter();
+    words.extend(known.map(|reg| record.regs.get(reg.dwarf).unwrap_or(0)));
+    words.resize(7 + 16, 0);
+    let bytes = |words: &[u64]| -> Vec<u8> {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        bytes.collect()
+    };
+    let (head, kernel) = (bytes(&words), bytes(&record.kernel));
+    [&head, record.packed.as_flattened(), &kernel, &record.stack].concat()
+}
+
+proptest! {
+    // Each case writes two sessions, which takes its time.
+    #![proptest_config(ProptestConfig::with_cases(6))]
+    #[test]
+    fn a_recording_is_the_one_without_a_memory(
+        samples in prop::collection::vec(sequence::samples(), 8),
+        events in prop::collection::vec((0usize..2, prop::bool::weighted(0.1)), 512),
+        stack in prop::sample::select(vec![Stack::Vertical, Stack::Vertical, Stack::None, Stack::Full]),
+    ) {
+        let mut twice = Twice::new();
+        let (mut with, mut without) = (Recording::new(), Recording::new());
+        for (sample, events) in samples.concat().into_iter().zip(events) {
+            let mut record = twice.next(sample);
+            if record.has(flags::IN_KERNEL) {
+                record.kernel = vec![0xffff_ffff_8100_0010, 0xffff_ffff_8100_1000];
+            }
+            let bytes = bytes(&record);
+            with.sample(&bytes, events, &mut twice.remembers.process, stack);
+            without.sample(&bytes, events, &mut twice.forgets.process, stack);
+        }
+        prop_assert_eq!(with.transitions, without.transitions);
+        let (with, without) = (with.records(), without.records());
+        for (with, without) in with.iter().zip(&without) {
+            prop_assert_eq!(with, without);
+        }
+        prop_assert_eq!(with.len(), without.len());
+    }
+}

@@ -1,0 +1,71 @@
+//! Why does a profile not show a process's methods?
+
+use super::Session;
+use super::tracked::Tracked;
+use varid_process::Nameless;
+use varid_vm::ManagedProcess;
+
+const FURTHER: &str = "further processes, or their methods, are not seen either";
+
+/// Why nothing of what a process ran in a VM has names; None: nothing is known to be missing.
+pub(super) fn why(managed: &ManagedProcess) -> Option<String> {
+    if managed.vm.is_some() || managed.is_marked() {
+        return None;
+    }
+    if let Some(problem) = &managed.vm_problem {
+        return Some(format!("its methods are not seen: {problem}"));
+    }
+    if managed.awaits_vm() {
+        return Some(
+            "its methods are not seen: its VM was not up, or not long enough to be read, while it was recorded"
+                .to_owned(),
+        );
+    }
+    let why = match managed.process.jit.nameless(&managed.process.space)? {
+        Nameless::Unsaid => {
+            "it ran code that it had made and that nothing names: a perf map, a jitdump file or GDB's JIT interface would; of Java's, from 17 on, -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
+        }
+        Nameless::Ambiguous => {
+            "it gave the code that it had made other names faster than they are read: its samples may be of either, and have none; a jitdump file would say at what time each was there"
+        }
+    };
+    Some(why.to_owned())
+}
+
+impl Tracked {
+    /// Why its methods, or files that it has mapped, are not seen, as the recording says it.
+    pub(super) fn unseen(&self) -> Vec<String> {
+        if self.held.is_some() || self.awaits_exec {
+            return Vec::new();
+        }
+        let why = why(&self.managed).filter(|why| self.copied.as_ref() != Some(why));
+        let left_out = match self.managed.process.mappings_left_out() {
+            0 => None,
+            count => Some(format!(
+                "{count} of its mappings are not known: it maps more, or faster, than is looked at"
+            )),
+        };
+        let partly = self.managed.process.jit.is_partly_read().then(|| {
+            "it says more of the code that it has made than is read in a second: some of it has no names"
+                .to_owned()
+        });
+        let (pid, name) = (self.managed.process.pid, &self.names.called);
+        let reasons = why.into_iter().chain(left_out).chain(partly);
+        reasons
+            .map(|why| format!("process {pid} ({name}): {why}"))
+            .collect()
+    }
+}
+
+impl Session {
+    /// The recording says of processes why their methods are not seen.
+    pub(super) fn tell_unseen(&mut self, reasons: impl IntoIterator<Item = String>) {
+        for reason in reasons {
+            self.unseen.add(reason, FURTHER);
+        }
+        let notes = self.unseen.take();
+        if !notes.is_empty() {
+            self.recorder.manifest_news().notes.extend(notes);
+        }
+    }
+}

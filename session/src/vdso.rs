@@ -1,0 +1,75 @@
+//! Which of a session's files has the kernel's code in a process?
+//!
+//! It is in no file, so the session keeps it. A process can write there what it likes and leave
+//! the build-id, so the daemon's own is taken where that is the same, and any other is one process's word.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use varid_process::ElfImage;
+use varid_symbolizer::hex;
+use varid_tunnel::{Memory, ProcessMemory};
+
+/// The daemon's own.
+#[derive(Debug)]
+pub struct Vdso(Option<ElfImage>);
+
+impl Vdso {
+    /// Looks for it.
+    pub fn own() -> Self {
+        Self(read_own())
+    }
+
+    /// The file's name and bytes, for what is in a process; another's bytes have another name.
+    pub fn file<'a>(&'a self, found: &'a ElfImage) -> (String, &'a [u8]) {
+        let build_id = hex(found.build_id());
+        if let Some(own) = &self.0
+            && own.build_id() == found.build_id()
+        {
+            return (format!("vdso-{build_id}.so"), own.memory());
+        }
+        let mut hasher = DefaultHasher::new();
+        found.memory().hash(&mut hasher);
+        let content = hasher.finish();
+        let name = format!("vdso-{build_id}-{content:016x}.so");
+        (name, found.memory())
+    }
+}
+
+fn read_own() -> Option<ElfImage> {
+    let maps = procfs::process::Process::myself().ok()?.maps().ok()?;
+    let map = maps
+        .into_iter()
+        .find(|map| map.pathname == procfs::process::MMapPath::Vdso)?;
+    let (start, end) = map.address;
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    ProcessMemory::new(std::process::id())
+        .read(start, &mut bytes)
+        .ok()?;
+    Some(ElfImage::from_bytes(&bytes, Path::new("[vdso]")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_process_says_what_anothers_vdso_is() {
+        let vdso = Vdso::own();
+        let own = vdso.0.as_ref().unwrap();
+        let mut bytes = own.memory().to_vec();
+        // Symbols, code: behind the headers and the note.
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        let forged = ElfImage::from_bytes(&bytes, Path::new("[vdso]"));
+        assert_eq!(forged.build_id(), own.build_id());
+        let (name, kept) = vdso.file(&forged);
+        assert_eq!(kept, own.memory());
+        assert_eq!(name, format!("vdso-{}.so", hex(own.build_id())));
+        // Where there is nothing to hold them against, each has its own.
+        let unknown = Vdso(None);
+        let (honest, _) = unknown.file(own);
+        let (other, kept) = unknown.file(&forged);
+        assert_eq!(kept, forged.memory());
+        assert_ne!(honest, other);
+    }
+}

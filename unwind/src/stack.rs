@@ -1,0 +1,42 @@
+//! Which bytes of a thread's stack does a sample have?
+
+use varid_model::{ADDRESS_MASK, Address, Machine};
+
+/// A copy of a part of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct StackSlice<'a> {
+    start: Address,
+    bytes: &'a [u8],
+}
+
+impl<'a> StackSlice<'a> {
+    /// The bytes that lie at `start` and above.
+    pub const fn new(start: Address, bytes: &'a [u8]) -> Self {
+        Self { start, bytes }
+    }
+
+    /// What the slice holds from an address of it on.
+    #[inline]
+    pub fn from(self, address: Address) -> Option<&'a [u8]> {
+        let start = usize::try_from(address.offset_from(self.start)?).ok()?;
+        self.bytes.get(start..)
+    }
+
+    /// Whether the byte at an address is in the slice.
+    #[inline]
+    pub fn holds(self, address: Address) -> bool {
+        self.from(address).is_some_and(|bytes| !bytes.is_empty())
+    }
+
+    /// A pointer of the machine at an address, which may have a tag, if the slice holds it.
+    #[inline]
+    pub fn word(self, machine: Machine, address: u64) -> Option<u64> {
+        let bytes = self.from(Address::new(address & ADDRESS_MASK))?;
+        match machine.word() {
+            4 => bytes
+                .first_chunk()
+                .map(|word| u32::from_le_bytes(*word).into()),
+            _ => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Does unwinding find the callers and registers that were there?
+
+mod aarch64;
+mod compiled;
+mod hostile;
+
+use compiled::Compiled;
+
+use super::*;
+use procfs::process::MMapPath;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CString, c_int, c_void};
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// DWARF numbers of the registers that `struct registers` of chain.c holds, in its order.
+const SHOWN: [u16; 8] = [3, 6, 12, 13, 14, 15, 7, 16];
+
+/// What the chain showed of itself when it stopped.
+struct Shown {
+    record: Record,
+    /// Return addresses as backtrace(3) finds them, from the frame that stopped on.
+    truth: Vec<u64>,
+}
+
+fn unwind<'m>(
+    record: &Record,
+    until: Option<u64>,
+    code_at: impl FnMut(u64) -> CodeAt<'m>,
+) -> NativeStack {
+    // What another record has left there means nothing.
+    let mut stack = NativeStack {
+        frames: vec![NativeFrame {
+            address: FrameAddress::Return(Address::new(1)),
+            sp: 1,
+            regs: Regs::default(),
+        }],
+        end: Some(1),
+        stopped: Some(UnwindError::NoStack),
+    };
+    stack.unwind(&record.regs, record.slice(), until, code_at);
+    stack
+}
+
+/// What a sample has of a thread.
+struct Record {
+    regs: Regs,
+    stack_addr: u64,
+    stack: Vec<u8>,
+}
+
+impl Record {
+    fn slice(&self) -> StackSlice<'_> {
+        StackSlice::new(Address::new(self.stack_addr), &self.stack)
+    }
+}
+
+fn record(regs: Regs, stack_addr: u64, stack: Vec<u8>) -> Record {
+    Record {
+        regs,
+        stack_addr,
+        stack,
+    }
+}
+
+/// chain.c's `stop`: copies the thread's stack, as a sample does, and asks libgcc's unwinder.
+unsafe extern "C" fn stop(context: *mut c_void, registers: *const [u64; 8]) {
+    // SAFETY: chain.c hands back the context of `show`, and its own registers.
+    let (shown, registers) = unsafe { (&mut *context.cast::<Option<Shown>>(), &*registers) };
+    let mut regs = Regs::default();
+    SHOWN
+        .iter()
+        .zip(registers)
+        .for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
+    let sp = regs.sp().unwrap();
+    let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
+    let top = maps
+        .iter()
+        .find(|map| (map.address.0..map.address.1).contains(&sp))
+        .unwrap()
+        .address
+        .1;
+    let mut stack = vec![0; usize::try_from(top - sp).unwrap()];
+    let memory = File::open("/proc/self/mem").unwrap();
+    memory.read_exact_at(&mut stack, sp).unwrap();
+    let mut truth = [std::ptr::null_mut(); 256];
+    // SAFETY: the buffer has room for as many addresses as are asked for.
+    let found = unsafe { libc::backtrace(truth.as_mut_ptr(), truth.len() as c_int) };
+    let truth = truth[..found as usize]
+        .iter()
+        .map(|address| *address as u64);
+    let truth = truth
+        .skip_while(|address| Some(*address) != regs.ip())
+        .collect();
+    *shown = Some(Shown {
+        record: record(regs, sp, stack),
+        truth,
+    });
+}
+
+type Stop = unsafe extern "C" fn(*mut c_void, *const [u64; 8]);
+
+/// chain.c, loaded into this process.
+struct Chain {
+    handle: *mut c_void,
+    /// Its files are needed as long as it is mapped.
+    _compiled: Compiled,
+}
+
+impl Chain {
+    fn load() -> Self {
+        let compiled = Compiled::new("chain.c", include_str!("chain.c"));
+        let path = CString::new(compiled.path().to_str().unwrap()).unwrap();
+        // SAFETY: the library has no constructors.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        Self {
+            handle,
+            _compiled: compiled,
+        }
+    }
+
+    fn symbol(&self, name: &std::ffi::CStr) -> *mut c_void {
+        // SAFETY: the handle is of a library that stays loaded.
+        let symbol = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        assert!(!symbol.is_null());
+        symbol
+    }
+
+    fn with_values(&self, values: &[u64; 6], depth: c_int) -> Shown {
+        type WithValues = unsafe extern "C" fn(*const [u64; 6], c_int, Stop, *mut c_void);
+        // SAFETY: this is the function's type in chain.c.
+        let function: WithValues = unsafe { std::mem::transmute(self.symbol(c"with_values")) };
+        let mut shown: Option<Shown> = None;
+        // SAFETY: `stop` gets the context that it expects, alive through the call.
+        unsafe { function(values, depth, stop, (&raw mut shown).cast()) };
+        shown.unwrap()
+    }
+
+    fn in_signal(&self) -> Shown {
+        type InSignal = unsafe extern "C" fn(Stop, *mut c_void) -> c_int;
+        // SAFETY: as above.
+        let function: InSignal = unsafe { std::mem::transmute(self.symbol(c"in_signal")) };
+        let mut shown: Option<Shown> = None;
+        // SAFETY: as above.
+        assert_eq!(unsafe { function(stop, (&raw mut shown).cast()) }, 0);
+        shown.unwrap()
+    }
+}
+
+/// The ELF files that are mapped into this process, by their addresses.
+struct Modules(Vec<(Range<u64>, u64, Rc<RefCell<Module>>)>);
+
+fn this_process() -> Modules {
+    let mut files: HashMap<PathBuf, Rc<RefCell<Module>>> = HashMap::new();
+    let mut modules = Vec::new();
+    for map in procfs::process::Process::myself().unwrap().maps().unwrap() {
+        let MMapPath::Path(path) = &map.pathname else {
+            continue;
+        };
+        let read = || {
+            let bytes = std::fs::read(path).ok()?;
+            let file = object::File::parse(&*bytes).ok()?;
+            Some(Rc::new(RefCell::new(Module::of(&file))))
+        };
+        let module = match files.get(path) {
+            Some(module) => Some(module.clone()),
+            None => read().inspect(|module| {
+                files.insert(path.clone(), module.clone());
+            }),
+        };
+        if let Some(module) = module {
+            modules.push((map.address.0..map.address.1, map.offset, module));
+        }
+    }
+    Modules(modules)
+}
+
+fn code_at(process: &Modules, address: u64) -> CodeAt<'_> {
+    let found = process
+        .0
+        .iter()
+        .find(|(range, ..)| range.contains(&address));
+    let Some((range, pgoff, module)) = found else {
+        return CodeAt::Unknown;
+    };
+    let module = module.borrow_mut();
+    match module.address_of_offset(address - range.start + pgoff) {
+        Some(address) => CodeAt::Module(module, address),
+        None => CodeAt::Unknown,
+    }
+}
+
+fn ips(stack: &NativeStack) -> Vec<u64> {
+    stack.frames.iter().map(|frame| frame.ip()).collect()
+}
+
+const VALUES: [u64; 6] = [
+    0x1111_2222_3333_4444,
+    0xb0b0,
+    0x1212,
+    0x1313_0000_0000_1313,
+    0x1414,
+    u64::MAX,
+];
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
+fn callers_are_those_that_backtrace_finds() {
+    let chain = Chain::load();
+    let process = this_process();
+    for depth in [0, 1, 50] {
+        let Shown { record, truth } = chain.with_values(&VALUES, depth);
+        let stack = unwind(&record, None, |address| code_at(&process, address));
+        assert_eq!(stack.stopped, None);
+        assert!(truth.len() > depth as usize + 4, "{truth:x?}");
+        assert_eq!(ips(&stack), truth);
+        assert!(stack.frames.windows(2).all(|pair| pair[0].sp < pair[1].sp));
+    }
+}
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
+fn registers_that_callees_saved_come_back() {
+    let chain = Chain::load();
+    let process = this_process();
+    let Shown { record, .. } = chain.with_values(&VALUES, 3);
+    let stack = unwind(&record, None, |address| code_at(&process, address));
+    let called = chain.symbol(c"with_values_called") as u64;
+    let frame = stack
+        .frames
+        .iter()
+        .find(|frame| frame.ip() == called)
+        .unwrap();
+    let found = SHOWN[..6].iter().map(|dwarf| frame.regs.get(*dwarf));
+    assert_eq!(found.collect::<Vec<_>>(), VALUES.map(Some));
+    // They are what its callees saved: where the chain stopped, they were others.
+    assert_ne!(record.regs.get(3), Some(VALUES[0]));
+}
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
+fn a_signals_frame_is_no_barrier() {
+    let chain = Chain::load();
+    let process = this_process();
+    let Shown { record, truth } = chain.in_signal();
+    let stack = unwind(&record, None, |address| code_at(&process, address));
+    assert_eq!(stack.stopped, None);
+    assert_eq!(ips(&stack), truth);
+}
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
+fn a_stack_that_is_cut_anywhere_gives_the_frames_below_the_cut() {
+    let chain = Chain::load();
+    let process = this_process();
+    let Shown { mut record, truth } = chain.with_values(&VALUES, 5);
+    let whole = record.stack.clone();
+    let mut fewest = 1;
+    for len in (0..2048.min(whole.len())).step_by(4) {
+        record.stack = whole[..len].to_vec();
+        let stack = unwind(&record, None, |address| code_at(&process, address));
+        let found = ips(&stack);
+        assert_eq!(found, truth[..found.len()], "{len} bytes");
+        assert!(found.len() >= fewest);
+        assert_eq!(
+            stack.stopped,
+            (found.len() < truth.len()).then_some(UnwindError::NoStack)
+        );
+        fewest = found.len();
+    }
+    assert!(fewest > 5);
+}
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
+fn unwinding_ends_with_the_frame_that_encloses_the_address() {
+    let chain = Chain::load();
+    let process = this_process();
+    let Shown { record, .. } = chain.with_values(&VALUES, 5);
+    let whole = unwind(&record, None, |address| code_at(&process, address)).frames;
+    for (index, pair) in whole.windows(2).enumerate() {
+        for until in [pair[0].sp, pair[1].sp - 8] {
+            let stack = unwind(&record, Some(until), |address| code_at(&process, address));
+            assert_eq!(stack.frames, whole[..=index]);
+            assert_eq!((stack.end, stack.stopped), (Some(pair[1].sp), None));
+        }
+    }
+}
+
+/// Where the stacks below are said to lie.
+const SP: u64 = 0x7fff_0000_0000;
+const CODE: u64 = 0x5000;
+
+/// A stack of words, and sp and fp as offsets into it.
+fn words(ip: u64, sp: usize, fp: usize, words: &[u64]) -> Record {
+    let mut regs = Regs::default();
+    regs.set_frame(ip, SP + 8 * sp as u64, SP + 8 * fp as u64);
+    record(
+        regs,
+        SP,
+        words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+    )
+}
+
+/// Code without unwind information between two addresses; nothing elsewhere.
+fn unknown_code(address: u64) -> CodeAt<'static> {
+    if (CODE..CODE + 0x1000).contains(&address) {
+        CodeAt::Unknown
+    } else {
+        CodeAt::None
+    }
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn code_without_rules_is_left_by_its_frame_pointer() {
+    // The leaf has pushed nothing; its caller and that one's caller keep frame pointers.
+    let stack = [CODE + 0x10, 0, SP + 8 * 5, CODE + 0x20, 0, 0, 0];
+    let found = unwind(&words(CODE, 0, 2, &stack), None, unknown_code);
+    assert_eq!(ips(&found), [CODE, CODE + 0x10, CODE + 0x20]);
+    assert_eq!(found.frames[2].sp, SP + 8 * 4);
+    // A return address of zero: the outermost frame.
+    assert_eq!(found.stopped, None);
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn a_frame_pointer_that_leads_nowhere_is_no_information() {
+    let misaligned = words(CODE, 0, 2, &[CODE + 0x10, 0, SP + 3, CODE + 0x20, 0, 0]);
+    let below = words(CODE, 0, 2, &[CODE + 0x10, 0, SP, CODE + 0x20, 0, 0]);
+    for record in [misaligned, below] {
+        let found = unwind(&record, None, unknown_code);
+        assert_eq!(ips(&found), [CODE, CODE + 0x10, CODE + 0x20]);
+        assert_eq!(found.stopped, Some(UnwindError::NoInfo(CODE + 0x20)));
+        assert_eq!(found.end, None);
+    }
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn a_return_address_that_is_no_code_is_refused() {
+    // Not what lies at sp, then: the frame pointer is the other way on, and leads to no code either.
+    let found = unwind(
+        &words(CODE, 0, 2, &[0x1234, 0, 0, 0x9999]),
+        None,
+        unknown_code,
+    );
+    assert_eq!(ips(&found), [CODE]);
+    assert_eq!(found.stopped, Some(UnwindError::NoCode(0x9999)));
+    let found = unwind(
+        &words(CODE, 0, 2, &[0x1234, 0, 0, CODE + 0x10]),
+        None,
+        unknown_code,
+    );
+    assert_eq!(ips(&found), [CODE, CODE + 0x10]);
+    let lost = unwind(&words(0x1234, 0, 2, &[CODE, 0, 0, 0]), None, unknown_code);
+    assert_eq!(lost.stopped, Some(UnwindError::NoCode(0x1234)));
+}
+
+#[test]
+fn registers_that_are_not_there_give_no_frames() {
+    let found = unwind(&record(Regs::default(), SP, Vec::new()), None, unknown_code);
+    assert_eq!(found, NativeStack::default());
+}

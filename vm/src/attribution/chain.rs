@@ -1,0 +1,325 @@
+//! A callchain in the making: native and managed frames in one order, and what is missing.
+
+use super::{RemapTable, stack_of};
+use crate::{ManagedProcess, Method, Vm};
+use std::ops::Range;
+use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
+use varid_recording::remap::address_of;
+use varid_shim::{ManagedFrame, Record, flags};
+use varid_tunnel::abi::{RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
+
+/// Which managed frame came last while native ones were merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    /// None yet.
+    Nothing,
+    /// One whose caller is managed, too.
+    Fragment,
+    /// One that native code may have called.
+    Edge,
+}
+
+/// A callchain in the making.
+pub(super) struct Chain<'a> {
+    pub process: &'a mut ManagedProcess,
+    remap: &'a mut RemapTable,
+    /// The user's instruction.
+    at: FrameAddress,
+    /// The next frame is the sampled instruction itself.
+    pub leaf: bool,
+    /// Native frames that are left out lie before the next one.
+    pub native_stretch: bool,
+    user: &'a mut Vec<u64>,
+    /// Which addresses stand for frames that were seen before.
+    pub known: Range<usize>,
+    /// Where the first frame lies that is kept as compiled code keeps its own.
+    pub quick: Option<u64>,
+}
+
+impl<'a> Chain<'a> {
+    /// The chain of a record whose user part was interrupted at `at`: its addresses become those
+    /// of `user`, leaf first.
+    pub fn new(
+        record: &Record,
+        at: FrameAddress,
+        process: &'a mut ManagedProcess,
+        remap: &'a mut RemapTable,
+        user: &'a mut Vec<u64>,
+    ) -> Self {
+        user.clear();
+        Self {
+            process,
+            remap,
+            at,
+            // A kernel sample's user frames are all callers of the kernel's.
+            leaf: !record.has(flags::IN_KERNEL),
+            native_stretch: false,
+            user,
+            known: 0..0,
+            quick: None,
+        }
+    }
+
+    /// Native frames, and the managed ones that lie within them.
+    pub fn merge(
+        &mut self,
+        record: &Record,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+        vm: Option<&Vm>,
+        stack: Stack,
+    ) {
+        let read = |address: u64| stack_of(record).word(record.regs.machine(), address);
+        let mut rest = managed;
+        let mut inside = Inside::Nothing;
+        let mut enclosing = None; // what the native frame below the next one is
+        for (depth, frame) in native.frames.iter().enumerate() {
+            while let Some((next, after)) = rest
+                .split_first()
+                .filter(|(next, _)| depth > 0 && next.addr < frame.sp)
+            {
+                // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
+                if !next.is_quick() || enclosing == Some(RANGE_BRIDGE) {
+                    self.managed(next);
+                    inside = if next.is_quick() || next.is_outermost() {
+                        Inside::Edge
+                    } else {
+                        Inside::Fragment
+                    };
+                }
+                rest = after;
+            }
+            let kind = vm.and_then(|vm| vm.range(frame.lookup()));
+            enclosing = kind;
+            if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
+                self.quick(frame, vm, read);
+                inside = Inside::Edge;
+                continue;
+            }
+            let among_managed = inside != Inside::Nothing || !rest.is_empty();
+            let machinery = match kind {
+                // Stands for the managed frame that it executes; without one it is all there is.
+                Some(RANGE_BODY | RANGE_INTERPRETER) => among_managed,
+                Some(RANGE_BRIDGE) => depth > 0 && among_managed,
+                // Between two frames of one fragment there is nothing but an invoke.
+                Some(RANGE_VM) => depth > 0 && !rest.is_empty() && inside == Inside::Fragment,
+                _ => false,
+            };
+            if !machinery {
+                self.native(frame.address);
+            }
+        }
+        // An interrupted loop has been left out for the frame that it executes: that is the leaf.
+        while let Some((next, after)) = rest.split_first().filter(|_| self.leaf) {
+            self.managed(next);
+            self.native_stretch |= next.is_outermost();
+            rest = after;
+        }
+        self.leaf_at_least();
+        if let Some(error) = native
+            .stopped
+            .as_ref()
+            .filter(|_| stack == Stack::Full || !rest.is_empty())
+        {
+            self.marker(Marker::Reason(reason(error)));
+        }
+        self.callers(record.tid, rest);
+    }
+
+    /// Managed frames whose callees are managed, or left out.
+    pub fn callers(&mut self, tid: u32, frames: &[ManagedFrame]) {
+        if frames.is_empty() {
+            return;
+        }
+        let space = self.process.space().changes();
+        let mut stack = self.process.callers.take(tid);
+        let known = stack.keep(frames, self.native_stretch, space);
+        let (inner, outer) = frames.split_at(frames.len().saturating_sub(known));
+        for frame in inner {
+            let start = self.user.len();
+            stack.starts.push(self.caller(frame).then_some(start));
+        }
+        if self.process.space().changes() != space {
+            // To know one of them more has been read of the process: that may be the others'.
+            for frame in outer {
+                self.caller(frame);
+            }
+            return;
+        }
+        let start = self.user.len();
+        self.user.extend(stack.addresses());
+        self.known = start..self.user.len();
+        stack.add(inner, self.user.get(..start).unwrap_or_default());
+        self.process.callers.put(tid, stack);
+    }
+
+    /// A managed frame that has called the one before; whether it is known for certain.
+    fn caller(&mut self, frame: &ManagedFrame) -> bool {
+        let is_known = self.managed(frame);
+        // Who called the outermost frame of a fragment is native; the next one out called that.
+        // Whoever called a quick frame may have been nterp, which only an unwinder sees.
+        self.native_stretch |= frame.is_outermost() || frame.is_quick();
+        is_known
+    }
+
+    /// A chain has its leaf, whatever is known of it.
+    pub fn leaf_at_least(&mut self) {
+        if self.leaf {
+            self.native(self.at);
+        }
+    }
+
+    /// What is missing, said where it is missing.
+    pub fn finish(
+        &mut self,
+        record: &Record,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+        in_interpreter: bool,
+        incomplete: Option<Reason>,
+    ) {
+        if in_interpreter && managed.is_empty() {
+            let reason = match &self.process.vm_problem {
+                Some(_) => Reason::UnknownVm,
+                None if record.has(flags::NOT_READY) => Reason::VmNotReady,
+                None if native.stopped == Some(UnwindError::NoStack) => Reason::Truncated,
+                None => Reason::TornFrames,
+            };
+            self.marker(Marker::Reason(reason));
+        } else if record.has(flags::TORN) {
+            self.marker(Marker::Reason(Reason::TornFrames));
+        } else if let Some(reason) = incomplete {
+            self.marker(Marker::Reason(reason));
+        }
+    }
+
+    fn push(&mut self, frame: FrameAddress) {
+        self.user.push(frame.recorded().get());
+        self.leaf = false;
+    }
+
+    /// A frame at an instruction, which is what the leaf executes, and a call of any other.
+    fn push_executed(&mut self, instruction: u64) {
+        let instruction = Address::new(instruction);
+        self.push(match self.leaf {
+            true => FrameAddress::Instruction(instruction),
+            false => FrameAddress::calling_at(instruction),
+        });
+    }
+
+    /// A native frame.
+    pub fn native(&mut self, frame: FrameAddress) {
+        let unmapped = self.leaf && self.process.space().at(frame.recorded().get()).is_none();
+        self.push(frame);
+        if unmapped {
+            self.marker(Marker::Reason(Reason::UnknownMapping));
+        }
+    }
+
+    /// What stands where frames are missing.
+    pub fn marker(&mut self, marker: Marker) {
+        // Looked up as a caller, one byte back.
+        self.push(FrameAddress::calling_at(address_of(marker)));
+    }
+
+    /// A managed frame; whether its place is known.
+    pub fn managed(&mut self, frame: &ManagedFrame) -> bool {
+        let place = self.place(frame);
+        match place {
+            Ok(Some(address)) => self.method(Ok(address)),
+            Ok(None) => {}
+            Err(reason) => self.method(Err(reason)),
+        }
+        place.is_ok()
+    }
+
+    /// A managed frame: the address of its bytecode, or why that is not known.
+    pub fn method(&mut self, place: Result<u64, Reason>) {
+        if std::mem::take(&mut self.native_stretch) && !self.leaf {
+            self.marker(Marker::Native);
+        }
+        match place {
+            Ok(address) => self.push_executed(address),
+            Err(reason) => {
+                // Nothing but the instruction itself says where it was, also below the kernel.
+                if self.leaf || self.user.is_empty() {
+                    self.push(self.at);
+                }
+                self.marker(Marker::Reason(reason));
+            }
+        }
+    }
+
+    /// A frame of an interpreter loop that keeps its frames as compiled code does: the method
+    /// is at its sp, the pc in a register. In the middle of a call the two disagree.
+    fn quick(&mut self, frame: &NativeFrame, vm: &Vm, read: impl Fn(u64) -> Option<u64>) {
+        let pc = frame.regs.get(u16::from(vm.layout.reg_pc));
+        let method = read(frame.sp).map(|pointer| self.process.method(pointer));
+        match (pc, method) {
+            (
+                Some(pc),
+                Some(Method::Known {
+                    code: Some(code), ..
+                }),
+            ) if code.contains(&pc) => {
+                self.push_executed(pc);
+                self.quick.get_or_insert(frame.sp);
+            }
+            _ => {
+                self.native(frame.address);
+                self.marker(Marker::Reason(Reason::ArtQuick));
+            }
+        }
+    }
+
+    /// The address that stands for a managed frame; None: the VM's own method.
+    fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
+        if !frame.is_quick() && !frame.is_relative() && !frame.is_exported() {
+            return match self.process.process.has_dex_at(frame.pc) {
+                true => Ok(Some(frame.pc)),
+                false => Err(Reason::UnknownMapping),
+            };
+        }
+        match self.process.method(frame.method) {
+            Method::Runtime => Ok(None),
+            Method::Unknown => Err(Reason::UnknownMethod),
+            Method::Gone => Err(Reason::VmGone),
+            Method::Known {
+                code: Some(code), ..
+            } if frame.is_relative() => {
+                let pc = code.start.wrapping_add(frame.pc);
+                if code.contains(&pc) {
+                    Ok(Some(pc))
+                } else {
+                    Err(Reason::TornFrames)
+                }
+            }
+            Method::Known {
+                code: Some(code), ..
+            } if frame.is_exported() && code.contains(&frame.pc) => Ok(Some(frame.pc)),
+            // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
+            Method::Known {
+                code: Some(code), ..
+            } => Ok(Some(code.start)),
+            Method::Known {
+                dex,
+                index,
+                code: None,
+            } => self
+                .remap
+                .slot(&dex, index)
+                .map(Some)
+                .ok_or(Reason::UnknownMethod),
+        }
+    }
+}
+
+/// Why frames are missing where unwinding stopped.
+pub(super) fn reason(error: &UnwindError) -> Reason {
+    match error {
+        UnwindError::NoStack => Reason::Truncated,
+        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+    }
+}

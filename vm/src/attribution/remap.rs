@@ -1,0 +1,166 @@
+//! The remap table: slots in the reserved range for methods that no mapping shows.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+use varid_model::{Layer, Marker};
+use varid_process::DexImage;
+use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
+use varid_recording::{REMAP_BASE, REMAP_SIZE};
+use varid_symbolizer::hex;
+use varid_symbolizer::substitute::{Slot, Substitute};
+
+/// Where the framework's half of the range starts; the app's and the markers' comes first.
+const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
+
+/// Where in a part's file its addresses start. Nothing has a name at zero: perf asks addr2line for it behind each address, and
+/// waits for an answer that says nothing.
+pub const FILE_OFFSET: u64 = 0x1000;
+
+/// Slots that have been given out in a session, the same for all its processes.
+#[derive(Debug)]
+pub struct RemapTable {
+    parts: [RemapPart; 2],
+    slots: HashMap<([u8; 20], u32), u64>,
+}
+
+/// The slots of one layer: a range of addresses and the ELF file behind it.
+#[derive(Debug)]
+pub struct RemapPart {
+    /// Whose methods these are.
+    pub layer: Layer,
+    /// The file's name among the session's symbols.
+    pub file: &'static str,
+    /// The addresses that it stands for.
+    pub range: Range<u64>,
+    /// The session's own: it names the file whatever will be added to it.
+    pub build_id: [u8; 20],
+    names: Vec<Slot>,
+    next: u64,
+    changed: bool,
+}
+
+/// A build-id for a file that grows: it names the file, not its content.
+pub fn random_build_id() -> std::io::Result<[u8; 20]> {
+    let mut build_id = [0; 20];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut build_id)?;
+    Ok(build_id)
+}
+
+impl RemapTable {
+    /// A table with the markers only.
+    pub fn new() -> std::io::Result<Self> {
+        let end = REMAP_BASE.saturating_add(REMAP_SIZE);
+        let mut app = RemapPart::new(Layer::App, "remap.elf", REMAP_BASE..FRAMEWORK_BASE)?;
+        let markers = Marker::all().map(|marker| Slot {
+            offset: in_file(&app.range, address_of(marker).get()),
+            size: SLOT_SIZE,
+            name: marker.symbol().to_owned(),
+        });
+        app.names = markers.collect();
+        app.next = FIRST_METHOD;
+        let framework =
+            RemapPart::new(Layer::Framework, "remap-framework.elf", FRAMEWORK_BASE..end)?;
+        Ok(Self {
+            parts: [app, framework],
+            slots: HashMap::new(),
+        })
+    }
+
+    /// Its parts.
+    pub fn parts(&mut self) -> &mut [RemapPart] {
+        &mut self.parts
+    }
+
+    /// The part that an address lies in.
+    pub fn part_at(&mut self, address: u64) -> Option<&mut RemapPart> {
+        self.parts
+            .iter_mut()
+            .find(|part| part.range.contains(&address))
+    }
+
+    /// What an address stands for, if it was given out.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let mut parts = self.parts.iter();
+        let part = parts.find(|part| part.range.contains(&address))?;
+        let offset = in_file(&part.range, address);
+        let after = part.names.partition_point(|slot| slot.offset <= offset);
+        let slot = part.names.get(after.checked_sub(1)?)?;
+        (offset.wrapping_sub(slot.offset) < slot.size).then_some(slot.name.as_str())
+    }
+
+    /// The address that stands for a method without bytecode. None: the range is full.
+    pub fn slot(&mut self, dex: &Rc<DexImage>, method: u32) -> Option<u64> {
+        let key = (dex.build_id, method);
+        if let Some(known) = self.slots.get(&key) {
+            return Some(*known);
+        }
+        let part = self
+            .parts
+            .iter_mut()
+            .find(|part| part.layer == dex.layer.get())?;
+        let name = dex
+            .dex
+            .method_name(method)
+            .unwrap_or_else(|_| format!("{}@method{method}", hex(&dex.build_id)));
+        let address = part.add(name)?;
+        self.slots.insert(key, address);
+        Some(address)
+    }
+}
+
+/// The offset in a part's file of an address of its range.
+fn in_file(range: &Range<u64>, address: u64) -> u64 {
+    address
+        .wrapping_sub(range.start)
+        .saturating_add(FILE_OFFSET)
+}
+
+impl RemapPart {
+    fn new(layer: Layer, file: &'static str, range: Range<u64>) -> std::io::Result<Self> {
+        let build_id = random_build_id()?;
+        let next = range.start;
+        Ok(Self {
+            layer,
+            file,
+            range,
+            build_id,
+            names: Vec::new(),
+            next,
+            changed: true,
+        })
+    }
+
+    fn add(&mut self, name: String) -> Option<u64> {
+        let address = self.next;
+        let next = address
+            .checked_add(SLOT_SIZE)
+            .filter(|next| *next <= self.range.end)?;
+        self.names.push(Slot {
+            offset: in_file(&self.range, address),
+            size: SLOT_SIZE,
+            name,
+        });
+        self.next = next;
+        self.changed = true;
+        Some(address)
+    }
+
+    /// There is something in it that its file does not have.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Writes the part's ELF file into `folder` if there is anything new in it.
+    pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
+        if self.changed && !self.names.is_empty() {
+            let used = in_file(&self.range, self.next);
+            Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?
+                .write(&folder.join(self.file))?;
+            self.changed = false;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Is what was found of a thread's callers ever taken for what is no longer so?
+
+use super::sequence::*;
+use super::world::*;
+use proptest::prelude::*;
+use varid_model::Stack;
+use varid_shim::flags::IN_BODY;
+
+/// What is written of a sample gives its addresses names.
+fn recorded(world: &mut World, user: &[u64]) {
+    for address in user {
+        if let Some(mapped) = world.process.process.space.at_mut(*address) {
+            mapped.recorded = true;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_answer_is_the_one_without_a_memory(
+        samples in samples(),
+        stack in prop::sample::select(vec![Stack::Vertical, Stack::Vertical, Stack::None, Stack::Full]),
+    ) {
+        let mut twice = Twice::new();
+        for sample in samples {
+            let record = twice.next(sample);
+            let with = twice.remembers.attribute(&record, stack);
+            let without = twice.forgets.attribute(&record, stack);
+            prop_assert_eq!(&with.user, &without.user);
+            prop_assert_eq!(with.transition, without.transition);
+            prop_assert!(without.known.is_empty());
+            for address in &with.user[with.known] {
+                let mapped = twice.remembers.process.process.space.at(*address);
+                prop_assert!(mapped.is_none_or(|mapped| mapped.recorded));
+            }
+            recorded(&mut twice.remembers, &with.user);
+        }
+    }
+}
+
+#[test]
+fn callers_that_were_seen_before_are_known() {
+    let mut world = World::list();
+    let mut record = world.record(&["body", "bridge", "native"]);
+    record.flags = IN_BODY;
+    record.frames = (1..6)
+        .map(|n| managed_frame(&world, n, (0, false)))
+        .collect();
+    let first = world.attribute(&record, Stack::Vertical);
+    record.frames[0].pc += 2;
+    let second = world.attribute(&record, Stack::Vertical);
+    assert!(first.known.is_empty());
+    assert_eq!(second.known, 1..5);
+    assert_eq!(first.user[1..], second.user[1..]);
+    // Another thread that has this one's frames has this one's answer.
+    record.tid += 1;
+    assert_eq!(world.attribute(&record, Stack::Vertical).user, second.user);
+    world.process.process.space.remove(DEX, DEX + 0x1000);
+    assert!(world.attribute(&record, Stack::Vertical).known.is_empty());
+}
+
+#[test]
+fn a_sample_again_is_the_last_one_but_for_its_leaf() {
+    let mut world = World::list();
+    let mut record = world.record(&["body", "bridge", "native"]);
+    record.flags = IN_BODY;
+    let frames: Vec<_> = (1..6)
+        .map(|n| managed_frame(&world, n, (0, false)))
+        .collect();
+    record.packed = packed(&frames);
+    record
+        .regs
+        .set(FRAME_REGISTER, Some(frames[0].addr + FRAME));
+    let mut sample = |world: &mut World, pc, count| {
+        record.regs.set(PC, Some(pc));
+        let attributed = world.attribute(&record, Stack::Vertical);
+        assert_eq!(attributed.user[0], pc);
+        assert_eq!(attributed.known.len(), count);
+        recorded(world, &attributed.user);
+    };
+    let pc = frames[0].pc;
+    sample(&mut world, pc, 0);
+    sample(&mut world, pc + 2, 5);
+    // A leaf elsewhere is not known to be recorded; what happens to what is mapped, for none.
+    let image = varid_process::Image::Other(std::path::Path::new("//anon").into());
+    let other = mapped(0x1000, 0x1000, 0, image);
+    world.process.process.space.insert(other);
+    sample(&mut world, pc, 0);
+    sample(&mut world, pc, 5);
+    world.process.callers.clear();
+    sample(&mut world, pc, 0);
+}

@@ -1,0 +1,367 @@
+//! The VM of a process: how its frames are linked, found in its tunnel or by its build-id.
+
+use crate::handlers::{Moved, moved};
+use std::cell::Cell;
+use std::fmt;
+use std::path::Path;
+use varid_model::Machine;
+use varid_process::reader::ForeignMemory;
+use varid_process::{Image, Process};
+use varid_shim::{STACK_FULL, Target, target_flags};
+use varid_symbolizer::hex;
+use varid_tunnel::Code;
+use varid_tunnel::abi::{self, LAYOUT_SAVE_AREAS, Layout, NO_REG, Range, Trace};
+use varid_tunnel::builds;
+use varid_tunnel::reader::Tunnel;
+use varid_tunnel::{Error, Memory};
+
+/// What is known of a process's VM.
+#[derive(Debug, Clone)]
+pub struct Vm {
+    /// How its frames are linked; registers by DWARF number.
+    pub layout: Layout,
+    /// What its code does, sorted, disjoint.
+    ranges: Vec<Range>,
+    /// Which of them the last address was in, as the next one often is: a guess.
+    last: Cell<usize>,
+    /// Dex files that it says it executes.
+    pub codes: Vec<Code>,
+    /// What its compiler has made of them, sorted.
+    traces: Vec<Trace>,
+    /// Who said so.
+    pub known_by: KnownBy,
+    /// For each byte of its handlers that an instruction begins with: where the pc's register is.
+    moved: std::rc::Rc<[Moved]>,
+    /// Where it reads what is wanted of it, and where it counts calls, of the process whose tunnel this is.
+    files: Option<(u32, abi::VmFile, Option<abi::VmFile>)>,
+    /// Its tunnel: where it is, and how often it had changed when it was read.
+    tunnel: Option<(u64, u64, u32)>,
+}
+
+/// Where the knowledge comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnownBy {
+    /// The VM's own description.
+    Tunnel,
+    /// The table of builds.
+    Build(&'static str),
+}
+
+impl fmt::Display for KnownBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KnownBy::Tunnel => f.write_str("its tunnel"),
+            KnownBy::Build(name) => write!(f, "the build table ({name})"),
+        }
+    }
+}
+
+/// What was found in a process.
+#[derive(Debug)]
+pub enum Found {
+    /// A VM.
+    Vm(Box<Vm>),
+    /// No VM, or none that is up.
+    Nothing,
+    /// A VM that is there and cannot be used, and why.
+    Unusable(String),
+}
+
+/// Looks for a tunnel, then for a VM of a known build.
+pub fn find(process: &Process) -> Found {
+    let (pid, space) = (process.pid, &process.space);
+    let memory = ForeignMemory::new(pid);
+    let mut problem = None;
+    for (start, len) in process.tunnels() {
+        match Vm::read(pid, *start, *len, None) {
+            Ok(vm) => return Found::Vm(Box::new(vm)),
+            // Being written: it is looked at again.
+            Err(Error::Changing { .. }) => return Found::Nothing,
+            Err(_) if is_blank(&memory, *start) => return Found::Nothing,
+            // Nothing is left to be read, or to be said, of a process that has ended.
+            Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,
+            Err(error) => {
+                problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
+            }
+        }
+    }
+    for mapped in space.iter() {
+        let Image::Elf(image) = &mapped.image else {
+            continue;
+        };
+        let Some(elf) = Some(image)
+            .filter(|image| image.is_vm_library())
+            .and_then(|image| image.contents())
+        else {
+            continue;
+        };
+        let Some(build) = builds::lookup(&elf.build_id) else {
+            problem.get_or_insert(format!(
+                "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; {}",
+                image.path.display(),
+                hex(&elf.build_id),
+                without_layout(elf.module.borrow().names_dex_pcs())
+            ));
+            continue;
+        };
+        let Some(load_base) = elf
+            .module
+            .borrow()
+            .address_of_offset(mapped.pgoff)
+            .map(|at| mapped.start.wrapping_sub(at))
+        else {
+            continue;
+        };
+        let word = |address| {
+            let mut word = [0; 8];
+            memory
+                .read(address, &mut word)
+                .ok()
+                .map(|()| u64::from_le_bytes(word))
+        };
+        match build.layout(load_base, word) {
+            Ok(layout) => {
+                let ranges = build.ranges(load_base);
+                return Found::Vm(Box::new(Vm {
+                    moved: moved_in(&memory, &layout, &ranges),
+                    layout,
+                    ranges,
+                    last: Cell::default(),
+                    codes: Vec::new(),
+                    traces: Vec::new(),
+                    known_by: KnownBy::Build(build.name()),
+                    files: None,
+                    tunnel: None,
+                }));
+            }
+            // Not yet relocated: the process is still being loaded.
+            Err(error) => tracing::debug!(pid, %error, "the VM's library is not ready"),
+        }
+    }
+    problem.map_or(Found::Nothing, Found::Unusable)
+}
+
+/// What happens to the methods of a VM whose build is not known, and what would help.
+pub fn without_layout(names_dex_pcs: bool) -> String {
+    if names_dex_pcs {
+        format!(
+            "its methods are found through its unwind information, for which up to {} KB of stack are copied with each sample: its offsets in the table, or varid's agent, make that cheaper",
+            STACK_FULL >> 10
+        )
+    } else {
+        "start it with varid's agent".to_owned()
+    }
+}
+
+/// What the code of a VM's handlers says of the pc's register; nothing, where there is no such code to be read.
+fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[Range]) -> std::rc::Rc<[Moved]> {
+    /// 256 handlers of a kilobyte each.
+    const MAX_CODE: u64 = 1 << 18;
+    let code = || {
+        let range = ranges
+            .iter()
+            .find(|range| range.kind == abi::RANGE_HANDLERS)?;
+        let size = range.end.checked_sub(range.start)?;
+        let mut code = vec![0; usize::try_from(size).ok().filter(|_| size <= MAX_CODE)?];
+        memory.read(range.start, &mut code).ok()?;
+        Some(moved(
+            &code,
+            Machine::of_elf(layout.machine)?,
+            layout.reg_pc,
+        ))
+    };
+    code().unwrap_or_default().into()
+}
+
+/// Address of a tunnel's generation.
+fn generation_of(tunnel: u64) -> u64 {
+    tunnel.wrapping_add(std::mem::offset_of!(abi::Tunnel, generation) as u64)
+}
+
+/// A tunnel is mapped before it is filled in.
+fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
+    let mut magic = [1; 8];
+    memory.read(tunnel, &mut magic).is_ok() && magic == [0; 8]
+}
+
+impl Vm {
+    /// `before`: the same VM as it was known.
+    fn read(pid: u32, start: u64, len: u64, before: Option<&Self>) -> Result<Self, Error> {
+        let memory = ForeignMemory::new(pid);
+        // Read first: a change after this is seen as one.
+        let generation = memory.read_u32(generation_of(start))?;
+        let description = Tunnel::read(&memory, start, len, pid)?;
+        let (layout, ranges) = (description.layout, description.ranges);
+        // What comes and goes is dex files and compiled code: the handlers stay what they are.
+        let moved = before
+            .filter(|before| before.layout == layout && before.ranges == ranges)
+            .map_or_else(
+                || moved_in(&memory, &layout, &ranges),
+                |before| before.moved.clone(),
+            );
+        Ok(Self {
+            moved,
+            layout,
+            ranges,
+            last: Cell::default(),
+            codes: description.codes,
+            traces: description.traces,
+            known_by: KnownBy::Tunnel,
+            files: description
+                .control
+                .filter(|_| !description.inherited)
+                .map(|control| (pid, control, description.calls)),
+            tunnel: Some((start, len, generation)),
+        })
+    }
+
+    /// Where the VM of this process reads what is wanted of it; a forked child's is its parent's, until it has
+    /// its own.
+    pub fn control(&self, pid: u32) -> Option<abi::VmFile> {
+        let (owner, control, _) = self.files?;
+        (owner == pid).then_some(control)
+    }
+
+    /// Where the VM of this process counts calls.
+    pub fn calls(&self, pid: u32) -> Option<abi::VmFile> {
+        let (owner, _, calls) = self.files?;
+        calls.filter(|_| owner == pid)
+    }
+
+    /// Whether the VM has changed its description since.
+    pub fn has_changed(&self, pid: u32) -> bool {
+        self.tunnel.is_some_and(|(start, _, seen)| {
+            ForeignMemory::new(pid)
+                .read_u32(generation_of(start))
+                .is_ok_and(|now| now != seen)
+        })
+    }
+
+    /// What the description says now; None: it is being written, or gone.
+    pub fn read_again(&self, pid: u32) -> Option<Self> {
+        let (start, len, _) = self.tunnel?;
+        Self::read(pid, start, len, Some(self)).ok()
+    }
+
+    /// They are disjoint: the one that begins last before an address is the only one that it may be in.
+    fn range_at(&self, address: u64) -> Option<&Range> {
+        let begins_by = |range: &&Range| range.start <= address;
+        let (last, next) = (self.last.get(), self.last.get().saturating_add(1));
+        let is_last = self.ranges.get(last).as_ref().is_some_and(begins_by)
+            && !self.ranges.get(next).as_ref().is_some_and(begins_by);
+        if !is_last {
+            let after = self.ranges.partition_point(|range| range.start <= address);
+            self.last.set(after.checked_sub(1)?);
+        }
+        let range = self.ranges.get(self.last.get())?;
+        (address < range.end).then_some(range)
+    }
+
+    /// What the code at an address does (`abi::RANGE_*`), if it is the VM's: handlers are the body.
+    pub fn range(&self, address: u64) -> Option<u32> {
+        self.range_at(address).map(|range| match range.kind {
+            abi::RANGE_HANDLERS => abi::RANGE_BODY,
+            kind => kind,
+        })
+    }
+
+    /// Its frames lie on a stack of their own, in areas below their pointers.
+    pub fn has_save_areas(&self) -> bool {
+        self.layout.kind == LAYOUT_SAVE_AREAS
+    }
+
+    /// Nothing but compiled code came or went since it was described as `before`.
+    pub fn differs_in_traces_only(&self, before: &Self) -> bool {
+        self.codes == before.codes && self.traces != before.traces
+    }
+
+    /// Where the bytecode starts that its compiler has made the code at an address of.
+    pub fn trace(&self, address: u64) -> Option<u64> {
+        let after = self.traces.partition_point(|trace| trace.start <= address);
+        let trace = self.traces.get(after.checked_sub(1)?)?;
+        Some(trace.pc)
+    }
+
+    /// The opcode whose handler the code at an address is, and where the pc's register is there.
+    pub fn handler(&self, address: u64) -> Option<(u8, Moved)> {
+        const OPCODES: u64 = 256;
+        let range = self
+            .range_at(address)
+            .filter(|range| range.kind == abi::RANGE_HANDLERS)?;
+        let into = address.wrapping_sub(range.start);
+        let size = range.end.wrapping_sub(range.start).checked_div(OPCODES)?;
+        let opcode = u8::try_from(into.checked_div(size)?).ok()?;
+        let moved = self.moved.get(usize::try_from(into).ok()?);
+        Some((opcode, moved.copied().unwrap_or_default()))
+    }
+
+    /// The interpreter loop's body: the first one, where there are several.
+    fn body(&self) -> std::ops::Range<u64> {
+        let mut body = 0..0;
+        for range in &self.ranges {
+            if !matches!(range.kind, abi::RANGE_BODY | abi::RANGE_HANDLERS) {
+                continue;
+            }
+            if body.is_empty() {
+                body = range.start..range.end;
+            } else if body.end == range.start {
+                body.end = range.end;
+            }
+        }
+        body
+    }
+
+    /// Whether any of the VM's code lies between these addresses.
+    pub fn has_code_in(&self, start: u64, end: u64) -> bool {
+        self.ranges
+            .iter()
+            .any(|range| range.start < end && range.end > start)
+    }
+
+    /// What the shim is told about the process.
+    pub fn target(&self, flags: u32) -> Target {
+        let body = self.body();
+        let machine = Machine::of_elf(self.layout.machine).unwrap_or(Machine::NATIVE);
+        let index = |register: u8| {
+            machine
+                .index(u16::from(register))
+                .and_then(|index| u8::try_from(index).ok())
+                .unwrap_or(NO_REG)
+        };
+        Target {
+            layout: Layout {
+                reg_pc: index(self.layout.reg_pc),
+                reg_frame: index(self.layout.reg_frame),
+                ..self.layout
+            },
+            body_start: body.start,
+            body_end: body.end,
+            flags: flags | target_flags::READY,
+            reserved: 0,
+        }
+    }
+}
+
+impl Vm {
+    /// A VM as its tunnel might describe it.
+    #[doc(hidden)]
+    pub fn made_up(layout: Layout, ranges: Vec<Range>) -> Self {
+        Self {
+            layout,
+            ranges,
+            last: Cell::default(),
+            codes: Vec::new(),
+            traces: Vec::new(),
+            known_by: KnownBy::Tunnel,
+            moved: std::rc::Rc::default(),
+            files: None,
+            tunnel: None,
+        }
+    }
+
+    /// What its compiler has made, sorted.
+    #[doc(hidden)]
+    pub fn set_traces(&mut self, traces: Vec<Trace>) {
+        self.traces = traces;
+    }
+}
