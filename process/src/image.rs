@@ -105,25 +105,6 @@ impl ElfImage {
         self.contents()
             .is_some_and(|elf| elf.module.borrow().names_dex_pcs())
     }
-
-    /// It is HotSpot, the VM of Java on servers.
-    pub fn is_hotspot(&self) -> bool {
-        self.path
-            .file_name()
-            .is_some_and(|name| name == "libjvm.so")
-    }
-
-    /// Its name is that of a VM's library that has dex code, whatever build of it this is.
-    pub fn is_vm_library(&self) -> bool {
-        let name = self
-            .path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        ["libart.so", "libartd.so"]
-            .iter()
-            .any(|vm| name.starts_with(vm))
-    }
 }
 
 fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {

@@ -43,6 +43,7 @@ pub use file::MappedFile;
 pub use image::{DexImage, ElfImage, Image};
 pub use images::Images;
 pub use jit::{JitCode, JitFile, Nameless, Turn};
+pub use maps::NewMapping;
 pub use space::{AddressSpace, Mapped};
 pub use status::Status;
 
@@ -50,6 +51,10 @@ use budget::Attention;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use varid_tunnel::abi::VmFile;
+use varid_tunnel::calls::CallsFile;
+use varid_tunnel::control::Control;
+use varid_tunnel::file::Kind;
 
 /// A process.
 #[derive(Debug)]
@@ -102,12 +107,6 @@ impl Process {
         })
     }
 
-    /// Whether an address lies in what is a VM's library by its name.
-    pub fn is_in_vm_library(&self, address: u64) -> bool {
-        let image = self.space.at(address).map(|mapped| &mapped.image);
-        matches!(image, Some(Image::Elf(elf)) if elf.is_vm_library())
-    }
-
     /// Forgets dex files in memory by where they start, where they end, and when the VM described them.
     pub fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<u64>) -> bool) {
         let space = &mut self.space;
@@ -157,4 +156,16 @@ impl Process {
         (self.jit, self.attention) = (before.jit, before.attention);
         self.read_maps(images);
     }
+}
+
+/// The file in which a VM counts calls.
+pub fn open_calls(pid: u32, calls: &VmFile) -> Result<CallsFile, varid_tunnel::Error> {
+    let file = reader::open_of_vm(pid, calls, Kind::Calls)?;
+    Ok(CallsFile::of(file, pid))
+}
+
+/// The page on which a VM is told what to do, under our lock.
+pub fn take_control(pid: u32, page: &VmFile) -> Result<Control, varid_tunnel::Error> {
+    let file = reader::open_of_vm(pid, page, Kind::Control)?;
+    Control::of(file, pid, page)
 }

@@ -13,6 +13,17 @@ use varid_tunnel::abi::NAME;
 use varid_tunnel::file::is_served_here;
 use varid_tunnel::maps::mappings;
 
+/// What a new mapping is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewMapping {
+    /// The description of a VM.
+    Tunnel,
+    /// ELF files: what is at its addresses now says which.
+    Elf,
+    /// Anything else.
+    Other,
+}
+
 impl Process {
     /// Takes in the memory map as it is now. A process that has ended is left as it was.
     pub fn read_maps(&mut self, images: &mut Images) {
@@ -48,8 +59,8 @@ impl Process {
         }
     }
 
-    /// A mapping has appeared; true: it may be a VM's, look for one.
-    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
+    /// A mapping has appeared.
+    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> NewMapping {
         if is_tunnel(mapped.path) && is_served_here(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
             /// A process has one, and a forked one its parent's as well.
@@ -57,7 +68,7 @@ impl Process {
             self.tunnels.retain(|known| known.0 != mapped.start);
             self.tunnels.push(tunnel);
             self.tunnels.truncate(MAX_TUNNELS);
-            return true;
+            return NewMapping::Tunnel;
         }
         if mapped.mode.execute && jit::is_jitdump(mapped.path) {
             self.jit.map_jitdump(mapped);
@@ -72,12 +83,11 @@ impl Process {
             images.get(mapped, &self.space, &self.attention)
         };
         if parts.is_empty() && self.is_part_of_dex(mapped) {
-            return false;
+            return NewMapping::Other;
         }
         self.space.remove(mapped.start, mapped.end);
         self.forget_memory_dexes(|start, end, _| mapped.start < end && start < mapped.end);
-        let is_vm = |part: &Mapped| matches!(&part.image, Image::Elf(elf) if elf.is_vm_library());
-        let may_be_vm = parts.iter().any(is_vm);
+        let has_elf = parts.iter().any(|part| matches!(part.image, Image::Elf(_)));
         for part in parts {
             if let Image::Other(path) = &part.image
                 && is_own_memory(path)
@@ -89,7 +99,10 @@ impl Process {
                 self.attention.leave_out();
             }
         }
-        may_be_vm
+        match has_elf {
+            true => NewMapping::Elf,
+            false => NewMapping::Other,
+        }
     }
 
     /// A part of a known dex file was mapped again, or its protection changed: the file is

@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use varid_model::ById;
+use varid_process::{open_calls, take_control};
 use varid_recording::{CALLS_LOG, CallCount, Tactic};
 use varid_sampler::monotonic_ns;
 use varid_tunnel::abi::{self, Call, VmFile};
 use varid_tunnel::calls::{CallsFile, Counted};
 use varid_tunnel::control::{Control, Order};
-use varid_vm::{ManagedProcess, Method, open_calls, take_control};
+use varid_vm::{ManagedProcess, Method};
 
 /// How often the counts of a live session are brought to the disk.
 const SAVED: Duration = Duration::from_secs(5);
@@ -119,10 +120,10 @@ impl Calls {
         };
         for (pid, tracked) in tracked {
             let decided = tracked.held.is_none() && tracked.is_here();
-            let Some(vm) = tracked.managed.vm.as_ref().filter(|_| decided) else {
+            let Some(vm) = tracked.managed.vm().filter(|_| decided) else {
                 continue;
             };
-            let Some(page) = vm.control(*pid) else {
+            let Some(page) = vm.facts().control(*pid) else {
                 self.deaf.insert(*pid);
                 continue;
             };
@@ -147,7 +148,7 @@ impl Calls {
             });
             if counting.file.is_none()
                 && counting.control.is_some()
-                && let Some(calls) = vm.calls(*pid)
+                && let Some(calls) = vm.facts().calls(*pid)
             {
                 counting.file = open_calls(*pid, &calls)
                     .inspect_err(|error| tracing::warn!("{error}"))

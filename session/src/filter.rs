@@ -57,7 +57,7 @@ impl Gate {
             // Samples come in order of time, and soon: of before the last change there is none left.
             Some((from, next)) if from < time => {
                 self.now = next;
-                managed.callers.clear();
+                managed.forget_callchains();
             }
             // One that was told of first, and stands only later, stands no more.
             Some((from, _)) => time = from,
@@ -78,7 +78,7 @@ impl Gate {
         if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
             self.now = self.next.take().and_then(|(_, next)| next);
             // What they stand for may not have been recorded.
-            managed.callers.clear();
+            managed.forget_callchains();
         }
         self.now.as_mut()
     }
@@ -185,6 +185,11 @@ mod tests {
     use crate::config::MethodPattern;
     use varid_model::Reason;
     use varid_recording::remap::address_of;
+    use varid_vm::VmKinds;
+
+    fn process() -> ManagedProcess {
+        ManagedProcess::new(1, VmKinds::default())
+    }
 
     fn methods(pattern: &str) -> MethodFilter {
         MethodFilter::new(vec![MethodPattern::new(pattern).unwrap()])
@@ -192,31 +197,31 @@ mod tests {
 
     #[test]
     fn patterns_stand_for_samples_from_their_time_on() {
-        let mut managed = ManagedProcess::new(1);
+        let mut managed = process();
         let mut gate = Gate::open();
         let mut at = |gate: &mut Gate, time| {
             let filter = gate.at(time, &mut managed);
             filter.map(|filter| filter.methods.clone())
         };
-        gate.change(100, &methods("a.*"), &mut ManagedProcess::new(1));
+        gate.change(100, &methods("a.*"), &mut process());
         assert_eq!(at(&mut gate, 99), None);
         assert_eq!(at(&mut gate, 100), Some(methods("a.*")));
-        gate.change(200, &methods("b.*"), &mut ManagedProcess::new(1));
+        gate.change(200, &methods("b.*"), &mut process());
         assert_eq!(at(&mut gate, 199), Some(methods("a.*")));
         // A change before the last one was reached.
-        gate.change(300, &MethodFilter::default(), &mut ManagedProcess::new(1));
+        gate.change(300, &MethodFilter::default(), &mut process());
         assert_eq!(at(&mut gate, 299), Some(methods("b.*")));
         assert_eq!(at(&mut gate, 300), None);
         // One of a time that a change already waits for, or has gone by.
-        gate.change(500, &methods("c.*"), &mut ManagedProcess::new(1));
-        gate.change(400, &methods("d.*"), &mut ManagedProcess::new(1));
+        gate.change(500, &methods("c.*"), &mut process());
+        gate.change(400, &methods("d.*"), &mut process());
         assert_eq!(at(&mut gate, 499), None);
         assert_eq!(at(&mut gate, 500), Some(methods("d.*")));
     }
 
     #[test]
     fn what_is_not_recorded_for_want_of_frames_is_told_apart() {
-        let (managed, remap) = (ManagedProcess::new(1), RemapTable::new().unwrap());
+        let (managed, remap) = (process(), RemapTable::new().unwrap());
         let torn = address_of(Marker::Reason(Reason::TornFrames)).get() + 1;
         let why = |pattern: &str, user: &[u64]| {
             let mut filter = Filter::of(&methods(pattern)).unwrap();

@@ -95,7 +95,7 @@ impl Session {
 
     /// A zygote is not sampled; its children are, from their first instruction on.
     fn follow_zygote(&mut self, pid: u32) -> Result<(), SessionError> {
-        let managed = ManagedProcess::running(pid, &mut self.images);
+        let managed = ManagedProcess::running(pid, self.options.vms, &mut self.images);
         let mut target = self.target_of(Some(&managed));
         target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
         self.sampler(|sampler| sampler.set_target(pid, &target))?;
@@ -119,8 +119,8 @@ impl Session {
             0
         };
         let flags = stack | namespaced | target_flags::FOLLOW;
-        match managed.and_then(|managed| managed.vm.as_ref()) {
-            Some(vm) => vm.target(flags),
+        match managed.and_then(|managed| managed.vm()) {
+            Some(vm) => vm.facts().target(flags),
             None => varid_shim::Target {
                 flags,
                 ..varid_shim::Target::default()
@@ -167,7 +167,7 @@ impl Session {
             self.turn_away(pid, names);
             return Ok(());
         }
-        let managed = ManagedProcess::running(pid, &mut self.images);
+        let managed = ManagedProcess::running(pid, self.options.vms, &mut self.images);
         let is_asked_for = !matches!(self.options.target, TargetSpec::All);
         let command = match &self.options.target {
             TargetSpec::Command(command, line) if *command == pid => Some(line),
@@ -182,9 +182,9 @@ impl Session {
                     (None, "") => "?",
                     (None, called) => called,
                 },
-                managed.vm.as_ref().map_or(String::new(), |vm| format!(
+                managed.vm().map_or(String::new(), |vm| format!(
                     ", its VM known by {}",
-                    vm.known_by
+                    vm.facts().known_by
                 ))
             )
         });
@@ -333,13 +333,13 @@ impl Session {
         let Some(tracked) = here else {
             return Ok(());
         };
-        if let Some(vm) = &tracked.managed.vm {
+        if let Some(vm) = tracked.managed.vm() {
             tracing::info!(
                 "process {pid}: its VM's frames are known by {}",
-                vm.known_by
+                vm.facts().known_by
             );
         }
-        let is_known = tracked.managed.vm.is_some();
+        let is_known = tracked.managed.vm().is_some();
         let target = self.target_of(Some(&tracked.managed));
         self.sampler(|sampler| sampler.set_target(pid, &target))?;
         if is_known {
@@ -352,7 +352,7 @@ impl Session {
         let Some(tracked) = self.tracked.get_mut(&mmap.pid) else {
             return Ok(());
         };
-        let may_be_vm = tracked.managed.process.map(
+        let may_be_vm = tracked.managed.map(
             &mut self.images,
             &MappedFile {
                 pid: mmap.pid,
@@ -484,7 +484,7 @@ impl Session {
                 self.assign(pid, 0);
             }
         } else if pid != ppid && self.tracker.is_child_of_zygote(ppid) {
-            let managed = ManagedProcess::running(pid, &mut self.images);
+            let managed = ManagedProcess::running(pid, self.options.vms, &mut self.images);
             let held = Some(Vec::new());
             let admitted = self.admit(managed, Names::default(), time, held, false, true);
             self.or_not_profiled(pid, admitted)?;

@@ -357,7 +357,7 @@ impl Session {
             let is_younger = |age| tracked.born.is_some_and(|born| born.elapsed() < age);
             let young = is_younger(YOUTH);
             let may_become_a_vm =
-                young && (tracked.managed.vm.is_none() || self.calls.awaits(tracked));
+                young && (tracked.managed.vm().is_none() || self.calls.awaits(tracked));
             let infant = is_younger(INFANCY);
             match tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm || infant {
                 true => AWAKE_MS,

@@ -13,6 +13,7 @@ use varid_recording::{EventDesc, Events, Manifest, Owner, Tactic, Target, Target
 use varid_sampler::event::{Group, Resolved};
 use varid_sampler::open::max_frequency;
 use varid_sampler::{SamplerError, Source, monotonic_ns, places};
+use varid_vm::VmKinds;
 
 /// What a session is asked to do.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub struct SessionOptions {
     pub owner: Option<Owner>,
     /// The user's own folder of what can be made anew.
     pub cache: PathBuf,
+    /// The kinds of VM that are looked for.
+    pub vms: VmKinds,
     /// Who and what of whom is recorded, how long, and the request that this comes from.
     pub configured: Configured,
 }
@@ -69,6 +72,7 @@ impl SessionOptions {
             // A folder that sudo's user names is theirs; those that varid names are root's own.
             owner: configured.request.sampling.output.as_ref().and(sudo_user),
             cache,
+            vms: VmKinds::default(),
             output,
             configured,
         })

@@ -197,7 +197,7 @@ impl Recorder {
             }
         }
         if named.is_err() {
-            managed.callers.clear();
+            managed.forget_callchains();
         }
         named
     }

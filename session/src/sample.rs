@@ -21,7 +21,7 @@ impl Session {
         }
         if !tracker::is_alive(pid) {
             // On its way out: nothing of it can be read any more.
-            let mut gone = ManagedProcess::new(pid);
+            let mut gone = ManagedProcess::new(pid, self.options.vms);
             let stack = self.options.stack;
             let mut filter = Filter::of(&self.tracker.selection.terms("", "").methods);
             let recorder = &mut self.recorder;

@@ -9,7 +9,7 @@ const FURTHER: &str = "further processes, or their methods, are not seen either"
 
 /// Why nothing of what a process ran in a VM has names; None: nothing is known to be missing.
 pub(super) fn why(managed: &ManagedProcess) -> Option<String> {
-    if managed.vm.is_some() || managed.is_marked() {
+    if managed.vm().is_some() || managed.is_marked() {
         return None;
     }
     if let Some(problem) = &managed.vm_problem {

@@ -1,8 +1,6 @@
 //! Processes with VMs that tests make up.
 
-use crate::remapped::Remapped;
-use crate::{ManagedProcess, Method, Vm};
-use std::rc::Rc;
+use crate::{ManagedProcess, Method, VmFacts, VmKinds};
 use varid_process::{AddressSpace, Process};
 use varid_tunnel::abi::Call;
 
@@ -11,13 +9,13 @@ const NOBODY: u32 = 0x3fff_fff0;
 
 impl ManagedProcess {
     /// A process of which only this is known.
-    pub fn made_up(space: AddressSpace, vm: Option<Vm>) -> Self {
+    pub fn made_up(space: AddressSpace, facts: Option<&VmFacts>) -> Self {
         let mut process = Process::new(NOBODY);
         process.space = space;
-        Self {
-            vm: vm.map(Rc::new),
-            ..Self::of(process)
-        }
+        let kinds = VmKinds::default();
+        let mut managed = Self::of(process, kinds);
+        managed.vm = facts.and_then(|facts| kinds.recognise(facts));
+        managed
     }
 
     /// The VM that is mapped is one that nobody knows.
@@ -29,13 +27,27 @@ impl ManagedProcess {
     /// The VM says again what it has said before.
     pub fn describe_vm_anew(&mut self) {
         if let Some(vm) = self.vm.clone() {
-            self.replace_vm(Vm::clone(&vm));
+            self.replace_vm(vm.facts());
         }
+    }
+
+    /// It runs a program that is the same, at the same addresses.
+    pub fn exec_the_same(&mut self) {
+        let same = self.fork(self.pid());
+        self.exec();
+        self.process.space = same.process.space;
+        self.vm = same.vm;
     }
 
     /// What its remapped addresses stand for.
     pub fn set_remapped(&mut self, entries: Vec<Call>) {
-        self.remapped = Remapped::made_up(entries);
+        if let Some(vm) = self.vm.clone() {
+            self.vm = Some(crate::shadow::with_remapped(
+                vm.facts(),
+                self.pid(),
+                entries,
+            ));
+        }
     }
 
     /// What a method pointer stands for from now on.

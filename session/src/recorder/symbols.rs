@@ -210,7 +210,7 @@ impl Recorder {
             .vm_directory()
             .is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
             || managed.is_vm_image(elf)
-            || elf.is_hotspot();
+            || varid_vm::hotspot::is_library(&elf.path);
         if is_vm && self.vm_paths.insert(elf.path.clone()) {
             self.add_image(ManifestImage {
                 path: elf.path.to_string_lossy().into_owned(),

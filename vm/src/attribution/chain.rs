@@ -1,13 +1,14 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
 use super::{RemapTable, stack_of};
-use crate::{ManagedProcess, Method, Vm};
+use crate::code_kind::CodeKind;
+use crate::kind::{Methods, Vm};
+use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
 use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record, flags};
-use varid_tunnel::abi::{RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM};
-use varid_unwind::{NativeFrame, NativeStack, UnwindError};
+use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
 
 /// Which managed frame came last while native ones were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +63,14 @@ impl<'a> Chain<'a> {
     }
 
     /// Native frames, and the managed ones that lie within them.
-    pub fn merge(
+    pub fn merge_by_address(
         &mut self,
         record: &Record,
         native: &NativeStack,
         managed: &[ManagedFrame],
-        vm: Option<&Vm>,
+        vm: Option<&dyn Vm>,
         stack: Stack,
     ) {
-        let read = |address: u64| stack_of(record).word(record.regs.machine(), address);
         let mut rest = managed;
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
@@ -80,7 +80,7 @@ impl<'a> Chain<'a> {
                 .filter(|(next, _)| depth > 0 && next.addr < frame.sp)
             {
                 // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
-                if !next.is_quick() || enclosing == Some(RANGE_BRIDGE) {
+                if !next.is_quick() || enclosing == Some(CodeKind::Bridge) {
                     self.managed(next);
                     inside = if next.is_quick() || next.is_outermost() {
                         Inside::Edge
@@ -90,20 +90,22 @@ impl<'a> Chain<'a> {
                 }
                 rest = after;
             }
-            let kind = vm.and_then(|vm| vm.range(frame.lookup()));
+            let kind = vm.and_then(|vm| vm.facts().code_at(frame.lookup()));
             enclosing = kind;
-            if let (Some(RANGE_QUICK), Some(vm)) = (kind, vm) {
-                self.quick(frame, vm, read);
+            if let (Some(CodeKind::NativeFrames), Some(vm)) = (kind, vm) {
+                self.native_frame(frame, vm, stack_of(record));
                 inside = Inside::Edge;
                 continue;
             }
             let among_managed = inside != Inside::Nothing || !rest.is_empty();
             let machinery = match kind {
                 // Stands for the managed frame that it executes; without one it is all there is.
-                Some(RANGE_BODY | RANGE_INTERPRETER) => among_managed,
-                Some(RANGE_BRIDGE) => depth > 0 && among_managed,
+                Some(CodeKind::Loop | CodeKind::Interpreter) => among_managed,
+                Some(CodeKind::Bridge) => depth > 0 && among_managed,
                 // Between two frames of one fragment there is nothing but an invoke.
-                Some(RANGE_VM) => depth > 0 && !rest.is_empty() && inside == Inside::Fragment,
+                Some(CodeKind::Runtime) => {
+                    depth > 0 && !rest.is_empty() && inside == Inside::Fragment
+                }
                 _ => false,
             };
             if !machinery {
@@ -132,16 +134,16 @@ impl<'a> Chain<'a> {
         if frames.is_empty() {
             return;
         }
-        let space = self.process.space().changes();
-        let mut stack = self.process.callers.take(tid);
-        let known = stack.keep(frames, self.native_stretch, space);
+        let knowledge = self.process.knowledge();
+        let mut stack = self.process.callchains.take(tid);
+        let known = stack.retain_common(frames, self.native_stretch, knowledge);
         let (inner, outer) = frames.split_at(frames.len().saturating_sub(known));
         for frame in inner {
             let start = self.user.len();
             stack.starts.push(self.caller(frame).then_some(start));
         }
-        if self.process.space().changes() != space {
-            // To know one of them more has been read of the process: that may be the others'.
+        if self.process.knowledge() != knowledge {
+            // More of the process has been read to resolve one of them; it may concern the others, too.
             for frame in outer {
                 self.caller(frame);
             }
@@ -151,7 +153,7 @@ impl<'a> Chain<'a> {
         self.user.extend(stack.addresses());
         self.known = start..self.user.len();
         stack.add(inner, self.user.get(..start).unwrap_or_default());
-        self.process.callers.put(tid, stack);
+        self.process.callchains.put(tid, stack);
     }
 
     /// A managed frame that has called the one before; whether it is known for certain.
@@ -251,24 +253,16 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A frame of an interpreter loop that keeps its frames as compiled code does: the method
-    /// is at its sp, the pc in a register. In the middle of a call the two disagree.
-    fn quick(&mut self, frame: &NativeFrame, vm: &Vm, read: impl Fn(u64) -> Option<u64>) {
-        let pc = frame.regs.get(u16::from(vm.layout.reg_pc));
-        let method = read(frame.sp).map(|pointer| self.process.method(pointer));
-        match (pc, method) {
-            (
-                Some(pc),
-                Some(Method::Known {
-                    code: Some(code), ..
-                }),
-            ) if code.contains(&pc) => {
+    /// A native frame that is a method's own.
+    fn native_frame(&mut self, frame: &NativeFrame, vm: &dyn Vm, stack: StackSlice<'_>) {
+        match vm.native_frame(frame, stack, self.process) {
+            Ok(pc) => {
                 self.push_executed(pc);
                 self.quick.get_or_insert(frame.sp);
             }
-            _ => {
+            Err(reason) => {
                 self.native(frame.address);
-                self.marker(Marker::Reason(Reason::ArtQuick));
+                self.marker(Marker::Reason(reason));
             }
         }
     }

@@ -76,9 +76,7 @@ fn happens(world: &mut World, event: Event) {
         Event::Readable => process.set_method(UNREADABLE, world.native.clone()),
         Event::Forked => world.process = process.fork(process.pid()),
         Event::Exec => {
-            let same = process.fork(process.pid());
-            process.exec();
-            (process.process.space, process.vm) = (same.process.space, same.vm);
+            process.exec_the_same();
             process.set_method(SECOND, Method::Runtime);
             process.set_method(NATIVE, world.native.clone());
         }
@@ -167,7 +165,7 @@ impl Twice {
     pub fn next(&mut self, sample: Sample) -> Record {
         happens(&mut self.remembers, sample.event);
         happens(&mut self.forgets, sample.event);
-        self.forgets.process.callers.clear();
+        self.forgets.process.forget_callchains();
         self.frames = sample.frames.unwrap_or(std::mem::take(&mut self.frames));
         let world = &self.remembers;
         let mut record = world.record(&[sample.function, sample.caller, "native"]);

@@ -13,7 +13,7 @@ use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record};
 use varid_tunnel::abi;
 use varid_vm::attribution::{Attributed, RemapTable, attribute, cached_callchain};
-use varid_vm::{ManagedProcess, Method, Vm};
+use varid_vm::{ManagedProcess, Method, Methods, VmFacts};
 
 #[path = "../../../../unwind/src/tests/compiled.rs"]
 mod compiled;
@@ -263,7 +263,7 @@ impl World {
             let code = &methods[which].code;
             DEX + u64::from(code.start)..DEX + u64::from(code.end)
         });
-        let mut vm = Vm::made_up(layout(kind), ranges);
+        let mut vm = VmFacts::made_up(layout(kind), ranges);
         if in_areas {
             vm.layout.flags = 0;
             let trace = |start, pc| abi::Trace { start, pc };
@@ -272,7 +272,7 @@ impl World {
                 trace(JIT + 0x80, code[1].start),
             ]);
         }
-        let mut process = ManagedProcess::made_up(space, Some(vm));
+        let mut process = ManagedProcess::made_up(space, Some(&vm));
         for (which, pointer) in [FIRST, SECOND].into_iter().enumerate() {
             let known = Method::Known {
                 dex: dex.clone(),

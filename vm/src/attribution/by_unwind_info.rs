@@ -128,7 +128,7 @@ impl Merged<'_> {
             return false;
         };
         let process = &self.chain.process;
-        let of_vm = |frame: &NativeFrame| process.process.is_in_vm_library(frame.lookup());
+        let of_vm = |frame: &NativeFrame| process.is_in_vm_library(frame.lookup());
         self.between.iter().all(of_vm) && caller.invokes(callee) == Some(true)
     }
 }

@@ -1,50 +1,59 @@
 //! Which method does a remapped address stand for? A VM may store R = i + H0 at a call instead of an address.
 
-use crate::{ManagedProcess, Method, open_calls};
+use crate::dex;
+use crate::facts::VmFacts;
+use crate::kind::Methods;
+use crate::method::Method;
+use varid_process::open_calls;
 use varid_shim::ManagedFrame;
 use varid_shim::frame_flags::EXPORTED;
-use varid_tunnel::abi::{Call, LAYOUT_SHADOW, REMAP_END, REMAP_FIRST};
+use varid_tunnel::abi::{Call, REMAP_END, REMAP_FIRST};
 use varid_tunnel::calls::CallsFile;
 
 /// The table from which a VM takes remapped addresses, as far as it was needed.
 #[derive(Debug, Default)]
-pub struct Remapped {
+pub(super) struct Remapped {
+    /// The process whose table it is.
+    pid: Option<u32>,
     file: Option<CallsFile>,
     entries: Vec<Call>,
-    /// All that samples of this turn have was in the table by then: whatever else they have is no entry of it.
+    /// It was read in this turn: what the turn's samples have beyond it is no entry.
     fresh: bool,
 }
 
 impl Remapped {
-    /// Other samples come.
-    pub fn outdated(&mut self) {
-        self.fresh = false;
-    }
-
     /// A table that has been read.
-    pub fn made_up(entries: Vec<Call>) -> Self {
+    pub(super) fn of(pid: u32, entries: Vec<Call>) -> Self {
         Self {
+            pid: Some(pid),
             entries,
             ..Self::default()
         }
     }
-}
 
-impl ManagedProcess {
+    /// The samples of the next turn may have entries that are newer.
+    pub(super) fn next_turn(&mut self) {
+        self.fresh = false;
+    }
+
     /// Puts the addresses of methods in the place of remapped ones. What is not in the VM's table stays.
-    pub fn restore(&mut self, frames: &mut [ManagedFrame]) {
-        let is_shadow = |vm: &std::rc::Rc<crate::Vm>| vm.layout.kind == LAYOUT_SHADOW;
-        if !self.vm.as_ref().is_some_and(is_shadow) {
-            return;
-        }
+    pub(super) fn restore(
+        &mut self,
+        facts: &VmFacts,
+        methods: &mut dyn Methods,
+        frames: &mut [ManagedFrame],
+    ) {
+        let pid = methods.process().pid;
         for frame in frames {
             let Some(index) = index_of(frame.pc) else {
                 continue;
             };
-            if index >= self.remapped.entries.len() && !self.remapped.fresh {
-                self.read_remapped();
+            if index >= self.entries.len() && !self.fresh {
+                self.read(facts, pid);
             }
-            let Some(call) = self.remapped.entries.get(index).copied() else {
+            // A forked child has no table before it describes itself.
+            let entry = self.entries.get(index).filter(|_| self.pid == Some(pid));
+            let Some(call) = entry.copied() else {
                 continue;
             };
             if call.insns != 0 {
@@ -53,10 +62,11 @@ impl ManagedProcess {
             }
             // Without bytecode it is the entry's: a pointer may be another method's by now.
             let entry = frame.pc;
-            if !self.methods.contains_key(&entry) {
-                let known = self.counted_method(&call);
+            if !methods.is_known(entry) {
+                let counted = dex::counted(methods.process(), &call);
+                let known = counted.unwrap_or_else(|| methods.method(call.method));
                 if !matches!(known, Method::Unknown | Method::Gone) {
-                    self.methods.insert(entry, known);
+                    methods.insert(entry, known);
                 }
             }
             (frame.pc, frame.method) = (0, entry);
@@ -64,16 +74,17 @@ impl ManagedProcess {
         }
     }
 
-    fn read_remapped(&mut self) {
-        let calls = self.vm.as_ref().and_then(|vm| vm.calls(self.process.pid));
-        let remapped = &mut self.remapped;
-        remapped.fresh = true;
-        if remapped.file.is_none() {
-            remapped.file = calls.and_then(|calls| open_calls(self.process.pid, &calls).ok());
+    fn read(&mut self, facts: &VmFacts, pid: u32) {
+        self.fresh = true;
+        let Some(calls) = facts.calls(pid) else {
+            return;
+        };
+        if self.file.is_none() {
+            self.file = open_calls(pid, &calls).ok();
         }
-        let counted = remapped.file.as_ref().map(CallsFile::read);
+        let counted = self.file.as_ref().map(CallsFile::read);
         if let Some(Ok(counted)) = counted {
-            remapped.entries = counted.calls;
+            (self.pid, self.entries) = (Some(pid), counted.calls);
         }
     }
 }

@@ -1,43 +1,51 @@
-//! What stood for the callers in a thread's last sample?
+//! What did attribution find for the callers in a thread's last sample?
 //!
-//! From sample to sample a thread's outer frames are mostly the same. What stands for a frame
-//! follows from the frame, from what is mapped, and from what it has called, as far as the next
-//! frame inside that anything stands for: where these are the same, so is the answer. Whose frames
-//! they were plays no part in it; a thread's number only says where to look.
+//! From sample to sample a thread's outer frames are mostly the same. The addresses of a frame in a callchain follow from the frame,
+//! from what is known of the process ([`Knowledge`]), and from the frame's callee, up to the next inner frame that has any address.
+//! Where these are equal, so are the addresses. The thread's number only selects the slot.
 
 use varid_shim::{ManagedFrame, PackedFrame, Record};
 
-/// So many threads' callers are kept, by their numbers: two threads in one place only lose time.
-const PLACES: usize = 64;
+/// Which knowledge of a process the addresses follow from. An entry of another one is never used, so nobody clears the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Knowledge {
+    /// Counts changes of what is mapped, and of what is recorded of it.
+    pub mapped: u64,
+    /// Counts changes of what is known of the VM and its methods.
+    pub vm: u64,
+}
+
+/// Number of slots. Two threads that share one only lose time.
+const SLOTS: usize = 64;
 
 /// The callers in the last samples of a process's threads.
 #[derive(Debug, Default)]
-pub struct Callers(Vec<Stack>);
+pub(crate) struct CallchainCache(Vec<CachedCallers>);
 
-impl Callers {
-    /// Takes out what is kept for a thread.
-    pub fn take(&mut self, tid: u32) -> Stack {
-        self.place(tid).map(std::mem::take).unwrap_or_default()
+impl CallchainCache {
+    /// Takes out a thread's entry.
+    pub fn take(&mut self, tid: u32) -> CachedCallers {
+        self.slot(tid).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Keeps it for the thread's next sample.
-    pub fn put(&mut self, tid: u32, stack: Stack) {
+    /// Stores a thread's entry for its next sample.
+    pub fn put(&mut self, tid: u32, stack: CachedCallers) {
         if self.0.is_empty() {
-            self.0.resize_with(PLACES, Stack::default);
+            self.0.resize_with(SLOTS, CachedCallers::default);
         }
-        if let Some(place) = self.place(tid) {
+        if let Some(place) = self.slot(tid) {
             *place = stack;
         }
     }
 
-    /// What is kept for a thread.
-    pub fn of(&self, tid: u32) -> Option<&Stack> {
-        self.0.get(tid as usize % PLACES)
+    /// A thread's entry.
+    pub fn of(&self, tid: u32) -> Option<&CachedCallers> {
+        self.0.get(tid as usize % SLOTS)
     }
 
-    /// What is kept for a record's thread is all that stands for the callers in its callchain.
-    pub fn are_of(&mut self, record: &Record, callchain: &[u64]) {
-        if let Some(stack) = self.place(record.tid) {
+    /// Stores a record's whole callchain, whose callers are those of its thread's entry.
+    pub fn store(&mut self, record: &Record, callchain: &[u64]) {
+        if let Some(stack) = self.slot(record.tid) {
             stack.flags = record.flags;
             stack.packed.clone_from(&record.packed);
             stack.callchain.clear();
@@ -45,66 +53,63 @@ impl Callers {
         }
     }
 
-    /// That callchain with another leaf.
+    /// The callchain that was stored for a thread, with another leaf.
     pub fn with_leaf(&mut self, tid: u32, leaf: u64) -> Option<&[u64]> {
-        let callchain = &mut self.place(tid)?.callchain;
+        let callchain = &mut self.slot(tid)?.callchain;
         *callchain.first_mut()? = leaf;
         Some(callchain)
     }
 
-    /// Nothing is known any more: what the answers follow from has changed.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn place(&mut self, tid: u32) -> Option<&mut Stack> {
-        self.0.get_mut(tid as usize % PLACES)
+    fn slot(&mut self, tid: u32) -> Option<&mut CachedCallers> {
+        self.0.get_mut(tid as usize % SLOTS)
     }
 }
 
-/// Frames, outermost first, and the addresses that stand for them in a callchain: what comes and
-/// goes from sample to sample is at the end.
+/// Frames, outermost first, and their addresses in a callchain: what differs from sample to sample is at the end.
 #[derive(Debug, Default)]
-pub struct Stack {
+pub(crate) struct CachedCallers {
     frames: Vec<ManagedFrame>,
     /// Of all frames, outermost first.
     addresses: Vec<u64>,
-    /// By frame: how many addresses stand for it and those outside it.
+    /// By frame: how many addresses it and its callers have.
     counts: Vec<usize>,
     /// Whether native frames were left out before the innermost; None: it is not known.
     stretch: Option<bool>,
-    /// What was mapped then.
-    space: u64,
-    /// The record that they are all callers of: its flags, its frames with the innermost, and its
-    /// callchain. No frames: there is no such record.
+    /// What the addresses follow from.
+    knowledge: Knowledge,
+    /// The record whose callers they all are: its flags, its frames with the innermost, and its callchain. No frames: there is no
+    /// such record.
     flags: u32,
     packed: Vec<PackedFrame>,
     callchain: Vec<u64>,
-    /// By frame that is to be added, innermost first: where its addresses start in the callchain;
-    /// None: it is not to be kept.
+    /// By frame to be added, innermost first: where its addresses start in the callchain; None: they are not certain.
     pub starts: Vec<Option<usize>>,
 }
 
-impl Stack {
-    /// Forgets all but those outer frames for which the same stands if they are those of `frames`,
-    /// while the same is mapped; says how many are left. `frames` come innermost first. `stretch`:
-    /// native frames are left out before the innermost.
-    pub fn keep(&mut self, frames: &[ManagedFrame], stretch: bool, space: u64) -> usize {
+impl CachedCallers {
+    /// Removes all but the outer frames that `frames`, innermost first, have in common with the entry and whose addresses are still
+    /// right; returns how many are left. `stretch`: native frames are left out before the innermost.
+    pub fn retain_common(
+        &mut self,
+        frames: &[ManagedFrame],
+        stretch: bool,
+        knowledge: Knowledge,
+    ) -> usize {
         self.starts.clear();
         self.packed.clear();
-        let is_same = self.stretch == Some(stretch) && self.space == space;
+        let is_same = self.stretch == Some(stretch) && self.knowledge == knowledge;
         if is_same && are_equal(&self.frames, frames) {
             return frames.len();
         }
         let pairs = self.frames.iter().zip(frames.iter().rev());
         let same = pairs.take_while(|(known, frame)| known == frame).count();
-        let kept = match self.space == space {
-            // What the next one inside has called may be another.
+        let kept = match self.knowledge == knowledge {
+            // The callee of the next inner frame may be another.
             true => (0..same).rev().find(|inside| self.is_shown(*inside)),
             false => None,
         };
         let kept = kept.unwrap_or(0);
-        (self.space, self.stretch) = (space, Some(stretch));
+        (self.knowledge, self.stretch) = (knowledge, Some(stretch));
         self.frames.truncate(kept);
         self.counts.truncate(kept);
         self.addresses
@@ -113,10 +118,12 @@ impl Stack {
     }
 
     /// Whether they are all callers of a record that differs in the innermost frame's pc at most.
-    pub fn are_callers_of(&self, record: &Record, space: u64) -> bool {
+    pub fn are_callers_of(&self, record: &Record, knowledge: Knowledge) -> bool {
         let (known, asked) = (&self.packed, &record.packed);
         let lengths = known.len() ^ asked.len();
-        if (self.space ^ space) | u64::from(self.flags ^ record.flags) | lengths as u64 != 0 {
+        let changed =
+            (self.knowledge.mapped ^ knowledge.mapped) | (self.knowledge.vm ^ knowledge.vm);
+        if changed | u64::from(self.flags ^ record.flags) | lengths as u64 != 0 {
             return false;
         }
         let differ = |all, (one, other): (&PackedFrame, &PackedFrame)| {
@@ -128,30 +135,28 @@ impl Stack {
         innermost == Some(0) && pairs.fold(0, differ) == 0
     }
 
-    /// Whether anything stands for a frame, counted from the outermost.
+    /// Whether a frame, counted from the outermost, has an address.
     fn is_shown(&self, frame: usize) -> bool {
         let count = |frame: usize| self.counts.get(frame).copied();
         let outside = frame.checked_sub(1).and_then(count).unwrap_or(0);
         count(frame).is_some_and(|count| count > outside)
     }
 
-    /// What stands for the frames, innermost first.
+    /// The addresses of the frames, innermost first.
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> {
         self.addresses.iter().rev().copied()
     }
 
-    /// Whether these addresses, innermost first, stand for all of a thread's callers while this is
-    /// mapped.
-    pub fn are_all(&self, addresses: &[u64], space: u64) -> bool {
-        let is_known = self.space == space && self.stretch.is_some();
+    /// Whether these addresses, innermost first, are all of the thread's callers.
+    pub fn are_all(&self, addresses: &[u64], knowledge: Knowledge) -> bool {
+        let is_known = self.knowledge == knowledge && self.stretch.is_some();
         is_known && self.addresses().eq(addresses.iter().copied())
     }
 
-    /// Adds what [`Stack::starts`] says of the frames inside, innermost first, whose addresses are
-    /// those of `callchain`.
+    /// Adds inner frames, innermost first, whose addresses are those of `callchain`, from where [`CachedCallers::starts`] says.
     pub fn add(&mut self, inner: &[ManagedFrame], callchain: &[u64]) {
-        let wanted = self.starts.iter().rev().take_while(|start| start.is_some());
-        let from = self.starts.len().saturating_sub(wanted.count());
+        let certain = self.starts.iter().rev().take_while(|start| start.is_some());
+        let from = self.starts.len().saturating_sub(certain.count());
         if from > 0 {
             self.stretch = None;
         }
@@ -173,7 +178,7 @@ impl Stack {
     }
 }
 
-/// Whether they are the same, one of them backwards, looked at without a branch for each: most often they are.
+/// Whether two lists are equal, one of them reversed; without a branch for each frame, since most often they are.
 fn are_equal(some: &[ManagedFrame], others: &[ManagedFrame]) -> bool {
     let differ = |(one, other): (&ManagedFrame, &ManagedFrame)| {
         (one.addr ^ other.addr)
@@ -199,7 +204,14 @@ mod tests {
         }
     }
 
-    fn addresses(stack: &Stack) -> Vec<u64> {
+    fn known(mapped: u64) -> Knowledge {
+        Knowledge {
+            mapped,
+            vm: mapped % 3,
+        }
+    }
+
+    fn addresses(stack: &CachedCallers) -> Vec<u64> {
         stack.addresses().collect()
     }
 
@@ -231,7 +243,7 @@ mod tests {
     }
 
     /// Keeps what stands for frames, as for a sample of theirs.
-    fn learn(stack: &mut Stack, frames: &[ManagedFrame], answers: &[Vec<u64>]) {
+    fn learn(stack: &mut CachedCallers, frames: &[ManagedFrame], answers: &[Vec<u64>]) {
         let mut callchain = vec![0];
         for answer in answers.iter().take(frames.len()) {
             stack.starts.push(Some(callchain.len()));
@@ -243,15 +255,15 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_kept_is_what_would_be_found_again(samples in samples()) {
-            let mut callers = Callers::default();
+            let mut callers = CallchainCache::default();
             for (thread, outermost_first, space) in samples {
                 // Two of the three share a place.
-                let tid = thread * PLACES as u32 / 2;
+                let tid = thread * SLOTS as u32 / 2;
                 let frames: Vec<_> = outermost_first.iter().rev().map(|n| frame(*n)).collect();
                 let stretch = frames.len() % 2 == 0;
                 let expected = all(&frames, stretch, space);
                 let mut stack = callers.take(tid);
-                let kept = stack.keep(&frames, stretch, space);
+                let kept = stack.retain_common(&frames, stretch, known(space));
                 let new = frames.len() - kept;
                 prop_assert_eq!(addresses(&stack), expected[new..].concat());
                 learn(&mut stack, &frames[..new], &expected);
@@ -265,27 +277,31 @@ mod tests {
     fn the_same_stack_is_kept_and_what_was_called_by_another_is_not() {
         let frames: Vec<_> = [1, 2, 4, 5, 7].map(frame).into();
         let answers = all(&frames, false, 7);
-        let mut stack = Stack::default();
-        assert_eq!(stack.keep(&frames, false, 7), 0);
+        let mut stack = CachedCallers::default();
+        assert_eq!(stack.retain_common(&frames, false, known(7)), 0);
         learn(&mut stack, &frames, &answers);
-        assert_eq!(stack.keep(&frames, false, 7), 5);
-        assert_eq!(stack.keep(&frames, true, 7), 4);
+        assert_eq!(stack.retain_common(&frames, false, known(7)), 5);
+        assert_eq!(stack.retain_common(&frames, true, known(7)), 4);
         assert_eq!(addresses(&stack), answers[1..].concat());
         learn(&mut stack, &frames[..1], &all(&frames, true, 7));
-        assert_eq!(stack.keep(&frames[2..], false, 7), 2);
+        assert_eq!(stack.retain_common(&frames[2..], false, known(7)), 2);
         assert_eq!(addresses(&stack), answers[3..].concat());
-        assert_eq!(stack.keep(&frames, true, 8), 0, "something else is mapped");
+        assert_eq!(
+            stack.retain_common(&frames, true, known(8)),
+            0,
+            "something else is mapped"
+        );
         assert!(addresses(&stack).is_empty());
     }
 
     #[test]
     fn outside_a_frame_that_is_not_known_for_certain_all_is_kept() {
         let frames: Vec<_> = [1, 2, 4].map(frame).into();
-        let mut stack = Stack::default();
-        stack.keep(&frames, false, 7);
+        let mut stack = CachedCallers::default();
+        stack.retain_common(&frames, false, known(7));
         stack.starts = vec![Some(0), None, Some(2)];
         stack.add(&frames, &[10, 20, 40]);
         assert_eq!(addresses(&stack), [40]);
-        assert_eq!(stack.keep(&frames, false, 7), 0);
+        assert_eq!(stack.retain_common(&frames, false, known(7)), 0);
     }
 }

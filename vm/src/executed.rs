@@ -3,12 +3,12 @@
 //! Whose handler it is tells the opcode, and where in the handler the register has been moved on is known from
 //! its code. Then the instruction is the one of that opcode which may lead to where the register is.
 
-use crate::Moved;
+use crate::handlers::Moved;
 use varid_process::{AddressSpace, Image};
 
 /// The address of the instruction that the handler of `opcode` executes; `pc` is what the register
 /// holds, and stays where nothing better is known: two instructions of this opcode may lead there.
-pub(super) fn executed(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) -> u64 {
+pub(crate) fn executed(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) -> u64 {
     if moved == Moved::No {
         return pc;
     }

@@ -1,23 +1,21 @@
-//! The VM of a process: how its frames are linked, found in its tunnel or by its build-id.
+//! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
 
+use crate::code_kind::CodeKind;
 use crate::handlers::{Moved, moved};
 use std::cell::Cell;
 use std::fmt;
-use std::path::Path;
 use varid_model::Machine;
 use varid_process::reader::ForeignMemory;
-use varid_process::{Image, Process};
-use varid_shim::{STACK_FULL, Target, target_flags};
-use varid_symbolizer::hex;
+use varid_shim::{Target, target_flags};
 use varid_tunnel::Code;
-use varid_tunnel::abi::{self, LAYOUT_SAVE_AREAS, Layout, NO_REG, Range, Trace};
-use varid_tunnel::builds;
+use varid_tunnel::abi::{self, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, Range, Trace};
+use varid_tunnel::builds::Build;
 use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Error, Memory};
 
 /// What is known of a process's VM.
 #[derive(Debug, Clone)]
-pub struct Vm {
+pub struct VmFacts {
     /// How its frames are linked; registers by DWARF number.
     pub layout: Layout,
     /// What its code does, sorted, disjoint.
@@ -56,103 +54,6 @@ impl fmt::Display for KnownBy {
     }
 }
 
-/// What was found in a process.
-#[derive(Debug)]
-pub enum Found {
-    /// A VM.
-    Vm(Box<Vm>),
-    /// No VM, or none that is up.
-    Nothing,
-    /// A VM that is there and cannot be used, and why.
-    Unusable(String),
-}
-
-/// Looks for a tunnel, then for a VM of a known build.
-pub fn find(process: &Process) -> Found {
-    let (pid, space) = (process.pid, &process.space);
-    let memory = ForeignMemory::new(pid);
-    let mut problem = None;
-    for (start, len) in process.tunnels() {
-        match Vm::read(pid, *start, *len, None) {
-            Ok(vm) => return Found::Vm(Box::new(vm)),
-            // Being written: it is looked at again.
-            Err(Error::Changing { .. }) => return Found::Nothing,
-            Err(_) if is_blank(&memory, *start) => return Found::Nothing,
-            // Nothing is left to be read, or to be said, of a process that has ended.
-            Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,
-            Err(error) => {
-                problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
-            }
-        }
-    }
-    for mapped in space.iter() {
-        let Image::Elf(image) = &mapped.image else {
-            continue;
-        };
-        let Some(elf) = Some(image)
-            .filter(|image| image.is_vm_library())
-            .and_then(|image| image.contents())
-        else {
-            continue;
-        };
-        let Some(build) = builds::lookup(&elf.build_id) else {
-            problem.get_or_insert(format!(
-                "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; {}",
-                image.path.display(),
-                hex(&elf.build_id),
-                without_layout(elf.module.borrow().names_dex_pcs())
-            ));
-            continue;
-        };
-        let Some(load_base) = elf
-            .module
-            .borrow()
-            .address_of_offset(mapped.pgoff)
-            .map(|at| mapped.start.wrapping_sub(at))
-        else {
-            continue;
-        };
-        let word = |address| {
-            let mut word = [0; 8];
-            memory
-                .read(address, &mut word)
-                .ok()
-                .map(|()| u64::from_le_bytes(word))
-        };
-        match build.layout(load_base, word) {
-            Ok(layout) => {
-                let ranges = build.ranges(load_base);
-                return Found::Vm(Box::new(Vm {
-                    moved: moved_in(&memory, &layout, &ranges),
-                    layout,
-                    ranges,
-                    last: Cell::default(),
-                    codes: Vec::new(),
-                    traces: Vec::new(),
-                    known_by: KnownBy::Build(build.name()),
-                    files: None,
-                    tunnel: None,
-                }));
-            }
-            // Not yet relocated: the process is still being loaded.
-            Err(error) => tracing::debug!(pid, %error, "the VM's library is not ready"),
-        }
-    }
-    problem.map_or(Found::Nothing, Found::Unusable)
-}
-
-/// What happens to the methods of a VM whose build is not known, and what would help.
-pub fn without_layout(names_dex_pcs: bool) -> String {
-    if names_dex_pcs {
-        format!(
-            "its methods are found through its unwind information, for which up to {} KB of stack are copied with each sample: its offsets in the table, or varid's agent, make that cheaper",
-            STACK_FULL >> 10
-        )
-    } else {
-        "start it with varid's agent".to_owned()
-    }
-}
-
 /// What the code of a VM's handlers says of the pc's register; nothing, where there is no such code to be read.
 fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[Range]) -> std::rc::Rc<[Moved]> {
     /// 256 handlers of a kilobyte each.
@@ -178,15 +79,35 @@ fn generation_of(tunnel: u64) -> u64 {
     tunnel.wrapping_add(std::mem::offset_of!(abi::Tunnel, generation) as u64)
 }
 
-/// A tunnel is mapped before it is filled in.
-fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
-    let mut magic = [1; 8];
-    memory.read(tunnel, &mut magic).is_ok() && magic == [0; 8]
-}
+impl VmFacts {
+    /// The VM whose library, of this build, is loaded at `load_base`.
+    pub(crate) fn of_build(
+        memory: &dyn Memory,
+        build: &'static Build,
+        layout: Layout,
+        load_base: u64,
+    ) -> Self {
+        let ranges = build.ranges(load_base);
+        Self {
+            moved: moved_in(memory, &layout, &ranges),
+            layout,
+            ranges,
+            last: Cell::default(),
+            codes: Vec::new(),
+            traces: Vec::new(),
+            known_by: KnownBy::Build(build.name()),
+            files: None,
+            tunnel: None,
+        }
+    }
 
-impl Vm {
-    /// `before`: the same VM as it was known.
-    fn read(pid: u32, start: u64, len: u64, before: Option<&Self>) -> Result<Self, Error> {
+    /// The VM that a tunnel describes; `before`: the same VM as it was known.
+    pub(crate) fn read(
+        pid: u32,
+        start: u64,
+        len: u64,
+        before: Option<&Self>,
+    ) -> Result<Self, Error> {
         let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
@@ -257,17 +178,15 @@ impl Vm {
         (address < range.end).then_some(range)
     }
 
-    /// What the code at an address does (`abi::RANGE_*`), if it is the VM's: handlers are the body.
-    pub fn range(&self, address: u64) -> Option<u32> {
-        self.range_at(address).map(|range| match range.kind {
-            abi::RANGE_HANDLERS => abi::RANGE_BODY,
-            kind => kind,
-        })
+    /// What the code at an address does, if it is the VM's.
+    #[inline]
+    pub fn code_at(&self, address: u64) -> Option<CodeKind> {
+        CodeKind::of_range(self.range_at(address)?.kind)
     }
 
-    /// Its frames lie on a stack of their own, in areas below their pointers.
-    pub fn has_save_areas(&self) -> bool {
-        self.layout.kind == LAYOUT_SAVE_AREAS
+    /// Its frames are addresses on the threads' native stacks.
+    pub fn is_on_native_stack(&self) -> bool {
+        self.layout.flags & LAYOUT_ON_NATIVE_STACK != 0
     }
 
     /// Nothing but compiled code came or went since it was described as `before`.
@@ -342,7 +261,7 @@ impl Vm {
     }
 }
 
-impl Vm {
+impl VmFacts {
     /// A VM as its tunnel might describe it.
     #[doc(hidden)]
     pub fn made_up(layout: Layout, ranges: Vec<Range>) -> Self {

@@ -1,0 +1,103 @@
+//! ART: frames of its interpreters in a list of fragments on the native stack.
+
+mod frames;
+
+use crate::code_kind::CodeKind;
+use crate::dex;
+use crate::facts::VmFacts;
+use crate::interpreter_loop::registers;
+use crate::kind::{ManagedStack, Methods, Unwound, Vm, VmKind};
+use crate::method::Method;
+use std::path::Path;
+use std::rc::Rc;
+use varid_model::Reason;
+use varid_process::reader::ForeignMemory;
+use varid_process::{AddressSpace, Process};
+use varid_shim::{Record, flags};
+use varid_tunnel::abi::LAYOUT_LIST;
+use varid_tunnel::builds::{self, Build};
+use varid_tunnel::method::resolve_method;
+use varid_unwind::{NativeFrame, StackSlice};
+
+/// The VM of Android since 5.0.
+#[derive(Debug)]
+pub struct Art;
+
+impl VmKind for Art {
+    fn name(&self) -> &'static str {
+        "ART"
+    }
+
+    fn is_library(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("libart.so") || name.starts_with("libartd.so"))
+    }
+
+    fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+        (facts.layout.kind == LAYOUT_LIST).then(|| {
+            let vm = ArtVm {
+                facts: facts.clone(),
+            };
+            Rc::new(vm) as Rc<dyn Vm>
+        })
+    }
+
+    fn build(&self, build_id: &[u8]) -> Option<&'static Build> {
+        builds::lookup(build_id)
+    }
+}
+
+#[derive(Debug)]
+struct ArtVm {
+    facts: VmFacts,
+}
+
+impl Vm for ArtVm {
+    fn facts(&self) -> &VmFacts {
+        &self.facts
+    }
+
+    fn leaf_is_managed(&self, record: &Record, leaf: Option<CodeKind>) -> bool {
+        matches!(leaf, Some(CodeKind::Bridge | CodeKind::Interpreter)) || record.has(flags::IN_BODY)
+    }
+
+    fn frames<'r>(
+        &self,
+        sample: &Unwound<'r>,
+        walked: ManagedStack<'r>,
+        process: &mut dyn Methods,
+    ) -> ManagedStack<'r> {
+        frames::frames(&self.facts, sample, walked, &process.process().space)
+    }
+
+    /// nterp keeps the method at its stack pointer and the pc in a register. In the middle of a call the two disagree.
+    fn native_frame(
+        &self,
+        frame: &NativeFrame,
+        stack: StackSlice<'_>,
+        process: &mut dyn Methods,
+    ) -> Result<u64, Reason> {
+        let pc = frame.regs.get(u16::from(self.facts.layout.reg_pc));
+        let pointer = stack.word(frame.regs.machine(), frame.sp);
+        let method = pointer.map(|pointer| process.method(pointer));
+        pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)))
+            .ok_or(Reason::ArtQuick)
+    }
+
+    fn only_leaf_pc(&self, record: &Record, space: &AddressSpace) -> Option<u64> {
+        const OTHERWISE: u32 = flags::IN_KERNEL | flags::NO_WALK | flags::NOT_READY;
+        if record.flags & (flags::IN_BODY | OTHERWISE) != flags::IN_BODY {
+            return None;
+        }
+        let innermost = record.innermost()?;
+        let regs = &record.regs;
+        let (address, pc) = registers(&self.facts, regs.ip()?, regs, space)?;
+        (address == innermost.addr && !innermost.is_quick()).then_some(pc)
+    }
+
+    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error> {
+        let memory = ForeignMemory::new(process.pid);
+        let id = resolve_method(&self.facts.layout, &memory, pointer)?;
+        Ok(id.map_or(Method::Runtime, |id| dex::place(process, &id)))
+    }
+}

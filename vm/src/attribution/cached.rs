@@ -1,0 +1,43 @@
+//! Is a thread's callchain the same as at its last sample?
+//!
+//! Most often it is: only the instruction that the interpreter executes has changed. The callers are used again then, and the leaf is
+//! read from the registers.
+
+use crate::ManagedProcess;
+use varid_model::Stack;
+use varid_process::Image;
+use varid_shim::Record;
+
+/// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and all of
+/// it is recorded already. None: it is not, or that is not known.
+pub fn cached_callchain<'a>(record: &Record, process: &'a mut ManagedProcess) -> Option<&'a [u64]> {
+    let knowledge = process.knowledge();
+    let callers = process.callchains.of(record.tid)?;
+    if !callers.are_callers_of(record, knowledge) {
+        return None;
+    }
+    let pc = process.vm()?.only_leaf_pc(record, process.space())?;
+    let mapped = process.space().at(pc)?;
+    if !mapped.recorded || !matches!(mapped.image, Image::Dex(_)) {
+        return None;
+    }
+    process.callchains.with_leaf(record.tid, pc)
+}
+
+/// Stores a record's callchain for those of its thread that follow, if nothing but its leaf's pc and the callers in the cache play a part
+/// in it.
+pub(super) fn store(record: &Record, process: &mut ManagedProcess, stack: Stack, user: &[u64]) {
+    let Some((leaf, callers)) = user.split_first() else {
+        return;
+    };
+    let knowledge = process.knowledge();
+    let cached = process.callchains.of(record.tid);
+    let pc = || process.vm()?.only_leaf_pc(record, process.space());
+    // Where all native frames are wanted, the stack tells of more of them.
+    if stack != Stack::Full
+        && pc() == Some(*leaf)
+        && cached.is_some_and(|cached| cached.are_all(callers, knowledge))
+    {
+        process.callchains.store(record, user);
+    }
+}

@@ -1,0 +1,154 @@
+//! Dalvik: frames on a stack of their own, each with an area below its frame pointer.
+
+use crate::code_kind::CodeKind;
+use crate::dex;
+use crate::facts::VmFacts;
+use crate::interpreter_loop::{Walked, exact_pcs, walk_copy};
+use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Methods, Unwound, Vm, VmKind};
+use crate::method::Method;
+use std::borrow::Cow;
+use std::rc::Rc;
+use varid_process::Process;
+use varid_process::reader::ForeignMemory;
+use varid_shim::{ManagedFrame, Record, flags, frame_flags};
+use varid_tunnel::abi::LAYOUT_SAVE_AREAS;
+use varid_tunnel::method::resolve_named;
+
+/// The VM of Android until 4.4, with varid's patch.
+#[derive(Debug)]
+pub struct Dalvik;
+
+impl VmKind for Dalvik {
+    fn name(&self) -> &'static str {
+        "Dalvik"
+    }
+
+    fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+        (facts.layout.kind == LAYOUT_SAVE_AREAS).then(|| {
+            let vm = DalvikVm {
+                facts: facts.clone(),
+            };
+            Rc::new(vm) as Rc<dyn Vm>
+        })
+    }
+}
+
+#[derive(Debug)]
+struct DalvikVm {
+    facts: VmFacts,
+}
+
+impl Vm for DalvikVm {
+    fn facts(&self) -> &VmFacts {
+        &self.facts
+    }
+
+    fn leaf_is_managed(&self, _record: &Record, leaf: Option<CodeKind>) -> bool {
+        leaf.is_some_and(CodeKind::executes)
+    }
+
+    fn frames<'r>(
+        &self,
+        sample: &Unwound<'r>,
+        walked: ManagedStack<'r>,
+        process: &mut dyn Methods,
+    ) -> ManagedStack<'r> {
+        let mut found = walked;
+        let (record, native) = (sample.record, sample.native);
+        if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
+            let native_frames = &native.frames;
+            let space = &process.process().space;
+            let copied = walk_copy(
+                record,
+                &self.facts,
+                native_frames,
+                native,
+                space,
+                &one_frame,
+            );
+            (found.frames, found.incomplete) = (Cow::Owned(copied.0), copied.1);
+        }
+        if sample.leaf == Some(CodeKind::Traces) {
+            self.take_trace(found.frames.to_mut(), process, sample.ip);
+        }
+        let exported = exported(&found.frames);
+        // Another area's callee has kept its pc.
+        let may_take = ManagedFrame::is_exported;
+        exact_pcs(
+            &mut found.frames,
+            &self.facts,
+            native,
+            &process.process().space,
+            may_take,
+        );
+        if !exported.is_empty() {
+            keep_to_methods(&exported, found.frames.to_mut(), process);
+        }
+        let innermost = found.frames.first();
+        if sample.leaf_is_managed && innermost.is_some_and(ManagedFrame::is_exported) {
+            found.leaf = LeafMethod::Transition;
+        }
+        found
+    }
+
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByLoop
+    }
+
+    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error> {
+        let memory = ForeignMemory::new(process.pid);
+        let named = resolve_named(&self.facts.layout, &memory, pointer)?;
+        Ok(dex::place_named(process, &named))
+    }
+}
+
+impl DalvikVm {
+    /// Takes the bytecode that compiled code was made of for the innermost frame's pc, which the frame itself has exported when it
+    /// last called the VM, if ever.
+    fn take_trace(&self, frames: &mut [ManagedFrame], process: &mut dyn Methods, ip: u64) {
+        let Some(frame) = frames.first_mut().filter(|frame| frame.is_exported()) else {
+            return;
+        };
+        // A trace is one method's. In the middle of a call the frame may be the callee's already.
+        if let Some(pc) = self.facts.trace(ip)
+            && process.method(frame.method).has_code_at(pc)
+        {
+            frame.pc = pc;
+            frame.flags &= !frame_flags::PAIR;
+        }
+    }
+}
+
+/// A loop's frames lie elsewhere than the copy of the stack; of the innermost the pc is known, whatever called it.
+fn one_frame(address: u64, pc: u64, managed: &mut Vec<ManagedFrame>) -> Walked {
+    managed.push(ManagedFrame {
+        addr: address,
+        method: 0,
+        pc,
+        flags: 0,
+    });
+    Walked::Cut
+}
+
+/// Frames that know their method and the pc that it has exported, by their indices.
+fn exported(managed: &[ManagedFrame]) -> Vec<(usize, ManagedFrame)> {
+    let all = managed.iter().copied().enumerate();
+    all.filter(|(_, frame)| frame.is_exported()).collect()
+}
+
+/// Restores frames whose pc from a register is none of their method's. The unwinder assumes that all that a loop calls keeps its
+/// registers; the VM's own assembly need not.
+fn keep_to_methods(
+    exported: &[(usize, ManagedFrame)],
+    managed: &mut [ManagedFrame],
+    process: &mut dyn Methods,
+) {
+    for (index, before) in exported {
+        if let Some(frame) = managed.get_mut(*index)
+            && !frame.is_exported()
+            && !process.method(before.method).has_code_at(frame.pc)
+        {
+            *frame = *before;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Which method of a mapped dex file does a VM mean? The place in the file, if the two agree.
+
+use crate::method::Method;
+use std::rc::Rc;
+use varid_process::{DexImage, Image, Mapped, Process};
+use varid_tunnel::abi::{Call, NO_INDEX};
+use varid_tunnel::method::{MethodId, NamedMethod};
+
+/// The method that an entry of a VM's counts describes, if it describes one.
+pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
+    /// Bytes of a code_item's header, before its instructions.
+    const HEADER: u64 = 16;
+    let begin = match process.space.at(call.insns) {
+        Some(Mapped {
+            image: Image::Dex(_),
+            start,
+            ..
+        }) if call.insns != 0 => *start,
+        _ => call.dex,
+    };
+    let code_off = match call.insns {
+        0 => Some(0),
+        insns => insns
+            .checked_sub(begin.saturating_add(HEADER))
+            .and_then(|offset| u32::try_from(offset).ok()),
+    };
+    let code_off =
+        code_off.filter(|_| begin != 0 && (call.insns != 0 || call.index != NO_INDEX))?;
+    let id = MethodId {
+        dex_begin: begin,
+        // The code says which it is; its first method is as good as any.
+        method_index: if call.index == NO_INDEX {
+            0
+        } else {
+            call.index
+        },
+        code_off,
+    };
+    Some(place(process, &id)).filter(|method| matches!(method, Method::Known { .. }))
+}
+
+/// The dex file that starts at an address.
+fn dex_from(process: &mut Process, begin: u64) -> Option<Rc<DexImage>> {
+    if !process.has_dex_at(begin) {
+        return None;
+    }
+    match process.space.at(begin) {
+        Some(Mapped {
+            image: Image::Dex(dex),
+            start,
+            pgoff: 0,
+            ..
+        }) if *start == begin => Some(dex.clone()),
+        _ => None,
+    }
+}
+
+/// The place in a mapped dex file of a method that knows no index, if the two agree.
+pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method {
+    let Some(dex) = dex_from(process, named.dex_begin) else {
+        return Method::Unknown;
+    };
+    let within = |address: u64| address.checked_sub(named.dex_begin);
+    let code = within(named.insns).and_then(|offset| {
+        let offset = u32::try_from(offset).ok()?;
+        let method = dex.methods.lookup(offset)?;
+        (method.code.start == offset).then_some(method)
+    });
+    if let Some(method) = code {
+        let address = |offset: u32| named.dex_begin.wrapping_add(u64::from(offset));
+        return Method::Known {
+            index: method.index,
+            code: Some(address(method.code.start)..address(method.code.end)),
+            dex,
+        };
+    }
+    let offset = |address| usize::try_from(within(address)?).ok();
+    let index = offset(named.descriptor)
+        .zip(offset(named.name))
+        .and_then(|(class, name)| dex.dex.method_named_at(class, name, named.proto));
+    index.map_or(Method::Unknown, |index| Method::Known {
+        dex,
+        index,
+        code: None,
+    })
+}
+
+/// The method's place in a mapped dex file, if the two agree.
+pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
+    let Some(dex) = dex_from(process, id.dex_begin) else {
+        return Method::Unknown;
+    };
+    if id.method_index >= dex.dex.method_count() {
+        return Method::Unknown;
+    }
+    if id.code_off == 0 {
+        return Method::Known {
+            dex,
+            index: id.method_index,
+            code: None,
+        };
+    }
+    // A code_item's instructions follow its header of 16 bytes.
+    let offset = id.code_off.wrapping_add(16);
+    match dex.methods.lookup(offset) {
+        Some(method) if method.code.start == offset => {
+            let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));
+            let code = address(method.code.start)..address(method.code.end);
+            Method::Known {
+                dex,
+                index: id.method_index,
+                code: Some(code),
+            }
+        }
+        _ => Method::Unknown,
+    }
+}

@@ -1,0 +1,114 @@
+//! Which VM does a process have?
+
+use crate::facts::VmFacts;
+use crate::kind::Vm;
+use crate::kinds::VmKinds;
+use std::path::Path;
+use std::rc::Rc;
+use varid_process::reader::ForeignMemory;
+use varid_process::{Image, Process};
+use varid_shim::STACK_FULL;
+use varid_symbolizer::hex;
+use varid_tunnel::{Error, Memory};
+
+/// What was found in a process.
+#[derive(Debug)]
+pub enum Found {
+    /// A VM.
+    Vm(Rc<dyn Vm>),
+    /// No VM, or none that is up.
+    Nothing,
+    /// A VM that is there and cannot be used, and why.
+    Unusable(String),
+}
+
+/// Looks for a tunnel, then for a library of a known build.
+pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
+    let (pid, space) = (process.pid, &process.space);
+    let memory = ForeignMemory::new(pid);
+    let mut problem = None;
+    for (start, len) in process.tunnels() {
+        match VmFacts::read(pid, *start, *len, None) {
+            Ok(facts) => match kinds.recognise(&facts) {
+                Some(vm) => return Found::Vm(vm),
+                None => {
+                    problem = Some(format!(
+                        "its tunnel at {start:#x} describes a VM of no kind that is known here"
+                    ))
+                }
+            },
+            // Being written: it is looked at again.
+            Err(Error::Changing { .. }) => return Found::Nothing,
+            Err(_) if is_blank(&memory, *start) => return Found::Nothing,
+            // Nothing is left to be read, or to be said, of a process that has ended.
+            Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,
+            Err(error) => {
+                problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
+            }
+        }
+    }
+    for mapped in space.iter() {
+        let Image::Elf(image) = &mapped.image else {
+            continue;
+        };
+        let Some(elf) = Some(image)
+            .filter(|image| kinds.is_library(&image.path))
+            .and_then(|image| image.contents())
+        else {
+            continue;
+        };
+        let Some(build) = kinds.build(&elf.build_id) else {
+            problem.get_or_insert(format!(
+                "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; {}",
+                image.path.display(),
+                hex(&elf.build_id),
+                without_layout(elf.module.borrow().names_dex_pcs())
+            ));
+            continue;
+        };
+        let Some(load_base) = elf
+            .module
+            .borrow()
+            .address_of_offset(mapped.pgoff)
+            .map(|at| mapped.start.wrapping_sub(at))
+        else {
+            continue;
+        };
+        let word = |address| {
+            let mut word = [0; 8];
+            memory
+                .read(address, &mut word)
+                .ok()
+                .map(|()| u64::from_le_bytes(word))
+        };
+        match build.layout(load_base, word) {
+            Ok(layout) => {
+                let facts = VmFacts::of_build(&memory, build, layout, load_base);
+                if let Some(vm) = kinds.recognise(&facts) {
+                    return Found::Vm(vm);
+                }
+            }
+            // Not yet relocated: the process is still being loaded.
+            Err(error) => tracing::debug!(pid, %error, "the VM's library is not ready"),
+        }
+    }
+    problem.map_or(Found::Nothing, Found::Unusable)
+}
+
+/// What happens to the methods of a VM whose build is not known, and what would help.
+pub fn without_layout(names_dex_pcs: bool) -> String {
+    if names_dex_pcs {
+        format!(
+            "its methods are found through its unwind information, for which up to {} KB of stack are copied with each sample: its offsets in the table, or varid's agent, make that cheaper",
+            STACK_FULL >> 10
+        )
+    } else {
+        "start it with varid's agent".to_owned()
+    }
+}
+
+/// A tunnel is mapped before it is filled in.
+fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
+    let mut magic = [1; 8];
+    memory.read(tunnel, &mut magic).is_ok() && magic == [0; 8]
+}

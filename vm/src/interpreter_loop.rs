@@ -1,0 +1,134 @@
+//! What do the registers of an interpreter loop say of the frame that it executes?
+
+use crate::code_kind::CodeKind;
+use crate::executed::executed;
+use crate::facts::VmFacts;
+use std::borrow::Cow;
+use varid_model::{ADDRESS_MASK, Reason, Regs};
+use varid_process::AddressSpace;
+use varid_shim::{ManagedFrame, Record, flags, frame_flags};
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
+
+/// Whether a walk of a copy of the stack goes on to the next loop.
+pub(crate) enum Walked {
+    /// The frames of this loop are all there.
+    Whole,
+    /// What lies beyond the copy may have been a frame.
+    Cut,
+}
+
+/// The managed frames that the copy of the stack holds, and why some may be missing. `frames`: the native frames whose registers
+/// lead to them; `walk` adds the managed frames of a loop, given its frame's address and its bytecode pc.
+pub(crate) fn walk_copy(
+    record: &Record,
+    facts: &VmFacts,
+    frames: &[NativeFrame],
+    native: &NativeStack,
+    space: &AddressSpace,
+    walk: &dyn Fn(u64, u64, &mut Vec<ManagedFrame>) -> Walked,
+) -> (Vec<ManagedFrame>, Option<Reason>) {
+    let unknown = match record.has(flags::NOT_READY) {
+        true => Reason::VmNotReady,
+        false => Reason::TornFrames,
+    };
+    let mut managed: Vec<ManagedFrame> = Vec::new();
+    let mut lost = None;
+    for frame in frames {
+        match facts.code_at(frame.lookup()) {
+            Some(CodeKind::Loop) => {}
+            // No register leads to its frame; of the callers of one that is known they need not.
+            Some(CodeKind::Interpreter)
+                if managed.last().is_none_or(|last| last.addr < frame.sp) =>
+            {
+                lost = Some(unknown);
+                continue;
+            }
+            _ => continue,
+        }
+        let Some((address, pc)) = registers(facts, frame.lookup(), &frame.regs, space) else {
+            // What it called has no unwind information: a frame pointer leads past it without its registers.
+            lost = Some(Reason::NoUnwindInfo);
+            continue;
+        };
+        if managed.last().is_some_and(|last| last.addr >= address) {
+            continue;
+        }
+        match walk(address, pc, &mut managed) {
+            Walked::Whole => {}
+            Walked::Cut => return (managed, Some(Reason::Truncated)),
+        }
+    }
+    let cut = match managed.is_empty() {
+        false => Some(Reason::Truncated),
+        // Behind the cut there may be managed frames, or none.
+        true => Some(unknown).filter(|unknown| *unknown == Reason::VmNotReady),
+    };
+    let cut = cut.filter(|_| native.stopped == Some(UnwindError::NoStack));
+    (managed, lost.or(cut))
+}
+
+/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
+pub(crate) fn registers(
+    facts: &VmFacts,
+    ip: u64,
+    regs: &Regs,
+    space: &AddressSpace,
+) -> Option<(u64, u64)> {
+    if facts.code_at(ip) != Some(CodeKind::Loop) {
+        return None;
+    }
+    let address = regs.get(u16::from(facts.layout.reg_frame))?;
+    let pc = regs.get(u16::from(facts.layout.reg_pc))? & ADDRESS_MASK;
+    let pc = match facts.handler(ip) {
+        Some((opcode, moved)) => executed(space, pc, opcode, moved),
+        None => pc,
+    };
+    let address = address.wrapping_add_signed(i64::from(facts.layout.reg_frame_bias));
+    Some((address & ADDRESS_MASK, pc))
+}
+
+/// Takes the bytecode pcs of frames from the registers of their loops: a loop that called a helper need not have stored its pc, and
+/// unwinding restores the register. `may_take`: frames whose pc is not known better already.
+pub(crate) fn exact_pcs(
+    managed: &mut Cow<'_, [ManagedFrame]>,
+    facts: &VmFacts,
+    native: &NativeStack,
+    space: &AddressSpace,
+    may_take: impl Fn(&ManagedFrame) -> bool,
+) {
+    for frame in &native.frames {
+        let Some((address, pc)) = registers(facts, frame.lookup(), &frame.regs, space) else {
+            continue;
+        };
+        let found = managed
+            .iter()
+            .position(|managed| managed.addr == address && !managed.is_quick())
+            .filter(|found| managed.get(*found).is_some_and(&may_take))
+            .filter(|found| {
+                let frame = managed.get(*found);
+                frame.is_some_and(|frame| frame.pc != pc || frame.flags & frame_flags::PAIR != 0)
+            });
+        if let Some(found) = found.and_then(|found| managed.to_mut().get_mut(found)) {
+            found.pc = pc;
+            found.flags &= !frame_flags::PAIR;
+        }
+    }
+}
+
+/// While a VM begins a new fragment, the frames of the last one are in both: a caller's frame lies above, so what does not is a
+/// frame again.
+pub(crate) fn drop_repeated(managed: &mut Cow<'_, [ManagedFrame]>) {
+    let above = managed.iter().zip(managed.get(1..).unwrap_or_default());
+    let ascend = above.fold(true, |all, (frame, caller)| {
+        all & (frame.addr < caller.addr)
+    });
+    if ascend && managed.first().is_none_or(|frame| frame.addr > 0) {
+        return;
+    }
+    let mut last = 0;
+    managed.to_mut().retain(|frame| {
+        let above = frame.addr > last;
+        last = last.max(frame.addr);
+        above
+    });
+}

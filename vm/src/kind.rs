@@ -1,0 +1,159 @@
+//! What does a kind of VM answer?
+//!
+//! A VM that is added is a folder with one [`VmKind`] and one [`Vm`]; attribution asks them and knows none by name.
+
+use crate::code_kind::CodeKind;
+use crate::facts::VmFacts;
+use crate::method::Method;
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+use varid_model::Reason;
+use varid_process::{AddressSpace, Process};
+use varid_shim::{ManagedFrame, Record, flags};
+use varid_tunnel::builds::Build;
+use varid_unwind::{NativeFrame, NativeStack, StackSlice};
+
+/// A sample after its native frames have been unwound.
+#[derive(Debug, Clone, Copy)]
+pub struct Unwound<'r> {
+    /// What the shim saw.
+    pub record: &'r Record,
+    /// The user's instruction.
+    pub ip: u64,
+    /// What the code there does, if it is the VM's.
+    pub leaf: Option<CodeKind>,
+    /// Nothing but managed frames lies between the leaf and the innermost of them.
+    pub leaf_is_managed: bool,
+    /// The native frames, as far as they were wanted.
+    pub native: &'r NativeStack,
+}
+
+/// The managed frames of a sample.
+#[derive(Debug, Clone)]
+pub struct ManagedStack<'r> {
+    /// The frames, innermost first.
+    pub frames: Cow<'r, [ManagedFrame]>,
+    /// Why there may be more of them.
+    pub incomplete: Option<Reason>,
+    /// What the innermost says of the leaf.
+    pub leaf: LeafMethod,
+}
+
+/// What the innermost managed frame says of the leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LeafMethod {
+    /// It is what the leaf executes, or has called what that is in.
+    #[default]
+    Known,
+    /// The loop's registers say nothing yet or no longer: the method is that of the thread's top frame, its bytecode pc the last one known.
+    Transition,
+    /// The leaf's own method has not published its frame: the innermost is its caller's.
+    Unpublished,
+}
+
+/// How managed frames are merged with native ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeOrder {
+    /// Both lie on the native stack: a managed frame lies inside its caller's native frame.
+    ByAddress,
+    /// Managed frames lie elsewhere: each native frame of a loop stands for the managed frames up to the next one that native code
+    /// called.
+    ByLoop,
+}
+
+/// The methods of a process, as its VM's pointers name them.
+pub trait Methods {
+    /// The process.
+    fn process(&mut self) -> &mut Process;
+
+    /// What a method pointer stands for; read from the process the first time it is seen.
+    fn method(&mut self, pointer: u64) -> Method;
+
+    /// Whether it is known what a pointer stands for.
+    fn is_known(&self, pointer: u64) -> bool;
+
+    /// Makes a pointer stand for a method.
+    fn insert(&mut self, pointer: u64, method: Method);
+}
+
+/// A kind of VM: how one is recognised in a process.
+pub trait VmKind: fmt::Debug + Sync {
+    /// What people call it.
+    fn name(&self) -> &'static str;
+
+    /// Whether a file of this path is a library of this kind, whatever build of it.
+    fn is_library(&self, _path: &Path) -> bool {
+        false
+    }
+
+    /// The VM that describes itself so in a tunnel, or that a library of a known build is; None: it is another kind's.
+    fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>>;
+
+    /// The build with this build-id, if this kind's table has it.
+    fn build(&self, _build_id: &[u8]) -> Option<&'static Build> {
+        None
+    }
+}
+
+/// The VM of a process.
+pub trait Vm: fmt::Debug {
+    /// What is known of it, as of any VM.
+    fn facts(&self) -> &VmFacts;
+
+    /// Takes away what a record has of frames that are no more, before its native frames are unwound.
+    fn drop_stale(&self, _record: &Record, _frames: &mut Cow<'_, [ManagedFrame]>) {}
+
+    /// Whether nothing native lies between a leaf in code of this kind and the innermost managed frame: the leaf is the frame's own
+    /// interpreter, or assembly that invokes a method.
+    fn leaf_is_managed(&self, record: &Record, leaf: Option<CodeKind>) -> bool {
+        leaf == Some(CodeKind::Bridge) || record.has(flags::IN_BODY)
+    }
+
+    /// The managed frames of a record, whose native frames have been unwound: `walked` are those that the shim found.
+    fn frames<'r>(
+        &self,
+        sample: &Unwound<'r>,
+        walked: ManagedStack<'r>,
+        process: &mut dyn Methods,
+    ) -> ManagedStack<'r>;
+
+    /// The bytecode instruction that a native frame in code of [`CodeKind::NativeFrames`] executes.
+    ///
+    /// # Errors
+    ///
+    /// What the frame shows is no instruction of its method, as in the middle of a call.
+    fn native_frame(
+        &self,
+        _frame: &NativeFrame,
+        _stack: StackSlice<'_>,
+        _process: &mut dyn Methods,
+    ) -> Result<u64, Reason> {
+        Err(Reason::ArtQuick)
+    }
+
+    /// How its frames are merged with native ones.
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByAddress
+    }
+
+    /// The bytecode pc of a record's leaf, if nothing else of the leaf's registers plays a part in the callchain: then the callers of
+    /// the thread's last sample may be used again. None: it is not so, or not known.
+    fn only_leaf_pc(&self, _record: &Record, _space: &AddressSpace) -> Option<u64> {
+        None
+    }
+
+    /// The samples that were taken until now have been attributed: what was read from the process for them may be old for the next ones.
+    fn next_turn(&self) {}
+
+    /// Puts methods in the place of what the VM stores instead of their addresses.
+    fn restore(&self, _process: &mut dyn Methods, _frames: &mut [ManagedFrame]) {}
+
+    /// What a method pointer stands for, read from the process's memory.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or what is read contradicts itself.
+    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error>;
+}

@@ -1,0 +1,35 @@
+//! Which kinds of VM are looked for?
+
+use crate::facts::VmFacts;
+use crate::kind::{Vm, VmKind};
+use crate::{art, dalvik, shadow};
+use std::path::Path;
+use std::rc::Rc;
+use varid_tunnel::builds::Build;
+
+/// The kinds of VM that are looked for, in this order.
+#[derive(Debug, Clone, Copy)]
+pub struct VmKinds(pub &'static [&'static dyn VmKind]);
+
+impl Default for VmKinds {
+    fn default() -> Self {
+        Self(&[&art::Art, &dalvik::Dalvik, &shadow::Shadow])
+    }
+}
+
+impl VmKinds {
+    /// Whether a file of this path is a library of one of them.
+    pub fn is_library(self, path: &Path) -> bool {
+        self.0.iter().any(|kind| kind.is_library(path))
+    }
+
+    /// The VM of which this is known; None: none of the kinds takes it for its own.
+    pub fn recognise(self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+        self.0.iter().find_map(|kind| kind.recognise(facts))
+    }
+
+    /// The build with this build-id, if any kind's table has it.
+    pub fn build(self, build_id: &[u8]) -> Option<&'static Build> {
+        self.0.iter().find_map(|kind| kind.build(build_id))
+    }
+}

@@ -1,0 +1,450 @@
+//! What is known of a process with a VM: the VM, its methods, the callchains of its threads.
+
+use crate::callchain_cache::{CallchainCache, Knowledge};
+use crate::dex;
+use crate::facts::VmFacts;
+use crate::find::{Found, find};
+use crate::kind::{Methods, Vm};
+use crate::kinds::VmKinds;
+use crate::method::Method;
+use std::fs;
+use std::rc::Rc;
+use varid_model::ById;
+use varid_process::{
+    AddressSpace, ElfImage, Image, Images, Mapped, MappedFile, NewMapping, Process,
+};
+use varid_tunnel::abi::{CODE_BOOT, Call};
+
+/// A profiled process with its VM and its methods.
+#[derive(Debug)]
+pub struct ManagedProcess {
+    /// The process itself.
+    pub process: Process,
+    /// The kinds of VM that are looked for in it.
+    kinds: VmKinds,
+    /// Its VM, once it is up. Changed by [`ManagedProcess::set_vm`] alone.
+    pub(crate) vm: Option<Rc<dyn Vm>>,
+    /// Counts what was found out of the VM and its methods: the callchain cache follows from it.
+    changes: u64,
+    /// Why the VM that is there cannot be used.
+    pub vm_problem: Option<String>,
+    /// The VM that cannot be used says in its unwind information which bytecode runs.
+    marked: bool,
+    /// Parts of the remap range that the recording knows to be mapped, by their files.
+    pub remap_recorded: Vec<&'static str>,
+    pub(crate) methods: ById<u64, Method>,
+    /// Its memory was gone when a method was to be read: it has ended.
+    pub(crate) gone: bool,
+    pub(crate) callchains: CallchainCache,
+}
+
+impl ManagedProcess {
+    /// A process of which nothing is known yet.
+    pub fn new(pid: u32, kinds: VmKinds) -> Self {
+        Self::of(Process::new(pid), kinds)
+    }
+
+    /// A process whose VM is not known yet.
+    pub(crate) fn of(process: Process, kinds: VmKinds) -> Self {
+        Self {
+            process,
+            kinds,
+            vm: None,
+            changes: 0,
+            vm_problem: None,
+            marked: false,
+            remap_recorded: Vec::new(),
+            methods: ById::default(),
+            gone: false,
+            callchains: CallchainCache::default(),
+        }
+    }
+
+    /// A process that runs already, with all that can be seen of it now.
+    pub fn running(pid: u32, kinds: VmKinds, images: &mut Images) -> Self {
+        let mut managed = Self::new(pid, kinds);
+        managed.process.read_maps(images);
+        managed.find_vm();
+        managed
+    }
+
+    /// Its addresses.
+    #[inline]
+    pub fn space(&self) -> &AddressSpace {
+        &self.process.space
+    }
+
+    /// Its id in the initial pid namespace.
+    pub fn pid(&self) -> u32 {
+        self.process.pid
+    }
+
+    /// Looks for a VM; true: more is known of it than before.
+    pub fn find_vm(&mut self) -> bool {
+        match find(&self.process, self.kinds) {
+            Found::Vm(vm) => {
+                self.vm_problem = None;
+                self.take_in_codes(vm.facts());
+                self.set_vm(Some(vm));
+                true
+            }
+            Found::Nothing => false,
+            Found::Unusable(problem) => {
+                if self.vm_problem.as_ref() == Some(&problem) {
+                    return false;
+                }
+                tracing::warn!("process {}: {problem}", self.pid());
+                self.set_problem(problem);
+                self.marked
+            }
+        }
+    }
+
+    /// Another VM, or none, is known from now on.
+    fn set_vm(&mut self, vm: Option<Rc<dyn Vm>>) {
+        self.vm = vm;
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    /// Its VM, once it is up.
+    pub fn vm(&self) -> Option<&dyn Vm> {
+        self.vm.as_deref()
+    }
+
+    /// What the callchain cache follows from.
+    pub(crate) fn knowledge(&self) -> Knowledge {
+        Knowledge {
+            mapped: self.space().changes(),
+            vm: self.changes,
+        }
+    }
+
+    /// Callchains of before are not used again: the names of their frames may not have been recorded.
+    pub fn forget_callchains(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    pub(crate) fn set_problem(&mut self, problem: String) {
+        let marked = self
+            .process
+            .elf_images()
+            .any(|elf| self.kinds.is_library(&elf.path) && elf.names_dex_pcs());
+        self.marked = marked;
+        self.vm_problem = Some(problem);
+    }
+
+    /// Whether its managed frames are found by what its VM's unwind information says of them:
+    /// nothing else is known of the VM.
+    pub fn is_marked(&self) -> bool {
+        self.vm.is_none() && self.vm_problem.is_some() && self.marked
+    }
+
+    /// Takes in what the VM's tunnel says now, if that has changed since it was read: dex files
+    /// come and go.
+    pub fn refresh_codes(&mut self) {
+        let pid = self.pid();
+        let Some(vm) = self.vm() else { return };
+        vm.next_turn();
+        let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
+            return;
+        };
+        if let Some(facts) = facts.read_again(pid) {
+            self.replace_vm(&facts);
+        }
+    }
+
+    /// The VM describes itself anew.
+    pub(crate) fn replace_vm(&mut self, facts: &VmFacts) {
+        let codes = &facts.codes;
+        self.process
+            .forget_memory_dexes(|start, end, time| match time {
+                Some(time) => !codes
+                    .iter()
+                    .any(|code| code.start == start && code.time == time),
+                // The VM need not know of what was found; but what it says now is newer.
+                None => codes
+                    .iter()
+                    .any(|code| code.start < end && start < code.start.saturating_add(code.size)),
+            });
+        // A method's memory may be another's by now, as its dex file's may.
+        let before = self.vm().map(Vm::facts);
+        let same_methods = before.is_some_and(|before| facts.differs_in_traces_only(before));
+        self.take_in_codes(facts);
+        let vm = self.kinds.recognise(facts);
+        if same_methods {
+            self.vm = vm;
+        } else {
+            self.methods.clear();
+            self.set_vm(vm);
+        }
+    }
+
+    /// A VM's library or tunnel is mapped, and its layout is not known yet.
+    pub fn awaits_vm(&self) -> bool {
+        self.vm.is_none()
+            && self.vm_problem.is_none()
+            && (!self.process.tunnels().is_empty()
+                || self
+                    .process
+                    .elf_images()
+                    .any(|elf| self.kinds.is_library(&elf.path)))
+    }
+
+    /// Whether its VM has begun to describe itself, and what it says could not be read yet.
+    pub fn has_unread_tunnel(&self) -> bool {
+        !self.process.tunnels().is_empty() && self.awaits_vm()
+    }
+
+    /// The layout led to no thread's frames in all of so many samples: it is not this VM's.
+    pub fn refuse_vm(&mut self, samples: u32) {
+        let Some(vm) = self.vm.clone() else { return };
+        self.set_vm(None);
+        let problem = format!(
+            "the layout known by {} matched none of {samples} samples in the interpreter; it is not used",
+            vm.facts().known_by
+        );
+        tracing::warn!("process {}: {problem}", self.pid());
+        self.set_problem(problem);
+    }
+
+    /// The folder of the VM's library, if it is one that holds nothing but a VM.
+    pub fn vm_directory(&self) -> Option<std::path::PathBuf> {
+        let library = self
+            .process
+            .elf_images()
+            .find(|elf| self.kinds.is_library(&elf.path))?;
+        let parent = library.path.parent()?;
+        let own =
+            parent.file_name().is_some_and(|name| name == "android") || parent.starts_with("/apex");
+        own.then(|| parent.to_owned())
+    }
+
+    /// Whether what is executed at an address outside a known VM's code may be an interpreter: where one that cannot be used has its
+    /// library, and anywhere while the VM describes itself.
+    pub(crate) fn may_be_interpreter(&self, address: u64) -> bool {
+        match self.vm_problem {
+            Some(_) => self.is_in_vm_library(address),
+            None => self.has_unread_tunnel(),
+        }
+    }
+
+    /// Whether an address lies in what is a VM's library by its name.
+    pub(crate) fn is_in_vm_library(&self, address: u64) -> bool {
+        let mapped = self.space().at(address);
+        mapped.is_some_and(|mapped| self.is_library(&mapped.image))
+    }
+
+    /// A mapping has appeared; true: it may be a VM's, look for one.
+    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
+        match self.process.map(images, mapped) {
+            NewMapping::Tunnel => true,
+            NewMapping::Elf => self.space().iter().any(|part| {
+                let is_new = part.start < mapped.end && mapped.start < part.end;
+                is_new && self.is_library(&part.image)
+            }),
+            NewMapping::Other => false,
+        }
+    }
+
+    /// Whether an image is a library of a VM, by its name.
+    fn is_library(&self, image: &Image) -> bool {
+        matches!(image, Image::Elf(elf) if self.kinds.is_library(&elf.path))
+    }
+
+    /// Whether code of the VM is in this image.
+    pub fn is_vm_image(&self, elf: &ElfImage) -> bool {
+        let Some(vm) = &self.vm else {
+            return self.kinds.is_library(&elf.path);
+        };
+        self.process.space.iter().any(|mapped| {
+            matches!(&mapped.image, Image::Elf(image) if std::ptr::eq(image.as_ref(), elf))
+                && vm.facts().has_code_in(mapped.start, mapped.end)
+        })
+    }
+
+    /// What the VM says about its dex files: which are the framework's, and those that no
+    /// file shows.
+    fn take_in_codes(&mut self, facts: &VmFacts) {
+        for code in &facts.codes {
+            if self
+                .process
+                .space
+                .at(code.start)
+                .is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_)))
+            {
+                self.process
+                    .take_in_memory(code.start, code.size, Some(code.time), &code.location);
+            }
+            if let Some(Mapped {
+                image: Image::Dex(dex),
+                ..
+            }) = self.process.space.at(code.start)
+                && code.flags & CODE_BOOT != 0
+            {
+                dex.layer.set(varid_model::Layer::Framework);
+            }
+        }
+    }
+
+    /// The method that an entry of the VM's counts is of: by what the VM said of it, else by its pointer.
+    pub fn counted_method(&mut self, call: &Call) -> Method {
+        match dex::counted(&mut self.process, call) {
+            Some(known) => known,
+            None => self.method(call.method),
+        }
+    }
+
+    /// A child that has this process's memory, as fork leaves it.
+    pub fn fork(&self, pid: u32) -> Self {
+        Self {
+            vm: self.vm.clone(),
+            vm_problem: self.vm_problem.clone(),
+            marked: self.marked,
+            methods: self.methods.clone(),
+            ..Self::of(self.process.fork(pid), self.kinds)
+        }
+    }
+
+    /// Its memory map, its VM and its methods as if it had just been found; not what it has said of its own code, nor
+    /// what looking at it has cost.
+    pub fn look_again(&mut self, images: &mut Images) {
+        let pid = self.pid();
+        let process = std::mem::replace(&mut self.process, Process::new(pid));
+        *self = Self::of(process, self.kinds);
+        self.process.look_again(images);
+        self.find_vm();
+    }
+
+    /// The process runs another program now.
+    pub fn exec(&mut self) {
+        *self = Self::new(self.pid(), self.kinds);
+    }
+}
+
+impl Methods for ManagedProcess {
+    fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    fn method(&mut self, pointer: u64) -> Method {
+        if let Some(known) = self.methods.get(&pointer) {
+            return known.clone();
+        }
+        let Some(vm) = self.vm.clone() else {
+            return Method::Unknown;
+        };
+        if self.gone {
+            return Method::Gone;
+        }
+        let method = match vm.method(&mut self.process, pointer) {
+            Ok(method) => method,
+            Err(error) => {
+                tracing::debug!(pid = self.pid(), pointer, %error, "method not resolved");
+                self.gone = !has_memory(self.pid());
+                // Not remembered: the collector may have been at work just then.
+                return match self.gone {
+                    true => Method::Gone,
+                    false => Method::Unknown,
+                };
+            }
+        };
+        if !matches!(method, Method::Unknown) {
+            self.methods.insert(pointer, method.clone());
+        }
+        method
+    }
+
+    fn is_known(&self, pointer: u64) -> bool {
+        self.methods.contains_key(&pointer)
+    }
+
+    fn insert(&mut self, pointer: u64, method: Method) {
+        self.methods.insert(pointer, method);
+    }
+}
+
+/// Whether a process has memory: none that has ended has, even if nobody has waited for it yet.
+fn has_memory(pid: u32) -> bool {
+    let sizes = fs::read_to_string(format!("/proc/{pid}/statm"));
+    sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::tests::world;
+    use varid_process::DexImage;
+    use varid_tunnel::Code;
+    use varid_tunnel::method::MethodId;
+
+    const PAGE: u64 = 4096;
+
+    /// A dex file that only this process's memory holds, at the start of a page.
+    struct Held {
+        _memory: Vec<u8>,
+        start: u64,
+    }
+
+    fn held() -> Held {
+        let dex = world::dex();
+        let dex = dex.dex.bytes();
+        // So much is a mapping of its own, of which nothing is touched but the dex file.
+        let mut memory = vec![0u8; 40 << 20];
+        let first = memory.as_ptr().align_offset(PAGE as usize);
+        memory[first..first + dex.len()].copy_from_slice(dex);
+        Held {
+            start: memory[first..].as_ptr() as u64,
+            _memory: memory,
+        }
+    }
+
+    #[test]
+    fn a_method_s_dex_file_is_looked_for_in_memory() {
+        let held = held();
+        let mut process = ManagedProcess::new(std::process::id(), VmKinds::default());
+        let dex = world::dex();
+        let method = &dex.methods.methods()[0];
+        let id = MethodId {
+            dex_begin: held.start,
+            method_index: method.index,
+            code_off: method.code.start - 16,
+        };
+        match crate::dex::place(&mut process.process, &id) {
+            Method::Known { dex: found, .. } => assert_eq!(found.build_id, dex.build_id),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_dex_file_that_was_found_in_memory_is_read_again_when_the_vm_describes_it() {
+        let held = held();
+        let mut managed = ManagedProcess::new(std::process::id(), VmKinds::default());
+        let image = |managed: &ManagedProcess| -> Option<Rc<DexImage>> {
+            match managed.space().at(held.start) {
+                Some(Mapped {
+                    image: Image::Dex(dex),
+                    ..
+                }) => Some(dex.clone()),
+                _ => None,
+            }
+        };
+        assert!(managed.process.has_dex_at(held.start + 0x80));
+        let found = image(&managed).unwrap();
+        let code = |start| Code {
+            start,
+            size: PAGE,
+            time: 1,
+            flags: 0,
+            location: "other.dex".to_owned(),
+        };
+        // The VM says something of other places.
+        let mut vm = VmFacts::made_up(Default::default(), Vec::new());
+        vm.codes.push(code(held.start - PAGE));
+        managed.replace_vm(&vm);
+        assert!(Rc::ptr_eq(&image(&managed).unwrap(), &found));
+        // It says something of this one.
+        vm.codes.push(code(held.start));
+        managed.replace_vm(&vm);
+        assert!(image(&managed).is_none_or(|now| !Rc::ptr_eq(&now, &found)));
+    }
+}

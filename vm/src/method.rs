@@ -1,0 +1,32 @@
+//! What does a method pointer of a VM stand for?
+
+use std::ops::Range;
+use std::rc::Rc;
+use varid_process::DexImage;
+
+/// What a method pointer of the VM stands for.
+#[derive(Debug, Clone)]
+pub enum Method {
+    /// A method of a dex file.
+    Known {
+        /// The dex file.
+        dex: Rc<DexImage>,
+        /// Index in its method_ids.
+        index: u32,
+        /// Addresses of its instructions; None: it has no bytecode (JNI).
+        code: Option<Range<u64>>,
+    },
+    /// The VM's own: no method of anybody's.
+    Runtime,
+    /// It could not be read, or contradicts its dex file.
+    Unknown,
+    /// The process's memory was gone before it could be read.
+    Gone,
+}
+
+impl Method {
+    /// Whether an address is one of its instructions.
+    pub fn has_code_at(&self, address: u64) -> bool {
+        matches!(self, Method::Known { code: Some(code), .. } if code.contains(&address))
+    }
+}
