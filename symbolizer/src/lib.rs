@@ -2,6 +2,7 @@
 //!
 //! | question | look in |
 //! |---|---|
+//! | what must a file of bytecode answer, whatever its format | [`bytecode`] |
 //! | which dex files are in this APK, .vdex or .odex file | [`container`] |
 //! | which method and line is at this offset of a dex file, what do its instructions read like | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
@@ -25,6 +26,7 @@
     )
 )]
 
+pub mod bytecode;
 pub mod container;
 pub mod dex;
 pub mod elf;

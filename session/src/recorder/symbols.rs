@@ -10,6 +10,7 @@ use std::time::Instant;
 use varid_model::Layer;
 use varid_process::{DexImage, ElfImage, JitFile, Mapped};
 use varid_recording::{Image as ManifestImage, ImageKind, Mapping, Record, Sample};
+use varid_symbolizer::dex::{DexBytecode, DexFile};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 use varid_vm::ManagedProcess;
@@ -179,16 +180,17 @@ impl Recorder {
             let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
             let here = self.writer.symbols_here();
             let (elf, sym) = (here.join(&name), here.join(sym));
+            let image = DexBytecode::new(DexFile::parse(dex.dex.bytes())?)?;
             match &self.cache {
                 Some(cache) => {
-                    let provided = cache.provide(&dex.dex, &dex.build_id, &elf, &sym)?;
+                    let provided = cache.provide(&image, &elf, &sym)?;
                     if let Some(error) = provided.not_kept {
                         tracing::warn!("the next session will write {name} anew: {error}");
                     }
                 }
                 None => {
-                    Substitute::of_dex(&dex.dex)?.write(&elf)?;
-                    write_sym(&dex.dex, &sym)?;
+                    Substitute::of_bytecode(&image).write(&elf)?;
+                    write_sym(&image, &sym)?;
                 }
             }
             self.dexes.insert(dex.build_id);

@@ -5,11 +5,11 @@ mod flow;
 use std::fmt;
 
 use super::file::DexFile;
-use super::method_code::MethodCode;
 use super::opcodes::{Dialect, Format, Index, Opcode};
 use super::printf::general;
 use super::read::{bad, u16_at, u32_at};
 use crate::Result;
+use crate::bytecode::MethodCode;
 
 /// No-ops that begin a table by having something in their high byte.
 const PACKED_SWITCH: u16 = 0x0100;

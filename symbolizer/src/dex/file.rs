@@ -100,6 +100,43 @@ impl<'a> DexFile<'a> {
         self.header.next
     }
 
+    /// The dex files that follow this one in its container, up to one that is broken.
+    ///
+    /// Each has tables of its own: those that would take more than the container share them to be read without end.
+    pub(super) fn others(&self) -> Vec<DexFile<'_>> {
+        let container = self.bytes();
+        let next = |dex: &DexFile<'_>| DexFile::parse_at(container, dex.next_header()?).ok();
+        let mut left = container.len().saturating_sub(self.tables_size());
+        std::iter::successors(next(self), next)
+            .take_while(|dex| {
+                let rest = left.checked_sub(dex.tables_size());
+                left = rest.unwrap_or_default();
+                rest.is_some()
+            })
+            .collect()
+    }
+
+    /// What was read of the header, for [`DexFile::sibling`].
+    pub(super) fn into_header(self) -> Header {
+        self.header
+    }
+
+    /// The dex file of the same container that has this header.
+    pub(super) fn sibling(&self, header: &Header) -> DexFile<'_> {
+        DexFile {
+            data: Cow::Borrowed(self.data.get(..header.size).unwrap_or_default()),
+            header: header.clone(),
+        }
+    }
+
+    /// The same dex file, without a copy of its bytes.
+    pub(crate) fn borrowed(&self) -> DexFile<'_> {
+        DexFile {
+            data: Cow::Borrowed(&self.data),
+            header: self.header.clone(),
+        }
+    }
+
     /// SHA-1 of the file's content, over the bytes that the header's signature covers.
     ///
     /// An honest file's signature says the same; this one is computed.
@@ -116,7 +153,7 @@ impl<'a> DexFile<'a> {
     }
 
     /// Bytes of the tables that name methods and define classes: reading all methods takes no longer than these suggest.
-    pub(crate) fn tables_size(&self) -> usize {
+    fn tables_size(&self) -> usize {
         let header = &self.header;
         header
             .methods

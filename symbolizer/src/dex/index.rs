@@ -1,8 +1,9 @@
 //! Which method's instructions is this offset in?
 
 use super::file::DexFile;
-use super::method_code::MethodCode;
+use super::method::Method;
 use super::read::bad;
+use crate::bytecode::{MethodCode, method_at};
 use crate::{Error, Result};
 
 /// The methods of a dex file that have code, by where it lies. 24 bytes a method.
@@ -21,26 +22,21 @@ impl MethodIndex {
     /// # Errors
     /// The first thing that is wrong, if nothing at all could be read.
     pub fn new(dex: &DexFile<'_>) -> Result<Self> {
+        let code = |method: Result<Method<'_>>| method.map(|method| method.method_code());
+        Self::of(dex.methods().filter_map(|method| code(method).transpose())).or_problem()
+    }
+
+    /// Sorts the methods that were found; the first error is the [`MethodIndex::problem`].
+    pub(super) fn of(found: impl IntoIterator<Item = Result<MethodCode>>) -> Self {
         let mut methods = Vec::new();
         let mut problem = None;
-        for method in dex.methods() {
+        for method in found {
             match method {
-                Ok(method) => {
-                    methods.extend(
-                        method
-                            .method_code()
-                            .filter(|method| !method.code.is_empty()),
-                    );
-                }
+                Ok(method) => methods.extend(Some(method).filter(|method| !method.code.is_empty())),
                 Err(error) => {
                     problem.get_or_insert(error);
                 }
             }
-        }
-        if methods.is_empty()
-            && let Some(error) = problem
-        {
-            return Err(error);
         }
         methods.sort_unstable_by_key(|method| (method.code.start, method.index));
         methods.dedup_by(|next, method| method.absorb(next));
@@ -60,17 +56,21 @@ impl MethodIndex {
             next = method.code.start;
         }
         methods.shrink_to_fit();
-        Ok(Self { methods, problem })
+        Self { methods, problem }
+    }
+
+    /// The first thing that is wrong, if nothing at all could be read.
+    pub(super) fn or_problem(mut self) -> Result<Self> {
+        match self.problem.take_if(|_| self.methods.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
     }
 
     /// The method whose instructions hold the byte at `offset`.
     #[must_use]
     pub fn lookup(&self, offset: u32) -> Option<&MethodCode> {
-        let after = self
-            .methods
-            .partition_point(|method| method.code.start <= offset);
-        let method = self.methods.get(after.checked_sub(1)?)?;
-        method.code.contains(&offset).then_some(method)
+        method_at(&self.methods, offset)
     }
 
     /// The first thing that was wrong with what was left out.

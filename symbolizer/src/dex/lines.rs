@@ -2,9 +2,8 @@
 
 use super::file::DexFile;
 use super::index::MethodIndex;
-use super::method_code::MethodCode;
-use super::names::simple_name;
 use super::read::{bad, sleb128, u8_at, uleb128, uleb128p1};
+use crate::bytecode::{MethodCode, row_at, unqualified};
 use crate::{Error, Frame, Location, Result};
 
 /// The most parameters that a method can have.
@@ -64,11 +63,7 @@ impl LineTable {
     /// As ART has it: of several rows for the very instruction the first, after it the last.
     #[must_use]
     pub fn lookup(&self, offset: u32) -> Option<&LineRow> {
-        let at = self.rows.partition_point(|row| row.offset < offset);
-        match self.rows.get(at) {
-            Some(row) if row.offset == offset => Some(row),
-            _ => self.rows.get(at.checked_sub(1)?),
-        }
+        row_at(&self.rows, offset, |row| row.offset)
     }
 
     /// The parameters' names as [`DexFile::string`] has them, without `this`; none where one has no name.
@@ -127,7 +122,7 @@ impl DexFile<'_> {
             return Ok(name);
         }
         let class = self.method_id(method.index)?.class_name()?;
-        Ok(simple_name(&class).to_owned())
+        Ok(unqualified(&class).to_owned())
     }
 
     /// The method and the line of the instruction at `offset`; none if no method that `index` has is there.
@@ -141,7 +136,11 @@ impl DexFile<'_> {
     }
 
     /// The source file and line of the instruction at `offset` of `method`.
-    fn location(&self, method: &MethodCode, offset: u32) -> Result<Option<Location<'static>>> {
+    pub(super) fn location(
+        &self,
+        method: &MethodCode,
+        offset: u32,
+    ) -> Result<Option<Location<'static>>> {
         let Some(mut program) = LineProgram::new(self, method)? else {
             return Ok(None);
         };

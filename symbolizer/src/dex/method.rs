@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::code::code_range;
 use super::file::{DexFile, MethodItem};
-use super::method_code::MethodCode;
-use super::names::{class_name, shared_name, type_name};
+use super::names::{class_name, type_name};
 use super::read::{bad, uleb128};
 use crate::Result;
+use crate::bytecode::{MethodCode, shared_name};
 
 impl DexFile<'_> {
     /// All methods that the file's classes define, class by class, with and without code.

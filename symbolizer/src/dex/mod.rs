@@ -28,6 +28,7 @@
 //! # }
 //! ```
 
+mod bytecode;
 mod code;
 mod disasm;
 mod file;
@@ -35,7 +36,6 @@ mod header;
 mod index;
 mod lines;
 mod method;
-mod method_code;
 mod mutf8;
 mod names;
 mod opcodes;
@@ -43,17 +43,18 @@ mod printf;
 mod read;
 mod tries;
 
+pub use bytecode::DexBytecode;
 pub use code::CodeItem;
 pub use disasm::{Instruction, Instructions};
 pub use file::DexFile;
 pub use index::MethodIndex;
 pub use lines::{LineRow, LineTable};
 pub use method::{Method, MethodId, Methods};
-pub use method_code::MethodCode;
-pub(crate) use names::{NO_CLASS, simple_name};
-pub use names::{class_name, split_shared_name, type_name};
+pub use names::{class_name, type_name};
 pub use opcodes::Dialect;
 pub use tries::{CatchHandler, TryRange};
+
+pub use crate::bytecode::{MethodCode, split_shared_name};
 
 /// The longest name that is made, in bytes: what a class file can hold in one constant.
 pub const MAX_NAME: usize = 65_535;

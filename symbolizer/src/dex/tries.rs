@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::file::DexFile;
-use super::method_code::MethodCode;
 use super::read::{bad, sleb128, u16_at, u32_at, uleb128};
 use crate::Result;
+use crate::bytecode::MethodCode;
 
 /// Bytes of a try_item.
 const TRY_ITEM: usize = 8;

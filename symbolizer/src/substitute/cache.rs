@@ -1,6 +1,6 @@
-//! How does a dex file that was seen before cost nothing?
+//! How does a file of bytecode that was seen before cost nothing?
 //!
-//! Its substitute is kept by its content's SHA-1, the version of what is written and the machine.
+//! Its substitute is kept by its content id, the version of what is written and the machine.
 //! A session gets a copy: it holds all its files, and can be moved, changed and given away.
 
 use std::ffi::OsStr;
@@ -15,12 +15,12 @@ use object::read::elf::FileHeader;
 use object::{Endianness, Object, ObjectSection, ReadCache};
 
 use super::machine::Machine;
-use super::table::Substitute;
+use super::table::{Substitute, text_of};
 use super::{atomic, text};
-use crate::dex::DexFile;
+use crate::bytecode::BytecodeImage;
 use crate::{Error, Result, hex};
 
-/// Goes up whenever other bytes are written for the same dex file.
+/// Goes up whenever other bytes are written for the same file.
 const VERSION: u32 = 3;
 
 /// A user's own folder of substitutes.
@@ -33,7 +33,7 @@ pub struct Cache {
     limit: u64,
 }
 
-/// How a dex file's substitute came to be.
+/// How a substitute came to be.
 #[derive(Debug)]
 pub struct Provided {
     /// Nothing had to be written.
@@ -95,40 +95,33 @@ impl Cache {
         PathBuf::from(format!("/proc/self/fd/{}", self.opened.as_raw_fd()))
     }
 
-    /// Puts the substitute of `dex`, for this machine, at `elf` and its text form at `sym`.
-    ///
-    /// `build_id` is the file's [`DexFile::content_sha1`], which the caller knows already.
+    /// Puts the substitute of `image`, for this machine, at `elf` and its text form at `sym`.
     ///
     /// # Errors
-    /// As [`Substitute::of_dex`], [`Substitute::write`] and [`super::write_sym`]; the cache is no reason to fail.
-    pub fn provide(
-        &self,
-        dex: &DexFile<'_>,
-        build_id: &[u8; 20],
-        elf: &Path,
-        sym: &Path,
-    ) -> Result<Provided> {
+    /// As [`Substitute::write`] and [`super::write_sym`]; the cache is no reason to fail.
+    pub fn provide(&self, image: &dyn BytecodeImage, elf: &Path, sym: &Path) -> Result<Provided> {
         let machine = Machine::host();
+        let build_id = &image.content_id();
         let stem = hex(build_id);
         let entry = |kind| {
             self.here()
                 .join(format!("{stem}-{machine:?}.{VERSION}.{kind}"))
         };
-        let dex_size = dex.bytes().len() as u64;
+        let end = text_of(image).end;
         let mut provided = Provided {
             reused: true,
             not_kept: None,
         };
         let (kept, whole) = (entry("elf"), |path: &Path| {
-            is_substitute(path, build_id, dex_size)
+            is_substitute(path, build_id, end)
         });
         if !self.take(&kept, elf, whole) {
-            Substitute::of_dex(dex)?.write(elf)?;
+            Substitute::of_bytecode(image).write(elf)?;
             provided.missed(self.keep(elf, &kept));
         }
         let (kept, whole) = (entry("sym"), |path: &Path| is_text(path, build_id));
         if !self.take(&kept, sym, whole) {
-            text::write_sym(dex, sym)?;
+            text::write_sym(image, sym)?;
             provided.missed(self.keep(sym, &kept));
         }
         Ok(provided)
@@ -203,22 +196,22 @@ fn is_ours(name: &OsStr) -> bool {
         }
 }
 
-/// Whether a file is a whole substitute of a dex file of that content and size; none if it is not even ELF.
-fn is_substitute(path: &Path, build_id: &[u8], dex_size: u64) -> Option<bool> {
+/// Whether a file is a whole substitute of a file of that content, whose text ends there; none if it is not even ELF.
+fn is_substitute(path: &Path, build_id: &[u8], end: u64) -> Option<bool> {
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let cache = ReadCache::new(file);
     let file = crate::parse_elf(&cache).ok()?;
-    let end = match &file {
+    let headers_end_at = match &file {
         object::File::Elf32(file) => headers_end(file.elf_header()),
         object::File::Elf64(file) => headers_end(file.elf_header()),
         _ => None,
     };
     let text = file.section_by_name(".text")?;
     Some(
-        end == Some(length)
+        headers_end_at == Some(length)
             && file.build_id().ok()? == Some(build_id)
-            && text.address().checked_add(text.size()) == Some(dex_size),
+            && text.address().checked_add(text.size()) == Some(end),
     )
 }
 

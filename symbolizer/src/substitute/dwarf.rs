@@ -19,7 +19,7 @@ use gimli::constants::{
 
 use super::bytes::Bytes;
 use super::machine::Machine;
-use super::table::{CODE_UNIT, Row, Slot, Substitute, Unit};
+use super::table::{Row, Slot, Substitute, Unit};
 use crate::Result;
 
 /// The smallest change of the line that an opcode of one byte says, and how many changes there are.
@@ -48,7 +48,7 @@ impl Dwarf {
                 .slots
                 .get(unit.methods.clone())
                 .unwrap_or_default();
-            dwarf.unit(substitute.machine, unit, methods)?;
+            dwarf.unit(substitute, unit, methods)?;
         }
         Ok(dwarf)
     }
@@ -96,7 +96,8 @@ impl Dwarf {
         self.abbrev.u8(0);
     }
 
-    fn unit(&mut self, machine: Machine, unit: &Unit, methods: &[Slot]) -> Result<()> {
+    fn unit(&mut self, substitute: &Substitute, unit: &Unit, methods: &[Slot]) -> Result<()> {
+        let machine = substitute.machine;
         let (Some(first), Some(last)) = (methods.first(), methods.last()) else {
             return Ok(());
         };
@@ -140,15 +141,16 @@ impl Dwarf {
         }
         aranges.end(length)?;
 
-        self.lines(machine, unit, methods)
+        self.lines(substitute, unit, methods)
     }
 
-    fn lines(&mut self, machine: Machine, unit: &Unit, methods: &[Slot]) -> Result<()> {
+    fn lines(&mut self, substitute: &Substitute, unit: &Unit, methods: &[Slot]) -> Result<()> {
+        let code_unit = substitute.code_unit;
         let line = &mut self.line;
         let length = line.begin();
         line.u16(4);
         let header = line.begin();
-        line.u8(CODE_UNIT as u8);
+        line.u8(code_unit);
         // Instructions per step, which start a statement each.
         line.u8(1);
         line.u8(1);
@@ -173,7 +175,12 @@ impl Dwarf {
         for method in methods {
             let within = rows.partition_point(|row| u64::from(row.address) < method.end());
             let (own, rest) = rows.split_at(within);
-            sequence(line, machine, own, method.end());
+            let mut program = LineProgram {
+                line,
+                machine: substitute.machine,
+                code_unit: code_unit.into(),
+            };
+            program.sequence(own, method.end());
             rows = rest;
         }
         line.end(length)
@@ -187,58 +194,74 @@ fn extent(info: &mut Bytes, machine: Machine, start: u64, size: u64) {
     info.u32(u32::try_from(size).unwrap_or(u32::MAX));
 }
 
-/// The line number program of a method's rows.
-fn sequence(line: &mut Bytes, machine: Machine, rows: &[Row], end: u64) {
-    let Some(first) = rows.first() else {
-        return;
-    };
-    let mut state = Row {
-        address: first.address,
-        file: 0,
-        line: 1,
-    };
-    line.u8(0);
-    line.uleb(machine.address_size().saturating_add(1) as u64);
-    line.u8(DW_LNE_set_address.0);
-    line.word(machine, first.address.into());
-    for row in rows {
-        if row.file != state.file {
-            line.u8(DW_LNS_set_file.0);
-            line.uleb(u64::from(row.file).saturating_add(1));
-        }
-        step(
-            line,
-            u64::from(row.address.saturating_sub(state.address)),
-            i64::from(row.line).saturating_sub(state.line.into()),
-        );
-        state = *row;
-    }
-    line.u8(DW_LNS_advance_pc.0);
-    line.uleb(end.saturating_sub(state.address.into()) / CODE_UNIT);
-    line.0.extend([0, 1, DW_LNE_end_sequence.0]);
+/// A line number program that is written.
+struct LineProgram<'b> {
+    line: &'b mut Bytes,
+    machine: Machine,
+    /// Bytes that addresses are multiples of; not zero.
+    code_unit: u64,
 }
 
-/// A row that many bytes and lines behind the last one.
-fn step(line: &mut Bytes, bytes: u64, lines: i64) {
-    let (mut steps, mut lines) = (bytes / CODE_UNIT, lines);
-    let last = i64::from(LINE_BASE).saturating_add(i64::from(LINE_RANGE));
-    if !(i64::from(LINE_BASE)..last).contains(&lines) {
-        line.u8(DW_LNS_advance_line.0);
-        line.sleb(lines);
-        lines = 0;
+impl LineProgram<'_> {
+    /// The rows of a method, up to its end.
+    fn sequence(&mut self, rows: &[Row], end: u64) {
+        let Some(first) = rows.first() else {
+            return;
+        };
+        let mut state = Row {
+            address: first.address,
+            file: 0,
+            line: 1,
+        };
+        self.line.u8(0);
+        self.line
+            .uleb(self.machine.address_size().saturating_add(1) as u64);
+        self.line.u8(DW_LNE_set_address.0);
+        self.line.word(self.machine, first.address.into());
+        for row in rows {
+            if row.file != state.file {
+                self.line.u8(DW_LNS_set_file.0);
+                self.line.uleb(u64::from(row.file).saturating_add(1));
+            }
+            self.step(
+                u64::from(row.address.saturating_sub(state.address)),
+                i64::from(row.line).saturating_sub(state.line.into()),
+            );
+            state = *row;
+        }
+        self.line.u8(DW_LNS_advance_pc.0);
+        let steps = self.steps(end.saturating_sub(state.address.into()));
+        self.line.uleb(steps);
+        self.line.0.extend([0, 1, DW_LNE_end_sequence.0]);
     }
-    let change = lines.abs_diff(LINE_BASE.into());
-    let opcode = |steps: u64| {
-        let opcode = steps
-            .saturating_mul(LINE_RANGE.into())
-            .saturating_add(change)
-            .saturating_add(OPCODE_BASE.into());
-        u8::try_from(opcode).ok()
-    };
-    if opcode(steps).is_none() {
-        line.u8(DW_LNS_advance_pc.0);
-        line.uleb(steps);
-        steps = 0;
+
+    /// How many steps between instructions so many bytes are.
+    fn steps(&self, bytes: u64) -> u64 {
+        bytes.checked_div(self.code_unit).unwrap_or_default()
     }
-    line.u8(opcode(steps).unwrap_or(OPCODE_BASE));
+
+    /// A row that many bytes and lines behind the last one.
+    fn step(&mut self, bytes: u64, lines: i64) {
+        let (mut steps, mut lines) = (self.steps(bytes), lines);
+        let last = i64::from(LINE_BASE).saturating_add(i64::from(LINE_RANGE));
+        if !(i64::from(LINE_BASE)..last).contains(&lines) {
+            self.line.u8(DW_LNS_advance_line.0);
+            self.line.sleb(lines);
+            lines = 0;
+        }
+        let change = lines.abs_diff(LINE_BASE.into());
+        let opcode = |steps: u64| {
+            let opcode = steps
+                .saturating_mul(LINE_RANGE.into())
+                .saturating_add(change)
+                .saturating_add(OPCODE_BASE.into());
+            u8::try_from(opcode).ok()
+        };
+        if opcode(steps).is_none() {
+            self.line.u8(DW_LNS_advance_pc.0);
+            self.line.uleb(steps);
+            steps = 0;
+        }
+        self.line.u8(opcode(steps).unwrap_or(OPCODE_BASE));
+    }
 }

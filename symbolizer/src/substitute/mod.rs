@@ -1,7 +1,7 @@
 //! How do other tools learn the names of methods?
 //!
-//! From ELF files that stand in for what is no ELF file: one per dex file, whose
-//! addresses are offsets in the dex file, and one for the remap range, where methods
+//! From ELF files that stand in for what is no ELF file: one per file of bytecode, whose
+//! addresses are offsets in that file, and one for the remap range, where methods
 //! without bytecode and markers live. They hold symbols and a build-id, and zeros
 //! where the code would be. perf, gdb, addr2line, readelf and Hotspot read them.
 //!

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::machine::Machine;
 use super::name;
-use crate::dex::{self, DexFile, LineRow, LineTable, MethodCode, MethodIndex};
+use crate::bytecode::{BytecodeImage, CodeLine, MethodCode, NO_CLASS, unqualified};
+use crate::dex::{DexBytecode, DexFile};
 use crate::{Error, Result};
 
 /// The bytes that all names of one file may take; a file of 64 K methods with names of 1,000 characters stays below.
@@ -13,10 +14,8 @@ const NAMES: usize = 64 << 20;
 /// Those of a large file may take so many times its size, up to a bound: classes are named once there.
 const NAMES_PER_BYTE: usize = 4;
 const MAX_NAMES: usize = 1 << 29;
-/// Where the text of a dex file starts: after its header, which is longer than an ELF header.
+/// Where the text starts, unless code lies before: after a dex file's header, which is longer than an ELF header.
 pub(super) const TEXT_START: u64 = 0x70;
-/// Bytes of the smallest step between instructions.
-pub(super) const CODE_UNIT: u64 = 2;
 
 /// A named stretch of a substitute's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,56 +63,41 @@ pub(super) struct Row {
 pub struct Substitute {
     pub(super) machine: Machine,
     pub(super) text: Range<u64>,
+    /// Bytes of the smallest step between instructions; not zero.
+    pub(super) code_unit: u8,
     pub(super) build_id: Vec<u8>,
     pub(super) slots: Vec<Slot>,
     pub(super) units: Vec<Unit>,
 }
 
 impl Substitute {
-    /// The substitute of a dex file: a symbol for each method's instructions, named by
-    /// [`crate::dex::MethodId::display_name`], and their source lines; the build-id is [`DexFile::content_sha1`].
-    ///
-    /// A method whose name is broken is called `method@17`, and so are those behind whose names take 64 MB, in a large
-    /// file four times its size. One whose debug information is broken has the lines before the fault. Where the
-    /// instructions of two methods overlap, the later one has them. All dex files of a container are in it that can be
-    /// read.
+    /// The substitute of a dex file: [`Substitute::of_bytecode`] of all dex files in its container that can be read.
     ///
     /// # Errors
     /// [`Error::Dex`] if no class can be read.
     pub fn of_dex(dex: &DexFile<'_>) -> Result<Self> {
-        let others = others(dex);
-        let mut methods = Vec::new();
-        let mut problem = None;
-        for dex in std::iter::once(dex).chain(&others) {
-            match MethodIndex::new(dex) {
-                Ok(index) => {
-                    methods.extend(index.methods().iter().map(|method| (dex, method.clone())));
-                }
-                Err(error) => {
-                    problem.get_or_insert(error);
-                }
-            }
+        Ok(Self::of_bytecode(&DexBytecode::new(dex.borrowed())?))
+    }
+
+    /// The substitute of a file of bytecode: a symbol for each method's instructions, named by
+    /// [`BytecodeImage::code_name`], and their source lines; the build-id is [`BytecodeImage::content_id`].
+    ///
+    /// A method whose name is broken is called `method@17`, and so are those behind whose names take 64 MB, in a large
+    /// file four times its size. One whose debug information is broken has the lines before the fault.
+    #[must_use]
+    pub fn of_bytecode(image: &dyn BytecodeImage) -> Self {
+        let mut builder = Builder::new(image);
+        for method in image.methods() {
+            builder.method(method);
         }
-        if let Some(error) = problem.filter(|_| methods.is_empty()) {
-            return Err(error);
-        }
-        methods.sort_by_key(|(_, method)| method.code.start);
-        methods.dedup_by(|(_, next), (_, method)| method.absorb(next));
-        let mut builder = Builder::new(dex);
-        let mut following = methods.iter().skip(1);
-        for (dex, method) in &methods {
-            let next = following.next().map(|(_, next)| next.code.start);
-            let end = next.map_or(method.code.end, |next| next.min(method.code.end));
-            builder.method(dex, method, end);
-        }
-        let end = dex.bytes().len() as u64;
-        Ok(Self {
+        Self {
             machine: Machine::host(),
-            text: TEXT_START.min(end)..end,
-            build_id: dex.content_sha1().to_vec(),
+            text: text_of(image),
+            code_unit: builder.code_unit,
+            build_id: image.content_id().to_vec(),
             slots: builder.slots,
             units: builder.units,
-        })
+        }
     }
 
     /// The substitute of a range of `length` addresses that holds `slots`: the remap range.
@@ -153,6 +137,7 @@ impl Substitute {
             machine: Machine::host(),
             // The headers lie over the first addresses, as they do over a dex file's.
             text: 0..length.max(TEXT_START),
+            code_unit: 1,
             build_id: build_id.to_vec(),
             slots,
             units: Vec::new(),
@@ -179,25 +164,19 @@ impl Substitute {
     }
 }
 
-/// The dex files that follow the first of a container, up to one that is broken.
-///
-/// Each has tables of its own: those that would take more than the container share them to be read without end.
-pub(super) fn others<'d>(dex: &'d DexFile<'_>) -> Vec<DexFile<'d>> {
-    let container = dex.bytes();
-    let next = |dex: &DexFile<'_>| DexFile::parse_at(container, dex.next_header()?).ok();
-    let mut left = container.len().saturating_sub(dex.tables_size());
-    std::iter::successors(next(dex), next)
-        .take_while(|dex| {
-            let rest = left.checked_sub(dex.tables_size());
-            left = rest.unwrap_or_default();
-            rest.is_some()
-        })
-        .collect()
+/// The addresses of a file's text: all from its first method on, and those behind its header.
+pub(super) fn text_of(image: &dyn BytecodeImage) -> Range<u64> {
+    let end = (image.bytes().len() as u64).max(TEXT_START);
+    let first = image.methods().first();
+    let start = first.map_or(TEXT_START, |method| method.code.start.into());
+    start.min(TEXT_START)..end
 }
 
 /// Symbols and lines as far as they are known, method by method by ascending address.
 #[derive(Debug)]
-struct Builder {
+struct Builder<'i> {
+    image: &'i dyn BytecodeImage,
+    code_unit: u8,
     slots: Vec<Slot>,
     units: Vec<Unit>,
     /// The last unit's class, and its files by their names.
@@ -206,31 +185,34 @@ struct Builder {
     budget: Budget,
 }
 
-impl Builder {
-    fn new(dex: &DexFile<'_>) -> Self {
+impl<'i> Builder<'i> {
+    fn new(image: &'i dyn BytecodeImage) -> Self {
         Self {
+            image,
+            code_unit: image.code_unit().max(1),
             slots: Vec::new(),
             units: Vec::new(),
             class: String::new(),
             files: HashMap::new(),
-            budget: Budget::of(dex),
+            budget: Budget::of(image),
         }
     }
 
-    /// Adds `method`, whose instructions are its own up to `end`.
-    fn method(&mut self, dex: &DexFile<'_>, method: &MethodCode, end: u32) {
-        let name = self.budget.take(|| dex.code_name(method));
-        let class = || dex.method_id(method.index)?.class_name();
+    /// Adds `method`.
+    fn method(&mut self, method: &MethodCode) {
+        let image = self.image;
+        let name = self.budget.take(|| image.code_name(method));
+        let class = || image.class_name(method.index);
         // It is a part of the method's name.
         let class = match name {
-            Some(_) => class().ok().map(name::printable),
+            Some(_) => class().map(name::printable),
             None => self.budget.take(class),
         };
-        let class = class.unwrap_or_else(|| dex::NO_CLASS.to_owned());
+        let class = class.unwrap_or_else(|| NO_CLASS.to_owned());
         let first = self.slots.len();
         self.slots.push(Slot {
             offset: method.code.start.into(),
-            size: end.saturating_sub(method.code.start).into(),
+            size: method.code.len() as u64,
             name: name.map_or_else(|| format!("method@{}", method.index), name::symbol),
         });
         if self.units.is_empty() || self.class != class {
@@ -242,29 +224,31 @@ impl Builder {
                 rows: Vec::new(),
             });
             self.class = class;
-            self.file(|| dex.source_file(method));
+            self.file(|| image.source_file(method));
         }
-        if let Some(lines) = self.budget.lines(dex, method) {
-            self.rows(dex, lines.rows(), end);
+        if let Some(lines) = self.budget.lines(image, method) {
+            self.rows(method, &lines);
         }
         if let Some(unit) = self.units.last_mut() {
             unit.methods.end = self.slots.len();
         }
     }
 
-    /// Adds the rows of a method that are before `end`.
+    /// Adds the rows of a method that are within it.
     ///
     /// Of several rows for an instruction the first is for it, the last for what follows: as
-    /// [`crate::dex::LineTable::lookup`] has it.
-    fn rows(&mut self, dex: &DexFile<'_>, rows: &[LineRow], end: u32) {
+    /// [`BytecodeImage::lines`] has it.
+    fn rows(&mut self, method: &MethodCode, lines: &[CodeLine]) {
+        let image = self.image;
+        let end = method.code.end;
         let mut source = None;
         let mut file = 0;
         let mut behind: Option<Row> = None;
-        for rows in rows.chunk_by(|one, other| one.offset == other.offset) {
+        for rows in lines.chunk_by(|one, other| one.offset == other.offset) {
             for (number, row) in rows.iter().enumerate() {
                 if source != Some(row.source) {
                     source = Some(row.source);
-                    file = self.file(|| row.source.map(|index| dex.string(index)).transpose());
+                    file = self.file(|| image.line_source(method, row.source?));
                 }
                 let address = row.offset;
                 let row = Row {
@@ -276,7 +260,7 @@ impl Builder {
                     self.row(behind.take().filter(|behind| behind.address < address));
                     self.row(Some(row).filter(|_| address < end));
                 } else {
-                    let address = address.saturating_add(CODE_UNIT as u32);
+                    let address = address.saturating_add(self.code_unit.into());
                     behind = Some(Row { address, ..row }).filter(|_| address < end);
                 }
             }
@@ -292,12 +276,12 @@ impl Builder {
 
     /// The unit's number for a source file. One without a name is called as the class: a line of an unknown file
     /// still tells two lines apart.
-    fn file(&mut self, name: impl FnOnce() -> Result<Option<String>>) -> u32 {
+    fn file(&mut self, name: impl FnOnce() -> Option<String>) -> u32 {
         let name = self
             .budget
-            .take(|| Ok(name()?.unwrap_or_default()))
+            .take(name)
             .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| dex::simple_name(&self.class).to_owned());
+            .unwrap_or_else(|| unqualified(&self.class).to_owned());
         if let Some(known) = self.files.get(&name) {
             return *known;
         }
@@ -321,8 +305,8 @@ pub(super) struct Budget {
 
 impl Budget {
     /// What a file has, with the others of its container.
-    pub(super) fn of(dex: &DexFile<'_>) -> Self {
-        let size = dex.bytes().len();
+    pub(super) fn of(image: &dyn BytecodeImage) -> Self {
+        let size = image.bytes().len();
         Self {
             names: size.saturating_mul(NAMES_PER_BYTE).clamp(NAMES, MAX_NAMES),
             code: size,
@@ -330,20 +314,24 @@ impl Budget {
     }
 
     /// A name; none if it is broken. The first one that there is no room for ends them all.
-    pub(super) fn take(&mut self, name: impl FnOnce() -> Result<String>) -> Option<String> {
+    pub(super) fn take(&mut self, name: impl FnOnce() -> Option<String>) -> Option<String> {
         if self.names == 0 {
             return None;
         }
-        let name = name().ok().map(name::printable)?;
+        let name = name().map(name::printable)?;
         let left = self.names.checked_sub(name.len());
         self.names = left.unwrap_or_default();
         left.map(|_| name)
     }
 
     /// The lines of a method; none if they cannot be read, or the methods have more instructions than the file has room for.
-    pub(super) fn lines(&mut self, dex: &DexFile<'_>, method: &MethodCode) -> Option<LineTable> {
+    pub(super) fn lines(
+        &mut self,
+        image: &dyn BytecodeImage,
+        method: &MethodCode,
+    ) -> Option<Vec<CodeLine>> {
         let left = self.code.checked_sub(method.code.len());
         self.code = left.unwrap_or_default();
-        left.and_then(|_| dex.lines(method).ok())
+        left.and_then(|_| image.lines(method))
     }
 }

@@ -4,19 +4,19 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use super::atomic;
-use super::table::{Budget, others};
-use crate::dex::DexFile;
+use super::table::Budget;
+use crate::bytecode::BytecodeImage;
 use crate::{Error, Result};
 
-/// Writes the table of a dex file's methods: address, size, class, method, signature,
+/// Writes the table of a bytecode image's methods: address, size, class, method, signature,
 /// source file, first line, separated by tabs; one line per method with code, by class. Addresses are
-/// offsets in the dex file, in hexadecimal; what is not known is `-`. The first line and the last are comments.
+/// offsets in the image, in hexadecimal; what is not known is `-`. The first line and the last are comments.
 ///
 /// The file appears only when it is whole.
 ///
 /// # Errors
 /// [`Error::Io`] if it cannot be written.
-pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
+pub fn write_sym(image: &dyn BytecodeImage, path: &Path) -> Result<()> {
     atomic::write(path, |file| {
         let mut out = BufWriter::new(file);
         let io = || Error::io("write", path);
@@ -26,41 +26,32 @@ pub fn write_sym(dex: &DexFile<'_>, path: &Path) -> Result<()> {
         )
         .map_err(io())?;
         let none = || "-".to_owned();
-        let mut budget = Budget::of(dex);
-        let others = others(dex);
-        for dex in std::iter::once(dex).chain(&others) {
-            for method in dex.methods() {
-                // A broken class was left out of the symbols as well.
-                let Ok(method) = method else { continue };
-                let Some(code) = method.method_code() else {
-                    continue;
-                };
-                let source = || Ok(method.source_file()?.unwrap_or_else(none));
-                let columns = [
-                    budget.take(|| method.id.class_name()),
-                    budget.take(|| method.id.name()),
-                    budget.take(|| method.id.descriptor()),
-                    budget.take(source),
-                ];
-                write!(out, "{:#x}\t{}", code.code.start, code.code.len()).map_err(io())?;
-                for column in columns {
-                    write!(out, "\t{}", column.unwrap_or_else(none)).map_err(io())?;
-                }
-                let lines = budget.lines(dex, &code);
-                match lines.as_ref().and_then(|lines| lines.rows().first()) {
-                    Some(first) => writeln!(out, "\t{}", first.line),
-                    None => writeln!(out, "\t-"),
-                }
-                .map_err(io())?;
+        let mut budget = Budget::of(image);
+        for method in image.definitions() {
+            let columns = [
+                budget.take(|| image.class_name(method.index)),
+                budget.take(|| image.simple_name(method.index)),
+                budget.take(|| image.descriptor(method.index)),
+                budget.take(|| image.source_file(&method)),
+            ];
+            write!(out, "{:#x}\t{}", method.code.start, method.code.len()).map_err(io())?;
+            for column in columns {
+                write!(out, "\t{}", column.unwrap_or_else(none)).map_err(io())?;
             }
+            let lines = budget.lines(image, &method);
+            match lines.as_ref().and_then(|lines| lines.first()) {
+                Some(first) => writeln!(out, "\t{}", first.line),
+                None => writeln!(out, "\t-"),
+            }
+            .map_err(io())?;
         }
-        out.write_all(last_line(&dex.content_sha1()).as_bytes())
+        out.write_all(last_line(&image.content_id()).as_bytes())
             .and_then(|()| out.flush())
             .map_err(io())
     })
 }
 
-/// How the text form of a dex file ends.
+/// How the text form of a bytecode image ends.
 pub(super) fn last_line(build_id: &[u8; 20]) -> String {
     let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("# end of {hex}\n")

@@ -3,7 +3,7 @@
 use crate::common;
 
 use proptest::prelude::*;
-use varid_symbolizer::dex::{DexFile, MethodIndex};
+use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{ElfSymbols, demangle};
 use varid_symbolizer::kernel::KernelSymbols;
 use varid_symbolizer::substitute::{Substitute, write_sym};
@@ -202,7 +202,7 @@ fn names_that_are_shared_do_not_multiply() {
     assert!(slots.iter().any(|slot| slot.name == last));
     let folder = tempfile::tempdir().unwrap();
     let sym = folder.path().join("x.sym");
-    write_sym(&dex, &sym).unwrap();
+    write_sym(&DexBytecode::new(dex).unwrap(), &sym).unwrap();
     assert!(std::fs::metadata(&sym).unwrap().len() < 200 << 20);
 }
 

@@ -1,6 +1,7 @@
 //! Are names and lines those that the files hold, and does nothing that a file says do harm?
 #![allow(missing_docs)]
 
+mod bytecode;
 mod common;
 mod container;
 mod container_hostile;

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::path::{Path, PathBuf};
 
-use varid_symbolizer::dex::{DexFile, MethodIndex};
+use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::ElfSymbols;
 use varid_symbolizer::substitute::{Machine, Slot, Substitute, write_sym};
 
@@ -224,7 +224,7 @@ fn the_text_form_has_a_line_for_each_method_with_code() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("substitute.sym");
     let dex = names_dex();
-    write_sym(&dex, &path).unwrap();
+    write_sym(&DexBytecode::new(names_dex()).unwrap(), &path).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines = text.lines();
     assert_eq!(
@@ -348,7 +348,8 @@ fn a_broken_dex_file_of_a_container_does_not_take_the_names_of_the_others() {
         assert_eq!(names(&bytes), ["nnn.nnn", "nnn.o"], "{at:#x}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("substitute.sym");
-        write_sym(&DexFile::parse(&bytes).unwrap(), &path).unwrap();
+        let dex = DexBytecode::new(DexFile::parse(&bytes).unwrap()).unwrap();
+        write_sym(&dex, &path).unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 4);
     }
 }

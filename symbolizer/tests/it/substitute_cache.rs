@@ -7,14 +7,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use varid_symbolizer::dex::DexFile;
+use varid_symbolizer::bytecode::BytecodeImage;
+use varid_symbolizer::dex::{DexBytecode, DexFile};
 use varid_symbolizer::elf::ElfSymbols;
 use varid_symbolizer::substitute::{Cache, Provided, Substitute};
 
 /// A cache, a session's folder, and a dex file.
 struct Bed {
     folder: tempfile::TempDir,
-    dex: DexFile<'static>,
+    dex: DexBytecode<'static>,
     limit: u64,
 }
 
@@ -23,7 +24,7 @@ impl Bed {
         let bytes = fs::read(common::fixtures().join("names.dex")).unwrap();
         let bed = Self {
             folder: tempfile::tempdir().unwrap(),
-            dex: DexFile::from_vec(bytes).unwrap(),
+            dex: DexBytecode::new(DexFile::from_vec(bytes).unwrap()).unwrap(),
             limit: 1 << 20,
         };
         fs::create_dir(bed.session()).unwrap();
@@ -55,9 +56,7 @@ impl Bed {
     }
 
     fn provide_at(&self, elf: &Path, sym: &Path) -> Provided {
-        let build_id = self.dex.content_sha1();
-        let provided = self.cache().provide(&self.dex, &build_id, elf, sym);
-        provided.unwrap()
+        self.cache().provide(&self.dex, elf, sym).unwrap()
     }
 
     /// Whether it came out of the cache; it must be right.
@@ -73,7 +72,7 @@ impl Bed {
     fn check(&self, elf: &Path, sym: &Path) {
         let folder = tempfile::tempdir().unwrap();
         let plain = folder.path().join("plain");
-        let substitute = Substitute::of_dex(&self.dex).unwrap();
+        let substitute = Substitute::of_bytecode(&self.dex);
         substitute.write(&plain).unwrap();
         assert!(fs::read(&plain).unwrap() == fs::read(elf).unwrap());
         assert!(ElfSymbols::open(elf).is_ok());
@@ -83,7 +82,7 @@ impl Bed {
 
     /// The entry of that kind.
     fn entry(&self, kind: &str) -> PathBuf {
-        let id = varid_symbolizer::hex(&self.dex.content_sha1());
+        let id = varid_symbolizer::hex(&self.dex.content_id());
         let mut entries = files(&self.cache_folder());
         entries.retain(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -138,7 +137,7 @@ fn a_damaged_entry_is_written_anew() {
             }
             // An entry of the same name for another content.
             if damage == "other" {
-                let from = bed.dex.content_sha1();
+                let from = bed.dex.content_id();
                 if kind == "elf" {
                     let at = bytes.windows(20).position(|part| part == from).unwrap();
                     bytes[at] ^= 1;
@@ -238,10 +237,7 @@ fn a_folder_that_is_swapped_while_it_is_open_harms_no_other() {
     symlink(&other, bed.cache_folder()).unwrap();
     let entry = other.join(format!("{}-X86_64.1.elf", "0".repeat(40)));
     fs::write(&entry, "another's").unwrap();
-    let build_id = bed.dex.content_sha1();
-    cache
-        .provide(&bed.dex, &build_id, &bed.elf(), &bed.sym())
-        .unwrap();
+    cache.provide(&bed.dex, &bed.elf(), &bed.sym()).unwrap();
     assert_eq!(files(&other), [entry]);
 }
 

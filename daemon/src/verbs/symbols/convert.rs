@@ -6,14 +6,15 @@ use anyhow::{Context, bail};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use varid_symbolizer::dex::DexFile;
+use varid_symbolizer::bytecode::BytecodeImage;
+use varid_symbolizer::dex::{DexBytecode, DexFile};
 use varid_symbolizer::substitute::{Substitute, write_sym};
 
 /// A form to write, and where to.
 struct Form<'a> {
     out: &'a Path,
     suffix: &'static str,
-    write: fn(&DexFile<'_>, &Path) -> varid_symbolizer::Result<()>,
+    write: fn(&dyn BytecodeImage, &Path) -> varid_symbolizer::Result<()>,
     /// Files written.
     written: BTreeSet<PathBuf>,
 }
@@ -21,9 +22,11 @@ struct Form<'a> {
 /// Writes what is asked for of each dex file.
 pub fn run(files: &[Wanted], elf: Option<&Path>, sym: Option<&Path>, errors: &mut Errors) {
     let mut forms: Vec<Form<'_>> = Vec::new();
-    forms.extend(
-        elf.map(|out| Form::new(out, "elf", |dex, path| Substitute::of_dex(dex)?.write(path))),
-    );
+    forms.extend(elf.map(|out| {
+        Form::new(out, "elf", |image, path| {
+            Substitute::of_bytecode(image).write(path)
+        })
+    }));
     forms.extend(sym.map(|out| Form::new(out, "sym", write_sym)));
     for file in files {
         file.visit(errors, |images, errors| {
@@ -41,7 +44,7 @@ impl<'a> Form<'a> {
     fn new(
         out: &'a Path,
         suffix: &'static str,
-        write: fn(&DexFile<'_>, &Path) -> varid_symbolizer::Result<()>,
+        write: fn(&dyn BytecodeImage, &Path) -> varid_symbolizer::Result<()>,
     ) -> Self {
         Self {
             out,
@@ -74,7 +77,10 @@ impl<'a> Form<'a> {
                 path.display()
             );
         }
-        (self.write)(dex, &path).with_context(|| name.clone())
+        DexFile::parse_at(dex.bytes(), dex.header_offset())
+            .and_then(DexBytecode::new)
+            .and_then(|image| (self.write)(&image, &path))
+            .with_context(|| name.clone())
     }
 }
 

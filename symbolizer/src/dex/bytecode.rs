@@ -1,0 +1,268 @@
+//! A dex file as a bytecode image.
+
+use std::cell::{OnceCell, RefCell};
+
+use super::file::DexFile;
+use super::header::Header;
+use super::index::MethodIndex;
+use super::method::MethodId;
+use crate::bytecode::{BytecodeImage, CodeLine, MethodCode};
+use crate::{Error, Location, Result};
+
+/// A dex file with its methods by the place of their instructions; of a container (version 041), all dex files in it
+/// that can be read, their methods numbered one file after the other.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use varid_symbolizer::bytecode::BytecodeImage;
+/// use varid_symbolizer::dex::{DexBytecode, DexFile};
+///
+/// let dex = DexBytecode::new(DexFile::from_vec(std::fs::read("classes.dex")?)?)?;
+/// if let Some(frame) = dex.frame(0x1c4) {
+///     println!("{}", frame.function); // org.example.Balls.draw
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct DexBytecode<'a> {
+    dex: DexFile<'a>,
+    /// What follows the first file of a container.
+    others: Vec<Other>,
+    /// All files' methods, with the numbers that they have here.
+    index: MethodIndex,
+    method_count: u32,
+    content_id: OnceCell<[u8; 20]>,
+    before: RefCell<Vec<Before>>,
+}
+
+/// A dex file that follows the first of a container.
+#[derive(Debug)]
+struct Other {
+    /// The number of its first method.
+    first: u32,
+    header: Header,
+}
+
+/// The last question of a slot of the cache of [`BytecodeImage::instruction_before`], and its answer.
+#[derive(Debug, Default)]
+struct Before {
+    question: Option<(u32, u8)>,
+    answer: Option<u32>,
+}
+
+impl<'a> DexBytecode<'a> {
+    /// Reads all classes once.
+    ///
+    /// # Errors
+    /// [`Error::Dex`] if no class can be read; see [`DexBytecode::problem`].
+    pub fn new(dex: DexFile<'a>) -> Result<Self> {
+        let mut method_count = dex.method_count();
+        let mut others = Vec::new();
+        for other in dex.others() {
+            let count = other.method_count();
+            others.push((method_count, other));
+            method_count = method_count.saturating_add(count);
+        }
+        let following = others.iter().flat_map(|(first, dex)| codes(dex, *first));
+        let index = MethodIndex::of(codes(&dex, 0).chain(following)).or_problem()?;
+        let others = others.into_iter().map(|(first, dex)| Other {
+            first,
+            header: dex.into_header(),
+        });
+        Ok(Self {
+            others: others.collect(),
+            index,
+            method_count,
+            content_id: OnceCell::new(),
+            before: RefCell::default(),
+            dex,
+        })
+    }
+
+    /// The dex file; of a container the first one.
+    #[must_use]
+    pub fn dex(&self) -> &DexFile<'a> {
+        &self.dex
+    }
+
+    /// The first thing that was wrong with what was left out: classes that are broken, instructions that reach into
+    /// another method's.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Error> {
+        self.index.problem()
+    }
+
+    /// Asks the dex file that method `index` belongs to, in which the method has another index.
+    fn ask<T>(&self, index: u32, question: impl FnOnce(&DexFile<'_>, u32) -> T) -> T {
+        match self.other_of(index) {
+            None => question(&self.dex, index),
+            Some(other) => {
+                let own = index.saturating_sub(other.first);
+                question(&self.dex.sibling(&other.header), own)
+            }
+        }
+    }
+
+    /// The dex file that method `index` belongs to; None: the first.
+    fn other_of(&self, index: u32) -> Option<&Other> {
+        let after = self.others.partition_point(|other| other.first <= index);
+        self.others.get(after.checked_sub(1)?)
+    }
+
+    /// As [`DexBytecode::ask`], of a method with code.
+    fn ask_code<T>(
+        &self,
+        method: &MethodCode,
+        question: impl FnOnce(&DexFile<'_>, &MethodCode) -> Result<T>,
+    ) -> Option<T> {
+        let answer = self.ask(method.index, |dex, index| match method.index == index {
+            true => question(dex, method),
+            false => question(
+                dex,
+                &MethodCode {
+                    index,
+                    ..method.clone()
+                },
+            ),
+        });
+        answer.ok()
+    }
+
+    /// As [`DexBytecode::ask`], for a name of the method.
+    fn name(
+        &self,
+        index: u32,
+        name: impl FnOnce(MethodId<'_>) -> Result<String>,
+    ) -> Option<String> {
+        self.ask(index, |dex, index| dex.method_id(index).and_then(name))
+            .ok()
+    }
+
+    fn find_before(&self, offset: u32, opcode: u8) -> Option<u32> {
+        let method = self.index.lookup(offset)?;
+        let mut found = self
+            .dex
+            .disassemble(method)
+            .filter_map(Result::ok)
+            .filter(|instruction| instruction.code() == opcode && instruction.may_lead_to(offset))
+            .map(|instruction| instruction.offset);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// The methods of a dex file that have code, class by class, numbered from `first`.
+fn codes<'d>(dex: &'d DexFile<'_>, first: u32) -> impl Iterator<Item = Result<MethodCode>> + 'd {
+    dex.methods().filter_map(move |method| {
+        let code = method.map(|method| method.method_code()).transpose()?;
+        Some(code.map(|code| MethodCode {
+            index: code.index.saturating_add(first),
+            ..code
+        }))
+    })
+}
+
+impl BytecodeImage for DexBytecode<'_> {
+    fn content_id(&self) -> [u8; 20] {
+        *self.content_id.get_or_init(|| self.dex.content_sha1())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.dex.bytes()
+    }
+
+    fn code_unit(&self) -> u8 {
+        2
+    }
+
+    fn methods(&self) -> &[MethodCode] {
+        self.index.methods()
+    }
+
+    fn method_count(&self) -> u32 {
+        self.method_count
+    }
+
+    fn class_name(&self, index: u32) -> Option<String> {
+        self.name(index, |method| method.class_name())
+    }
+
+    fn simple_name(&self, index: u32) -> Option<String> {
+        self.name(index, |method| method.name())
+    }
+
+    fn descriptor(&self, index: u32) -> Option<String> {
+        self.name(index, |method| method.descriptor())
+    }
+
+    fn source_file(&self, method: &MethodCode) -> Option<String> {
+        self.ask_code(method, |dex, method| dex.source_file(method))
+            .flatten()
+    }
+
+    fn lines(&self, method: &MethodCode) -> Option<Vec<CodeLine>> {
+        let lines = self.ask_code(method, |dex, method| dex.lines(method))?;
+        let line = |row: &super::LineRow| CodeLine {
+            offset: row.offset,
+            line: row.line,
+            source: row.source,
+        };
+        Some(lines.rows().iter().map(line).collect())
+    }
+
+    fn line_source(&self, method: &MethodCode, source: u32) -> Option<String> {
+        self.ask_code(method, |dex, _| dex.string(source))
+    }
+
+    fn instruction_before(&self, offset: u32, opcode: u8) -> Option<u32> {
+        /// So many answers are kept: finding one takes a walk through the method.
+        const KEPT: usize = 1 << 10;
+        let mut known = self.before.borrow_mut();
+        if known.is_empty() {
+            known.resize_with(KEPT, Before::default);
+        }
+        // An instruction's offset is even.
+        let slot = known.get_mut((offset / 2) as usize % KEPT)?;
+        if slot.question != Some((offset, opcode)) {
+            slot.question = Some((offset, opcode));
+            slot.answer = self.find_before(offset, opcode);
+        }
+        slot.answer
+    }
+
+    fn invoked_method(&self, offset: u32) -> Option<u32> {
+        let rest = self.dex.bytes().get(offset as usize..)?;
+        let [opcode, _, low, high] = *rest.first_chunk()?;
+        // invoke-virtual to invoke-interface, and the same of a range of registers.
+        matches!(opcode, 0x6e..=0x72 | 0x74..=0x78).then_some(())?;
+        let invoker = self.index.lookup(offset)?;
+        let first = self.other_of(invoker.index).map_or(0, |other| other.first);
+        Some(first.saturating_add(u16::from_le_bytes([low, high]).into()))
+    }
+
+    fn method_by_names(&self, class: u32, name: u32, prototype: u32) -> Option<u32> {
+        self.dex
+            .method_named_at(class as usize, name as usize, prototype)
+    }
+
+    fn definitions(&self) -> Box<dyn Iterator<Item = MethodCode> + '_> {
+        let own = codes(&self.dex, 0).filter_map(Result::ok);
+        let others = self.others.iter().flat_map(|other| {
+            let dex = self.dex.sibling(&other.header);
+            codes(&dex, other.first)
+                .filter_map(Result::ok)
+                .collect::<Vec<_>>()
+        });
+        Box::new(own.chain(others))
+    }
+
+    fn method_name(&self, index: u32) -> Option<String> {
+        self.name(index, |method| method.display_name())
+    }
+
+    fn line_at(&self, offset: u32) -> Option<Location<'static>> {
+        let method = self.index.lookup(offset)?;
+        self.ask_code(method, |dex, method| dex.location(method, offset))
+            .flatten()
+    }
+}
