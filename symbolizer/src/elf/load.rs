@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use object::elf;
+use object::read::elf::Sym;
+use object::{Endianness, elf, pod};
 
 use super::functions;
 use super::image::{Image, Segment, c_string};
@@ -139,9 +140,6 @@ impl Symbols {
         let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
             return Ok(());
         };
-        let order = image.order();
-        // Bit 0 of an ARM function's address says Thumb.
-        let thumb = u64::from(image.machine == elf::EM_ARM);
         let in_symbols = |error| match error {
             Error::Elf { file, problem, .. } => Error::Elf {
                 file,
@@ -156,33 +154,48 @@ impl Symbols {
             .get(section.link as usize)
             .ok_or_else(|| image.wrong("symbols", "have no string table"))?;
         let names = image.bytes(names).map_err(in_symbols)?;
-        let Ok(table_index) = u8::try_from(self.strings.len()) else {
+        let Ok(index) = u8::try_from(self.strings.len()) else {
             return Ok(());
         };
-        let entry = if order.wide { 24 } else { 16 };
-        for symbol in table.chunks_exact(entry).skip(1) {
-            let field = |wide: usize, narrow: usize| if order.wide { wide } else { narrow };
-            let (Some(name), Some(&info), Some(section), Some(value), Some(size)) = (
-                order.u32(symbol, 0),
-                symbol.get(field(4, 12)),
-                order.u16(symbol, field(6, 14)),
-                order.word(symbol, (8, 4)),
-                order.word(symbol, (16, 8)),
-            ) else {
-                break;
-            };
-            let is_function = matches!(info & 0xf, elf::STT_FUNC | elf::STT_GNU_IFUNC);
+        let table = Table {
+            image,
+            index,
+            names: &names,
+            entries: &table,
+        };
+        match image.order().is_64 {
+            true => self.add_entries::<elf::Sym64<Endianness>>(&table, kind),
+            false => self.add_entries::<elf::Sym32<Endianness>>(&table, kind),
+        }
+        self.strings.push(names.into());
+        Ok(())
+    }
+
+    /// Adds the functions among a table's symbols.
+    fn add_entries<S: Sym<Endian = Endianness>>(&mut self, table: &Table<'_>, kind: u32) {
+        let endian = table.image.order().endian;
+        // Bit 0 of an ARM function's address says Thumb.
+        let thumb = u64::from(table.image.machine == elf::EM_ARM);
+        let count = table.entries.len().checked_div(size_of::<S>());
+        let entries = pod::slice_from_bytes::<S>(table.entries, count.unwrap_or_default());
+        let entries = entries.map_or(&[][..], |(entries, _)| entries);
+        for symbol in entries.iter().skip(1) {
+            let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+            let section = symbol.st_shndx(endian);
             if !is_function || section == elf::SHN_UNDEF {
                 continue;
             }
             // No more of a name than is asked here: symbols can share a long one.
-            let text = names.get(name as usize..).unwrap_or_default();
+            let name = symbol.st_name(endian);
+            let text = table.names.get(name as usize..).unwrap_or_default();
             let text = c_string(text.get(..8).unwrap_or(text));
             if text.is_empty() {
                 continue;
             }
-            let start = value & !thumb;
-            let section_end = image
+            let start = symbol.st_value(endian).into() & !thumb;
+            let size: u64 = symbol.st_size(endian).into();
+            let section_end = table
+                .image
                 .sections
                 .get(usize::from(section))
                 .map_or(0, |section| section.address.saturating_add(section.size));
@@ -190,27 +203,34 @@ impl Symbols {
                 named: Named {
                     start,
                     end: start.saturating_add(size),
-                    table: table_index,
+                    table: table.index,
                     name,
                     index: 0,
                 },
                 rank: (
                     size == 0,
-                    match info >> 4 {
+                    match symbol.st_bind() {
                         elf::STB_GLOBAL => 0,
                         elf::STB_WEAK => 1,
                         _ => 2,
                     },
                     text.iter().take_while(|&&byte| byte == b'_').count(),
-                    table_index,
+                    table.index,
                 ),
                 section_end,
             });
-            self.complete |= kind == elf::SHT_SYMTAB && info >> 4 == elf::STB_LOCAL;
+            self.complete |= kind == elf::SHT_SYMTAB && symbol.is_local();
         }
-        self.strings.push(names.into());
-        Ok(())
     }
+}
+
+/// A symbol table, and what its names are read from.
+struct Table<'t> {
+    image: &'t Image<'t>,
+    /// Which of the string tables its names lie in.
+    index: u8,
+    names: &'t [u8],
+    entries: &'t [u8],
 }
 
 /// Gives symbols without a size, as assembly leaves them, one where it is certain, and

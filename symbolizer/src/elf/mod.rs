@@ -10,10 +10,12 @@
 //! Addresses are those the file itself uses (ELF virtual addresses).
 //! [`ElfSymbols::vaddr`] makes one of an offset in the file.
 
+mod data;
 mod debug_files;
 mod demangle;
 mod dwarf;
 mod functions;
+mod headers;
 mod image;
 mod list;
 mod load;

@@ -224,6 +224,21 @@ fn a_table_of_any_size_is_not_read() {
     assert!(error.contains("more than is read of one file"), "{error}");
 }
 
+/// A file of more bytes than are read of one: its headers and tables are read, not what lies behind them.
+#[test]
+fn a_library_of_two_gigabytes_is_not_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.elf");
+    let bytes = small_elf();
+    std::fs::write(&path, &bytes).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(1 << 31).unwrap();
+    let large = ElfSymbols::open(&path).unwrap();
+    let small = ElfSymbols::from_bytes(&bytes, "large.elf").unwrap();
+    assert_eq!(large.symbol_count(), small.symbol_count());
+    assert_eq!(large.build_id(), small.build_id());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 

@@ -1,0 +1,126 @@
+//! Where are an ELF file's bytes, and how many of them may still be read?
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most that is read of a file, and made of its compressed sections, in bytes: a sparse
+/// file can claim sections of any size.
+const MAX_READ: u64 = 1 << 30;
+
+/// How many bytes are read at once: memory grows with what is there.
+const PIECE: usize = 1 << 20;
+
+/// The bytes of an ELF file, within bounds: none behind its end, and no more than [`MAX_READ`] in all.
+#[derive(Debug)]
+pub(super) struct Data<'d> {
+    place: Place<'d>,
+    /// Bytes that may still be read or unpacked.
+    left: AtomicU64,
+}
+
+/// In memory, or in a stretch of a file.
+#[derive(Debug)]
+enum Place<'d> {
+    Memory(Cow<'d, [u8]>),
+    File { file: File, start: u64, size: u64 },
+}
+
+/// Why a part of an ELF file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error("reaches beyond the end of the file")]
+    BeyondEnd,
+    #[error("more than is read of one file")]
+    TooMuch,
+    /// It breaks its format: how.
+    #[error("{0}")]
+    Format(String),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl From<object::Error> for Problem {
+    fn from(error: object::Error) -> Self {
+        Self::Format(error.to_string())
+    }
+}
+
+impl Data<'static> {
+    /// The bytes of a file from `start` on, as many as `size`.
+    pub(super) fn in_file(file: File, start: u64, size: u64) -> Self {
+        Self::new(Place::File { file, start, size })
+    }
+}
+
+impl<'d> Data<'d> {
+    pub(super) fn in_memory(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
+        Self::new(Place::Memory(bytes.into()))
+    }
+
+    fn new(place: Place<'d>) -> Self {
+        Self {
+            place,
+            left: AtomicU64::new(MAX_READ),
+        }
+    }
+
+    /// Where in the file that is mapped this one begins: not at 0 in an archive.
+    pub(super) fn start(&self) -> u64 {
+        match self.place {
+            Place::Memory(_) => 0,
+            Place::File { start, .. } => start,
+        }
+    }
+
+    /// How many bytes there are.
+    pub(super) fn size(&self) -> u64 {
+        match &self.place {
+            Place::Memory(bytes) => bytes.len() as u64,
+            Place::File { size, .. } => *size,
+        }
+    }
+
+    /// The `size` bytes at `offset`.
+    pub(super) fn read(&self, offset: u64, size: u64) -> Result<Cow<'_, [u8]>, Problem> {
+        let end = offset
+            .checked_add(size)
+            .filter(|&end| end <= self.size())
+            .ok_or(Problem::BeyondEnd)?;
+        match &self.place {
+            Place::Memory(bytes) => Ok(Cow::Borrowed(
+                bytes.get(offset as usize..end as usize).unwrap_or_default(),
+            )),
+            Place::File { file, start, .. } => {
+                self.take(size)?;
+                let at = start.checked_add(offset).ok_or(Problem::BeyondEnd)?;
+                Ok(Cow::Owned(read_pieces(file, at, size as usize)?))
+            }
+        }
+    }
+
+    /// Counts `bytes` against what may still be read.
+    pub(super) fn take(&self, bytes: u64) -> Result<(), Problem> {
+        self.left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            })
+            .map(drop)
+            .map_err(|_| Problem::TooMuch)
+    }
+}
+
+/// The `size` bytes at `at` of a file.
+fn read_pieces(file: &File, mut at: u64, size: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size)?;
+    while bytes.len() < size {
+        let before = bytes.len();
+        bytes.resize(size.min(before.saturating_add(PIECE)), 0);
+        let piece = bytes.get_mut(before..).unwrap_or_default();
+        file.read_exact_at(piece, at)?;
+        at = at.saturating_add(piece.len() as u64);
+    }
+    Ok(bytes)
+}

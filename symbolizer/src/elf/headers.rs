@@ -1,0 +1,221 @@
+//! What do an ELF file's headers say?
+
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
+use std::ops::Range;
+
+use object::elf;
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::{Endianness, FileKind, ReadRef};
+
+use super::data::{Data, Problem};
+
+/// How many notes sections or segments are searched for the build-id, and how many bytes of each.
+const MAX_NOTES: (usize, u64) = (64, 65_536);
+
+/// The longest name of a section that is looked at, in bytes.
+const MAX_SECTION_NAME: usize = 64;
+
+/// How many reads parsing the headers takes: the magic number, the file's header, both tables, and three times the first
+/// section header, which has the numbers that do not fit into the file's header.
+const MAX_READS: usize = 8;
+
+/// The headers of an ELF file.
+#[derive(Debug)]
+pub(super) struct Headers {
+    pub(super) endian: Endianness,
+    pub(super) is_64: bool,
+    /// `ET_DYN`, say.
+    pub(super) kind: u16,
+    pub(super) machine: u16,
+    pub(super) sections: Vec<Section>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) build_id: Option<Vec<u8>>,
+}
+
+/// A section header.
+#[derive(Debug, Clone)]
+pub(super) struct Section {
+    pub(super) name: String,
+    pub(super) kind: u32,
+    pub(super) flags: u64,
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) link: u32,
+}
+
+/// A part of the file that is loaded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) executable: bool,
+}
+
+/// Which part of the headers cannot be used, and why.
+pub(super) type HeaderProblem = (&'static str, Problem);
+
+impl Headers {
+    /// Parses the headers.
+    pub(super) fn read(data: &Data<'_>) -> Result<Self, HeaderProblem> {
+        let reads = HeaderReads {
+            data,
+            kept: Default::default(),
+            used: Cell::new(0),
+            problem: Cell::new(None),
+        };
+        let wrong = |problem: &str| Err(("header", Problem::Format(problem.to_owned())));
+        match FileKind::parse(&reads) {
+            Ok(FileKind::Elf64) => reads.parse::<elf::FileHeader64<Endianness>>(),
+            Ok(FileKind::Elf32) => reads.parse::<elf::FileHeader32<Endianness>>(),
+            _ => match reads.problem.take() {
+                Some(problem @ (Problem::TooMuch | Problem::Io(_))) => Err(("header", problem)),
+                Some(_) => wrong("shorter than an ELF header"),
+                None if data.read(0, 4).is_ok_and(|magic| *magic == elf::ELFMAG) => {
+                    wrong("neither 32-bit nor 64-bit")
+                }
+                None => wrong("no ELF magic number"),
+            },
+        }
+    }
+}
+
+/// What `object` reads of a file while it parses the headers, kept until it has done so.
+struct HeaderReads<'d> {
+    data: &'d Data<'d>,
+    kept: [OnceCell<Cow<'d, [u8]>>; MAX_READS],
+    used: Cell<usize>,
+    /// Why the last read failed: `object` does not pass it on.
+    problem: Cell<Option<Problem>>,
+}
+
+impl<'r> ReadRef<'r> for &'r HeaderReads<'_> {
+    fn len(self) -> Result<u64, ()> {
+        Ok(self.data.size())
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'r [u8], ()> {
+        let slot = self.kept.get(self.used.get()).ok_or(())?;
+        let read = self.data.read(offset, size);
+        let bytes = read.map_err(|problem| self.problem.set(Some(problem)))?;
+        self.used.set(self.used.get().saturating_add(1));
+        Ok(slot.get_or_init(|| bytes))
+    }
+
+    /// No header has a text.
+    fn read_bytes_at_until(self, _: Range<u64>, _: u8) -> Result<&'r [u8], ()> {
+        Err(())
+    }
+}
+
+impl HeaderReads<'_> {
+    fn parse<Elf: FileHeader<Endian = Endianness>>(&self) -> Result<Headers, HeaderProblem> {
+        let wrong = |part| {
+            move |error: object::Error| (part, self.problem.take().unwrap_or_else(|| error.into()))
+        };
+        let header = Elf::parse(self).map_err(wrong("header"))?;
+        let endian = header.endian().map_err(wrong("header"))?;
+        let sections = header
+            .section_headers(endian, self)
+            .map_err(wrong("section headers"));
+        let programs = header
+            .program_headers(endian, self)
+            .map_err(wrong("program headers"))?;
+        let segments: Vec<Segment> = programs
+            .iter()
+            .filter_map(|program| segment(program, endian))
+            .collect();
+        let sections = match sections {
+            Ok(sections) => self.sections(header, endian, sections),
+            // What is loaded can be used without sections.
+            Err(_) if !segments.is_empty() => Vec::new(),
+            Err(problem) => return Err(problem),
+        };
+        let in_programs = programs
+            .iter()
+            .filter(|program| program.p_type(endian) == elf::PT_NOTE)
+            .map(|program| program.file_range(endian));
+        // A file without program headers (an object file, a debug file of some tools) has its notes in sections.
+        let in_sections = sections
+            .iter()
+            .filter(|section| section.kind == elf::SHT_NOTE)
+            .map(|section| (section.offset, section.size));
+        let build_id = in_programs
+            .take(MAX_NOTES.0)
+            .chain(in_sections.take(MAX_NOTES.0))
+            .find_map(|place| self.build_id::<Elf>(endian, place));
+        Ok(Headers {
+            endian,
+            is_64: header.is_class_64(),
+            kind: header.e_type(endian),
+            machine: header.e_machine(endian),
+            sections,
+            segments,
+            build_id,
+        })
+    }
+
+    fn sections<Elf: FileHeader<Endian = Endianness>>(
+        &self,
+        header: &Elf,
+        endian: Endianness,
+        sections: &[Elf::SectionHeader],
+    ) -> Vec<Section> {
+        let names = header
+            .section_strings_index(endian, self)
+            .ok()
+            .and_then(|index| sections.get(index.0)?.file_range(endian))
+            .and_then(|(offset, size)| self.data.read(offset, size).ok())
+            .unwrap_or_default();
+        let name = |offset: u32| {
+            let text = names.get(offset as usize..).unwrap_or_default();
+            let text = c_string(text.get(..MAX_SECTION_NAME).unwrap_or(text));
+            String::from_utf8_lossy(text).into_owned()
+        };
+        let section = |section: &Elf::SectionHeader| Section {
+            name: name(section.sh_name(endian)),
+            kind: section.sh_type(endian),
+            flags: section.sh_flags(endian).into(),
+            address: section.sh_addr(endian).into(),
+            offset: section.sh_offset(endian).into(),
+            size: section.sh_size(endian).into(),
+            link: section.sh_link(endian),
+        };
+        sections.iter().map(section).collect()
+    }
+
+    /// The GNU build-id among the notes there. They are aligned to four bytes, as the kernel and perf have it.
+    fn build_id<Elf: FileHeader<Endian = Endianness>>(
+        &self,
+        endian: Endianness,
+        (offset, size): (u64, u64),
+    ) -> Option<Vec<u8>> {
+        let notes = self.data.read(offset, size.min(MAX_NOTES.1)).ok()?;
+        let mut notes = NoteIterator::<Elf>::new(endian, Elf::Word::default(), &notes).ok()?;
+        while let Ok(Some(note)) = notes.next() {
+            if note.n_type(endian) == elf::NT_GNU_BUILD_ID && note.name_bytes() == b"GNU\0" {
+                return Some(note.desc().to_vec());
+            }
+        }
+        None
+    }
+}
+
+fn segment<P: ProgramHeader<Endian = Endianness>>(
+    program: &P,
+    endian: Endianness,
+) -> Option<Segment> {
+    (program.p_type(endian) == elf::PT_LOAD).then(|| Segment {
+        offset: program.p_offset(endian).into(),
+        address: program.p_vaddr(endian).into(),
+        size: program.p_filesz(endian).into(),
+        executable: program.p_flags(endian) & elf::PF_X != 0,
+    })
+}
+
+/// The bytes before the first NUL.
+pub(super) fn c_string(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+}
