@@ -39,7 +39,7 @@ pub mod kernel;
 pub mod retrace;
 pub mod substitute;
 
-pub use elf_file::parse_elf;
+pub use elf_file::{ElfFileError, parse_elf};
 pub use error::Error;
 pub use frame::{Frame, Location};
 pub use hex::hex;

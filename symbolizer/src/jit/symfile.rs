@@ -12,7 +12,7 @@ use object::{
 use super::gdb::Abi;
 use super::{Code, shown};
 use crate::elf::demangle;
-use crate::{Error, Result};
+use crate::{Error, Result, elf_file};
 
 /// Functions of one ELF file.
 const MAX_FUNCTIONS: usize = 1 << 18;
@@ -90,11 +90,11 @@ pub(crate) fn symbol_addresses(
     let cache = ReadCache::new(file);
     match FileKind::parse(&cache).map_err(refuse(name))? {
         FileKind::Elf64 => {
-            let file = ElfFile::<FileHeader64<object::Endianness>, _>::parse(&cache);
+            let file = elf_file::parse::<FileHeader64<object::Endianness>, _>(&cache);
             Ok(find(&file.map_err(refuse(name))?, wanted))
         }
         FileKind::Elf32 => {
-            let file = ElfFile::<FileHeader32<object::Endianness>, _>::parse(&cache);
+            let file = elf_file::parse::<FileHeader32<object::Endianness>, _>(&cache);
             Ok(find(&file.map_err(refuse(name))?, wanted))
         }
         _ => Ok(vec![None; wanted.len()]),
@@ -153,7 +153,7 @@ where
     Some(())
 }
 
-fn refuse(name: &str) -> impl Fn(object::Error) -> Error {
+fn refuse<E: std::error::Error>(name: &str) -> impl Fn(E) -> Error {
     let file = name.to_owned();
     move |error| Error::Elf {
         file: file.clone(),
