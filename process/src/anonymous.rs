@@ -3,7 +3,8 @@
 //! A VM that finds dex files compressed in an archive, or gets them as bytes, copies them to memory of their own. Where
 //! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
 
-use super::{DexImage, Image, Mapped, Process};
+use super::format::{BytecodeFormat, Dex};
+use super::{CodeImage, Image, Mapped, Process};
 use crate::budget::Claim;
 use crate::reader::{self, ForeignMemory};
 use std::ops::Range;
@@ -25,10 +26,11 @@ const PAGE: u64 = 4096;
 const PIECE: u64 = 1 << 20;
 
 impl Process {
-    /// Whether bytecode at an address is a dex file's; what is not known yet is looked for in the process's memory.
-    pub fn has_dex_at(&mut self, address: u64) -> bool {
+    /// Whether the bytecode at an address is that of a known file; a dex file that is not known yet is looked for in the process's
+    /// memory.
+    pub fn has_bytecode_at(&mut self, address: u64) -> bool {
         match self.space.at(address).map(|mapped| &mapped.image) {
-            Some(Image::Dex(_)) => return true,
+            Some(Image::Code(_)) => return true,
             Some(_) => return false,
             None => {}
         }
@@ -65,7 +67,7 @@ impl Process {
         if self.memory_dexes.len() >= MAX_DEXES || size > MAX_DEX {
             return false;
         }
-        let memory = match Claim::new(size, self.space.dex_memory()) {
+        let memory = match Claim::new(size, self.space.code_memory()) {
             Ok(memory) => memory,
             Err(reason) => {
                 let pid = self.pid;
@@ -81,15 +83,16 @@ impl Process {
             );
             return false;
         }
-        match DexImage::parse(bytes, memory, Path::new(location), 0) {
-            Ok(dex) => {
+        match Dex.parse(bytes) {
+            Ok(bytecode) => {
+                let code = CodeImage::new(bytecode, memory, Path::new(location), 0);
                 let end = start.saturating_add(size);
                 self.memory_dexes.insert(start, (end, time));
                 self.space.insert(Mapped {
                     start,
                     end,
                     pgoff: 0,
-                    image: Image::Dex(Rc::new(dex)),
+                    image: Image::Code(Rc::new(code)),
                     mode: self.space.at(start).and_then(|mapped| mapped.mode),
                     recorded: false,
                 });
@@ -182,7 +185,7 @@ mod tests {
 
     fn held() -> Held {
         let dex = testing::dex();
-        let dex = dex.dex.bytes();
+        let dex = dex.bytecode.bytes();
         // So much is a mapping of its own, of which nothing is touched but the dex file.
         let mut memory = vec![0u8; 40 << 20];
         let first = memory.as_ptr().align_offset(PAGE as usize);
@@ -200,15 +203,15 @@ mod tests {
         let mut process = Process::new(std::process::id());
         let image = |process: &Process| match process.space.at(held.start) {
             Some(Mapped {
-                image: Image::Dex(dex),
+                image: Image::Code(dex),
                 ..
             }) => Some(dex.clone()),
             _ => None,
         };
-        assert!(process.has_dex_at(held.start + 0x80));
+        assert!(process.has_bytecode_at(held.start + 0x80));
         assert!(image(&process).is_some());
         process.forget_memory_dexes(|_, _, _| true);
-        assert!(process.has_dex_at(held.start + 0x80));
+        assert!(process.has_bytecode_at(held.start + 0x80));
         let other = crate::MappedFile {
             pid: process.pid,
             start: held.start,
@@ -229,10 +232,10 @@ mod tests {
         let mut process = Process::new(std::process::id());
         let nothing = held.start + (8 << 20);
         for _ in 0..MAX_MISSES {
-            assert!(!process.has_dex_at(1));
+            assert!(!process.has_bytecode_at(1));
             process.no_dex.clear();
         }
-        assert!(!process.has_dex_at(nothing) && process.no_dex.is_empty());
+        assert!(!process.has_bytecode_at(nothing) && process.no_dex.is_empty());
     }
 
     /// Counts how often it is read.

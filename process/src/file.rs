@@ -117,12 +117,10 @@ pub fn is_elf(file: &File) -> bool {
     file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
 }
 
-/// Whether the file has the first bytes of a dex file at `offset`.
-pub fn is_dex(file: &File, offset: u64) -> bool {
-    let mut magic = [0; 8];
-    file.read_exact_at(&mut magic, offset).is_ok()
-        && magic.starts_with(b"dex\n")
-        && magic.ends_with(b"\0")
+/// The first bytes at an offset of a file.
+pub fn head(file: &File, offset: u64) -> Option<[u8; 8]> {
+    let mut head = [0; 8];
+    file.read_exact_at(&mut head, offset).ok().map(|()| head)
 }
 
 /// Whether the file may hold dex files elsewhere than at its start.

@@ -1,6 +1,7 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
 use crate::budget::{Claim, OpenFile};
+use crate::format::{BytecodeFormat, Dex};
 use object::{Object, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
@@ -8,8 +9,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_model::Layer;
+use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::container::Place;
-use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_unwind::Module;
 
 /// An ELF file. What is in it is read when a sample first lands there.
@@ -124,9 +125,9 @@ fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> 
         .ok()
 }
 
-/// A dex file.
+/// A file of bytecode.
 #[derive(Debug)]
-pub struct DexImage {
+pub struct CodeImage {
     /// Where it was mapped from, or the VM's name for it.
     pub path: PathBuf,
     /// App or framework.
@@ -134,83 +135,40 @@ pub struct DexImage {
     /// Where it starts in that file.
     pub file_offset: u64,
     /// The file.
-    pub dex: DexFile<'static>,
-    /// Its methods by the place of their code.
-    pub methods: MethodIndex,
-    /// SHA-1 of its content.
+    pub bytecode: Box<dyn BytecodeImage>,
+    /// [`BytecodeImage::content_id`].
     pub build_id: [u8; 20],
-    /// The last answers of [`DexImage::only_before`], by their questions' offsets: true as long as
-    /// the bytes are.
-    before: RefCell<Vec<Before>>,
     _memory: Claim,
 }
 
-impl DexImage {
-    /// Takes in a dex file's bytes, of a process that has no other.
+impl CodeImage {
+    /// Takes in the bytes of a dex file, of a process that has no other.
     ///
     /// # Errors
     ///
     /// There is no memory for it, or it is no dex file.
-    pub fn of_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, String> {
+    pub fn of_dex(bytes: Vec<u8>, path: &Path) -> Result<Self, String> {
         let memory = Claim::new(bytes.len() as u64, 0)?;
-        Self::parse(bytes, memory, path, 0).map_err(|error| error.to_string())
+        let bytecode = Dex.parse(bytes).map_err(|error| error.to_string())?;
+        Ok(Self::new(bytecode, memory, path, 0))
     }
 
-    /// Takes in a dex file's bytes, for which memory has been claimed.
-    pub(super) fn parse(
-        bytes: Vec<u8>,
+    /// A file for whose bytes memory has been claimed.
+    pub(super) fn new(
+        bytecode: Box<dyn BytecodeImage>,
         memory: Claim,
         path: &Path,
         file_offset: u64,
-    ) -> varid_symbolizer::Result<Self> {
-        let dex = DexFile::from_vec(bytes)?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             path: path.to_owned(),
             file_offset,
             layer: Cell::new(layer_of_path(path)),
-            methods: MethodIndex::new(&dex)?,
-            build_id: dex.content_sha1(),
-            before: RefCell::default(),
-            dex,
+            build_id: bytecode.content_id(),
+            bytecode,
             _memory: memory,
-        })
-    }
-
-    /// Where the only instruction of an opcode is that may lead to the one at `offset`; None:
-    /// there is none, or more than one.
-    pub fn only_before(&self, offset: u32, opcode: u8) -> Option<u32> {
-        /// So many answers are kept: looking takes a walk through the method.
-        const KEPT: usize = 1 << 10;
-        let mut known = self.before.borrow_mut();
-        if known.is_empty() {
-            known.resize_with(KEPT, Before::default);
         }
-        // An instruction's offset is even.
-        let place = known.get_mut((offset / 2) as usize % KEPT)?;
-        if place.question != Some((offset, opcode)) {
-            place.question = Some((offset, opcode));
-            place.answer = self.look_before(offset, opcode);
-        }
-        place.answer
     }
-
-    fn look_before(&self, offset: u32, opcode: u8) -> Option<u32> {
-        let method = self.methods.lookup(offset)?;
-        let mut found = self
-            .dex
-            .disassemble(method)
-            .filter_map(Result::ok)
-            .filter(|instruction| instruction.code() == opcode && instruction.may_lead_to(offset))
-            .map(|instruction| instruction.offset);
-        found.next().filter(|_| found.next().is_none())
-    }
-}
-
-/// Which instruction of an opcode led to one at an offset, and the answer.
-#[derive(Debug, Default)]
-struct Before {
-    question: Option<(u32, u8)>,
-    answer: Option<u32>,
 }
 
 /// The framework's dex files, by the places where systems keep them; `boot.dex` is what
@@ -230,17 +188,17 @@ fn layer_of_path(path: &Path) -> Layer {
 pub enum Image {
     /// Code of a library or program.
     Elf(Rc<ElfImage>),
-    /// A dex file.
-    Dex(Rc<DexImage>),
+    /// A file of bytecode.
+    Code(Rc<CodeImage>),
     /// Memory without a file, or a file that cannot be read: nothing is known of it.
     Other(Rc<Path>),
 }
 
 impl Image {
-    /// How many bytes are kept of it, if it is a dex file.
-    pub(super) fn dex_memory(&self) -> u64 {
+    /// How many bytes are kept of it, if it is a file of bytecode.
+    pub(super) fn code_memory(&self) -> u64 {
         match self {
-            Image::Dex(dex) => dex.dex.bytes().len() as u64,
+            Image::Code(code) => code.bytecode.bytes().len() as u64,
             Image::Elf(_) | Image::Other(_) => 0,
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::budget::{Attention, Claim, OpenFile};
 use crate::file::{self, FileKey, MappedFile};
-use crate::image::{DexImage, ElfImage, Image};
+use crate::format::{BytecodeFormat, Dex, Formats};
+use crate::image::{CodeImage, ElfImage, Image};
 use crate::space::{AddressSpace, Mapped};
 use object::ReadCache;
 use std::collections::HashMap;
@@ -18,11 +19,21 @@ use varid_symbolizer::container::{self, Place, zip};
 pub struct Images {
     by_file: HashMap<(FileKey, u64), Image>,
     containers: HashMap<FileKey, Rc<[Place]>>,
+    /// Formats of bytecode, beside dex.
+    formats: Formats,
     /// Where libraries lie in archives.
     libraries: HashMap<FileKey, Rc<[Place]>>,
 }
 
 impl Images {
+    /// Images of nothing yet; `formats`: of bytecode, beside dex.
+    pub fn new(formats: Formats) -> Self {
+        Self {
+            formats,
+            ..Self::default()
+        }
+    }
+
     /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
     pub fn get(
         &mut self,
@@ -48,17 +59,12 @@ impl Images {
         };
         let is_elf = file::is_elf(&file);
         if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
-            return self.dexes(mapped, &file, &key, path, space.dex_memory());
+            return self.dexes(mapped, &file, &key, path, space.code_memory());
         }
-        if file::is_dex(&file, mapped.pgoff) {
-            let dex = self.dex(
-                &file,
-                &key,
-                mapped.pgoff..u64::MAX,
-                path,
-                space.dex_memory(),
-            );
-            return vec![Mapped::whole(mapped, dex)];
+        if let Some(format) = self.format_at(&file, mapped.pgoff) {
+            let bytes = mapped.pgoff..u64::MAX;
+            let code = self.code(format, &file, &key, bytes, path, space.code_memory());
+            return vec![Mapped::whole(mapped, code)];
         }
         if !mapped.mode.execute {
             return Vec::new();
@@ -126,8 +132,8 @@ impl Images {
                 continue;
             };
             let bytes = place.offset..place.offset.saturating_add(place.len);
-            let image = self.dex(file, key, bytes, path, taken);
-            taken = taken.saturating_add(image.dex_memory());
+            let image = self.code(&Dex, file, key, bytes, path, taken);
+            taken = taken.saturating_add(image.code_memory());
             parts.push(Mapped {
                 start: addresses.start,
                 end: addresses.end,
@@ -189,9 +195,18 @@ impl Images {
         places.iter().filter_map(part).collect()
     }
 
-    /// The dex file in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
-    fn dex(
+    /// The format of bytecode that a file has at this offset.
+    fn format_at(&self, file: &File, offset: u64) -> Option<&'static dyn BytecodeFormat> {
+        let head = file::head(file, offset)?;
+        let dex: &'static dyn BytecodeFormat = &Dex;
+        let mut formats = std::iter::once(dex).chain(self.formats.iter().copied());
+        formats.find(|format| format.is_image(&head))
+    }
+
+    /// The bytecode in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
+    fn code(
         &mut self,
+        format: &dyn BytecodeFormat,
         file: &File,
         key: &FileKey,
         bytes: Range<u64>,
@@ -216,16 +231,16 @@ impl Images {
             // Another process may have the memory for it, and this one later.
             Err(reason) => return other(reason),
         };
-        let image = load_dex(file, bytes.start, len, memory, path).unwrap_or_else(other);
+        let image = load(format, file, bytes.start, len, memory, path).unwrap_or_else(other);
         self.by_file.insert(place, image.clone());
         image
     }
 
-    /// Memory for a dex file, if need be that of those which nobody has mapped any more.
+    /// Memory for a file of bytecode, if need be that of those which nobody has mapped any more.
     fn claim(&mut self, len: u64, taken: u64) -> Result<Claim, String> {
         Claim::new(len, taken).or_else(|_| {
             let unused =
-                |image: &Image| matches!(image, Image::Dex(dex) if Rc::strong_count(dex) == 1);
+                |image: &Image| matches!(image, Image::Code(code) if Rc::strong_count(code) == 1);
             self.by_file.retain(|_, image| !unused(image));
             Claim::new(len, taken)
         })
@@ -250,7 +265,8 @@ fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[Place]> {
     found.into_iter().filter_map(usable).collect()
 }
 
-fn load_dex(
+fn load(
+    format: &dyn BytecodeFormat,
     file: &File,
     offset: u64,
     len: u64,
@@ -258,9 +274,9 @@ fn load_dex(
     path: &Path,
 ) -> Result<Image, String> {
     let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
-    DexImage::parse(bytes, memory, path, offset)
-        .map(|dex| Image::Dex(Rc::new(dex)))
-        .map_err(|error| error.to_string())
+    let bytecode = format.parse(bytes).map_err(|error| error.to_string())?;
+    let code = CodeImage::new(bytecode, memory, path, offset);
+    Ok(Image::Code(Rc::new(code)))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //! | question | file |
 //! |---|---|
 //! | what is mapped where | [`AddressSpace`] |
-//! | what does a mapping show | [`Image`], [`ElfImage`], [`DexImage`] |
+//! | what does a mapping show | [`Image`], [`ElfImage`], [`CodeImage`] |
+//! | which files are bytecode | [`BytecodeFormat`] |
 //! | which file is behind a mapping | [`MappedFile`] |
 //! | which images are open already | [`Images`] |
 //! | which dex file is in memory that no file shows | `anonymous` |
@@ -28,6 +29,7 @@ mod anonymous;
 mod budget;
 pub mod clock;
 mod file;
+mod format;
 mod image;
 mod images;
 mod jit;
@@ -40,7 +42,8 @@ mod testing;
 
 pub use budget::raise_limit_of_files;
 pub use file::MappedFile;
-pub use image::{DexImage, ElfImage, Image};
+pub use format::{BytecodeFormat, Formats};
+pub use image::{CodeImage, ElfImage, Image};
 pub use images::Images;
 pub use jit::{JitCode, JitFile, Nameless, Turn};
 pub use maps::NewMapping;

@@ -113,11 +113,11 @@ impl Process {
                 .start
                 .wrapping_sub(known.start)
                 .wrapping_add(known.pgoff);
-            let Image::Dex(dex) = &known.image else {
+            let Image::Code(code) = &known.image else {
                 return false;
             };
-            dex.path == mapped.path
-                && offset.wrapping_add(dex.file_offset) == mapped.pgoff
+            code.path == mapped.path
+                && offset.wrapping_add(code.file_offset) == mapped.pgoff
                 && mapped.end <= known.end
         })
     }

@@ -28,9 +28,9 @@ pub struct Mapped {
 impl Mapped {
     /// A mapping, all of which shows one image.
     pub(super) fn whole(file: &MappedFile<'_>, image: Image) -> Self {
-        // A dex file's own offsets count from where it starts.
+        // A bytecode file's own offsets count from where it starts.
         let pgoff = match &image {
-            Image::Dex(_) => 0,
+            Image::Code(_) => 0,
             _ => file.pgoff,
         };
         Self {
@@ -107,15 +107,15 @@ impl AddressSpace {
         self.mappings.iter()
     }
 
-    /// How many bytes are kept of the dex files.
-    pub(super) fn dex_memory(&self) -> u64 {
+    /// How many bytes are kept of the files of bytecode.
+    pub(super) fn code_memory(&self) -> u64 {
         let mut counted = BTreeSet::new();
         self.iter()
             .filter(|mapped| match &mapped.image {
-                Image::Dex(dex) => counted.insert(Rc::as_ptr(dex)),
+                Image::Code(code) => counted.insert(Rc::as_ptr(code)),
                 Image::Elf(_) | Image::Other(_) => false,
             })
-            .map(|mapped| mapped.image.dex_memory())
+            .map(|mapped| mapped.image.code_memory())
             .fold(0, u64::saturating_add)
     }
 

@@ -1,6 +1,6 @@
 //! What the tests of this crate map.
 
-use super::{DexImage, Image, Mapped};
+use super::{CodeImage, Image, Mapped};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -20,8 +20,8 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
 }
 
 /// The dex file that the symbolizer's tests keep.
-pub fn dex() -> Rc<DexImage> {
+pub fn dex() -> Rc<CodeImage> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbolizer/tests/fixtures/names.dex");
     let bytes = std::fs::read(&path).unwrap();
-    Rc::new(DexImage::of_bytes(bytes, Path::new("/test/app.dex")).unwrap())
+    Rc::new(CodeImage::of_dex(bytes, Path::new("/test/app.dex")).unwrap())
 }

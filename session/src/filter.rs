@@ -147,20 +147,20 @@ impl Filter {
         let Some(mapped) = managed.process.space.at(address) else {
             return Verdict::Silent;
         };
-        let Image::Dex(dex) = &mapped.image else {
+        let Image::Code(dex) = &mapped.image else {
             return Verdict::Silent;
         };
         let offset = address
             .wrapping_sub(mapped.start)
             .wrapping_add(mapped.pgoff);
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
-        let Some(method) = dex.methods.lookup(offset) else {
+        let Some(method) = dex.bytecode.method_at(offset) else {
             return Verdict::Silent;
         };
         let methods = &self.methods;
-        let verdict = || match dex.dex.method_name(method.index) {
-            Ok(name) => methods.verdict(plain(&name)),
-            Err(_) => Verdict::Silent,
+        let verdict = || match dex.bytecode.method_name(method.index) {
+            Some(name) => methods.verdict(plain(&name)),
+            None => Verdict::Silent,
         };
         let known = self.by_method.entry((dex.build_id, method.index));
         *known.or_insert_with(verdict)

@@ -188,6 +188,7 @@ impl Session {
         let configured = &options.configured;
         let file = configured.request.file();
         let sampler = Arc::new(Mutex::new(sampler));
+        let images = Images::new(options.vms.formats());
         let mut session = Self {
             drainer: Drainer::of(&sampler)?,
             calls: calls::Calls::new(options.tactic, sampling.log_calls, &options.output),
@@ -201,7 +202,7 @@ impl Session {
             handled: 0,
             recorder,
             raw,
-            images: Images::default(),
+            images,
             tracked: ById::default(),
             control,
             waiting_said: false,

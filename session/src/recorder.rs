@@ -252,7 +252,7 @@ impl Recorder {
                 let elf = elf.clone();
                 (self.path_of(&elf)?, elf.build_id().to_vec())
             }
-            Image::Dex(dex) => {
+            Image::Code(dex) => {
                 let dex = dex.clone();
                 (self.substitute(&dex)?, dex.build_id.to_vec())
             }

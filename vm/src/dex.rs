@@ -2,7 +2,7 @@
 
 use crate::method::Method;
 use std::rc::Rc;
-use varid_process::{DexImage, Image, Mapped, Process};
+use varid_process::{CodeImage, Image, Mapped, Process};
 use varid_tunnel::abi::{Call, NO_INDEX};
 use varid_tunnel::method::{MethodId, NamedMethod};
 
@@ -12,7 +12,7 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
     const HEADER: u64 = 16;
     let begin = match process.space.at(call.insns) {
         Some(Mapped {
-            image: Image::Dex(_),
+            image: Image::Code(_),
             start,
             ..
         }) if call.insns != 0 => *start,
@@ -40,13 +40,13 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
 }
 
 /// The dex file that starts at an address.
-fn dex_from(process: &mut Process, begin: u64) -> Option<Rc<DexImage>> {
-    if !process.has_dex_at(begin) {
+fn dex_from(process: &mut Process, begin: u64) -> Option<Rc<CodeImage>> {
+    if !process.has_bytecode_at(begin) {
         return None;
     }
     match process.space.at(begin) {
         Some(Mapped {
-            image: Image::Dex(dex),
+            image: Image::Code(dex),
             start,
             pgoff: 0,
             ..
@@ -63,7 +63,7 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
     let within = |address: u64| address.checked_sub(named.dex_begin);
     let code = within(named.insns).and_then(|offset| {
         let offset = u32::try_from(offset).ok()?;
-        let method = dex.methods.lookup(offset)?;
+        let method = dex.bytecode.method_at(offset)?;
         (method.code.start == offset).then_some(method)
     });
     if let Some(method) = code {
@@ -74,10 +74,10 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
             dex,
         };
     }
-    let offset = |address| usize::try_from(within(address)?).ok();
+    let offset = |address| u32::try_from(within(address)?).ok();
     let index = offset(named.descriptor)
         .zip(offset(named.name))
-        .and_then(|(class, name)| dex.dex.method_named_at(class, name, named.proto));
+        .and_then(|(class, name)| dex.bytecode.method_by_names(class, name, named.proto));
     index.map_or(Method::Unknown, |index| Method::Known {
         dex,
         index,
@@ -90,7 +90,7 @@ pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
     let Some(dex) = dex_from(process, id.dex_begin) else {
         return Method::Unknown;
     };
-    if id.method_index >= dex.dex.method_count() {
+    if id.method_index >= dex.bytecode.method_count() {
         return Method::Unknown;
     }
     if id.code_off == 0 {
@@ -102,7 +102,7 @@ pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
     }
     // A code_item's instructions follow its header of 16 bytes.
     let offset = id.code_off.wrapping_add(16);
-    match dex.methods.lookup(offset) {
+    match dex.bytecode.method_at(offset) {
         Some(method) if method.code.start == offset => {
             let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));
             let code = address(method.code.start)..address(method.code.end);

@@ -18,16 +18,16 @@ pub(crate) fn executed(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) 
 /// The only instruction of this opcode that leads to the one at `pc`.
 fn before(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) -> Option<u64> {
     let mapped = space.at(pc)?;
-    let Image::Dex(dex) = &mapped.image else {
+    let Image::Code(dex) = &mapped.image else {
         return None;
     };
     let in_file = pc.checked_sub(mapped.start)?.checked_add(mapped.pgoff)?;
     let offset = u32::try_from(in_file).ok()?;
-    let here = *dex.dex.bytes().get(usize::try_from(in_file).ok()?)?;
+    let here = *dex.bytecode.bytes().get(usize::try_from(in_file).ok()?)?;
     if moved == Moved::Unknown && here == opcode {
         return None;
     }
-    let only = dex.only_before(offset, opcode)?;
+    let only = dex.bytecode.instruction_before(offset, opcode)?;
     Some(
         pc.wrapping_sub(u64::from(offset))
             .wrapping_add(u64::from(only)),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::Reason;
-use varid_process::{AddressSpace, Process};
+use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{ManagedFrame, Record, flags};
 use varid_tunnel::builds::Build;
 use varid_unwind::{NativeFrame, NativeStack, StackSlice};
@@ -90,6 +90,11 @@ pub trait VmKind: fmt::Debug + Sync {
 
     /// The VM that describes itself so in a tunnel, or that a library of a known build is; None: it is another kind's.
     fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>>;
+
+    /// The format of its bytecode files, if that is not dex.
+    fn bytecode(&self) -> Option<&'static dyn BytecodeFormat> {
+        None
+    }
 
     /// The build with this build-id, if this kind's table has it.
     fn build(&self, _build_id: &[u8]) -> Option<&'static Build> {

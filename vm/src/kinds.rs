@@ -5,6 +5,7 @@ use crate::kind::{Vm, VmKind};
 use crate::{art, dalvik, shadow};
 use std::path::Path;
 use std::rc::Rc;
+use varid_process::Formats;
 use varid_tunnel::builds::Build;
 
 /// The kinds of VM that are looked for, in this order.
@@ -26,6 +27,11 @@ impl VmKinds {
     /// The VM of which this is known; None: none of the kinds takes it for its own.
     pub fn recognise(self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
         self.0.iter().find_map(|kind| kind.recognise(facts))
+    }
+
+    /// The formats of their bytecode files, beside dex.
+    pub fn formats(self) -> Formats {
+        self.0.iter().filter_map(|kind| kind.bytecode()).collect()
     }
 
     /// The build with this build-id, if any kind's table has it.

@@ -270,13 +270,13 @@ impl ManagedProcess {
                 .process
                 .space
                 .at(code.start)
-                .is_none_or(|mapped| !matches!(mapped.image, Image::Dex(_)))
+                .is_none_or(|mapped| !matches!(mapped.image, Image::Code(_)))
             {
                 self.process
                     .take_in_memory(code.start, code.size, Some(code.time), &code.location);
             }
             if let Some(Mapped {
-                image: Image::Dex(dex),
+                image: Image::Code(dex),
                 ..
             }) = self.process.space.at(code.start)
                 && code.flags & CODE_BOOT != 0
@@ -373,7 +373,7 @@ fn has_memory(pid: u32) -> bool {
 mod tests {
     use super::*;
     use crate::attribution::tests::world;
-    use varid_process::DexImage;
+    use varid_process::CodeImage;
     use varid_tunnel::Code;
     use varid_tunnel::method::MethodId;
 
@@ -387,7 +387,7 @@ mod tests {
 
     fn held() -> Held {
         let dex = world::dex();
-        let dex = dex.dex.bytes();
+        let dex = dex.bytecode.bytes();
         // So much is a mapping of its own, of which nothing is touched but the dex file.
         let mut memory = vec![0u8; 40 << 20];
         let first = memory.as_ptr().align_offset(PAGE as usize);
@@ -403,7 +403,7 @@ mod tests {
         let held = held();
         let mut process = ManagedProcess::new(std::process::id(), VmKinds::default());
         let dex = world::dex();
-        let method = &dex.methods.methods()[0];
+        let method = &dex.bytecode.methods()[0];
         let id = MethodId {
             dex_begin: held.start,
             method_index: method.index,
@@ -419,16 +419,16 @@ mod tests {
     fn a_dex_file_that_was_found_in_memory_is_read_again_when_the_vm_describes_it() {
         let held = held();
         let mut managed = ManagedProcess::new(std::process::id(), VmKinds::default());
-        let image = |managed: &ManagedProcess| -> Option<Rc<DexImage>> {
+        let image = |managed: &ManagedProcess| -> Option<Rc<CodeImage>> {
             match managed.space().at(held.start) {
                 Some(Mapped {
-                    image: Image::Dex(dex),
+                    image: Image::Code(dex),
                     ..
                 }) => Some(dex.clone()),
                 _ => None,
             }
         };
-        assert!(managed.process.has_dex_at(held.start + 0x80));
+        assert!(managed.process.has_bytecode_at(held.start + 0x80));
         let found = image(&managed).unwrap();
         let code = |start| Code {
             start,

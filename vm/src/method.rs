@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::rc::Rc;
-use varid_process::DexImage;
+use varid_process::CodeImage;
 
 /// What a method pointer of the VM stands for.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub enum Method {
     /// A method of a dex file.
     Known {
         /// The dex file.
-        dex: Rc<DexImage>,
+        dex: Rc<CodeImage>,
         /// Index in its method_ids.
         index: u32,
         /// Addresses of its instructions; None: it has no bytecode (JNI).

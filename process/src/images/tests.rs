@@ -9,7 +9,7 @@ use varid_tunnel::maps::Device;
 const PAGE: u64 = 4096;
 
 fn dex() -> Vec<u8> {
-    crate::testing::dex().dex.bytes().to_vec()
+    crate::testing::dex().bytecode.bytes().to_vec()
 }
 
 /// A file of this process, as if `pages` of it were mapped at 0x7000_0000.
@@ -28,7 +28,7 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
         path: &path,
     };
     let part = |part: Mapped| match part.image {
-        Image::Dex(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
+        Image::Code(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
         other => panic!("{other:?}"),
     };
     let mut images = Images::default();
@@ -101,20 +101,20 @@ fn what_one_process_has_no_memory_for_another_may() {
     };
     let (file, key) = file::open(&mapped).unwrap();
     let mut images = Images::default();
-    let mut get = |taken| images.dex(&file, &key, 0..u64::MAX, &path, taken);
+    let mut get = |taken| images.code(&crate::format::Dex, &file, &key, 0..u64::MAX, &path, taken);
     assert!(matches!(get(1 << 28), Image::Other(_)));
-    let Image::Dex(dex) = get(0) else {
+    let Image::Code(dex) = get(0) else {
         panic!("it is not read")
     };
-    let image = Image::Dex(dex);
-    assert_eq!(image.dex_memory(), content.len() as u64);
+    let image = Image::Code(dex);
+    assert_eq!(image.code_memory(), content.len() as u64);
     let mut space = AddressSpace::default();
     for start in [0x1000, 0x9000] {
         space.insert(crate::testing::mapped(start, 0x1000, 0, image.clone()));
     }
-    assert_eq!(space.dex_memory(), content.len() as u64);
+    assert_eq!(space.code_memory(), content.len() as u64);
     // It is there already: it takes no more.
-    assert!(matches!(get(1 << 28), Image::Dex(_)));
+    assert!(matches!(get(1 << 28), Image::Code(_)));
 }
 
 /// An APK whose libraries are mapped from it: each is an image with its own build-id and offsets.

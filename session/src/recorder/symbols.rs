@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 use varid_model::Layer;
-use varid_process::{DexImage, ElfImage, JitFile, Mapped};
+use varid_process::{CodeImage, ElfImage, JitFile, Mapped};
 use varid_recording::{Image as ManifestImage, ImageKind, Mapping, Record, Sample};
-use varid_symbolizer::dex::{DexBytecode, DexFile};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 use varid_vm::ManagedProcess;
@@ -172,7 +171,7 @@ impl Recorder {
     /// The substitute ELF file of a dex file, written when the dex is first sampled.
     pub(super) fn substitute(
         &mut self,
-        dex: &Rc<DexImage>,
+        dex: &Rc<CodeImage>,
     ) -> Result<std::path::PathBuf, RecorderError> {
         let name = format!("{}.elf", hex(&dex.build_id));
         let path = self.writer.symbols().join(&name);
@@ -180,17 +179,17 @@ impl Recorder {
             let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
             let here = self.writer.symbols_here();
             let (elf, sym) = (here.join(&name), here.join(sym));
-            let image = DexBytecode::new(DexFile::parse(dex.dex.bytes())?)?;
+            let image = dex.bytecode.as_ref();
             match &self.cache {
                 Some(cache) => {
-                    let provided = cache.provide(&image, &elf, &sym)?;
+                    let provided = cache.provide(image, &elf, &sym)?;
                     if let Some(error) = provided.not_kept {
                         tracing::warn!("the next session will write {name} anew: {error}");
                     }
                 }
                 None => {
-                    Substitute::of_bytecode(&image).write(&elf)?;
-                    write_sym(&image, &sym)?;
+                    Substitute::of_bytecode(image).write(&elf)?;
+                    write_sym(image, &sym)?;
                 }
             }
             self.dexes.insert(dex.build_id);

@@ -11,7 +11,7 @@ use super::{code_at, leaf_only, stack_of};
 use crate::ManagedProcess;
 use std::rc::Rc;
 use varid_model::{Marker, Reason, Stack};
-use varid_process::{DexImage, Image};
+use varid_process::{CodeImage, Image};
 use varid_shim::Record;
 use varid_unwind::{DexPc, NativeFrame, NativeStack, dex_pc};
 
@@ -136,9 +136,9 @@ impl Merged<'_> {
 /// An instruction that a managed frame executes.
 struct Executed {
     pc: u64,
-    dex: Rc<DexImage>,
+    image: Rc<CodeImage>,
     /// Where that is in the file.
-    offset: usize,
+    offset: u32,
     /// The method's index.
     method: u32,
     /// It is the method's first.
@@ -148,20 +148,23 @@ struct Executed {
 impl Executed {
     /// The instruction at an address, if that is in a method of a mapped dex file.
     fn at(process: &mut ManagedProcess, pc: u64) -> Result<Self, Reason> {
-        if !process.process.has_dex_at(pc) {
+        if !process.process.has_bytecode_at(pc) {
             return Err(Reason::UnknownMapping);
         }
         let mapped = process.space().at(pc).ok_or(Reason::UnknownMapping)?;
-        let Image::Dex(dex) = &mapped.image else {
+        let Image::Code(image) = &mapped.image else {
             return Err(Reason::UnknownMapping);
         };
         let offset = pc.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);
         let offset = u32::try_from(offset).map_err(|_| Reason::UnknownMapping)?;
-        let method = dex.methods.lookup(offset).ok_or(Reason::UnknownMethod)?;
+        let method = image
+            .bytecode
+            .method_at(offset)
+            .ok_or(Reason::UnknownMethod)?;
         Ok(Self {
             pc,
-            dex: dex.clone(),
-            offset: offset as usize,
+            image: image.clone(),
+            offset,
             method: method.index,
             first: method.code.start == offset,
         })
@@ -175,19 +178,13 @@ impl Executed {
 
     /// Whether the instruction invokes a method of just this name and signature.
     fn invokes(&self, callee: &Self) -> Option<bool> {
-        let [opcode, _, low, high] = *self.dex.dex.bytes().get(self.offset..)?.first_chunk()?;
-        // invoke-virtual to invoke-interface, and the same of a range of registers.
-        if !matches!(opcode, 0x6e..=0x72 | 0x74..=0x78) {
+        let (own, other) = (&self.image.bytecode, &callee.image.bytecode);
+        let Some(invoked) = own.invoked_method(self.offset) else {
             return Some(false);
-        }
-        let invoked = u32::from(u16::from_le_bytes([low, high]));
-        let (invoked, called) = (
-            self.dex.dex.method_id(invoked).ok()?,
-            callee.dex.dex.method_id(callee.method).ok()?,
-        );
+        };
         Some(
-            invoked.name().ok()? == called.name().ok()?
-                && invoked.descriptor().ok()? == called.descriptor().ok()?,
+            own.simple_name(invoked)? == other.simple_name(callee.method)?
+                && own.descriptor(invoked)? == other.descriptor(callee.method)?,
         )
     }
 }

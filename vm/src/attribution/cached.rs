@@ -18,7 +18,7 @@ pub fn cached_callchain<'a>(record: &Record, process: &'a mut ManagedProcess) ->
     }
     let pc = process.vm()?.only_leaf_pc(record, process.space())?;
     let mapped = process.space().at(pc)?;
-    if !mapped.recorded || !matches!(mapped.image, Image::Dex(_)) {
+    if !mapped.recorded || !matches!(mapped.image, Image::Code(_)) {
         return None;
     }
     process.callchains.with_leaf(record.tid, pc)

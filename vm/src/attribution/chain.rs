@@ -270,7 +270,7 @@ impl<'a> Chain<'a> {
     /// The address that stands for a managed frame; None: the VM's own method.
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
         if !frame.is_quick() && !frame.is_relative() && !frame.is_exported() {
-            return match self.process.process.has_dex_at(frame.pc) {
+            return match self.process.process.has_bytecode_at(frame.pc) {
                 true => Ok(Some(frame.pc)),
                 false => Err(Reason::UnknownMapping),
             };

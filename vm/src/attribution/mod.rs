@@ -174,7 +174,7 @@ fn code_at(process: &ManagedProcess, address: u64) -> CodeAt<'_> {
     let elf = match &mapped.image {
         Image::Elf(elf) => elf,
         Image::Other(_) => return CodeAt::Unknown,
-        Image::Dex(_) => return CodeAt::None,
+        Image::Code(_) => return CodeAt::None,
     };
     let Some(elf) = elf.contents() else {
         return CodeAt::Unknown;

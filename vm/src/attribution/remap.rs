@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Layer, Marker};
-use varid_process::DexImage;
+use varid_process::CodeImage;
 use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
 use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::hex;
@@ -92,7 +92,7 @@ impl RemapTable {
     }
 
     /// The address that stands for a method without bytecode. None: the range is full.
-    pub fn slot(&mut self, dex: &Rc<DexImage>, method: u32) -> Option<u64> {
+    pub fn slot(&mut self, dex: &Rc<CodeImage>, method: u32) -> Option<u64> {
         let key = (dex.build_id, method);
         if let Some(known) = self.slots.get(&key) {
             return Some(*known);
@@ -102,9 +102,9 @@ impl RemapTable {
             .iter_mut()
             .find(|part| part.layer == dex.layer.get())?;
         let name = dex
-            .dex
+            .bytecode
             .method_name(method)
-            .unwrap_or_else(|_| format!("{}@method{method}", hex(&dex.build_id)));
+            .unwrap_or_else(|| format!("{}@method{method}", hex(&dex.build_id)));
         let address = part.add(name)?;
         self.slots.insert(key, address);
         Some(address)

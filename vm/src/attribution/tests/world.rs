@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use varid_model::Regs;
 use varid_model::{Marker, Reason, Stack};
-use varid_process::{AddressSpace, DexImage, ElfImage, Image, Mapped};
+use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped};
 use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record};
 use varid_tunnel::abi;
@@ -37,10 +37,10 @@ pub fn elf(bytes: &[u8], path: &str) -> Image {
 }
 
 /// The dex file that the symbolizer's tests keep.
-pub fn dex() -> Rc<DexImage> {
+pub fn dex() -> Rc<CodeImage> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbolizer/tests/fixtures/names.dex");
     let bytes = std::fs::read(&path).unwrap();
-    Rc::new(DexImage::of_bytes(bytes, Path::new("/test/app.dex")).unwrap())
+    Rc::new(CodeImage::of_dex(bytes, Path::new("/test/app.dex")).unwrap())
 }
 
 /// Bytes of every native frame here.
@@ -218,8 +218,12 @@ impl World {
     /// Addresses of the instructions of a method.
     pub fn method(&self, name: &str) -> Range<u64> {
         let dex = dex();
-        let named = |index| dex.dex.method_name(index).is_ok_and(|found| found == name);
-        let methods = dex.methods.methods();
+        let named = |index| {
+            dex.bytecode
+                .method_name(index)
+                .is_some_and(|found| found == name)
+        };
+        let methods = dex.bytecode.methods();
         let method = methods.iter().find(|method| named(method.index)).unwrap();
         DEX + u64::from(method.code.start)..DEX + u64::from(method.code.end)
     }
@@ -257,7 +261,7 @@ impl World {
             Image::Other(Path::new("//anon").into()),
         ));
         // The methods with most code; one that has none.
-        let mut methods: Vec<_> = dex.methods.methods().to_vec();
+        let mut methods: Vec<_> = dex.bytecode.methods().to_vec();
         methods.sort_by_key(|method| std::cmp::Reverse(method.code.len()));
         let code = [0, 1].map(|which| {
             let code = &methods[which].code;
@@ -281,8 +285,8 @@ impl World {
             };
             process.set_method(pointer, known);
         }
-        let native = dex
-            .dex
+        let native = varid_symbolizer::dex::DexFile::parse(dex.bytecode.bytes())
+            .unwrap()
             .methods()
             .flatten()
             .find(|method| method.code.is_none())
@@ -383,9 +387,9 @@ impl World {
     }
 }
 
-fn mapped_dex(dex: &Rc<DexImage>, start: u64) -> Mapped {
-    let image = Image::Dex(dex.clone());
-    mapped(start, dex.dex.bytes().len() as u64, 0, image)
+fn mapped_dex(dex: &Rc<CodeImage>, start: u64) -> Mapped {
+    let image = Image::Code(dex.clone());
+    mapped(start, dex.bytecode.bytes().len() as u64, 0, image)
 }
 
 fn compiled(name: &str, source: &str) -> Vec<u8> {

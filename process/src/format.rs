@@ -1,0 +1,35 @@
+//! Which files are bytecode?
+
+use std::fmt;
+use varid_symbolizer::bytecode::BytecodeImage;
+use varid_symbolizer::dex::{DexBytecode, DexFile};
+
+/// A format of bytecode files.
+pub trait BytecodeFormat: fmt::Debug + Sync {
+    /// Whether a file that starts with these bytes is one.
+    fn is_image(&self, head: &[u8; 8]) -> bool;
+
+    /// The image of a file's bytes.
+    ///
+    /// # Errors
+    ///
+    /// They are not what the format says, and where.
+    fn parse(&self, bytes: Vec<u8>) -> varid_symbolizer::Result<Box<dyn BytecodeImage>>;
+}
+
+/// Dex files.
+#[derive(Debug)]
+pub struct Dex;
+
+impl BytecodeFormat for Dex {
+    fn is_image(&self, head: &[u8; 8]) -> bool {
+        head.starts_with(b"dex\n") && head.ends_with(b"\0")
+    }
+
+    fn parse(&self, bytes: Vec<u8>) -> varid_symbolizer::Result<Box<dyn BytecodeImage>> {
+        Ok(Box::new(DexBytecode::new(DexFile::from_vec(bytes)?)?))
+    }
+}
+
+/// The formats that are looked for beside dex.
+pub type Formats = Vec<&'static dyn BytecodeFormat>;
