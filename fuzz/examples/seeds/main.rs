@@ -67,6 +67,7 @@ fn main() -> Result {
     )?;
     save("jitdump", "functions", &jitdump())?;
     save("retrace", "r8", MAPPING.as_bytes())?;
+    save("demangle", "names", CPP_NAMES.as_bytes())?;
     save(
         "kernel",
         "kallsyms",
@@ -122,6 +123,20 @@ fn main() -> Result {
 
 /// A configuration of what the sample has not.
 const SMALL: &str = "all = true\nperiod = 0x10\n[limits]\nsize = 1000000\n";
+
+/// Mangled C++ names, one a line.
+const CPP_NAMES: &str = "_ZN3art6Thread6AttachEPKcbP8_jobjectb
+_ZNSt6vectorIjSaIjEE17_M_realloc_insertIJRKjEEEvN9__gnu_cxx17__normal_iteratorIPjS1_EEDpOT_
+_ZN3art10VariantMapINS_18RuntimeArgumentMapENS_21RuntimeArgumentMapKeyEE6RemoveIbEEvRKNS2_IT_EE
+_ZNSsC1IPcEET_S1_RKSaIcE
+_ZGTtNSt13runtime_errorD0Ev
+_ZThn152_N3art2gc5space11ZygoteSpace27RevokeAllThreadLocalBuffersEv
+_ZZN3art9hiddenapi3runEvENKUlTyT_RKT0_E0_clIibEEDaS2_S5_
+_ZN1AcvT_IiEEv.cold
+_Z1fIiEDTplfp_Lm16EET_
+_Z3sumIJilEEDaDpT_RAsZT__i
+_ZNKR1AixEM1BKFvPDoFvzEE
+";
 
 /// What R8 writes: classes, fields, methods, inlined ones, one without a line, and what it says of itself.
 const MAPPING: &str = "# compiler: R8

@@ -1,23 +1,23 @@
-//! Which operators are there, how are they mangled and how strongly do they bind?
+//! Which operators exist, how are they mangled and what is their precedence?
 
-use super::node::Precedence::{self, *};
+use crate::node::Precedence::{self, *};
 
 /// An operator.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Operator {
+pub(crate) struct Operator {
     code: &'static str,
-    pub(super) kind: Kind,
-    pub(super) precedence: Precedence,
-    /// What the function is called.
-    pub(super) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) precedence: Precedence,
+    /// The name of the function that overloads it.
+    pub(crate) name: &'static str,
 }
 
 /// How an operator is written in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Prefix,
-    /// Before or after: before if `_` follows.
-    Fix,
+    /// Increment and decrement: prefix if `_` follows, else postfix.
+    PrefixOrPostfix,
     Binary,
     Subscript,
     Member,
@@ -26,25 +26,25 @@ pub(super) enum Kind {
     Delete,
     Conditional,
     NamedCast,
-    /// Of an expression, or of a type: no function is called so.
-    Unnamable,
+    /// `sizeof`, `alignof` and `typeid` of an expression or a type. They cannot be overloaded.
+    NotAFunction,
 }
 
 impl Operator {
     /// Whether its operand is a type.
-    pub(super) fn of_type(&self) -> bool {
+    pub(crate) fn takes_type(&self) -> bool {
         matches!(self.code, "at" | "st" | "ti")
     }
 
-    /// The operator as it is written in an expression.
-    pub(super) fn symbol(&self) -> &'static str {
+    /// The operator as it is printed in an expression.
+    pub(crate) fn symbol(&self) -> &'static str {
         let symbol = self.name.strip_prefix("operator").unwrap_or(self.name);
         symbol.strip_prefix(' ').unwrap_or(symbol)
     }
 }
 
 /// The operator whose code is next.
-pub(super) fn find(rest: &str) -> Option<&'static Operator> {
+pub(crate) fn find(rest: &str) -> Option<&'static Operator> {
     OPERATORS
         .iter()
         .find(|operator| rest.starts_with(operator.code))
@@ -70,9 +70,9 @@ static OPERATORS: &[Operator] = &[
     operator("aa", Kind::Binary, AndIf, "operator&&"),
     operator("ad", Kind::Prefix, Unary, "operator&"),
     operator("an", Kind::Binary, And, "operator&"),
-    operator("at", Kind::Unnamable, Unary, "alignof "),
+    operator("at", Kind::NotAFunction, Unary, "alignof "),
     operator("aw", Kind::Prefix, Default, "operator co_await"),
-    operator("az", Kind::Unnamable, Unary, "alignof "),
+    operator("az", Kind::NotAFunction, Unary, "alignof "),
     operator("cc", Kind::NamedCast, Postfix, "const_cast"),
     operator("cl", Kind::Call, Postfix, "operator()"),
     operator("cm", Kind::Binary, Comma, "operator,"),
@@ -99,7 +99,7 @@ static OPERATORS: &[Operator] = &[
     operator("mL", Kind::Binary, Assign, "operator*="),
     operator("mi", Kind::Binary, Additive, "operator-"),
     operator("ml", Kind::Binary, Multiplicative, "operator*"),
-    operator("mm", Kind::Fix, Postfix, "operator--"),
+    operator("mm", Kind::PrefixOrPostfix, Postfix, "operator--"),
     operator("na", Kind::New, Unary, "operator new[]"),
     operator("ne", Kind::Binary, Equality, "operator!="),
     operator("ng", Kind::Prefix, Unary, "operator-"),
@@ -111,7 +111,7 @@ static OPERATORS: &[Operator] = &[
     operator("pL", Kind::Binary, Assign, "operator+="),
     operator("pl", Kind::Binary, Additive, "operator+"),
     operator("pm", Kind::Member, PointerToMember, "operator->*"),
-    operator("pp", Kind::Fix, Postfix, "operator++"),
+    operator("pp", Kind::PrefixOrPostfix, Postfix, "operator++"),
     operator("ps", Kind::Prefix, Unary, "operator+"),
     operator("pt", Kind::Member, Postfix, "operator->"),
     operator(
@@ -127,8 +127,8 @@ static OPERATORS: &[Operator] = &[
     operator("rs", Kind::Binary, Shift, "operator>>"),
     operator("sc", Kind::NamedCast, Postfix, "static_cast"),
     operator("ss", Kind::Binary, Spaceship, "operator<=>"),
-    operator("st", Kind::Unnamable, Unary, "sizeof "),
-    operator("sz", Kind::Unnamable, Unary, "sizeof "),
-    operator("te", Kind::Unnamable, Postfix, "typeid "),
-    operator("ti", Kind::Unnamable, Postfix, "typeid "),
+    operator("st", Kind::NotAFunction, Unary, "sizeof "),
+    operator("sz", Kind::NotAFunction, Unary, "sizeof "),
+    operator("te", Kind::NotAFunction, Postfix, "typeid "),
+    operator("ti", Kind::NotAFunction, Postfix, "typeid "),
 ];

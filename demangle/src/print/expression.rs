@@ -1,38 +1,38 @@
-//! How are expressions written? With the parentheses that operators need, and no others.
+//! How are expressions printed? Operands get parentheses only where precedence requires them.
 
-use super::super::node::{Id, Node, Precedence};
 use super::Printer;
+use crate::node::{Id, Node, Precedence};
 
 impl<'n, 's> Printer<'n, 's> {
-    pub(super) fn expression(&mut self, node: &'n Node<'s>) -> Option<()> {
+    pub(crate) fn expression(&mut self, node: &'n Node<'s>) -> Option<()> {
         match node {
             Node::Integer(of, digits) => {
                 let long = of.len() > 3;
                 if long {
-                    self.parenthesized(|printer| printer.text(of))?;
+                    self.parenthesized(|printer| printer.push(of))?;
                 }
                 self.number(digits)?;
-                if long { Some(()) } else { self.text(of) }
+                if long { Some(()) } else { self.push(of) }
             }
             Node::Cast(of, digits) => {
-                self.parenthesized(|printer| printer.all(*of))?;
+                self.parenthesized(|printer| printer.write(*of))?;
                 self.number(digits)
             }
             Node::Parameter(number) => {
-                self.text("fp")?;
-                self.text(number)
+                self.push("fp")?;
+                self.push(number)
             }
             Node::Binary(first, symbol, second, own) => {
-                let close = self.open == 0 && matches!(*symbol, ">" | ">>");
+                let close = self.parentheses == 0 && matches!(*symbol, ">" | ">>");
                 let write = |printer: &mut Self| {
                     let assign = *own == Precedence::Assign;
                     let within = if assign { Precedence::OrIf } else { *own };
                     printer.operand(*first, within, !assign)?;
                     if *symbol != "," {
-                        printer.text(" ")?;
+                        printer.push(" ")?;
                     }
-                    printer.text(symbol)?;
-                    printer.text(" ")?;
+                    printer.push(symbol)?;
+                    printer.push(" ")?;
                     printer.operand(*second, *own, assign)
                 };
                 if close {
@@ -42,58 +42,58 @@ impl<'n, 's> Printer<'n, 's> {
                 }
             }
             Node::Prefix(symbol, of, own) => {
-                self.text(symbol)?;
+                self.push(symbol)?;
                 self.operand(*of, *own, false)
             }
             Node::Postfix(of, symbol, own) => {
                 self.operand(*of, *own, true)?;
-                self.text(symbol)
+                self.push(symbol)
             }
             Node::Subscript(of, index) => {
                 self.operand(*of, Precedence::Postfix, true)?;
-                self.text("[")?;
-                self.all(*index)?;
-                self.text("]")
+                self.push("[")?;
+                self.write(*index)?;
+                self.push("]")
             }
             Node::Access(of, symbol, member, own) => {
                 self.operand(*of, *own, true)?;
-                self.text(symbol)?;
+                self.push(symbol)?;
                 self.operand(*member, *own, false)
             }
             Node::Conditional(when, then, otherwise) => {
                 self.operand(*when, Precedence::Conditional, false)?;
-                self.text(" ? ")?;
-                self.all(*then)?;
-                self.text(" : ")?;
+                self.push(" ? ")?;
+                self.write(*then)?;
+                self.push(" : ")?;
                 self.operand(*otherwise, Precedence::Assign, true)
             }
             Node::NamedCast(word, to, from) => {
-                self.text(word)?;
-                let open = std::mem::take(&mut self.open);
-                self.text("<")?;
+                self.push(word)?;
+                let parentheses = std::mem::take(&mut self.parentheses);
+                self.push("<")?;
                 self.left(*to)?;
-                self.open = open;
-                self.text(">")?;
-                self.parenthesized(|printer| printer.all(*from))
+                self.parentheses = parentheses;
+                self.push(">")?;
+                self.parenthesized(|printer| printer.write(*from))
             }
             Node::TypeCast(to, from) => {
-                self.parenthesized(|printer| printer.all(*to))?;
+                self.parenthesized(|printer| printer.write(*to))?;
                 self.parenthesized(|printer| printer.list(from))
             }
             Node::Enclosed(word, of, _) => {
-                self.text(word)?;
-                self.parenthesized(|printer| printer.all(*of))
+                self.push(word)?;
+                self.parenthesized(|printer| printer.write(*of))
             }
             Node::SizeOfPack(pack) => {
-                self.text("sizeof...")?;
+                self.push("sizeof...")?;
                 self.parenthesized(|printer| printer.expansion(*pack))
             }
             Node::SizeOfArguments(arguments) => {
-                self.text("sizeof...")?;
+                self.push("sizeof...")?;
                 self.parenthesized(|printer| printer.list(arguments))
             }
             Node::Call(callee, arguments) => {
-                self.all(*callee)?;
+                self.write(*callee)?;
                 self.parenthesized(|printer| printer.list(arguments))
             }
             Node::New {
@@ -103,42 +103,42 @@ impl<'n, 's> Printer<'n, 's> {
                 of,
                 arguments,
             } => {
-                self.text(if *global { "::new" } else { "new" })?;
-                self.text(if *array { "[]" } else { "" })?;
+                self.push(if *global { "::new" } else { "new" })?;
+                self.push(if *array { "[]" } else { "" })?;
                 if !placement.is_empty() {
                     self.parenthesized(|printer| printer.list(placement))?;
                 }
-                self.text(" ")?;
-                self.all(*of)?;
+                self.push(" ")?;
+                self.write(*of)?;
                 match arguments {
                     Some(arguments) => self.parenthesized(|printer| printer.list(arguments)),
                     None => Some(()),
                 }
             }
             Node::Delete { global, array, of } => {
-                self.text(if *global { "::delete" } else { "delete" })?;
-                self.text(if *array { "[] " } else { " " })?;
-                self.all(*of)
+                self.push(if *global { "::delete" } else { "delete" })?;
+                self.push(if *array { "[] " } else { " " })?;
+                self.write(*of)
             }
             Node::Throw(what) => {
-                self.text("throw ")?;
-                self.all(*what)
+                self.push("throw ")?;
+                self.write(*what)
             }
             Node::Braces(of, elements) => {
-                of.map_or(Some(()), |of| self.all(of))?;
-                self.text("{")?;
+                of.map_or(Some(()), |of| self.write(of))?;
+                self.push("{")?;
                 self.list(elements)?;
-                self.text("}")
+                self.push("}")
             }
             Node::Designated(field, value, is_index) => {
-                self.text(if *is_index { "[" } else { "." })?;
-                self.all(*field)?;
-                self.text(if *is_index { "]" } else { "" })?;
+                self.push(if *is_index { "[" } else { "." })?;
+                self.write(*field)?;
+                self.push(if *is_index { "]" } else { "" })?;
                 let nested = matches!(self.node(*value)?, Node::Designated(..) | Node::Braces(..));
                 if !nested {
-                    self.text(" = ")?;
+                    self.push(" = ")?;
                 }
-                self.all(*value)
+                self.write(*value)
             }
             Node::Fold {
                 left,
@@ -149,9 +149,9 @@ impl<'n, 's> Printer<'n, 's> {
                 let pack =
                     |printer: &mut Self| printer.parenthesized(|printer| printer.expansion(*pack));
                 let between = |printer: &mut Self| {
-                    printer.text(" ")?;
-                    printer.text(operator)?;
-                    printer.text(" ")
+                    printer.push(" ")?;
+                    printer.push(operator)?;
+                    printer.push(" ")
                 };
                 if !*left || start.is_some() {
                     match (*left, *start) {
@@ -160,7 +160,7 @@ impl<'n, 's> Printer<'n, 's> {
                     }
                     between(printer)?;
                 }
-                printer.text("...")?;
+                printer.push("...")?;
                 if *left || start.is_some() {
                     between(printer)?;
                     match (*left, *start) {
@@ -171,8 +171,8 @@ impl<'n, 's> Printer<'n, 's> {
                 Some(())
             }),
             Node::Global(name) => {
-                self.text("::")?;
-                self.all(*name)
+                self.push("::")?;
+                self.write(*name)
             }
             _ => None,
         }
@@ -181,14 +181,14 @@ impl<'n, 's> Printer<'n, 's> {
     fn number(&mut self, digits: &str) -> Option<()> {
         match digits.strip_prefix('n') {
             Some(digits) => {
-                self.text("-")?;
-                self.text(digits)
+                self.push("-")?;
+                self.push(digits)
             }
-            None => self.text(digits),
+            None => self.push(digits),
         }
     }
 
-    pub(super) fn precedence(&self, id: Id) -> Precedence {
+    pub(crate) fn precedence(&self, id: Id) -> Precedence {
         match self.node(id) {
             Some(
                 Node::Binary(.., own)

@@ -1,14 +1,14 @@
-//! How are names mangled: of functions, members, local and special ones?
+//! How are the names of functions, members, local entities and special symbols mangled?
 
-use super::node::{Function, Id, Node, Qualifiers};
-use super::operators::{self, Kind};
-use super::{Parser, State};
+use crate::node::{Function, Id, Node, Qualifiers};
+use crate::operators::{self, Kind};
+use crate::parser::{NameState, Parser};
 
 impl<'s> Parser<'s> {
-    /// A function with its parameters, or an object.
-    pub(super) fn encoding(&mut self) -> Option<Id> {
+    /// `<encoding>`: a function with its parameters, or an object.
+    pub(crate) fn encoding(&mut self) -> Option<Id> {
         self.nested(|parser| {
-            // Template parameters of a function within another one are its own.
+            // A nested function has template parameters of its own.
             let outer = std::mem::take(&mut parser.parameters);
             let result = parser.encoding_here();
             parser.parameters = outer;
@@ -17,14 +17,14 @@ impl<'s> Parser<'s> {
     }
 
     fn encoding_here(&mut self) -> Option<Id> {
-        if matches!(self.look(0), b'G' | b'T') {
+        if matches!(self.peek(0), b'G' | b'T') {
             return self.special();
         }
-        let mut state = State::default();
+        let mut state = NameState::default();
         let unresolved = self.forward_references.len();
         let name = self.name(Some(&mut state))?;
         self.resolve(unresolved)?;
-        let at_end = |parser: &Self| matches!(parser.look(0), 0 | b'E' | b'.' | b'_');
+        let at_end = |parser: &Self| matches!(parser.peek(0), 0 | b'E' | b'.' | b'_');
         if at_end(self) {
             return Some(name);
         }
@@ -49,7 +49,7 @@ impl<'s> Parser<'s> {
         })))
     }
 
-    /// Gives references to template arguments that came later what they stand for.
+    /// Resolves the forward references from index `from` on.
     fn resolve(&mut self, from: usize) -> Option<()> {
         for reference in self.forward_references.split_off(from) {
             let Some(&Node::Forward(index, _)) = self.node(reference) else {
@@ -61,7 +61,7 @@ impl<'s> Parser<'s> {
         Some(())
     }
 
-    /// A virtual table, a thunk and other things that the compiler made.
+    /// `<special-name>`: a virtual table, a thunk and other symbols that the compiler generates.
     fn special(&mut self) -> Option<Id> {
         let of_type = [
             ("TV", "vtable for "),
@@ -69,10 +69,10 @@ impl<'s> Parser<'s> {
             ("TI", "typeinfo for "),
             ("TS", "typeinfo name for "),
         ];
-        for (code, words) in of_type {
+        for (code, prefix) in of_type {
             if self.eat(code) {
                 let of = self.type_()?;
-                return self.make(Node::Special(words, of));
+                return self.make(Node::Special(prefix, of));
             }
         }
         let of_name = [
@@ -80,10 +80,10 @@ impl<'s> Parser<'s> {
             ("TH", "thread-local initialization routine for "),
             ("GV", "guard variable for "),
         ];
-        for (code, words) in of_name {
+        for (code, prefix) in of_name {
             if self.eat(code) {
                 let of = self.name(None)?;
-                return self.make(Node::Special(words, of));
+                return self.make(Node::Special(prefix, of));
             }
         }
         if self.eat("TA") {
@@ -101,16 +101,25 @@ impl<'s> Parser<'s> {
             self.digits(true);
             self.expect("_")?;
             let base = self.type_()?;
-            return self.make(Node::Between(
+            return self.make(Node::Joined(
                 "construction vtable for ",
                 base,
                 "-in-",
                 derived,
             ));
         }
+        for (code, prefix) in [
+            ("GTt", "transaction clone for "),
+            ("GTn", "non-transaction clone for "),
+        ] {
+            if self.eat(code) {
+                let of = self.encoding()?;
+                return self.make(Node::Special(prefix, of));
+            }
+        }
         if self.eat("GR") {
             let of = self.name(None)?;
-            let numbered = self.look(0).is_ascii_digit() || self.look(0).is_ascii_uppercase();
+            let numbered = self.peek(0).is_ascii_digit() || self.peek(0).is_ascii_uppercase();
             if numbered {
                 self.sequence()?;
             }
@@ -120,17 +129,17 @@ impl<'s> Parser<'s> {
             return self.make(Node::Special("reference temporary for ", of));
         }
         self.expect("T")?;
-        let words = match self.look(0) {
+        let prefix = match self.peek(0) {
             b'v' => "virtual thunk to ",
             _ => "non-virtual thunk to ",
         };
         self.call_offset()?;
         let of = self.encoding()?;
-        self.make(Node::Special(words, of))
+        self.make(Node::Special(prefix, of))
     }
 
     fn call_offset(&mut self) -> Option<()> {
-        let offsets = match self.look(0) {
+        let offsets = match self.peek(0) {
             b'h' => 1,
             b'v' => 2,
             _ => return None,
@@ -143,16 +152,16 @@ impl<'s> Parser<'s> {
         Some(())
     }
 
-    /// A name. With a `state` it is that of an encoding.
-    pub(super) fn name(&mut self, mut state: Option<&mut State>) -> Option<Id> {
+    /// `<name>`. `state` is given where the name belongs to an encoding.
+    pub(crate) fn name(&mut self, mut state: Option<&mut NameState>) -> Option<Id> {
         self.nested(|parser| {
-            match parser.look(0) {
+            match parser.peek(0) {
                 b'N' => return parser.nested_name(state),
                 b'Z' => return parser.local_name(state),
                 _ => {}
             }
             let (name, substituted) = parser.unscoped_name(state.as_deref_mut())?;
-            if parser.look(0) == b'I' {
+            if parser.peek(0) == b'I' {
                 if !substituted {
                     parser.substitutions.push(name);
                 }
@@ -166,13 +175,13 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// A name outside of classes, and whether it was a substitution.
-    pub(super) fn unscoped_name(&mut self, state: Option<&mut State>) -> Option<(Id, bool)> {
+    /// `<unscoped-name>`, and whether it was a substitution.
+    pub(crate) fn unscoped_name(&mut self, state: Option<&mut NameState>) -> Option<(Id, bool)> {
         let scope = match self.eat("St") {
             true => Some(self.make(Node::Name("std"))?),
             false => None,
         };
-        if self.look(0) == b'S' {
+        if self.peek(0) == b'S' {
             return match scope {
                 None => Some((self.substitution()?, true)),
                 Some(_) => None,
@@ -181,9 +190,9 @@ impl<'s> Parser<'s> {
         Some((self.unqualified_name(state, scope)?, false))
     }
 
-    /// What is inside of a function: template parameters are this function's, until the name's
-    /// own arguments come.
-    fn local_name(&mut self, state: Option<&mut State>) -> Option<Id> {
+    /// `<local-name>`: an entity inside a function. Template parameters refer to the function's arguments until the entity's
+    /// own arguments are read.
+    fn local_name(&mut self, state: Option<&mut NameState>) -> Option<Id> {
         self.expect("Z")?;
         let in_encoding = state.is_some();
         let outer = std::mem::take(&mut self.parameters);
@@ -205,7 +214,7 @@ impl<'s> Parser<'s> {
         self.make(Node::Member(function, entity))
     }
 
-    /// What tells local names apart: it is not shown.
+    /// `<discriminator>`: tells local names apart. It is not printed.
     fn discriminator(&mut self) {
         let before = self.rest;
         if self.eat("__") {
@@ -213,7 +222,7 @@ impl<'s> Parser<'s> {
                 self.rest = before;
             }
         } else if self.eat("_") {
-            match self.look(0).is_ascii_digit() {
+            match self.peek(0).is_ascii_digit() {
                 true => {
                     let _ = self.skip(1);
                 }
@@ -222,7 +231,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn nested_name(&mut self, mut state: Option<&mut State>) -> Option<Id> {
+    fn nested_name(&mut self, mut state: Option<&mut NameState>) -> Option<Id> {
         self.expect("N")?;
         let qualifiers = self.qualifiers();
         let reference = match () {
@@ -234,15 +243,15 @@ impl<'s> Parser<'s> {
             state.qualifiers = qualifiers;
             state.reference = reference;
         }
-        let mut so_far = None;
+        let mut prefix = None;
         while !self.eat("E") {
             if let Some(state) = state.as_deref_mut() {
                 state.ends_with_arguments = false;
             }
-            let next = match (self.look(0), self.look(1)) {
-                (b'T', _) if so_far.is_none() => self.template_parameter()?,
+            let next = match (self.peek(0), self.peek(1)) {
+                (b'T', _) if prefix.is_none() => self.template_parameter()?,
                 (b'I', _) => {
-                    let template = so_far?;
+                    let template = prefix?;
                     if matches!(self.node(template)?, Node::Template(..)) {
                         return None;
                     }
@@ -252,41 +261,41 @@ impl<'s> Parser<'s> {
                     }
                     self.make(Node::Template(template, arguments))?
                 }
-                (b'D', b't' | b'T') if so_far.is_none() => self.decltype()?,
-                (b'S', b't') if so_far.is_none() => {
+                (b'D', b't' | b'T') if prefix.is_none() => self.decltype()?,
+                (b'S', b't') if prefix.is_none() => {
                     self.skip(2)?;
-                    so_far = Some(self.make(Node::Name("std"))?);
+                    prefix = Some(self.make(Node::Name("std"))?);
                     continue;
                 }
-                (b'S', _) if so_far.is_none() => {
-                    so_far = Some(self.substitution()?);
+                (b'S', _) if prefix.is_none() => {
+                    prefix = Some(self.substitution()?);
                     continue;
                 }
                 (b'S' | b'T', _) => return None,
-                _ => self.unqualified_name(state.as_deref_mut(), so_far)?,
+                _ => self.unqualified_name(state.as_deref_mut(), prefix)?,
             };
-            so_far = Some(next);
+            prefix = Some(next);
             self.substitutions.push(next);
-            // The member whose initializer this is in: no longer used.
+            // A lambda in a member's initializer.
             self.eat("M");
         }
         self.substitutions.pop()?;
-        so_far
+        prefix
     }
 
     /// One component of a name, as a member of `scope` if there is one.
-    pub(super) fn unqualified_name(
+    pub(crate) fn unqualified_name(
         &mut self,
-        state: Option<&mut State>,
+        state: Option<&mut NameState>,
         mut scope: Option<Id>,
     ) -> Option<Id> {
         if scope.is_some() {
-            // A friend that is only visible in its class.
+            // A friend that is declared in a class.
             self.eat("F");
         }
-        // A name that only this file has.
+        // A name with internal linkage.
         self.eat("L");
-        let name = match (self.look(0), self.look(1)) {
+        let name = match (self.peek(0), self.peek(1)) {
             (b'1'..=b'9', _) => self.source_name()?,
             (b'U', _) => self.unnamed(state.is_some())?,
             (b'D', b'C') => {
@@ -309,11 +318,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn constructor(&mut self, class: Id, state: Option<&mut State>) -> Option<Id> {
-        let is_constructor = self.look(0) == b'C';
+    fn constructor(&mut self, class: Id, state: Option<&mut NameState>) -> Option<Id> {
+        let is_constructor = self.peek(0) == b'C';
         self.skip(1)?;
         let inherited = is_constructor && self.eat("I");
-        match (is_constructor, self.look(0)) {
+        match (is_constructor, self.peek(0)) {
             (true, b'1'..=b'5') | (false, b'0' | b'1' | b'2' | b'4' | b'5') => self.skip(1)?,
             _ => return None,
         }
@@ -329,7 +338,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    pub(super) fn tags(&mut self, mut name: Id) -> Option<Id> {
+    pub(crate) fn tags(&mut self, mut name: Id) -> Option<Id> {
         while self.eat("B") {
             let tag = self.identifier()?;
             name = self.make(Node::Tagged(name, tag))?;
@@ -337,15 +346,15 @@ impl<'s> Parser<'s> {
         Some(name)
     }
 
-    /// A length and so many characters.
-    pub(super) fn identifier(&mut self) -> Option<&'s str> {
+    /// A length in bytes and as many bytes.
+    pub(crate) fn identifier(&mut self) -> Option<&'s str> {
         let length: usize = self.digits(false).parse().ok()?;
         let (name, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         (!name.is_empty()).then_some(name)
     }
 
-    pub(super) fn source_name(&mut self) -> Option<Id> {
+    pub(crate) fn source_name(&mut self) -> Option<Id> {
         let name = self.identifier()?;
         self.make(Node::Name(match name.starts_with("_GLOBAL__N") {
             true => "(anonymous namespace)",
@@ -353,7 +362,7 @@ impl<'s> Parser<'s> {
         }))
     }
 
-    /// A type without a name, a lambda among them.
+    /// `<unnamed-type-name>`: an unnamed type or a lambda.
     fn unnamed(&mut self, in_encoding: bool) -> Option<Id> {
         if in_encoding {
             self.parameters.clear();
@@ -381,7 +390,7 @@ impl<'s> Parser<'s> {
         let mut declared = Vec::new();
         let mut counts = [0; 2];
         self.parameters.push(Vec::new());
-        while self.look(0) == b'T' && matches!(self.look(1), b'y' | b'n' | b't' | b'p') {
+        while self.peek(0) == b'T' && matches!(self.peek(1), b'y' | b'n' | b't' | b'p') {
             declared.push(self.parameter_declaration(&mut counts)?);
         }
         if declared.is_empty() {
@@ -396,8 +405,8 @@ impl<'s> Parser<'s> {
         self.make(Node::Lambda(declared, parameters, number))
     }
 
-    /// A template parameter that a lambda declares; `counts` are the numbers of those that
-    /// are types, and values.
+    /// `<template-param-decl>`: a template parameter that a lambda declares. `counts` are the numbers of type and of value
+    /// parameters so far.
     fn parameter_declaration(&mut self, counts: &mut [usize; 2]) -> Option<Id> {
         self.nested(|parser| {
             let [types, values] = counts;
@@ -407,58 +416,59 @@ impl<'s> Parser<'s> {
                 last.pop();
                 let pack = parser.make(Node::Pack(vec![inner]))?;
                 parser.parameters.last_mut()?.push(pack);
-                return parser.make(Node::Prefix("...", inner, super::node::Precedence::Primary));
+                return parser.make(Node::Prefix("...", inner, crate::node::Precedence::Primary));
             }
-            let (words, of, stem, count) = if parser.eat("Ty") {
+            let (prefix, of, stem, count) = if parser.eat("Ty") {
                 ("typename ", None, "$T", types)
             } else if parser.eat("Tn") {
                 ("", Some(parser.type_()?), "$N", values)
             } else {
-                // Template templates are rare enough to be left mangled.
+                // Template template parameters are not supported: the name stays mangled.
                 return None;
             };
             let number = *count;
             *count = count.saturating_add(1);
-            let declared = parser.make(Node::ParameterDeclaration(words, of, stem, number))?;
+            let declared = parser.make(Node::ParameterDeclaration(prefix, of, stem, number))?;
             let name = parser.make(Node::ParameterDeclaration("", None, stem, number))?;
             parser.parameters.last_mut()?.push(name);
             Some(declared)
         })
     }
 
-    fn operator_name(&mut self, state: Option<&mut State>) -> Option<Id> {
+    fn operator_name(&mut self, state: Option<&mut NameState>) -> Option<Id> {
         if self.eat("li") {
             let name = self.source_name()?;
             return self.make(Node::Literal(name));
         }
         if self.eat("cv") {
             let in_encoding = state.is_some();
-            let (no_arguments, forward) = (self.no_arguments, self.forward);
-            self.no_arguments = true;
-            self.forward |= in_encoding;
+            let (no_type_arguments, forward) =
+                (self.no_type_arguments, self.allow_forward_references);
+            self.no_type_arguments = true;
+            self.allow_forward_references |= in_encoding;
             let to = self.type_();
-            self.no_arguments = no_arguments;
-            self.forward = forward;
+            self.no_type_arguments = no_type_arguments;
+            self.allow_forward_references = forward;
             if let Some(state) = state {
                 state.no_return_type = true;
             }
             return self.make(Node::Conversion(to?));
         }
         if self.eat("v") {
-            // A vendor's operator.
+            // A vendor extended operator.
             self.skip(1)?;
             let name = self.source_name()?;
             return self.make(Node::Conversion(name));
         }
         let operator = operators::find(self.rest)?;
-        if operator.kind == Kind::Unnamable {
+        if operator.kind == Kind::NotAFunction {
             return None;
         }
         self.skip(2)?;
         self.make(Node::Name(operator.name))
     }
 
-    pub(super) fn qualifiers(&mut self) -> Qualifiers {
+    pub(crate) fn qualifiers(&mut self) -> Qualifiers {
         let restrict = self.eat("r");
         let volatile = self.eat("V");
         let constant = self.eat("K");

@@ -1,18 +1,16 @@
-//! What is a mangled name in its own language?
-
-mod cpp;
+//! What is the C++ or Rust name behind a mangled one?
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The longest name that is made, in bytes: mangled names can unfold without bounds.
+/// The maximum length of a demangled name, in bytes. Short mangled names can expand to unbounded ones.
 const MAX_DEMANGLED: usize = 8192;
 
-/// The C++ or Rust name that `mangled` stands for; `mangled` itself where it is neither.
+/// The C++ or Rust name that `mangled` stands for; `mangled` itself if it is neither.
 #[must_use]
 pub fn demangle(mangled: &str) -> Cow<'_, str> {
     rust(mangled)
-        .or_else(|| cpp(mangled))
+        .or_else(|| varid_demangle::demangle(mangled, MAX_DEMANGLED))
         .map_or(Cow::Borrowed(mangled), Cow::Owned)
 }
 
@@ -22,13 +20,9 @@ fn rust(mangled: &str) -> Option<String> {
     }
     let name = rustc_demangle::try_demangle(mangled).ok()?;
     let mut text = Bounded(String::new());
-    // The alternate form leaves the hash out.
+    // The alternate form omits the hash.
     write!(text, "{name:#}").ok()?;
     Some(text.0)
-}
-
-fn cpp(mangled: &str) -> Option<String> {
-    cpp::demangle(mangled, MAX_DEMANGLED)
 }
 
 /// A text that refuses to grow beyond [`MAX_DEMANGLED`].
@@ -65,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_unfolds_without_bounds_stays_mangled() {
+    fn a_name_that_expands_without_bounds_stays_mangled() {
         // Each template argument doubles the one before.
         let mut name = String::from("_Z1fI1aI1bS_S_E");
         for level in 0..24 {

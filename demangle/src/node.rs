@@ -1,43 +1,53 @@
 //! What are the parts of a C++ name?
 
 /// A node's index.
-pub(super) type Id = u32;
+pub(crate) type Id = u32;
 
 /// A part of a name.
 #[derive(Debug, Clone)]
-pub(super) enum Node<'s> {
+pub(crate) enum Node<'s> {
+    /// Literal text.
     Name(&'s str),
-    /// `std::string` and the like: as it is written, as it is written where it has members, and
-    /// what its constructor is called.
+    /// An abbreviation of the standard library: its short form (`std::string`), its full form (`std::basic_string<char, …>`)
+    /// and the name of its constructor (`basic_string`).
     Standard(&'static str, &'static str, &'static str),
-    /// The same, written out.
+    /// The same where the full form is printed, as in front of a constructor: full form, name of the constructor.
     StandardInFull(&'static str, &'static str),
     /// Scope and member.
     Member(Id, Id),
+    /// Name and arguments.
     Template(Id, Id),
     Arguments(Vec<Id>),
-    /// A pack as a template argument: all of it.
+    /// A parameter pack as a template argument. All elements are printed.
     ArgumentPack(Vec<Id>),
-    /// A pack that a parameter stands for: one at a time.
+    /// The parameter pack that a template parameter refers to. An expansion prints one element at a time.
     Pack(Vec<Id>),
+    /// A pack expansion of this pattern.
     Expansion(Id),
-    /// An ABI tag.
+    /// A name with an ABI tag.
     Tagged(Id, &'s str),
+    /// Of this class.
     Constructor(Id),
     Destructor(Id),
+    /// A literal operator.
     Literal(Id),
+    /// A conversion to this type.
     Conversion(Id),
+    /// A structured binding.
     Binding(Vec<Id>),
+    /// An unnamed type and its number.
     Unnamed(&'s str),
     /// Template parameters, parameters, number.
     Lambda(Vec<Id>, Vec<Id>, &'s str),
-    /// A reference to a template argument that comes later: its number, and what it is.
+    /// A reference to a template argument that is read later: its index, and the argument once it is known.
     Forward(usize, Option<Id>),
     /// A function with its signature.
     Function(Box<Function>),
-    /// Words before a name: `vtable for`.
+    /// Text before a name: `vtable for `.
     Special(&'static str, Id),
-    Between(&'static str, Id, &'static str, Id),
+    /// Text, node, text, node.
+    Joined(&'static str, Id, &'static str, Id),
+    /// A suffix that a compiler adds: `.cold`.
     Suffix(Id, &'s str),
 
     Qualified(Id, Qualifiers),
@@ -45,17 +55,23 @@ pub(super) enum Node<'s> {
     Postfixed(Id, &'static str),
     Elaborated(&'static str, Id),
     Pointer(Id),
-    /// Whether of an rvalue.
+    /// Whether it is an rvalue reference.
     Reference(Id, bool),
+    /// Class and member type.
     MemberPointer(Id, Id),
+    /// Element type and length.
     Array(Id, Option<Id>),
+    /// Element type and length.
     Vector(Id, Option<Id>),
     FunctionType(Box<Function>),
+    /// A template parameter of a lambda: text before it, its type, the stem of its name and its number.
     ParameterDeclaration(&'static str, Option<Id>, &'static str, usize),
 
-    /// Type as it is printed, digits.
+    /// How the type is printed, and the digits; negative numbers begin with `n`.
     Integer(&'static str, &'s str),
+    /// A literal of a type that has no suffix.
     Cast(Id, &'s str),
+    /// A function's parameter in an expression.
     Parameter(&'s str),
     Binary(Id, &'static str, Id, Precedence),
     Prefix(&'static str, Id, Precedence),
@@ -65,6 +81,7 @@ pub(super) enum Node<'s> {
     Conditional(Id, Id, Id),
     NamedCast(&'static str, Id, Id),
     TypeCast(Id, Vec<Id>),
+    /// A word and its operand in parentheses: `sizeof (T)`.
     Enclosed(&'static str, Id, Precedence),
     SizeOfPack(Id),
     SizeOfArguments(Vec<Id>),
@@ -93,33 +110,33 @@ pub(super) enum Node<'s> {
     Global(Id),
 }
 
-/// A function's signature. `name` is none in types.
+/// A function's signature. Function types have no name.
 #[derive(Debug, Clone)]
-pub(super) struct Function {
-    pub(super) returns: Option<Id>,
-    pub(super) name: Option<Id>,
-    pub(super) parameters: Vec<Id>,
-    pub(super) qualifiers: Qualifiers,
-    pub(super) reference: &'static str,
-    pub(super) exceptions: Option<Id>,
+pub(crate) struct Function {
+    pub(crate) returns: Option<Id>,
+    pub(crate) name: Option<Id>,
+    pub(crate) parameters: Vec<Id>,
+    pub(crate) qualifiers: Qualifiers,
+    pub(crate) reference: &'static str,
+    pub(crate) exceptions: Option<Id>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Qualifiers {
-    pub(super) constant: bool,
-    pub(super) volatile: bool,
-    pub(super) restrict: bool,
+pub(crate) struct Qualifiers {
+    pub(crate) constant: bool,
+    pub(crate) volatile: bool,
+    pub(crate) restrict: bool,
 }
 
 impl Qualifiers {
-    pub(super) fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self != Self::default()
     }
 }
 
-/// How strongly an expression's operator binds, strongest first.
+/// The precedence of an expression's operator. The strongest is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Precedence {
+pub(crate) enum Precedence {
     Primary,
     Postfix,
     Unary,

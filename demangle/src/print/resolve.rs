@@ -1,53 +1,58 @@
-//! What does a part stand for, seen through packs, references and qualifiers?
+//! Which node is behind packs, references and qualifiers?
 
-use super::super::node::{Id, Node};
-use super::Printer;
+use super::{Expansion, Printer};
+use crate::node::{Id, Node};
 
-/// What a declaration has after its name.
+/// Which right part a type has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Plain,
     Array,
     Function,
 }
 
 impl<'n, 's> Printer<'n, 's> {
-    /// The pattern, once for each element of the packs in it.
-    pub(super) fn expansion(&mut self, pattern: Id) -> Option<()> {
-        let outer = self.pack.replace(None);
+    /// Prints a pattern once for each element of the packs in it.
+    pub(crate) fn expansion(&mut self, pattern: Id) -> Option<()> {
+        let outer = std::mem::replace(&mut self.expansion, Expansion::NoPack);
         let start = self.out.len();
-        self.all(pattern)?;
-        match self.pack {
-            Some(Some((_, 0))) => self.out.truncate(start),
-            Some(Some((_, count))) => {
-                for index in 1..count {
-                    self.text(", ")?;
-                    self.pack = Some(Some((index, count)));
-                    self.all(pattern)?;
+        self.write(pattern)?;
+        match self.expansion {
+            Expansion::Element { length: 0, .. } => self.out.truncate(start),
+            Expansion::Element { length, .. } => {
+                for index in 1..length {
+                    self.push(", ")?;
+                    self.expansion = Expansion::Element { index, length };
+                    self.write(pattern)?;
                 }
             }
-            // No pack is known: that of a function's parameters.
-            _ => self.text("...")?,
+            // The pack is one of function parameters, whose length the name does not say.
+            Expansion::NoPack | Expansion::Outside => self.push("...")?,
         }
-        self.pack = outer;
+        self.expansion = outer;
         Some(())
     }
 
-    /// The element of a pack that is being written.
-    pub(super) fn element(&mut self, pack: &Node<'_>) -> Option<Id> {
+    /// The element of a pack that is printed now; `None` if the pack has none.
+    pub(crate) fn pack_element(&mut self, pack: &Node<'_>) -> Option<Id> {
         let Node::Pack(elements) = pack else {
             return None;
         };
-        if let Some(position @ None) = &mut self.pack {
-            *position = Some((0, elements.len()));
+        if self.expansion == Expansion::NoPack {
+            self.expansion = Expansion::Element {
+                index: 0,
+                length: elements.len(),
+            };
         }
-        // Outside of an expansion there is nothing to choose by: llvm writes the first one.
-        let index = self.pack.flatten().map_or(0, |(index, _)| index);
-        elements.get(index).copied()
+        match self.expansion {
+            Expansion::Element { index, .. } => elements.get(index).copied(),
+            // As llvm does.
+            Expansion::NoPack | Expansion::Outside => elements.first().copied(),
+        }
     }
 
-    /// What a reference refers to in the end, and whether as an rvalue: & wins over &&.
-    pub(super) fn collapsed(&mut self, node: &'n Node<'s>) -> Option<(Id, bool)> {
+    /// The type that a reference to references refers to, and whether it is an rvalue reference: `& &&` collapses to `&`.
+    pub(crate) fn collapse_references(&mut self, node: &'n Node<'s>) -> Option<(Id, bool)> {
         let &Node::Reference(mut to, mut rvalue) = node else {
             return None;
         };
@@ -59,7 +64,7 @@ impl<'n, 's> Printer<'n, 's> {
                     rvalue &= inner_rvalue;
                 }
                 &Node::Forward(_, argument) => to = argument?,
-                pack @ Node::Pack(_) => match self.element(pack) {
+                pack @ Node::Pack(_) => match self.pack_element(pack) {
                     Some(element) => to = element,
                     None => return Some((to, rvalue)),
                 },
@@ -68,8 +73,8 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// What a type has after its name, seen through qualifiers and parameters.
-    pub(super) fn shape(&mut self, mut id: Id) -> Shape {
+    /// The shape of a type behind qualifiers and template parameters.
+    pub(crate) fn shape(&mut self, mut id: Id) -> Shape {
         loop {
             if self.step().is_none() {
                 return Shape::Plain;
@@ -78,7 +83,7 @@ impl<'n, 's> Printer<'n, 's> {
                 Some(Node::Array(..)) => return Shape::Array,
                 Some(Node::FunctionType(_) | Node::Function(_)) => return Shape::Function,
                 Some(Node::Qualified(of, _) | Node::Forward(_, Some(of))) => id = *of,
-                Some(pack @ Node::Pack(_)) => match self.element(pack) {
+                Some(pack @ Node::Pack(_)) => match self.pack_element(pack) {
                     Some(element) => id = element,
                     None => return Shape::Plain,
                 },
@@ -87,8 +92,8 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// Whether a type has something after its name.
-    pub(super) fn has_right(&mut self, mut id: Id) -> bool {
+    /// Whether a type has a right part.
+    pub(crate) fn has_right(&mut self, mut id: Id) -> bool {
         loop {
             if self.step().is_none() {
                 return false;
@@ -102,7 +107,7 @@ impl<'n, 's> Printer<'n, 's> {
                     | Node::Reference(of, _)
                     | Node::MemberPointer(_, of),
                 ) => id = *of,
-                Some(pack @ Node::Pack(_)) => match self.element(pack) {
+                Some(pack @ Node::Pack(_)) => match self.pack_element(pack) {
                     Some(element) => id = element,
                     None => return false,
                 },
@@ -111,13 +116,13 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// A class's own name, as its constructors have it.
-    pub(super) fn base_name(&mut self, mut id: Id) -> Option<()> {
+    /// Prints a class's unqualified name, which its constructors have.
+    pub(crate) fn base_name(&mut self, mut id: Id) -> Option<()> {
         loop {
             self.step()?;
             match self.node(id)? {
-                Node::Name(name) => return self.text(name),
-                Node::Standard(.., base) | Node::StandardInFull(_, base) => return self.text(base),
+                Node::Name(name) => return self.push(name),
+                Node::Standard(.., base) | Node::StandardInFull(_, base) => return self.push(base),
                 Node::Member(_, name) => id = *name,
                 Node::Template(name, _) | Node::Tagged(name, _) => id = *name,
                 Node::Forward(_, argument) => id = (*argument)?,

@@ -1,12 +1,12 @@
 //! How are expressions and literals mangled?
 
-use super::Parser;
-use super::node::{Id, Node, Precedence};
-use super::operators::{self, Kind, Operator};
+use crate::node::{Id, Node, Precedence};
+use crate::operators::{self, Kind, Operator};
+use crate::parser::Parser;
 
 impl Parser<'_> {
-    /// An expression, as decltype and template arguments have it.
-    pub(super) fn expression(&mut self) -> Option<Id> {
+    /// `<expression>`, as in `decltype` and template arguments.
+    pub(crate) fn expression(&mut self) -> Option<Id> {
         self.nested(Self::expression_here)
     }
 
@@ -19,7 +19,7 @@ impl Parser<'_> {
         if global {
             return self.unresolved(true);
         }
-        match (self.look(0), self.look(1)) {
+        match (self.peek(0), self.peek(1)) {
             (b'L', _) => self.literal(),
             (b'T', _) => self.template_parameter(),
             (b'f', b'p' | b'L') => self.function_parameter(),
@@ -37,9 +37,9 @@ impl Parser<'_> {
             }
             (b'c', b'v') => {
                 self.skip(2)?;
-                let no_arguments = std::mem::replace(&mut self.no_arguments, false);
+                let no_type_arguments = std::mem::replace(&mut self.no_type_arguments, false);
                 let to = self.type_();
-                self.no_arguments = no_arguments;
+                self.no_type_arguments = no_type_arguments;
                 let to = to?;
                 let from = match self.eat("_") {
                     true => self.until("E", Self::expression)?,
@@ -59,7 +59,7 @@ impl Parser<'_> {
             }
             (b's', b'Z') => {
                 self.skip(2)?;
-                let pack = match self.look(0) {
+                let pack = match self.peek(0) {
                     b'T' => self.template_parameter()?,
                     _ => self.function_parameter()?,
                 };
@@ -95,7 +95,7 @@ impl Parser<'_> {
                 let of = self.expression()?;
                 self.make(Node::Prefix(symbol, of, precedence))
             }
-            Kind::Fix => {
+            Kind::PrefixOrPostfix => {
                 let before = self.eat("_");
                 let of = self.expression()?;
                 self.make(match before {
@@ -153,8 +153,8 @@ impl Parser<'_> {
                 let from = self.expression()?;
                 self.make(Node::NamedCast(symbol, to, from))
             }
-            Kind::Unnamable => {
-                let of = match operator.of_type() {
+            Kind::NotAFunction => {
+                let of = match operator.takes_type() {
                     true => self.type_()?,
                     false => self.expression()?,
                 };
@@ -163,8 +163,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A literal, or a function as one.
-    pub(super) fn literal(&mut self) -> Option<Id> {
+    /// `<expr-primary>`: a literal or the name of a function.
+    pub(crate) fn literal(&mut self) -> Option<Id> {
         self.expect("L")?;
         if self.eat("_Z") {
             let encoding = self.encoding()?;
@@ -181,7 +181,7 @@ impl Parser<'_> {
                 return self.make(Node::Name(word));
             }
         }
-        let suffix = match self.look(0) {
+        let suffix = match self.peek(0) {
             b'w' => Some("wchar_t"),
             b'c' => Some("char"),
             b'a' => Some("signed char"),
@@ -196,7 +196,7 @@ impl Parser<'_> {
             b'y' => Some("ull"),
             b'n' => Some("__int128"),
             b'o' => Some("unsigned __int128"),
-            // Floating-point numbers are written as their bits.
+            // Floating-point literals are mangled as their bits, which are not decoded: the name stays mangled.
             b'f' | b'd' | b'e' => return None,
             _ => None,
         };
@@ -236,7 +236,7 @@ impl Parser<'_> {
 
     fn fold(&mut self) -> Option<Id> {
         self.expect("f")?;
-        let (left, with_start) = match self.look(0) {
+        let (left, with_start) = match self.peek(0) {
             b'l' => (true, false),
             b'r' => (false, false),
             b'L' => (true, true),
@@ -263,7 +263,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An element of a list in braces.
+    /// `<braced-expression>`: an element of an initializer list.
     fn braced(&mut self) -> Option<Id> {
         self.nested(|parser| {
             if parser.eat("di") {
@@ -280,12 +280,12 @@ impl Parser<'_> {
         })
     }
 
-    /// A name that depends on template parameters.
+    /// `<unresolved-name>`: a name that depends on template parameters.
     fn unresolved(&mut self, global: bool) -> Option<Id> {
-        let mut so_far = None;
+        let mut prefix = None;
         if self.eat("srN") {
             let mut scope = self.unresolved_type()?;
-            if self.look(0) == b'I' {
+            if self.peek(0) == b'I' {
                 let arguments = self.template_arguments(false)?;
                 scope = self.make(Node::Template(scope, arguments))?;
             }
@@ -293,12 +293,12 @@ impl Parser<'_> {
                 let level = self.simple_id()?;
                 scope = self.make(Node::Member(scope, level))?;
             }
-            so_far = Some(scope);
+            prefix = Some(scope);
         } else if self.eat("sr") {
-            if self.look(0).is_ascii_digit() {
+            if self.peek(0).is_ascii_digit() {
                 loop {
                     let level = self.simple_id()?;
-                    so_far = Some(match so_far {
+                    prefix = Some(match prefix {
                         Some(scope) => self.make(Node::Member(scope, level))?,
                         None if global => self.make(Node::Global(level))?,
                         None => level,
@@ -309,15 +309,15 @@ impl Parser<'_> {
                 }
             } else {
                 let mut scope = self.unresolved_type()?;
-                if self.look(0) == b'I' {
+                if self.peek(0) == b'I' {
                     let arguments = self.template_arguments(false)?;
                     scope = self.make(Node::Template(scope, arguments))?;
                 }
-                so_far = Some(scope);
+                prefix = Some(scope);
             }
         }
         let base = self.base_name()?;
-        match so_far {
+        match prefix {
             Some(scope) => self.make(Node::Member(scope, base)),
             None if global => self.make(Node::Global(base)),
             None => Some(base),
@@ -325,7 +325,7 @@ impl Parser<'_> {
     }
 
     fn unresolved_type(&mut self) -> Option<Id> {
-        let found = match self.look(0) {
+        let found = match self.peek(0) {
             b'T' => self.template_parameter()?,
             b'D' => self.decltype()?,
             _ => return self.substitution(),
@@ -340,7 +340,7 @@ impl Parser<'_> {
     }
 
     fn with_arguments(&mut self, name: Id) -> Option<Id> {
-        match self.look(0) {
+        match self.peek(0) {
             b'I' => {
                 let arguments = self.template_arguments(false)?;
                 self.make(Node::Template(name, arguments))
@@ -350,11 +350,11 @@ impl Parser<'_> {
     }
 
     fn base_name(&mut self) -> Option<Id> {
-        if self.look(0).is_ascii_digit() {
+        if self.peek(0).is_ascii_digit() {
             return self.simple_id();
         }
         if self.eat("dn") {
-            let class = match self.look(0).is_ascii_digit() {
+            let class = match self.peek(0).is_ascii_digit() {
                 true => self.simple_id()?,
                 false => self.unresolved_type()?,
             };

@@ -1,11 +1,11 @@
 //! How are types and template arguments mangled?
 
-use super::node::{Function, Id, Node, Precedence};
-use super::{Parser, State};
+use crate::node::{Function, Id, Node, Precedence};
+use crate::parser::{NameState, Parser};
 
 impl Parser<'_> {
-    /// A type.
-    pub(super) fn type_(&mut self) -> Option<Id> {
+    /// `<type>`.
+    pub(crate) fn type_(&mut self) -> Option<Id> {
         self.nested(Self::type_here)
     }
 
@@ -14,7 +14,7 @@ impl Parser<'_> {
             self.skip(length)?;
             return self.make(Node::Name(name));
         }
-        let found = match (self.look(0), self.look(1)) {
+        let found = match (self.peek(0), self.peek(1)) {
             (b'r' | b'V' | b'K' | b'U', _) => {
                 let before = self.rest;
                 self.qualifiers();
@@ -28,7 +28,7 @@ impl Parser<'_> {
             (b'u', _) => {
                 self.skip(1)?;
                 let name = self.source_name()?;
-                match self.look(0) {
+                match self.peek(0) {
                     b'I' => {
                         let arguments = self.template_arguments(false)?;
                         self.make(Node::Template(name, arguments))?
@@ -49,7 +49,7 @@ impl Parser<'_> {
                 self.expect("_")?;
                 let prefix = self.make(Node::Name("_Float"))?;
                 let bits = self.make(Node::Name(bits))?;
-                self.make(Node::Between("", prefix, "", bits))?
+                self.make(Node::Joined("", prefix, "", bits))?
             }
             (b'F', _) | (b'D', b'o' | b'O' | b'w' | b'x') => self.function_type()?,
             (b'A', _) => self.array()?,
@@ -60,7 +60,7 @@ impl Parser<'_> {
                 self.make(Node::MemberPointer(class, member))?
             }
             (b'T', b's' | b'u' | b'e') => {
-                let kind = match self.look(1) {
+                let kind = match self.peek(1) {
                     b's' => "struct",
                     b'u' => "union",
                     _ => "enum",
@@ -71,7 +71,7 @@ impl Parser<'_> {
             }
             (b'T', _) => {
                 let parameter = self.template_parameter()?;
-                match self.look(0) == b'I' && !self.no_arguments {
+                match self.peek(0) == b'I' && !self.no_type_arguments {
                     true => {
                         self.substitutions.push(parameter);
                         let arguments = self.template_arguments(false)?;
@@ -87,7 +87,7 @@ impl Parser<'_> {
             (b'G', _) => self.around(|of| Node::Postfixed(of, " imaginary"))?,
             (b'S', second) if second != b't' => {
                 let (name, substituted) = self.unscoped_name(None)?;
-                if self.look(0) == b'I' && (!substituted || !self.no_arguments) {
+                if self.peek(0) == b'I' && (!substituted || !self.no_type_arguments) {
                     if !substituted {
                         self.substitutions.push(name);
                     }
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Some(found)
     }
 
-    /// A type that one letter makes of another one.
+    /// A type that is one letter and another type.
     fn around(&mut self, make: impl FnOnce(Id) -> Node<'static>) -> Option<Id> {
         self.skip(1)?;
         let inner = self.type_()?;
@@ -114,7 +114,7 @@ impl Parser<'_> {
 
     fn is_function(&self) -> bool {
         matches!(
-            (self.look(0), self.look(1)),
+            (self.peek(0), self.peek(1)),
             (b'F', _) | (b'D', b'o' | b'O' | b'w' | b'x')
         )
     }
@@ -122,7 +122,7 @@ impl Parser<'_> {
     fn qualified_type(&mut self) -> Option<Id> {
         if self.eat("U") {
             let name = self.identifier()?;
-            let arguments = match self.look(0) {
+            let arguments = match self.peek(0) {
                 b'I' => Some(self.template_arguments(false)?),
                 _ => None,
             };
@@ -183,7 +183,7 @@ impl Parser<'_> {
 
     fn array(&mut self) -> Option<Id> {
         self.expect("A")?;
-        let size = match self.look(0) {
+        let size = match self.peek(0) {
             b'0'..=b'9' => {
                 let digits = self.digits(false);
                 Some(self.make(Node::Name(digits))?)
@@ -198,7 +198,7 @@ impl Parser<'_> {
 
     fn vector(&mut self) -> Option<Id> {
         self.expect("Dv")?;
-        let size = match self.look(0) {
+        let size = match self.peek(0) {
             b'0'..=b'9' => {
                 let digits = self.digits(false);
                 Some(self.make(Node::Name(digits))?)
@@ -215,7 +215,7 @@ impl Parser<'_> {
         self.make(Node::Vector(of, size))
     }
 
-    pub(super) fn decltype(&mut self) -> Option<Id> {
+    pub(crate) fn decltype(&mut self) -> Option<Id> {
         if !self.eat("Dt") {
             self.expect("DT")?;
         }
@@ -224,10 +224,10 @@ impl Parser<'_> {
         self.make(Node::Enclosed("decltype", of, Precedence::Primary))
     }
 
-    /// `St` and the like, or what was there before.
-    pub(super) fn substitution(&mut self) -> Option<Id> {
+    /// `<substitution>`: an abbreviation such as `Ss`, or a reference to an earlier part.
+    pub(crate) fn substitution(&mut self) -> Option<Id> {
         self.expect("S")?;
-        let standard = match self.look(0) {
+        let standard = match self.peek(0) {
             b'a' => Some(Node::Standard(
                 "std::allocator",
                 "std::allocator",
@@ -269,7 +269,7 @@ impl Parser<'_> {
             }
             return Some(tagged);
         }
-        let index = match self.look(0) {
+        let index = match self.peek(0) {
             b'_' => 0,
             _ => self.sequence()?.checked_add(1)?,
         };
@@ -277,8 +277,8 @@ impl Parser<'_> {
         self.substitutions.get(index).copied()
     }
 
-    /// A number to base 36.
-    pub(super) fn sequence(&mut self) -> Option<usize> {
+    /// `<seq-id>`: a number in base 36.
+    pub(crate) fn sequence(&mut self) -> Option<usize> {
         let length = self
             .rest
             .bytes()
@@ -289,7 +289,7 @@ impl Parser<'_> {
         usize::from_str_radix(digits, 36).ok()
     }
 
-    pub(super) fn template_parameter(&mut self) -> Option<Id> {
+    pub(crate) fn template_parameter(&mut self) -> Option<Id> {
         self.expect("T")?;
         let level = match self.eat("L") {
             true => {
@@ -300,7 +300,7 @@ impl Parser<'_> {
             false => 0,
         };
         let index = self.index()?;
-        if self.forward && level == 0 {
+        if self.allow_forward_references && level == 0 {
             let reference = self.make(Node::Forward(index, None))?;
             self.forward_references.push(reference);
             return Some(reference);
@@ -312,7 +312,7 @@ impl Parser<'_> {
         if let Some(&known) = known {
             return Some(known);
         }
-        // A parameter of a lambda that is declared auto.
+        // A lambda's parameter that is declared `auto`.
         if self.lambda_level == Some(level) && level <= self.parameters.len() {
             if level == self.parameters.len() {
                 self.parameters.push(Vec::new());
@@ -322,8 +322,8 @@ impl Parser<'_> {
         None
     }
 
-    /// Template arguments; if `tagged`, they are what template parameters refer to from now on.
-    pub(super) fn template_arguments(&mut self, tagged: bool) -> Option<Id> {
+    /// `<template-args>`. If `tagged`, later template parameters refer to them.
+    pub(crate) fn template_arguments(&mut self, tagged: bool) -> Option<Id> {
         self.expect("I")?;
         if tagged {
             self.parameters = vec![Vec::new()];
@@ -348,8 +348,8 @@ impl Parser<'_> {
         self.make(Node::Arguments(arguments))
     }
 
-    pub(super) fn template_argument(&mut self) -> Option<Id> {
-        self.nested(|parser| match (parser.look(0), parser.look(1)) {
+    pub(crate) fn template_argument(&mut self) -> Option<Id> {
+        self.nested(|parser| match (parser.peek(0), parser.peek(1)) {
             (b'X', _) => {
                 parser.skip(1)?;
                 let expression = parser.expression()?;
@@ -372,14 +372,14 @@ impl Parser<'_> {
         })
     }
 
-    /// The name of a type, in an expression.
-    pub(super) fn plain_name(&mut self) -> Option<Id> {
-        let mut state = State::default();
+    /// `<unqualified-name>` in an expression.
+    pub(crate) fn plain_name(&mut self) -> Option<Id> {
+        let mut state = NameState::default();
         self.unqualified_name(Some(&mut state), None)
     }
 }
 
-/// A type that one or two letters stand for, and how many they are.
+/// `<builtin-type>`: its name and the length of its code.
 fn builtin(rest: &str) -> Option<(&'static str, usize)> {
     let mut letters = rest.bytes();
     let name = match letters.next()? {

@@ -1,46 +1,57 @@
-//! How is a C++ name written?
+//! How is a C++ name printed?
 //!
 //! - `declaration`: names and types, around what they declare;
-//! - `expression`: what template arguments compute;
-//! - `sight`: what a part stands for, seen through packs, references and qualifiers.
+//! - `expression`: expressions in template arguments;
+//! - `resolve`: the node behind packs, references and qualifiers.
 
 mod declaration;
 mod expression;
-mod sight;
+mod resolve;
 
-use super::node::{Id, Node, Precedence};
+use crate::node::{Id, Node, Precedence};
 
-/// How many parts are written at most: parts that write nothing cost time, too.
+/// The maximum number of nodes that are visited. Nodes that print nothing take time, too.
 const MAX_STEPS: usize = 200_000;
 
-/// How deep parts may refer to parts.
+/// The maximum nesting of nodes.
 const MAX_DEPTH: usize = 320;
 
-/// Writes a name; none if it is longer than `limit` bytes.
-pub(super) fn print(nodes: &[Node<'_>], root: Id, limit: usize) -> Option<String> {
+/// Prints a name; `None` if it is longer than `max_length` bytes.
+pub(crate) fn print(nodes: &[Node<'_>], root: Id, max_length: usize) -> Option<String> {
     let mut printer = Printer {
         nodes,
         out: String::new(),
-        limit,
+        max_length,
         steps: MAX_STEPS,
         depth: 0,
-        pack: None,
-        open: 1,
+        expansion: Expansion::Outside,
+        parentheses: 1,
     };
-    printer.all(root)?;
+    printer.write(root)?;
     Some(printer.out)
+}
+
+/// Which element of a parameter pack is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expansion {
+    /// No pattern is being expanded.
+    Outside,
+    /// A pattern is being expanded, and no pack has been found in it so far.
+    NoPack,
+    /// The element at `index` of packs of `length` elements.
+    Element { index: usize, length: usize },
 }
 
 struct Printer<'n, 's> {
     nodes: &'n [Node<'s>],
     out: String,
-    limit: usize,
+    max_length: usize,
     steps: usize,
     depth: usize,
-    /// The element of the packs that is written, and how many they have; none outside of an expansion.
-    pack: Option<Option<(usize, usize)>>,
-    /// How many parentheses are open within template arguments: without any, > would close them.
-    open: usize,
+    expansion: Expansion,
+    /// The number of open parentheses within the innermost template arguments. At 0 a `>` operator would close the arguments, so
+    /// it is printed in parentheses.
+    parentheses: usize,
 }
 
 impl<'n, 's> Printer<'n, 's> {
@@ -48,41 +59,41 @@ impl<'n, 's> Printer<'n, 's> {
         self.nodes.get(id as usize)
     }
 
-    fn text(&mut self, text: &str) -> Option<()> {
+    fn push(&mut self, text: &str) -> Option<()> {
         let length = self.out.len().checked_add(text.len())?;
-        (length <= self.limit).then(|| self.out.push_str(text))
+        (length <= self.max_length).then(|| self.out.push_str(text))
     }
 
     fn parenthesized(&mut self, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
-        self.open = self.open.saturating_add(1);
-        self.text("(")?;
+        self.parentheses = self.parentheses.saturating_add(1);
+        self.push("(")?;
         write(self)?;
-        self.open = self.open.saturating_sub(1);
-        self.text(")")
+        self.parentheses = self.parentheses.saturating_sub(1);
+        self.push(")")
     }
 
-    fn all(&mut self, id: Id) -> Option<()> {
+    fn write(&mut self, id: Id) -> Option<()> {
         self.left(id)?;
         self.right(id)
     }
 
-    /// An operand, in parentheses if its operator does not bind more strongly.
+    /// Prints an operand; in parentheses if its operator binds less strongly than `within`, or as strongly if not `strictly`.
     fn operand(&mut self, id: Id, within: Precedence, strictly: bool) -> Option<()> {
         let own = self.precedence(id);
         if own > within || own == within && !strictly {
-            self.parenthesized(|printer| printer.all(id))
+            self.parenthesized(|printer| printer.write(id))
         } else {
-            self.all(id)
+            self.write(id)
         }
     }
 
-    /// A list; elements that write nothing have no comma.
+    /// Prints a list. Elements that print nothing, such as empty packs, get no comma.
     fn list(&mut self, ids: &[Id]) -> Option<()> {
         let mut first = true;
         for &id in ids {
             let before = self.out.len();
             if !first {
-                self.text(", ")?;
+                self.push(", ")?;
             }
             let start = self.out.len();
             self.operand(id, Precedence::Comma, false)?;
@@ -99,6 +110,7 @@ impl<'n, 's> Printer<'n, 's> {
         (self.depth < MAX_DEPTH).then_some(())
     }
 
+    /// Prints what a declaration has before the declared name.
     fn left(&mut self, id: Id) -> Option<()> {
         self.step()?;
         self.depth = self.depth.saturating_add(1);
@@ -107,6 +119,7 @@ impl<'n, 's> Printer<'n, 's> {
         Some(())
     }
 
+    /// Prints what a declaration has after the declared name.
     fn right(&mut self, id: Id) -> Option<()> {
         self.step()?;
         self.depth = self.depth.saturating_add(1);
