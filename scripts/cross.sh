@@ -15,7 +15,7 @@ if [ "${1:-}" = --board ]; then
     features=(--no-default-features)
     # What runs once, or at a person's pace, is small there rather than fast.
     slow=(aya aya-obj clap_builder procfs serde_json toml toml_datetime toml_parser
-        tracing-core tracing-subscriber varid-symbolizer winnow)
+        tracing-core tracing-subscriber varid-demangle varid-symbolizer winnow)
     for crate in "${slow[@]}"; do
         features+=(--config "profile.release.package.$crate.opt-level='z'")
     done

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod bytecode;
+mod addr2line;
 mod common;
 mod container;
 mod container_hostile;
