@@ -1,8 +1,8 @@
 //! Are names and lines those that the files hold, and does nothing that a file says do harm?
 #![allow(missing_docs)]
 
-mod bytecode;
 mod addr2line;
+mod bytecode;
 mod common;
 mod container;
 mod container_hostile;
