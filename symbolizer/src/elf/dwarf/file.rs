@@ -1,4 +1,4 @@
-//! Which unit is at an address, and what does it have there?
+//! Which unit of a file is at an address?
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,11 +7,12 @@ use gimli::Dwarf;
 
 use super::Slice;
 use super::budget::Budget;
-use super::covers::Covers;
-use super::names::Namer;
+use super::code_ranges::CodeRanges;
+use super::names::NameTable;
 use super::sections::Sections;
 use super::split::Split;
-use super::unit::Tables;
+use super::unit_input::UnitInput;
+use super::unit_tables::UnitTables;
 use super::units::Units;
 use crate::Frame;
 use crate::elf::debug_files::DebugFiles;
@@ -24,16 +25,16 @@ pub(in crate::elf) struct DebugFile {
     sections: Sections,
     supplementary: Option<(Sections, Units)>,
     units: Units,
-    /// What is known of each unit, once it has been asked for.
-    tables: Vec<OnceLock<Tables>>,
-    /// Which unit is at an address: read at the first question.
+    /// The tables of each unit, read at the first lookup in it.
+    tables: Vec<OnceLock<UnitTables>>,
+    /// The index of the unit at an address, read at the first lookup.
     index: OnceLock<Ranges<u32>>,
     split: Split,
     budget: Budget,
 }
 
 impl DebugFile {
-    /// Reads the debug sections of `program`'s debug file, and of the one that it shares parts with.
+    /// Reads the debug sections of `image`, the debug file of `program`, and of its supplementary file (`.gnu_debugaltlink`).
     pub(in crate::elf) fn read(
         program: &str,
         image: &Image<'_>,
@@ -47,11 +48,11 @@ impl DebugFile {
             let units = Units::read(&sections.view());
             (sections, units)
         });
-        let more = supplementary
+        let supplementary_size = supplementary
             .as_ref()
             .map_or(0, |(sections, _)| sections.size);
         Self {
-            budget: Budget::new(sections.size.saturating_add(more)),
+            budget: Budget::new(sections.size.saturating_add(supplementary_size)),
             sections,
             supplementary,
             tables: units.offsets().iter().map(|_| OnceLock::new()).collect(),
@@ -79,10 +80,11 @@ impl DebugFile {
         view
     }
 
-    /// Finds out which unit is at which address.
+    /// Reads which unit is at which address: from the unit's entry, else from `.debug_aranges`, else from the unit's functions and
+    /// lines.
     fn read_index(&self) -> Ranges<u32> {
         let dwarf = self.view();
-        let listed = listed_ranges(&dwarf);
+        let aranges = read_aranges(&dwarf);
         let mut ranges = Vec::new();
         for (index, offset) in self.units.offsets().iter().enumerate() {
             let (Some(unit), Ok(index32)) = (self.units.unit(&dwarf, index), u32::try_from(index))
@@ -90,13 +92,18 @@ impl DebugFile {
                 continue;
             };
             let before = ranges.len();
-            if let Some(covers) = Covers::of_unit(&unit) {
+            let input = UnitInput {
+                dwarf: &dwarf,
+                unit: &unit,
+                budget: &self.budget,
+            };
+            if let Some(code) = CodeRanges::of_unit(input) {
                 let add = |start, end| ranges.push((start, end, index32));
-                // Where the budget ends the others are not found.
-                let _ = covers.each(&dwarf, &unit, &self.budget, add);
+                // The remaining ranges are missing if the budget is used up.
+                let _ = code.for_each(input, add);
             }
             if ranges.len() == before {
-                let listed = listed.get(offset).into_iter().flatten();
+                let listed = aranges.get(offset).into_iter().flatten();
                 ranges.extend(listed.map(|&(start, end)| (start, end, index32)));
             }
             if ranges.len() == before
@@ -111,33 +118,37 @@ impl DebugFile {
                 );
             }
         }
-        // Where units overlap the first one counts.
+        // Of overlapping units with the same start the first one wins.
         ranges.sort_by_key(|&(start, _, unit)| (start, std::cmp::Reverse(unit)));
         Ranges::nested(ranges)
     }
 
-    fn tables(&self, index: usize) -> Option<&Tables> {
+    fn tables(&self, index: usize) -> Option<&UnitTables> {
         let tables = self.tables.get(index)?;
         Some(tables.get_or_init(|| {
             let dwarf = self.view();
             let Some(unit) = self.units.unit(&dwarf, index) else {
-                return Tables::default();
+                return UnitTables::default();
             };
-            if let Some(tables) = self.split.tables(&dwarf, &unit, &self.budget) {
-                return tables;
-            }
             let units = [
                 Some(&self.units),
                 self.supplementary.as_ref().map(|(_, units)| units),
             ];
-            let mut namer = Namer::new(&dwarf, &unit, &self.budget, units);
-            Tables::read((&dwarf, &unit, &self.budget), None, &mut namer)
+            let input = UnitInput {
+                dwarf: &dwarf,
+                unit: &unit,
+                budget: &self.budget,
+            };
+            if let Some(tables) = self.split.tables(input) {
+                return tables;
+            }
+            UnitTables::read(input, None, &mut NameTable::new(input, units))
         }))
     }
 }
 
-/// The ranges that `.debug_aranges` has, by the unit's offset.
-fn listed_ranges(dwarf: &Dwarf<Slice<'_>>) -> HashMap<usize, Vec<(u64, u64)>> {
+/// The ranges in `.debug_aranges`, by the offset of their unit.
+fn read_aranges(dwarf: &Dwarf<Slice<'_>>) -> HashMap<usize, Vec<(u64, u64)>> {
     let mut listed: HashMap<usize, Vec<(u64, u64)>> = HashMap::new();
     let mut headers = dwarf.debug_aranges.headers();
     while let Ok(Some(header)) = headers.next() {

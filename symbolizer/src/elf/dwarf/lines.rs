@@ -3,12 +3,12 @@
 use gimli::{Dwarf, LineRow, Unit};
 
 use super::Slice;
-use super::budget::Budget;
+use super::unit_input::UnitInput;
 
 /// The line table of a unit.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Sorted by address; a row answers up to the next one, the last one of a sequence has no file.
+    /// Sorted by address. A row holds up to the next one. The last row of a sequence has no file.
     rows: Vec<Row>,
     files: Vec<Option<Box<str>>>,
 }
@@ -20,21 +20,21 @@ struct Row {
     line: u32,
 }
 
-/// The file of a row that ends a sequence.
+/// The file index of a row that ends a sequence.
 const END: u32 = u32::MAX;
 
-/// The longest path of a source file that is kept, in bytes.
+/// The maximum length of a source file's path, in bytes. Longer ones are truncated.
 const MAX_PATH: usize = 4096;
 
 impl Lines {
-    /// Runs the unit's line program; of a broken one, what came before the fault counts.
-    /// `calls` are the files, by number, from which functions were inlined.
-    pub(super) fn read(
-        dwarf: &Dwarf<Slice<'_>>,
-        unit: &Unit<Slice<'_>>,
-        budget: &Budget,
-        calls: impl Iterator<Item = u32>,
-    ) -> Self {
+    /// Runs the unit's line program. Of a broken one the rows before the error are kept.
+    /// `call_files` are the file indices of the places where functions were inlined.
+    pub(super) fn read(input: UnitInput<'_, '_>, call_files: impl Iterator<Item = u32>) -> Self {
+        let UnitInput {
+            dwarf,
+            unit,
+            budget,
+        } = input;
         let mut lines = Self::default();
         let Some(program) = unit.line_program.clone() else {
             return lines;
@@ -53,32 +53,32 @@ impl Lines {
         }
         sequences.retain(|rows| {
             let bounds = rows.first().zip(rows.last());
-            // A linker that dropped a function leaves its lines at zero.
+            // Functions that the linker discarded have address 0.
             bounds.is_some_and(|(first, last)| first.address != 0 && first.address < last.address)
         });
         sequences.sort_by_key(|rows| rows.first().map(|row| row.address));
         lines.rows.reserve(sequences.iter().map(Vec::len).sum());
         for rows in sequences {
-            let reached = lines.rows.last().map_or(0, |row| row.address);
+            let end = lines.rows.last().map_or(0, |row| row.address);
             lines
                 .rows
-                .extend(rows.into_iter().filter(|row| row.address >= reached));
+                .extend(rows.into_iter().filter(|row| row.address >= end));
         }
-        lines.name_files(dwarf, unit, program.header(), calls);
+        lines.name_files(dwarf, unit, program.header(), call_files);
         lines
     }
 
-    /// Keeps the paths of the files that are referred to.
+    /// Reads the paths of the files that rows and inlined calls refer to.
     fn name_files(
         &mut self,
         dwarf: &Dwarf<Slice<'_>>,
         unit: &Unit<Slice<'_>>,
         header: &gimli::LineProgramHeader<Slice<'_>>,
-        calls: impl Iterator<Item = u32>,
+        call_files: impl Iterator<Item = u32>,
     ) {
         let known = header.file_names().len().saturating_add(1);
         self.files.resize(known, None);
-        for file in self.rows.iter().map(|row| row.file).chain(calls) {
+        for file in self.rows.iter().map(|row| row.file).chain(call_files) {
             if let Some(slot) = self.files.get_mut(file as usize)
                 && slot.is_none()
             {
@@ -87,7 +87,7 @@ impl Lines {
         }
     }
 
-    /// The path of the file of that number, and the line; none if the compiler gave none.
+    /// The file at this index and the line. `None` for line 0, which means that the code comes from no line.
     pub(super) fn location(&self, file: u32, line: u32) -> Option<crate::Location<'_>> {
         let file = self.files.get(file as usize)?.as_deref()?;
         (line > 0).then_some(crate::Location {
@@ -103,7 +103,7 @@ impl Lines {
         self.location(row.file, row.line)
     }
 
-    /// The addresses that have lines: start, end of each stretch.
+    /// The address ranges that have lines: start and exclusive end.
     pub(super) fn ranges(&self) -> Vec<(u64, u64)> {
         self.rows
             .chunk_by(|row, _| row.file != END)
@@ -112,8 +112,8 @@ impl Lines {
     }
 }
 
-/// Adds a row: of several at one address the last one counts, one that says the same as the
-/// one before adds nothing.
+/// Adds a row. Of several rows at one address the last one is kept. A row with the file and line of the previous one is
+/// dropped.
 fn push(sequence: &mut Vec<Row>, row: &LineRow) {
     let row = Row {
         address: row.address(),
@@ -138,8 +138,8 @@ fn push(sequence: &mut Vec<Row>, row: &LineRow) {
     sequence.push(row);
 }
 
-/// The path of the file of that number: the unit's folder, the file's folder, its name, as far
-/// as each is relative.
+/// The path of the file at this index. A relative name is below the file's directory, a relative directory below the unit's
+/// compilation directory.
 fn path(
     dwarf: &Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,
@@ -152,13 +152,12 @@ fn path(
         Some(String::from_utf8_lossy(text).into_owned())
     };
     let file = header.file(file.into())?;
-    // A file without a name is none that could be shown.
     let mut path = text(file.path_name()).filter(|path| !path.is_empty())?;
     let folder = file.directory(header).and_then(text);
     let unit_folder = unit
         .comp_dir
         .map(|folder| String::from_utf8_lossy(folder.slice()).into_owned());
-    // Folder 0 is the unit's; from version 5 on it is in the table, too.
+    // Directory 0 is the compilation directory. From DWARF 5 on it is in the table.
     let folders = match file.directory_index() {
         0 if header.version() >= 5 => [folder, None],
         0 => [None, unit_folder],

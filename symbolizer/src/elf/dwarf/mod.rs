@@ -1,21 +1,21 @@
 //! Which functions, inlined ones among them, and which source line are at an address, by DWARF?
 //!
-//! The units' address ranges are read once, at the first question; a unit's functions and
-//! lines when an address in it is first asked for. What has been read is kept as plain
-//! tables, in which an answer takes two searches.
+//! The address ranges of all units are read at the first lookup. The functions and lines of a unit are read at the first
+//! lookup of an address in it. Both are kept as tables, so that a lookup is two binary searches.
 //!
-//! Nothing here recurses over the input, and the work that shared or overlapping parts of
-//! a file can cause is bounded by a budget in proportion to the file.
+//! Nothing here recurses over the input. Parts of a file can be shared or overlap; the work that this causes is bounded by a
+//! budget in proportion to the size of the file.
 
 mod budget;
-mod covers;
+mod code_ranges;
 mod file;
+mod functions;
 mod lines;
 mod names;
 mod sections;
 mod split;
-mod tree;
-mod unit;
+mod unit_input;
+mod unit_tables;
 mod units;
 
 pub(super) use file::DebugFile;

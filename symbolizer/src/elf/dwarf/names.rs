@@ -1,32 +1,32 @@
-//! What is a function called, whose name may stand in another entry, unit or file?
+//! What is the name of a function? It may be in another entry, unit or file.
 
 use std::collections::HashMap;
 
 use gimli::{Attribute, AttributeValue, Dwarf, Unit};
 
 use super::Slice;
-use super::budget::Budget;
+use super::unit_input::UnitInput;
 use super::units::Units;
 use crate::elf::name::Name;
 
-/// How many entries are looked through for a name: each says that the next one knows more.
+/// The maximum number of entries that are followed from one to the next for a name.
 const MAX_STEPS: usize = 16;
 
-/// The longest name that is kept, in bytes.
+/// The maximum length of a name, in bytes. Longer ones are truncated.
 const MAX_NAME: usize = 65_536;
 
-/// What an entry says of a function's name.
+/// The attributes of an entry that lead to a function's name.
 #[derive(Default, Clone)]
-pub(super) struct Called<'d> {
+pub(super) struct NameAttributes<'d> {
     linkage: Option<AttributeValue<Slice<'d>>>,
     name: Option<AttributeValue<Slice<'d>>>,
-    /// The entry that knows more.
+    /// The abstract origin or the specification: another entry of the function.
     origin: Option<AttributeValue<Slice<'d>>>,
 }
 
-impl<'d> Called<'d> {
-    /// Takes note of an attribute.
-    pub(super) fn see(&mut self, attribute: &Attribute<Slice<'d>>) {
+impl<'d> NameAttributes<'d> {
+    /// Adds an attribute of the entry. Attributes that are not about the name are ignored.
+    pub(super) fn add(&mut self, attribute: &Attribute<Slice<'d>>) {
         match attribute.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
                 self.linkage = Some(attribute.value());
@@ -40,175 +40,174 @@ impl<'d> Called<'d> {
     }
 }
 
-/// An entry: whether it is in the supplementary file, and its offset there.
-type Place = (bool, usize);
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct EntryId {
+    /// Whether it is in the supplementary file.
+    supplementary: bool,
+    /// Its offset in `.debug_info`.
+    offset: usize,
+}
 
 /// Collects the names of a unit's functions.
-pub(super) struct Namer<'a, 'd> {
-    dwarf: &'a Dwarf<Slice<'d>>,
-    unit: &'a Unit<Slice<'d>>,
-    budget: &'a Budget,
-    /// The file's units and the supplementary file's; none if entries are only referred to
-    /// within the unit.
+pub(super) struct NameTable<'a, 'd> {
+    input: UnitInput<'a, 'd>,
+    /// The units of the file and of the supplementary file. `None` if entries refer to others of the same unit only.
     units: [Option<&'d Units>; 2],
-    /// Other units that have been looked into, by their place.
-    others: HashMap<Place, Option<Unit<Slice<'d>>>>,
-    known: HashMap<Place, u32>,
+    /// The other units that have been read: whether they are in the supplementary file, and their index.
+    others: HashMap<(bool, usize), Option<Unit<Slice<'d>>>>,
+    /// The names of entries that inlined copies refer to.
+    by_origin: HashMap<EntryId, u32>,
     names: Vec<Name>,
 }
 
-impl<'a, 'd> Namer<'a, 'd> {
-    pub(super) fn new(
-        dwarf: &'a Dwarf<Slice<'d>>,
-        unit: &'a Unit<Slice<'d>>,
-        budget: &'a Budget,
-        units: [Option<&'d Units>; 2],
-    ) -> Self {
+impl<'a, 'd> NameTable<'a, 'd> {
+    pub(super) fn new(input: UnitInput<'a, 'd>, units: [Option<&'d Units>; 2]) -> Self {
         Self {
-            dwarf,
-            unit,
-            budget,
+            input,
             units,
             others: HashMap::new(),
-            known: HashMap::new(),
+            by_origin: HashMap::new(),
             names: Vec::new(),
         }
     }
 
-    /// The names that have been collected, by index.
+    /// Takes the names out, by index.
     pub(super) fn take(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.names)
     }
 
-    /// The index of the name of a function that is `called` so; none if the file's budget
-    /// is used up.
-    pub(super) fn index(&mut self, called: &Called<'d>) -> Option<u32> {
-        let origin = match called.linkage {
+    /// Adds the name that these attributes lead to, and returns its index. `None` if the budget is used up.
+    pub(super) fn intern(&mut self, attributes: &NameAttributes<'d>) -> Option<u32> {
+        let origin = match attributes.linkage {
             Some(_) => None,
-            None => called
+            None => attributes
                 .origin
-                .and_then(|origin| self.place((false, self.start()), origin)),
+                .and_then(|origin| self.entry(self.unit_id(), origin)),
         };
-        // Copies of a function share its name.
-        if called.name.is_none()
-            && let Some(index) = origin.and_then(|place| self.known.get(&place))
+        // Inlined copies of a function share its name.
+        if attributes.name.is_none()
+            && let Some(index) = origin.and_then(|entry| self.by_origin.get(&entry))
         {
             return Some(*index);
         }
-        let raw = self.resolve(called);
-        self.budget.take(raw.len().saturating_add(1))?;
+        let raw = self.resolve(attributes);
+        self.input.budget.take(raw.len().saturating_add(1))?;
         let index = u32::try_from(self.names.len()).ok()?;
         self.names.push(Name::new(&raw));
-        if called.name.is_none()
-            && let Some(place) = origin
+        if attributes.name.is_none()
+            && let Some(entry) = origin
         {
-            self.known.insert(place, index);
+            self.by_origin.insert(entry, index);
         }
         Some(index)
     }
 
-    /// The linkage name, wherever it stands, or else the nearest name; empty if there is none.
-    fn resolve(&mut self, called: &Called<'d>) -> String {
-        let mut called = called.clone();
-        let mut place = (false, self.start());
+    /// The first linkage name on the way along the origins, or else the first name; empty if there is none.
+    fn resolve(&mut self, attributes: &NameAttributes<'d>) -> String {
+        let mut attributes = attributes.clone();
+        let mut entry = self.unit_id();
         let mut name = None;
         for _ in 0..MAX_STEPS {
-            if let Some(linkage) = called.linkage.take()
-                && let Some(linkage) = self.text(place, linkage)
+            if let Some(linkage) = attributes.linkage.take()
+                && let Some(linkage) = self.text(entry, linkage)
             {
                 return linkage;
             }
-            if let (None, Some(value)) = (&name, called.name.take()) {
-                name = self.text(place, value);
+            if let (None, Some(value)) = (&name, attributes.name.take()) {
+                name = self.text(entry, value);
             }
-            let Some(next) = called
+            let Some(next) = attributes
                 .origin
                 .take()
-                .and_then(|origin| self.place(place, origin))
+                .and_then(|origin| self.entry(entry, origin))
             else {
                 break;
             };
-            place = next;
-            let Some(next) = self.read(place) else {
+            entry = next;
+            let Some(next) = self.read(entry) else {
                 break;
             };
-            called = next;
+            attributes = next;
         }
         name.unwrap_or_default()
     }
 
-    /// Where the unit itself begins.
-    fn start(&self) -> usize {
-        self.unit
-            .header
-            .debug_info_offset()
-            .map_or(0, |offset| offset.0)
+    /// The start of the unit that is read.
+    fn unit_id(&self) -> EntryId {
+        EntryId {
+            supplementary: false,
+            offset: start(self.input.unit),
+        }
     }
 
-    /// The place that a reference in the entry at `from` points to.
-    fn place(&mut self, from: Place, reference: AttributeValue<Slice<'d>>) -> Option<Place> {
-        Some(match reference {
+    /// The entry that a reference in the entry `from` points to.
+    fn entry(&mut self, from: EntryId, reference: AttributeValue<Slice<'d>>) -> Option<EntryId> {
+        let (supplementary, offset) = match reference {
             AttributeValue::UnitRef(offset) => {
-                let start = self.with_unit(from, |_, unit| {
-                    unit.header.debug_info_offset().map_or(0, |offset| offset.0)
-                })?;
-                (from.0, start.checked_add(offset.0)?)
+                let start = self.with_unit(from, |_, unit| start(unit))?;
+                (from.supplementary, start.checked_add(offset.0)?)
             }
-            AttributeValue::DebugInfoRef(offset) => (from.0, offset.0),
+            AttributeValue::DebugInfoRef(offset) => (from.supplementary, offset.0),
             AttributeValue::DebugInfoRefSup(offset) => (true, offset.0),
             _ => return None,
+        };
+        Some(EntryId {
+            supplementary,
+            offset,
         })
     }
 
-    /// What the entry at `place` says.
-    fn read(&mut self, place: Place) -> Option<Called<'d>> {
-        self.with_unit(place, |_, unit| {
-            let start = unit.header.debug_info_offset().map_or(0, |offset| offset.0);
-            let offset = gimli::UnitOffset(place.1.checked_sub(start)?);
+    /// Reads the attributes of an entry.
+    fn read(&mut self, entry: EntryId) -> Option<NameAttributes<'d>> {
+        self.with_unit(entry, |_, unit| {
+            let offset = gimli::UnitOffset(entry.offset.checked_sub(start(unit))?);
             let mut entries = unit.entries_raw(Some(offset)).ok()?;
             let abbreviation = entries.read_abbreviation().ok()??;
-            let mut called = Called::default();
+            let mut attributes = NameAttributes::default();
             for &specification in abbreviation.attributes() {
-                called.see(&entries.read_attribute(specification).ok()?);
+                attributes.add(&entries.read_attribute(specification).ok()?);
             }
-            Some(called)
+            Some(attributes)
         })?
     }
 
-    /// The text of an attribute of the entry at `place`.
-    fn text(&mut self, place: Place, value: AttributeValue<Slice<'d>>) -> Option<String> {
-        self.with_unit(place, |dwarf, unit| {
+    /// The text of an attribute of an entry.
+    fn text(&mut self, entry: EntryId, value: AttributeValue<Slice<'d>>) -> Option<String> {
+        self.with_unit(entry, |dwarf, unit| {
             let text = dwarf.attr_string(unit, value).ok()?;
             let text = text.slice().get(..MAX_NAME).unwrap_or(text.slice());
             Some(String::from_utf8_lossy(text).into_owned())
         })?
     }
 
-    /// Asks something of the unit that the entry at `place` is in.
+    /// Calls `read` with the unit that an entry is in. `None` if there is no such unit.
     fn with_unit<T>(
         &mut self,
-        place: Place,
-        ask: impl FnOnce(&Dwarf<Slice<'d>>, &Unit<Slice<'d>>) -> T,
+        entry: EntryId,
+        read: impl FnOnce(&Dwarf<Slice<'d>>, &Unit<Slice<'d>>) -> T,
     ) -> Option<T> {
-        let own = self
-            .unit
-            .header
-            .debug_info_offset()
-            .map_or(0, |offset| offset.0);
-        let inside = place.1.checked_sub(own);
-        if !place.0 && inside.is_some_and(|at| at < self.unit.header.length_including_self()) {
-            return Some(ask(self.dwarf, self.unit));
+        let UnitInput { dwarf, unit, .. } = self.input;
+        let inside = entry.offset.checked_sub(start(unit));
+        if !entry.supplementary && inside.is_some_and(|at| at < unit.header.length_including_self())
+        {
+            return Some(read(dwarf, unit));
         }
         let [main, supplementary] = self.units;
-        let (units, dwarf) = match place.0 {
-            false => (main?, self.dwarf),
-            true => (supplementary?, self.dwarf.sup()?),
+        let (units, dwarf) = match entry.supplementary {
+            false => (main?, dwarf),
+            true => (supplementary?, dwarf.sup()?),
         };
-        let index = units.holding(place.1)?;
+        let index = units.containing(entry.offset)?;
         let unit = self
             .others
-            .entry((place.0, index))
+            .entry((entry.supplementary, index))
             .or_insert_with(|| units.unit(dwarf, index));
-        Some(ask(dwarf, unit.as_ref()?))
+        Some(read(dwarf, unit.as_ref()?))
     }
+}
+
+/// The offset of a unit in `.debug_info`.
+fn start(unit: &Unit<Slice<'_>>) -> usize {
+    unit.header.debug_info_offset().map_or(0, |offset| offset.0)
 }

@@ -1,4 +1,4 @@
-//! The debug sections of a file, read into memory.
+//! What is in the debug sections of a file?
 
 use std::borrow::Cow;
 
@@ -14,17 +14,17 @@ use crate::elf::image::Image;
 pub(super) struct Sections {
     sections: DwarfSections<Vec<u8>>,
     endian: RunTimeEndian,
-    /// Bytes.
+    /// The size of all sections, in bytes.
     pub(super) size: usize,
 }
 
 impl Sections {
-    /// Reads the sections that are used. One that cannot be read counts as empty.
+    /// Reads the sections that are used. A section that cannot be read counts as empty.
     pub(super) fn read(image: &Image<'_>) -> Self {
         Self::load(image, |id| Some(id.name()))
     }
 
-    /// As [`Sections::read`], of a `.dwo` file.
+    /// As [`Sections::read`], for a `.dwo` file.
     pub(super) fn read_split(image: &Image<'_>) -> Self {
         Self::load(image, SectionId::dwo_name)
     }
@@ -61,7 +61,7 @@ impl Sections {
         }
     }
 
-    /// For the work that these sections may cause.
+    /// The budget for the work that these sections may cause.
     pub(super) fn budget(&self) -> Budget {
         Budget::new(self.size)
     }

@@ -1,27 +1,28 @@
-//! Where are the functions of a unit that keeps them in a file of their own?
+//! Where are the functions of a split unit, whose skeleton is in the program and whose entries are in a .dwo or .dwp file?
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use gimli::{Dwarf, DwarfPackageSections, Unit};
+use gimli::{Dwarf, DwarfPackageSections};
 
 use super::Slice;
 use super::budget::Budget;
-use super::names::Namer;
+use super::names::NameTable;
 use super::sections::Sections;
-use super::unit::Tables;
+use super::unit_input::UnitInput;
+use super::unit_tables::UnitTables;
 use crate::elf::debug_files::{self, DebugFiles};
 use crate::elf::image::Image;
 
-/// The `.dwo` files of a program, or the `.dwp` file that has them all.
+/// The `.dwo` files of a program, or the `.dwp` package of them.
 #[derive(Debug, Default)]
 pub(super) struct Split {
     debug_files: DebugFiles,
     /// The program's path.
     program: String,
     package: OnceLock<Option<Package>>,
-    /// Of the `.dwo` files that have been opened.
+    /// The budgets of the `.dwo` files that have been opened.
     budgets: Mutex<HashMap<PathBuf, Arc<Budget>>>,
 }
 
@@ -42,31 +43,31 @@ impl Split {
         }
     }
 
-    /// Reads the functions that `skeleton` keeps elsewhere; none if it keeps none, or if the
-    /// file is not to be had, which is noted.
-    pub(super) fn tables(
-        &self,
-        dwarf: &Dwarf<Slice<'_>>,
-        skeleton: &Unit<Slice<'_>>,
-        budget: &Budget,
-    ) -> Option<Tables> {
-        let id = skeleton.dwo_id?;
-        let name = skeleton.dwo_name().ok()??;
-        let name = dwarf.attr_string(skeleton, name).ok()?;
+    /// Reads the split unit of a skeleton. `None` if the unit is no skeleton, or if the file is missing, which is then reported
+    /// as a missing debug file.
+    pub(super) fn tables(&self, skeleton: UnitInput<'_, '_>) -> Option<UnitTables> {
+        let UnitInput { dwarf, unit, .. } = skeleton;
+        let id = unit.dwo_id?;
+        let name = unit.dwo_name().ok()??;
+        let name = dwarf.attr_string(unit, name).ok()?;
         let name = String::from_utf8_lossy(name.slice()).into_owned();
-        let read = |split: &Dwarf<Slice<'_>>, own: &Budget| {
+        let read = |split: &Dwarf<Slice<'_>>, budget: &Budget| {
             let mut headers = split.units();
             while let Ok(Some(header)) = headers.next() {
-                let Ok(mut unit) = split.unit(header) else {
+                let Ok(mut split_unit) = split.unit(header) else {
                     continue;
                 };
-                if unit.dwo_id != Some(id) {
+                if split_unit.dwo_id != Some(id) {
                     continue;
                 }
-                unit.copy_relocated_attributes(skeleton);
-                let mut namer = Namer::new(split, &unit, own, [None, None]);
-                let lines = Some((dwarf, skeleton, budget));
-                return Some(Tables::read((split, &unit, own), lines, &mut namer));
+                split_unit.copy_relocated_attributes(unit);
+                let input = UnitInput {
+                    dwarf: split,
+                    unit: &split_unit,
+                    budget,
+                };
+                let mut names = NameTable::new(input, [None, None]);
+                return Some(UnitTables::read(input, Some(skeleton), &mut names));
             }
             None
         };
@@ -81,7 +82,7 @@ impl Split {
         {
             return Some(tables);
         }
-        let folder = skeleton
+        let folder = unit
             .comp_dir
             .map(|folder| PathBuf::from(String::from_utf8_lossy(folder.slice()).into_owned()));
         let path = folder.unwrap_or_default().join(&name);
@@ -91,8 +92,8 @@ impl Split {
             let mut split = sections.view();
             split.make_dwo(dwarf);
             split.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-            let own = self.budget(path, &sections);
-            read(&split, &own)
+            let budget = self.budget(path, &sections);
+            read(&split, &budget)
         });
         if found.is_none() {
             let reason = "the file with its functions is not there, nor beside the program, nor in a symbol folder";
@@ -102,7 +103,7 @@ impl Split {
         found
     }
 
-    /// What is left of a file's budget, however many units ask for it.
+    /// The budget of a `.dwo` file. All units that are read from it share it.
     fn budget(&self, path: &Path, sections: &Sections) -> Arc<Budget> {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let budget = budgets.entry(path.to_owned());
@@ -131,7 +132,7 @@ impl Split {
     }
 }
 
-/// What is in a section; nothing if it cannot be read.
+/// The bytes of a section; none if it cannot be read.
 fn read(image: &Image<'_>, name: &str) -> Vec<u8> {
     image
         .bytes_of(name)

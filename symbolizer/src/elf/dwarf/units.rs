@@ -9,23 +9,23 @@ use super::Slice;
 /// The units of a file.
 #[derive(Debug, Default)]
 pub(super) struct Units {
-    /// Where each of them is, in order.
+    /// Their offsets in `.debug_info`, ascending.
     offsets: Vec<usize>,
-    /// By place: units can share them.
-    abbreviations: Vec<Shared>,
+    /// Sorted by start. Units can share them.
+    abbreviations: Vec<SharedAbbreviations>,
 }
 
-/// The abbreviations of a unit, or of some.
+/// The abbreviations of one or more units.
 #[derive(Debug)]
-struct Shared {
+struct SharedAbbreviations {
     start: usize,
-    /// Where the next ones begin: those of no honest unit reach further.
+    /// The start of the next ones. Nothing is read beyond it.
     end: usize,
     read: OnceLock<Option<Arc<Abbreviations>>>,
 }
 
 impl Units {
-    /// Finds the units; what comes after a broken one is not found.
+    /// Finds the units. Those behind a broken header are not found.
     pub(super) fn read(dwarf: &Dwarf<Slice<'_>>) -> Self {
         let mut found = Vec::new();
         let mut starts = Vec::new();
@@ -44,30 +44,33 @@ impl Units {
         starts.sort_unstable();
         starts.dedup();
         let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-        let shared = starts.iter().zip(ends).map(|(&start, end)| Shared {
-            start,
-            end,
-            read: OnceLock::new(),
-        });
+        let shared = starts
+            .iter()
+            .zip(ends)
+            .map(|(&start, end)| SharedAbbreviations {
+                start,
+                end,
+                read: OnceLock::new(),
+            });
         Self {
             offsets: found,
             abbreviations: shared.collect(),
         }
     }
 
-    /// Where in `.debug_info` each of them is.
+    /// Their offsets in `.debug_info`.
     pub(super) fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// The unit that the entry at `offset` would be in.
-    pub(super) fn holding(&self, offset: usize) -> Option<usize> {
+    /// The index of the unit that contains the entry at `offset`.
+    pub(super) fn containing(&self, offset: usize) -> Option<usize> {
         self.offsets
             .partition_point(|start| *start <= offset)
             .checked_sub(1)
     }
 
-    /// Reads a unit's head.
+    /// Reads the header and the root entry of a unit.
     pub(super) fn unit<'d>(
         &self,
         dwarf: &Dwarf<Slice<'d>>,

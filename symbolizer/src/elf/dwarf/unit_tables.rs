@@ -1,71 +1,64 @@
-//! Which functions and lines does a unit have?
+//! Which functions and which line are at an address of a unit?
 
 use std::borrow::Cow;
 
-use gimli::{Dwarf, Unit};
-
-use super::Slice;
-use super::budget::Budget;
+use super::functions::{Function, FunctionTree};
 use super::lines::Lines;
-use super::names::Namer;
-use super::tree::{Function, Tree};
+use super::names::NameTable;
+use super::unit_input::UnitInput;
 use crate::Frame;
 use crate::elf::name::Name;
 use crate::elf::ranges::Ranges;
 
-/// What is known of a unit, as plain tables.
+/// The functions, names and lines of a unit.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
+pub(super) struct UnitTables {
     functions: Vec<Function>,
-    /// The innermost function at an address.
+    /// The index of the innermost function at an address.
     innermost: Ranges<u32>,
     names: Vec<Name>,
     lines: Lines,
     /// Whether functions are missing.
-    cut: bool,
+    incomplete: bool,
 }
 
-/// Debug information, a unit of it, and the work that reading it may cause.
-pub(super) type Source<'a, 'd> = (&'a Dwarf<Slice<'d>>, &'a Unit<Slice<'d>>, &'a Budget);
-
-impl Tables {
-    /// Reads a unit. Its lines are in `skeleton` if it is one whose functions are in a file
-    /// of their own.
+impl UnitTables {
+    /// Reads a unit. The lines of a split unit are in its `skeleton`.
     pub(super) fn read<'d>(
-        own: Source<'_, 'd>,
-        skeleton: Option<Source<'_, 'd>>,
-        namer: &mut Namer<'_, 'd>,
+        input: UnitInput<'_, 'd>,
+        skeleton: Option<UnitInput<'_, '_>>,
+        names: &mut NameTable<'_, 'd>,
     ) -> Self {
-        let (dwarf, unit, budget) = own;
-        let tree = Tree::read(dwarf, unit, namer, budget);
-        let calls = tree.functions.iter().filter_map(Function::call_file);
-        let (dwarf, unit, budget) = skeleton.unwrap_or(own);
-        let lines = Lines::read(dwarf, unit, budget, calls);
+        let tree = FunctionTree::read(input, names);
+        let call_files = tree.functions.iter().filter_map(Function::call_file);
+        let lines = match skeleton {
+            Some(skeleton) => Lines::read(skeleton, call_files),
+            None => Lines::read(input, call_files),
+        };
         Self {
             innermost: Ranges::nested(tree.ranges),
             functions: tree.functions,
-            names: namer.take(),
+            names: names.take(),
             lines,
-            cut: tree.cut,
+            incomplete: tree.incomplete,
         }
     }
 
-    /// The addresses that the unit has functions or lines for.
+    /// The address ranges that have functions or lines.
     pub(super) fn ranges(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.lines.ranges();
         ranges.extend(self.innermost.stretches());
         ranges
     }
 
-    /// The functions at `address`, innermost first; one without a name, for its line, if
-    /// the unit knows no function there.
+    /// The functions at `address`, innermost first. A line without a function is one frame without a name.
     pub(super) fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let mut frames = Vec::new();
         let mut next = self.innermost.get(address);
         let innermost = next.and_then(|at| self.functions.get(at as usize));
-        // The line is the innermost function's: nothing is said of it where that is not known.
-        let cut = innermost.map_or(self.cut, |function| function.cut);
-        let mut location = self.lines.find(address).filter(|_| !cut);
+        // The line belongs to the innermost function. It is not shown if that function may be missing.
+        let incomplete = innermost.map_or(self.incomplete, |function| function.incomplete);
+        let mut location = self.lines.find(address).filter(|_| !incomplete);
         while let Some(function) = next.and_then(|at| self.functions.get(at as usize)) {
             frames.push(Frame {
                 function: self
@@ -76,7 +69,7 @@ impl Tables {
             });
             let call = function.call;
             location = call.and_then(|call| self.lines.location(call.file, call.line));
-            next = call.map(|call| call.into);
+            next = call.map(|call| call.caller);
         }
         if frames.is_empty() && location.is_some() {
             frames.push(Frame {
