@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use varid_symbolizer::{
     Frame,
     dex::split_shared_name,
-    retrace::{Mapping, Place},
+    retrace::{Mapping, Position},
 };
 
 use crate::{
@@ -71,9 +71,9 @@ impl Renames {
         };
         let unit = u32::try_from(offset / 2).ok();
         let place = match &method.line {
-            Some((_, line)) => Some(Place::Line(*line)),
+            Some((_, line)) => Some(Position::Line(*line)),
             // Before its first line a method's instructions are at none; its ranges are of lines.
-            None if self.by_r8 && !has_lines() => unit.map(Place::Pc),
+            None if self.by_r8 && !has_lines() => unit.map(Position::Pc),
             None => None,
         };
         let frames = self.mapping.frames(class, name, place, params);

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_fuzz::bounded;
-use varid_symbolizer::retrace::{Mapping, Place};
+use varid_symbolizer::retrace::{Mapping, Position};
 
 /// Words of the file that are asked for, as class and method.
 const ASKED: usize = 64;
@@ -23,10 +23,10 @@ fuzz_target!(|bytes: &[u8]| {
             for method in [pair[0], pair[1], "a"] {
                 for place in [
                     None,
-                    Some(Place::Line(0)),
-                    Some(Place::Line(1)),
-                    Some(Place::Pc(17)),
-                    Some(Place::Line(u32::MAX)),
+                    Some(Position::Line(0)),
+                    Some(Position::Line(1)),
+                    Some(Position::Pc(17)),
+                    Some(Position::Line(u32::MAX)),
                 ] {
                     for params in [None, Some(""), Some("int,a.a[]")] {
                         let _ = mapping.frames(pair[1], method, place, params);

@@ -1,16 +1,16 @@
-//! What was this class, method and line called before R8 or ProGuard renamed and inlined it?
+//! Which class, method and line of the source is an obfuscated one, which R8 or ProGuard renamed and inlined?
 //!
-//! [`Mapping`] is the `mapping.txt` that they write. One obfuscated frame may stand for several of the source: what
-//! was inlined, innermost first. It may also stand for different methods, where nothing tells which; then
-//! [`Mapping::frames`] says nothing, and [`Mapping::alternatives`] all that it may be: a name is never guessed.
+//! [`Mapping`] is the `mapping.txt` that they write. One obfuscated frame can stand for several frames of the source, because
+//! of inlining. It can also be ambiguous: one of several methods. [`Mapping::frames`] then returns nothing, and
+//! [`Mapping::alternatives`] returns all candidates. A name is never guessed.
 //!
-//! Understood are class, method and line ranges with inlined frames, overloads by their parameters (those that they
-//! have now, where R8 notes that they have changed), source files, and methods that the compiler made, which are left
-//! out where they only lead to others. An outlined method keeps the name that R8 gave it, and its caller's line is
-//! unknown: which of its callers' lines it was cut from depends on the pair of frames.
+//! Supported are classes, methods and line ranges with inlined frames, overloads by their parameters (the obfuscated ones,
+//! where R8 has a residual signature), source files, and synthesized methods, which are omitted unless nothing else remains.
+//! An outlined method keeps the name that R8 gave it. The line of its caller is unknown, because it depends on the pair of
+//! frames.
 //!
-//! The format: ProGuard's manual, "retrace", and R8's `doc/retrace.md`. ProGuard's own retrace agrees with what is
-//! read here of what ProGuard wrote. R8's notes have been compared with their documentation only.
+//! The format is described in ProGuard's manual, "retrace", and in R8's `doc/retrace.md`. What ProGuard writes is compared
+//! with the answers of ProGuard's own retrace. What R8 writes is compared with its documentation only.
 
 mod text;
 
@@ -20,30 +20,31 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use text::{Line, Member, Original, Span};
 
-/// Inlined frames of one, and different methods that one may be: more are not told.
+/// The maximum number of frames that one frame stands for.
 const MAX_FRAMES: usize = 256;
+/// The maximum number of methods that an ambiguous frame can be.
 const MAX_ALTERNATIVES: usize = 64;
-/// R8's range of a method all of whose lines are one.
+/// R8's range for a method whose code comes from one line.
 const CATCH_ALL: (u32, u32) = (0, 65535);
 
-/// Where in a method a frame is.
+/// The position of a frame in its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// At a line, as the dex file's debug information says.
+pub enum Position {
+    /// A line, by the dex file's debug information.
     Line(u32),
-    /// At a dex pc, in code units from the method's first instruction: R8 counts lines by it where it leaves them out.
+    /// A dex pc, in code units from the method's first instruction. R8 uses it in ranges where it omits line numbers.
     Pc(u32),
 }
 
-impl Place {
-    /// What the mapping's ranges count.
+impl Position {
+    /// The number that the mapping's ranges refer to.
     fn number(self) -> u32 {
         match self {
             Self::Line(number) | Self::Pc(number) => number,
         }
     }
 
-    /// The line, if it is one.
+    /// The line. `None` for a dex pc.
     fn line(self) -> Option<u32> {
         match self {
             Self::Line(line) => Some(line),
@@ -57,7 +58,7 @@ impl Place {
 pub struct Mapping {
     text: String,
     classes: Vec<Class>,
-    /// By class, then by obfuscated name; in the file's order beyond that.
+    /// Grouped by class and sorted by obfuscated name, otherwise in the order of the file.
     members: Vec<Member>,
     by_obfuscated: HashMap<Box<str>, u32>,
     by_original: HashMap<Box<str>, u32>,
@@ -70,18 +71,18 @@ struct Class {
     original: Span,
     source_file: Option<Span>,
     synthesized: bool,
-    /// Of its members, in all members.
+    /// The range of its members in [`Mapping::members`].
     first: usize,
     end: usize,
 }
 
 impl Mapping {
-    /// Reads a mapping file. Lines that make no sense are skipped and counted.
+    /// Reads a mapping file. Invalid lines are skipped and counted.
     ///
-    /// Takes a small multiple of the file's size in memory.
+    /// Memory is bounded by a small multiple of the file's size.
     ///
     /// # Errors
-    /// [`Error::Mapping`] if there is no class in it, or it is larger than 1 GB.
+    /// [`Error::Mapping`] if it has no class, or is larger than 1 GB.
     pub fn parse(bytes: Vec<u8>) -> Result<Self> {
         const MAX_SIZE: usize = 1 << 30;
         let bad = |line, problem| Err(Error::Mapping { line, problem });
@@ -91,7 +92,7 @@ impl Mapping {
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let mut mapping = Self::default();
-        // Whether a note is about the last method, or the class before its first one.
+        // Whether a note is about the last method. Before the first method it is about the class.
         let mut after_method = false;
         for line in text.lines() {
             let Some(read) = Line::read(&text, line) else {
@@ -101,7 +102,7 @@ impl Mapping {
             if let Line::Class { .. } | Line::Method(_) = read {
                 after_method = matches!(read, Line::Method(_));
             }
-            mapping.take_in(&text, read, after_method);
+            mapping.add(&text, read, after_method);
         }
         mapping.end_class(&text);
         if mapping.classes.is_empty() {
@@ -111,7 +112,8 @@ impl Mapping {
         Ok(mapping)
     }
 
-    fn take_in(&mut self, text: &str, line: Line, after_method: bool) {
+    /// Adds what a line says.
+    fn add(&mut self, text: &str, line: Line, after_method: bool) {
         let member = self.members.last_mut().filter(|_| after_method);
         match (line, member) {
             (
@@ -123,7 +125,7 @@ impl Mapping {
             ) => {
                 self.end_class(text);
                 let index = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
-                // The first one counts, should there be two.
+                // Of two classes with the same name the first one wins.
                 self.by_obfuscated
                     .entry(obfuscated.get(text).into())
                     .or_insert(index);
@@ -157,7 +159,7 @@ impl Mapping {
         }
     }
 
-    /// The last class has all its members.
+    /// Sorts the members of the last class, which is complete.
     fn end_class(&mut self, text: &str) {
         let end = self.members.len();
         if let Some(class) = self.classes.last_mut() {
@@ -169,13 +171,13 @@ impl Mapping {
         }
     }
 
-    /// Number of lines that made no sense.
+    /// The number of invalid lines.
     #[must_use]
     pub fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// What a class was called; both in Java notation (`org.example.Outer$Inner`).
+    /// The original name of a class. Both names are in Java notation (`org.example.Outer$Inner`).
     #[must_use]
     pub fn class(&self, obfuscated: &str) -> Option<&str> {
         Some(self.class_of(obfuscated)?.original.get(&self.text))
@@ -186,36 +188,37 @@ impl Mapping {
         self.classes.get(*index as usize)
     }
 
-    /// The frames that one frame stands for, innermost first; none: the class is not in the file, or it may be
-    /// several methods.
+    /// The frames that one frame stands for, innermost first. Empty if the class is not in the file, or if the frame is
+    /// ambiguous.
     ///
-    /// `class`, `method`: as they are called now, in Java notation. `place`: the line, or the dex pc where the dex file
-    /// has none and R8 wrote the mapping. `params`: the method's parameter types now, separated by commas, where it is known.
+    /// - `class`, `method`: the obfuscated names, in Java notation.
+    /// - `position`: the line; or the dex pc, if the dex file has no lines and R8 wrote the mapping.
+    /// - `params`: the obfuscated parameter types, separated by commas, if they are known.
     ///
-    /// A class whose source file the mapping does not name is said to be in one of its outermost class's name.
+    /// If the mapping does not name the source file of a class, it is named after the outermost class.
     #[must_use]
     pub fn frames(
         &self,
         class: &str,
         method: &str,
-        place: Option<Place>,
+        position: Option<Position>,
         params: Option<&str>,
     ) -> Vec<Frame<'_>> {
-        let mut alternatives = self.alternatives(class, method, place, params);
+        let mut alternatives = self.alternatives(class, method, position, params);
         match alternatives.len() {
             1 => alternatives.pop().unwrap_or_default(),
             _ => Vec::new(),
         }
     }
 
-    /// All that one frame may stand for, each innermost first: more than one where neither line nor parameters tell
-    /// which of several methods it is.
+    /// The candidates for one frame, each with its frames innermost first. There are several if neither the position nor the
+    /// parameters tell which method it is.
     #[must_use]
     pub fn alternatives(
         &self,
         class: &str,
         method: &str,
-        place: Option<Place>,
+        position: Option<Position>,
         params: Option<&str>,
     ) -> Vec<Vec<Frame<'_>>> {
         let Some(class) = self.class_of(class) else {
@@ -223,46 +226,48 @@ impl Mapping {
         };
         let mut groups = self.groups(self.members_of(class, method));
         if groups.is_empty() {
-            // What keeps its name need not be listed.
+            // Methods that keep their name need not be listed.
             return vec![vec![self.frame(
                 class.original,
                 method,
-                place.and_then(Place::line),
+                position.and_then(Position::line),
             )]];
         }
         if let Some(params) = params {
-            let declared =
+            let has_params =
                 |group: &&[Member]| group.last().is_some_and(|own| self.has_params(own, params));
-            // Parameters may have been removed without a note: then they tell nothing.
-            if groups.iter().any(declared) {
-                groups.retain(declared);
+            // Parameters can have been removed without a residual signature. Then none match, and they are ignored.
+            if groups.iter().any(has_params) {
+                groups.retain(has_params);
             }
         }
-        let at_line = |group: &&[Member]| {
-            place.is_some_and(|place| holds(group, |lines| contains(lines, place.number())))
+        let at_position = |group: &&[Member]| {
+            position.is_some_and(|position| {
+                lines_match(group, |lines| contains(lines, position.number()))
+            })
         };
         let anywhere = |group: &&[Member]| {
-            holds(group, |lines| {
+            lines_match(group, |lines| {
                 lines.is_none_or(|lines| lines == (0, 0) || lines == CATCH_ALL)
             })
         };
         let mut found = Vec::new();
-        if groups.iter().any(at_line) {
-            let groups = groups.into_iter().filter(at_line);
-            collect(
+        if groups.iter().any(at_position) {
+            let groups = groups.into_iter().filter(at_position);
+            extend_unique(
                 &mut found,
-                groups.map(|group| self.resolve(class, group, place)),
+                groups.map(|group| self.resolve(class, group, position)),
             );
         } else if groups.iter().any(anywhere) {
             let groups = groups.into_iter().filter(anywhere);
-            collect(
+            extend_unique(
                 &mut found,
-                groups.map(|group| self.resolve(class, group, place)),
+                groups.map(|group| self.resolve(class, group, position)),
             );
         } else {
-            // Some line of it: what has been inlined there is not known.
+            // The line is unknown, so the frames that were inlined there are unknown, too.
             let own = groups.into_iter().filter_map(|group| group.last());
-            collect(
+            extend_unique(
                 &mut found,
                 own.map(|own| vec![self.original(class, own, None)]),
             );
@@ -270,7 +275,7 @@ impl Mapping {
         found
     }
 
-    /// What a class's method may come from.
+    /// The members of a class with this obfuscated name.
     fn members_of(&self, class: &Class, method: &str) -> &[Member] {
         let members = self.members.get(class.first..class.end).unwrap_or_default();
         let name = |member: &Member| member.obfuscated.get(&self.text);
@@ -279,33 +284,36 @@ impl Mapping {
         members.get(first..end).unwrap_or_default()
     }
 
-    /// Those that were inlined into each other together, innermost first.
+    /// Groups members that were inlined into each other, innermost first.
     ///
-    /// R8 gives every other line a number of its own. ProGuard does not; but only of a method that another was
-    /// inlined into it names one line.
+    /// They have the same range of lines. In R8's files no other members do. In ProGuard's files other members can: there only
+    /// a method that another was inlined into has a single original line.
     fn groups<'m>(&self, members: &'m [Member]) -> Vec<&'m [Member]> {
-        let belong = |one: &Member, next: &Member| {
+        let same_group = |one: &Member, next: &Member| {
             one.lines.is_some()
                 && one.lines == next.lines
                 && (self.is_r8 || matches!(next.original, Original::Line(_)))
         };
-        members.chunk_by(belong).collect()
+        members.chunk_by(same_group).collect()
     }
 
-    /// Whether a method has these parameters now.
-    fn has_params(&self, member: &Member, now: &str) -> bool {
-        let now = now.split(',').map(str::trim).filter(|one| !one.is_empty());
+    /// Whether a method has these obfuscated parameters.
+    fn has_params(&self, member: &Member, params: &str) -> bool {
+        let params = params
+            .split(',')
+            .map(str::trim)
+            .filter(|one| !one.is_empty());
         if let Some(residual) = member.residual {
             let residual = residual.get(&self.text);
             let descriptors = residual
                 .strip_prefix('(')
                 .and_then(|rest| rest.split_once(')'))
                 .map_or("", |(descriptors, _)| descriptors);
-            return types(descriptors).eq(now.map(str::to_owned));
+            return types(descriptors).eq(params.map(str::to_owned));
         }
         let original = member.params.get(&self.text);
         let original = original.split(',').filter(|one| !one.is_empty());
-        original.eq(now.map(|one| {
+        original.eq(params.map(|one| {
             let element = one.trim_end_matches("[]");
             let dimensions = one.strip_prefix(element).unwrap_or_default();
             let class = self.class(element).unwrap_or(element);
@@ -314,18 +322,25 @@ impl Mapping {
     }
 
     /// The frames of a group.
-    fn resolve(&self, class: &Class, group: &[Member], place: Option<Place>) -> Vec<Frame<'_>> {
-        let made =
+    fn resolve(
+        &self,
+        class: &Class,
+        group: &[Member],
+        position: Option<Position>,
+    ) -> Vec<Frame<'_>> {
+        let is_synthesized =
             |member: &Member| member.synthesized || (class.synthesized && member.class.is_none());
-        let all_made = group.iter().all(made);
-        let shown = group.iter().filter(|member| all_made || !made(member));
+        let all_synthesized = group.iter().all(is_synthesized);
+        let shown = group
+            .iter()
+            .filter(|member| all_synthesized || !is_synthesized(member));
         shown
             .take(MAX_FRAMES)
-            .map(|member| self.original(class, member, original_line(member, place)))
+            .map(|member| self.original(class, member, original_line(member, position)))
             .collect()
     }
 
-    /// A method of the source, at a line of it.
+    /// The frame of an original method.
     fn original(&self, class: &Class, member: &Member, line: Option<u32>) -> Frame<'_> {
         let class = member.class.unwrap_or(class.original);
         self.frame(class, member.name.get(&self.text), line)
@@ -358,7 +373,7 @@ impl Mapping {
     }
 }
 
-/// A method's parameters are noted behind the last of its ranges; they are those of all.
+/// Copies the residual signature, which follows the last range of a method, to all of its ranges.
 fn spread_residuals(text: &str, members: &mut [Member]) {
     let method = |member: &Member| {
         (
@@ -377,8 +392,8 @@ fn spread_residuals(text: &str, members: &mut [Member]) {
     }
 }
 
-/// Adds what is not there yet, up to a bound.
-fn collect<T: PartialEq>(found: &mut Vec<T>, more: impl Iterator<Item = T>) {
+/// Adds the elements that are not in `found`, up to [`MAX_ALTERNATIVES`].
+fn extend_unique<T: PartialEq>(found: &mut Vec<T>, more: impl Iterator<Item = T>) {
     for one in more {
         if found.len() >= MAX_ALTERNATIVES {
             break;
@@ -389,7 +404,8 @@ fn collect<T: PartialEq>(found: &mut Vec<T>, more: impl Iterator<Item = T>) {
     }
 }
 
-fn holds(group: &[Member], condition: impl Fn(Option<(u32, u32)>) -> bool) -> bool {
+/// Whether the line range of a group fulfils a condition.
+fn lines_match(group: &[Member], condition: impl Fn(Option<(u32, u32)>) -> bool) -> bool {
     group.first().is_some_and(|member| condition(member.lines))
 }
 
@@ -397,15 +413,15 @@ fn contains(lines: Option<(u32, u32)>, line: u32) -> bool {
     lines.is_some_and(|(first, last)| first <= line && line <= last)
 }
 
-/// The line in the source that a place in an obfuscated class comes from; a dex pc is never taken for one.
-fn original_line(member: &Member, place: Option<Place>) -> Option<u32> {
+/// The original line of a position. A dex pc is never shown as a line.
+fn original_line(member: &Member, position: Option<Position>) -> Option<u32> {
     let original = match (member.original, member.lines) {
-        (Original::Same, _) => place.and_then(Place::line),
+        (Original::Same, _) => position.and_then(Position::line),
         (Original::Line(original), _) => Some(original),
         (Original::From(first, last), _) if first == last => Some(first),
         (Original::From(first, last), Some((from, to))) => {
             let as_many = last.checked_sub(first)? == to.checked_sub(from)?;
-            let into = place?.number().checked_sub(from).filter(|_| as_many)?;
+            let into = position?.number().checked_sub(from).filter(|_| as_many)?;
             first.checked_add(into)
         }
         (Original::From(..), None) => None,
@@ -413,7 +429,7 @@ fn original_line(member: &Member, place: Option<Place>) -> Option<u32> {
     original.filter(|line| *line != 0)
 }
 
-/// The types that descriptors, one after the other, stand for, in Java's notation.
+/// The types of consecutive descriptors, in Java notation.
 fn types(mut descriptors: &str) -> impl Iterator<Item = String> {
     std::iter::from_fn(move || {
         let element = descriptors.trim_start_matches('[');

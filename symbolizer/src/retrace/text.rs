@@ -1,6 +1,6 @@
 //! What does one line of a mapping file say?
 
-/// A stretch of the file's text.
+/// A range of the file's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -8,7 +8,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where `part` lies in `text`, which it was cut from.
+    /// The range of `part`, a subslice of `text`.
     fn of(text: &str, part: &str) -> Self {
         let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         Self {
@@ -17,21 +17,21 @@ impl Span {
         }
     }
 
-    /// What is there.
+    /// The text in this range.
     pub(super) fn get(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize)
             .unwrap_or_default()
     }
 }
 
-/// The lines of the source that a range of lines comes from.
+/// The original lines of a range of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Original {
-    /// The same ones.
+    /// The same lines.
     Same,
-    /// This one, where the method that was inlined is called.
+    /// This line: the call of the method that was inlined.
     Line(u32),
-    /// As many, from this one on.
+    /// First and last line.
     From(u32, u32),
 }
 
@@ -39,39 +39,39 @@ pub(super) enum Original {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub(super) obfuscated: Span,
-    /// Its class, where that is not the one that it stands below: it was inlined or moved.
+    /// Its class, if it is not the one that it is listed in, because it was inlined or moved.
     pub(super) class: Option<Span>,
     pub(super) name: Span,
     pub(super) params: Span,
     /// First and last line in the obfuscated class.
     pub(super) lines: Option<(u32, u32)>,
     pub(super) original: Original,
-    /// The descriptor that it has now, where that is not the original one.
+    /// The obfuscated descriptor, if it differs from the original one.
     pub(super) residual: Option<Span>,
-    /// The compiler made it.
+    /// Whether the compiler synthesized it.
     pub(super) synthesized: bool,
 }
 
-/// A line.
+/// What a line says.
 pub(super) enum Line {
     /// `original.Name -> a.b:`
     Class { original: Span, obfuscated: Span },
     /// `1:3:void method(int):10:12 -> a`
     Method(Member),
-    /// `int field -> a`, a comment for people, nothing.
+    /// A field (`int field -> a`), another comment, or an empty line.
     Other,
-    /// R8's note on the class or method above it: its source file.
+    /// R8's note on the class above it: its source file.
     SourceFile(Span),
-    /// The same: its descriptor.
+    /// R8's note on the method above it: its obfuscated descriptor.
     Residual(Span),
-    /// The same: the compiler made it.
+    /// R8's note on the class or method above it: the compiler synthesized it.
     Synthesized,
-    /// The file is R8's.
+    /// R8 wrote the file.
     R8,
 }
 
 impl Line {
-    /// Reads `line`, a part of `text`; None: it is none of a mapping file.
+    /// Reads `line`, a subslice of `text`. `None` if it is invalid.
     pub(super) fn read(text: &str, line: &str) -> Option<Self> {
         let trimmed = line.trim();
         if let Some(comment) = trimmed.strip_prefix('#') {
@@ -113,14 +113,14 @@ impl Line {
     }
 }
 
-/// The string that a JSON object of one line has under a name, if it needs no unescaping.
+/// The string value of `name` in a JSON object of one line. `None` if it has escapes.
 fn string<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     let mut rest = object;
     loop {
         let (_, after) = rest.split_once('"')?;
         let (key, after) = after.split_once('"')?;
         let Some(value) = after.trim_start().strip_prefix(':') else {
-            // A string that is a value.
+            // It was a string value, not a name.
             rest = after;
             continue;
         };
@@ -132,7 +132,7 @@ fn string<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// `1:3:void org.example.Other.method(int,long):10:12`, without the lines where there are none.
+/// Reads `1:3:void org.example.Other.method(int,long):10:12`. The line numbers are optional.
 fn method(text: &str, left: &str, obfuscated: &str) -> Option<Member> {
     let (lines, rest) = leading_lines(left)?;
     let (result, rest) = rest.split_once(' ')?;
@@ -165,7 +165,7 @@ fn method(text: &str, left: &str, obfuscated: &str) -> Option<Member> {
 
 type Lines = Option<(u32, u32)>;
 
-/// The range that a method may begin with, and the rest.
+/// The optional range of lines in front of a method, and the rest.
 fn leading_lines(left: &str) -> Option<(Lines, &str)> {
     if !left.starts_with(|first: char| first.is_ascii_digit()) {
         return Some((None, left));

@@ -139,18 +139,25 @@ fn naming(symbol: &str, debug: &str, aliases: &BTreeSet<String>) -> Option<Diffe
     if rest.is_some_and(|rest| rest.starts_with('.') || rest.starts_with(" (.")) {
         return Some(Difference::Part);
     }
+    if is_own_name(debug, symbol) {
+        return Some(Difference::Qualified);
+    }
+    // Functions with the same code are merged.
+    let merged = aliases.iter().any(|alias| is_own_name(debug, alias));
+    merged.then_some(Difference::Alias)
+}
+
+/// Whether `own` is the name of `qualified` without namespaces, classes and parameters.
+fn is_own_name(own: &str, qualified: &str) -> bool {
     // Rust's debug information counts closures.
-    let own = match debug.starts_with("{closure#") {
+    let own = match own.starts_with("{closure#") {
         true => "{{closure}}",
-        false => debug.split('<').next().unwrap_or(debug),
+        false => own.split('<').next().unwrap_or(own),
     };
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    let mut places = symbol.match_indices(own);
-    places
-        .any(|(at, _)| {
-            !symbol[..at].ends_with(is_word) && !symbol[at + own.len()..].starts_with(is_word)
-        })
-        .then_some(Difference::Qualified)
+    qualified.match_indices(own).any(|(at, _)| {
+        !qualified[..at].ends_with(is_word) && !qualified[at + own.len()..].starts_with(is_word)
+    })
 }
 
 fn difference(

@@ -3,7 +3,7 @@
 use crate::common;
 
 use varid_symbolizer::Frame;
-use varid_symbolizer::retrace::{Mapping, Place};
+use varid_symbolizer::retrace::{Mapping, Position};
 
 type Row = (String, Option<u32>);
 
@@ -80,7 +80,7 @@ fn every_frame_is_what_proguard_s_retrace_says() {
             }
             let line: u32 = line.parse().unwrap();
             let theirs: Vec<_> = answer.lines().skip(1).map(retraced).collect();
-            let ours = mapping.alternatives(class, method, Some(Place::Line(line)), None);
+            let ours = mapping.alternatives(class, method, Some(Position::Line(line)), None);
             let ours: Vec<&Frame<'_>> = ours.iter().flatten().collect();
             let name = format!("{}.{method}", mapping.class(class).unwrap());
             if ours.iter().all(|frame| frame.location.is_none()) {
@@ -136,7 +136,7 @@ org.example.Inner -> a.b:
 fn r8_s_notes_and_ranges_are_followed() {
     let mapping = Mapping::parse(R8.into()).unwrap();
     let ask = |method: &str, line: Option<u32>, params| {
-        rows(&mapping.frames("a.a", method, line.map(Place::Line), params))
+        rows(&mapping.frames("a.a", method, line.map(Position::Line), params))
     };
     let at = |name: &str, line| (format!("org.example.{name}"), line);
     assert_eq!(mapping.skipped(), 0);
@@ -149,7 +149,7 @@ fn r8_s_notes_and_ranges_are_followed() {
     ];
     assert_eq!(ask("a", Some(2), None), inlined);
     let files: Vec<_> = mapping
-        .frames("a.a", "a", Some(Place::Line(2)), None)
+        .frames("a.a", "a", Some(Position::Line(2)), None)
         .into_iter()
         .map(|frame| frame.location.unwrap().file.into_owned())
         .collect();
@@ -193,8 +193,8 @@ fn a_dex_pc_finds_ranges_and_is_never_shown_as_a_line() {
         ("c", "A.same", None, Some(7)),
         ("kept", "A.kept", None, Some(7)),
     ] {
-        assert_eq!(ask(method, Place::Pc(7)), [(name.to_owned(), pc)]);
-        assert_eq!(ask(method, Place::Line(7)), [(name.to_owned(), line)]);
+        assert_eq!(ask(method, Position::Pc(7)), [(name.to_owned(), pc)]);
+        assert_eq!(ask(method, Position::Line(7)), [(name.to_owned(), line)]);
     }
 }
 
@@ -205,7 +205,8 @@ fn a_residual_signature_is_of_all_ranges_of_its_method() {
         "# compiler: R8\nA -> a:\n    1:3:void foo(A):10:12 -> a\n    4:4:void foo(A):20:20 -> a\n    {note}\n    1:3:void foo(A,long):30:32 -> a\n"
     );
     let mapping = Mapping::parse(text.into()).unwrap();
-    let ask = |line, params| rows(&mapping.frames("a", "a", Some(Place::Line(line)), Some(params)));
+    let ask =
+        |line, params| rows(&mapping.frames("a", "a", Some(Position::Line(line)), Some(params)));
     let foo = |line| [("A.foo".to_owned(), Some(line))];
     assert_eq!(ask(2, "a,int"), foo(11));
     assert_eq!(ask(4, "a,int"), foo(20));
@@ -219,16 +220,16 @@ fn methods_on_one_line_are_not_inlined_into_each_other() {
     let mapping = Mapping::parse(text.into()).unwrap();
     assert_eq!(
         mapping
-            .alternatives("a", "a", Some(Place::Line(5)), None)
+            .alternatives("a", "a", Some(Position::Line(5)), None)
             .len(),
         2
     );
     assert!(
         mapping
-            .frames("a", "a", Some(Place::Line(5)), None)
+            .frames("a", "a", Some(Position::Line(5)), None)
             .is_empty()
     );
-    let frames = mapping.frames("a", "a", Some(Place::Line(5)), Some("int"));
+    let frames = mapping.frames("a", "a", Some(Position::Line(5)), Some("int"));
     assert_eq!(rows(&frames), [("A.second".to_owned(), Some(5))]);
 }
 
@@ -250,6 +251,6 @@ fn what_is_no_mapping_file_says_so_and_broken_lines_are_skipped() {
         "A -> a:\n    x:y:void f() -> a\n    void g(:3 -> b\n\0\n    1:1:void h():9:9 -> c\r\n";
     let mapping = Mapping::parse(text.into()).unwrap();
     assert_eq!(mapping.skipped(), 3);
-    let frames = mapping.frames("a", "c", Some(Place::Line(1)), None);
+    let frames = mapping.frames("a", "c", Some(Position::Line(1)), None);
     assert_eq!(rows(&frames), [("A.h".to_owned(), Some(9))]);
 }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use proptest::prelude::*;
-use varid_symbolizer::retrace::{Mapping, Place};
+use varid_symbolizer::retrace::{Mapping, Position};
 
 /// Everything that can be asked; answers are bounded.
 fn exercise(bytes: &[u8]) {
@@ -14,10 +14,10 @@ fn exercise(bytes: &[u8]) {
         let _ = mapping.class(class);
         for method in ["a", "main", "<init>", ""] {
             for line in [0, 7, 1042, u32::MAX]
-                .map(Place::Line)
+                .map(Position::Line)
                 .map(Some)
                 .into_iter()
-                .chain([None, Some(Place::Pc(7))])
+                .chain([None, Some(Position::Pc(7))])
             {
                 for params in [None, Some(""), Some("int,a[][]")] {
                     let all = mapping.alternatives(class, method, line, params);
@@ -63,7 +63,9 @@ fn methods_without_end_are_answered_in_bounds() {
     }
     let mapping = Mapping::parse(many.into()).unwrap();
     assert_eq!(
-        mapping.frames("a", "a", Some(Place::Line(1)), None).len(),
+        mapping
+            .frames("a", "a", Some(Position::Line(1)), None)
+            .len(),
         256
     );
     assert_eq!(mapping.alternatives("a", "b", None, None).len(), 64);
