@@ -1,10 +1,14 @@
 //! When, how much, how far: times, event counts, distances in bytecode.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// A moment of `CLOCK_MONOTONIC`, in nanoseconds. Every time in a recording is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct MonotonicNs(u64);
 
 impl MonotonicNs {
@@ -31,7 +35,10 @@ impl MonotonicNs {
 }
 
 /// How much of an event a sample stands for, in the event's own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Period(u64);
 
 impl Period {
