@@ -15,6 +15,9 @@ impl MonotonicNs {
     /// The clock's start. Records that hold for the whole recording have it.
     pub const ZERO: Self = Self(0);
 
+    /// Later than every moment of a recording.
+    pub const MAX: Self = Self(u64::MAX);
+
     /// The moment at this many nanoseconds.
     #[must_use]
     pub const fn new(nanoseconds: u64) -> Self {

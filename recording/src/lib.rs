@@ -55,14 +55,16 @@ pub mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
 pub use error::{Error, Result};
-pub use event::{EventDesc, Events};
+pub use event::{EventDesc, SessionEvents};
 pub use host::Host;
 pub use manifest::{
-    Change, Counts, Image, ImageKind, Manifest, Membership, Source, State, Tactic, Target,
-    TargetKind,
+    ConfigurationChange, ImageKind, Manifest, Membership, SampleCounts, SampleSource, SessionImage,
+    SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use reader::{Records, SessionReader};
-pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample, is_own_memory};
+pub use record::{
+    CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, is_own_memory,
+};
 pub use regular::open_regular;
 pub use writer::{Owner, SessionWriter, may_hold, remove_session};
 

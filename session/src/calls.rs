@@ -11,7 +11,7 @@ use crate::config::MethodFilter;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use varid_model::ById;
+use varid_model::{Address, ById, MonotonicNs, Pid};
 use varid_process::{open_calls, take_control};
 use varid_recording::{CALLS_LOG, CallCount, Tactic};
 use varid_sampler::monotonic_ns;
@@ -322,7 +322,7 @@ impl Counting {
         for call in self.counted.calls.iter().skip(known) {
             let address = address_of(call, managed, recorder);
             if let Some(address) = address {
-                named = named.and(recorder.name(address, time, managed));
+                named = named.and(recorder.name(address, MonotonicNs::new(time), managed));
             }
             self.placed.push(address.map(|address| (time, address)));
         }
@@ -335,9 +335,9 @@ impl Counting {
             let (time, address) = (*placed)?;
             let counted = events(call) > 0 && call.flags & abi::CALL_LEFT_OUT == 0;
             counted.then_some(CallCount {
-                pid,
-                address,
-                time,
+                pid: Pid::new(pid),
+                address: Address::new(address),
+                time: MonotonicNs::new(time),
                 invokes: call.invokes,
                 returns: call.returns,
                 unwinds: call.unwinds,

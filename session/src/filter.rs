@@ -108,7 +108,7 @@ impl Filter {
     /// Why a sample with this user callchain, leaf first, is not recorded; None: it is.
     pub fn refuses(
         &mut self,
-        user: &[u64],
+        user: &[Address],
         managed: &ManagedProcess,
         remap: &RemapTable,
     ) -> Option<Filtered> {
@@ -118,7 +118,7 @@ impl Filter {
         }
         let mut incomplete = false;
         for (depth, address) in user.iter().enumerate() {
-            let address = FrameAddress::in_callchain(depth, Address::new(*address)).lookup();
+            let address = FrameAddress::in_callchain(depth, *address).lookup();
             incomplete |= matches!(marker_at(address), Some(Marker::Reason(_)));
             match self.verdict(address.get(), managed, remap) {
                 Verdict::Keep => return None,
@@ -225,7 +225,8 @@ mod tests {
         let torn = address_of(Marker::Reason(Reason::TornFrames)).get() + 1;
         let why = |pattern: &str, user: &[u64]| {
             let mut filter = Filter::of(&methods(pattern)).unwrap();
-            filter.refuses(user, &managed, &remap)
+            let user: Vec<_> = user.iter().copied().map(Address::new).collect();
+            filter.refuses(&user, &managed, &remap)
         };
         assert_eq!(why("a.*", &[0x1000, 0x2001]), Some(Filtered::Method));
         assert_eq!(

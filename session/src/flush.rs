@@ -4,9 +4,10 @@ use super::recorder::RecorderError;
 use super::{Session, SessionError};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use varid_model::MonotonicNs;
 use varid_process::clock;
 use varid_process::{Turn, reader};
-use varid_recording::{RAW_DATA, Record};
+use varid_recording::{RAW_DATA, SessionRecord};
 use varid_sampler::monotonic_ns;
 
 /// Bytes of their files of names that are read in a turn, and how long that may take, of all processes.
@@ -66,7 +67,7 @@ impl Session {
         self.tolerate(flushed)
     }
 
-    pub(super) fn record(&mut self, record: &Record) -> Result<(), SessionError> {
+    pub(super) fn record(&mut self, record: &SessionRecord) -> Result<(), SessionError> {
         let recorded = self.recorder.write(record);
         self.tolerate(recorded)
     }
@@ -142,8 +143,8 @@ impl Session {
         if untold == 0 {
             return Ok(());
         }
-        self.record(&Record::Lost {
-            time: monotonic_ns(),
+        self.record(&SessionRecord::Lost {
+            time: MonotonicNs::new(monotonic_ns()),
             count: untold,
         })
     }

@@ -7,9 +7,9 @@ use crate::request::TargetSpec;
 use nix::unistd::{User, geteuid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
-use varid_model::Stack;
+use varid_model::{MonotonicNs, Pid, Stack, Tid};
 use varid_process::{MappedFile, Status};
-use varid_recording::Record;
+use varid_recording::SessionRecord;
 use varid_sampler::decode::{Mmap, Samples};
 use varid_sampler::monotonic_ns;
 use varid_shim::target_flags;
@@ -271,10 +271,10 @@ impl Session {
             if tid == pid {
                 name = tracker::full_name(pid, name);
             }
-            self.record(&Record::Comm {
-                time,
-                pid,
-                tid,
+            self.record(&SessionRecord::Comm {
+                time: MonotonicNs::new(time),
+                pid: Pid::new(pid),
+                tid: Tid::new(tid),
                 exec: false,
                 name,
             })?;
@@ -404,10 +404,10 @@ impl Session {
             } else {
                 name
             };
-            self.record(&Record::Comm {
-                time,
-                pid,
-                tid,
+            self.record(&SessionRecord::Comm {
+                time: MonotonicNs::new(time),
+                pid: Pid::new(pid),
+                tid: Tid::new(tid),
                 exec,
                 name,
             })?;
@@ -465,12 +465,12 @@ impl Session {
             let (child, held) = (parent.managed.fork(pid), parent.held.is_some());
             let copied = unseen::why(&child);
             let names = parent.names.clone();
-            self.record(&Record::Fork {
-                time,
-                pid,
-                ppid,
-                tid,
-                ptid,
+            self.record(&SessionRecord::Fork {
+                time: MonotonicNs::new(time),
+                pid: Pid::new(pid),
+                ppid: Pid::new(ppid),
+                tid: Tid::new(tid),
+                ptid: Tid::new(ptid),
             })?;
             if pid != ppid && self.is_at_process_limit() {
                 self.turn_away(pid, names);

@@ -48,10 +48,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracked::{Names, Tracked};
 use tracker::Tracker;
-use varid_model::ById;
-use varid_model::Stack;
+use varid_model::{ById, MonotonicNs, Pid, Stack, Tid};
 use varid_process::{Images, raise_limit_of_files};
-use varid_recording::{RAW_DATA, Record, State};
+use varid_recording::{RAW_DATA, SessionRecord, SessionState};
 use varid_sampler::decode::{RingEvent, Stamped};
 use varid_sampler::{Drainer, Sampler, SamplerOptions, choose};
 use varid_shim::STACK_FULL;
@@ -241,9 +240,9 @@ impl Session {
         let result = self.run_loop();
         // What was recorded is kept whatever happened.
         let ended = self.end(if result.is_ok() {
-            State::Complete
+            SessionState::Complete
         } else {
-            State::Failed
+            SessionState::Failed
         });
         result.and(ended)?;
         Ok(self.options.output)
@@ -268,7 +267,7 @@ impl Session {
         Ok(())
     }
 
-    fn end(&mut self, state: State) -> Result<(), SessionError> {
+    fn end(&mut self, state: SessionState) -> Result<(), SessionError> {
         let disabled = self.sampler(|sampler| sampler.disable());
         self.disabled = Some(Instant::now());
         let last = self.turn(true).and_then(|()| self.count_the_untold());
@@ -286,7 +285,7 @@ impl Session {
         }
         manifest.state = match last {
             Ok(()) => state,
-            Err(_) => State::Failed,
+            Err(_) => SessionState::Failed,
         };
         // Whatever went wrong: what is there is completed.
         let finished = self.recorder.finish();
@@ -406,12 +405,12 @@ impl Session {
                 ptid,
             } => {
                 if self.tracked.contains_key(&pid) {
-                    self.record(&Record::Exit {
-                        time,
-                        pid,
-                        ppid,
-                        tid,
-                        ptid,
+                    self.record(&SessionRecord::Exit {
+                        time: MonotonicNs::new(time),
+                        pid: Pid::new(pid),
+                        ppid: Pid::new(ppid),
+                        tid: Tid::new(tid),
+                        ptid: Tid::new(ptid),
                     })?;
                 }
                 self.exit(pid, tid)
@@ -423,7 +422,10 @@ impl Session {
                 self.lost = self.lost.saturating_add(count);
                 // There may have been mappings, execs and ends among them.
                 self.out_of_date = true;
-                self.record(&Record::Lost { time, count })
+                self.record(&SessionRecord::Lost {
+                    time: MonotonicNs::new(time),
+                    count,
+                })
             }
             RingEvent::Malformed => {
                 self.malformed = self.malformed.saturating_add(1);

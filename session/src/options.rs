@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_model::{Rate, Stack};
-use varid_recording::{EventDesc, Events, Manifest, Owner, Tactic, Target, TargetKind};
+use varid_model::{MonotonicNs, Rate, Stack};
+use varid_recording::{
+    EventDesc, Manifest, Owner, SessionEvents, SessionTarget, Tactic, TargetKind,
+};
 use varid_sampler::event::{Group, Resolved};
 use varid_sampler::open::max_frequency;
 use varid_sampler::{SamplerError, Source, monotonic_ns, places};
@@ -194,8 +196,8 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let mut manifest = Manifest::new(
         events(&options.groups),
         source.kind(),
-        Target { kind, value },
-        monotonic_ns(),
+        SessionTarget { kind, value },
+        MonotonicNs::new(monotonic_ns()),
     );
     manifest.stack = options.stack;
     manifest.tactic = options.tactic;
@@ -205,7 +207,7 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
 }
 
 /// The events as a recording tells of them.
-fn events(groups: &[Group]) -> Events {
+fn events(groups: &[Group]) -> SessionEvents {
     let mut leader = 0;
     let mut events = places(groups).map(|(place, group, event, leads)| {
         if leads {
@@ -219,9 +221,9 @@ fn events(groups: &[Group]) -> Events {
         }
     });
     let first = events.next();
-    Events {
+    SessionEvents {
         // What is asked for is an event at least.
         first: first.unwrap_or_else(|| EventDesc::new("none", Rate::READ, 0, 0)),
-        further: events.collect(),
+        others: events.collect(),
     }
 }

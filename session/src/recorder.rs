@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use varid_model::{Address, FrameAddress};
+use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Tid};
 use varid_process::{Image, Mapped};
 use varid_recording::{
-    CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Owner, Record, Sample,
+    CpuMode, ImageKind, Manifest, MappingRecord, Owner, Sample, SessionImage, SessionRecord,
     SessionWriter, is_own_memory,
 };
 use varid_symbolizer::hex;
@@ -69,6 +69,8 @@ pub struct Recorder {
     pub remap: RemapTable,
     /// The last sample's frames, and memory for the next one's.
     pub attributed: Attributed,
+    /// Memory for the next sample's kernel frames.
+    pub kernel_frames: Vec<Address>,
     kernel: Option<Kernel>,
     vdso: Vdso,
     vm_paths: HashSet<std::path::PathBuf>,
@@ -101,6 +103,7 @@ impl Recorder {
             writer,
             remap,
             attributed: Attributed::default(),
+            kernel_frames: Vec::new(),
             kernel,
             vdso: Vdso::own(),
             vm_paths: HashSet::new(),
@@ -124,7 +127,7 @@ impl Recorder {
         self.writer.manifest_mut()
     }
 
-    fn add_image(&mut self, image: ManifestImage) {
+    fn add_image(&mut self, image: SessionImage) {
         self.writer.manifest_mut().images.push(image);
         self.saved = None;
     }
@@ -134,11 +137,11 @@ impl Recorder {
         let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
             return Ok(());
         };
-        self.writer.write(&Record::Mapping(Mapping {
-            time: 0,
-            pid: u32::MAX,
-            tid: 0,
-            start: text.range.start,
+        self.writer.write(&SessionRecord::Mapping(MappingRecord {
+            time: MonotonicNs::ZERO,
+            pid: Pid::KERNEL,
+            tid: Tid::new(0),
+            start: Address::new(text.range.start),
             len: text.range.end.saturating_sub(text.range.start),
             pgoff: text.range.start,
             kernel: true,
@@ -150,7 +153,7 @@ impl Recorder {
     }
 
     /// A record that is no sample.
-    pub fn write(&mut self, record: &Record) -> Result<(), RecorderError> {
+    pub fn write(&mut self, record: &SessionRecord) -> Result<(), RecorderError> {
         Ok(self.writer.write(record)?)
     }
 
@@ -158,7 +161,7 @@ impl Recorder {
     /// `known`: which of its addresses stand for frames of an earlier one, and have their names.
     pub fn sample(
         &mut self,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         known: &Range<usize>,
         managed: &mut ManagedProcess,
     ) -> Result<(), RecorderError> {
@@ -169,7 +172,7 @@ impl Recorder {
     }
 
     /// A sample of a process whose addresses have their names.
-    pub fn named_sample(&mut self, sample: &Sample<&[u64]>) -> Result<(), RecorderError> {
+    pub fn named_sample(&mut self, sample: &Sample<&[Address]>) -> Result<(), RecorderError> {
         if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
             kernel.sampled(sample.kernel);
         }
@@ -179,7 +182,7 @@ impl Recorder {
     /// Records what gives the addresses names that are not known.
     fn name_frames(
         &mut self,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         known: &Range<usize>,
         managed: &mut ManagedProcess,
     ) -> Result<(), RecorderError> {
@@ -190,7 +193,7 @@ impl Recorder {
             .unwrap_or_default();
         let behind = rest.get(known.len()..).unwrap_or_default();
         for (depth, address) in inner.iter().chain(behind).enumerate() {
-            let frame = FrameAddress::in_callchain(depth, Address::new(*address));
+            let frame = FrameAddress::in_callchain(depth, *address);
             let address = frame.lookup().get();
             if !is_recorded(address, managed) {
                 named = named.and(self.mapping_of(address, sample, managed));
@@ -206,23 +209,23 @@ impl Recorder {
     pub fn name(
         &mut self,
         address: u64,
-        time: u64,
+        time: MonotonicNs,
         managed: &mut ManagedProcess,
     ) -> Result<(), RecorderError> {
         if is_recorded(address, managed) {
             return Ok(());
         }
-        let place = Sample::<&[u64]> {
+        let place = Sample::<&[Address]> {
             event: 0,
             time,
-            pid: managed.process.pid,
-            tid: managed.process.pid,
+            pid: Pid::new(managed.process.pid),
+            tid: Tid::new(managed.process.pid),
             cpu: 0,
-            period: 0,
-            original_ip: address,
+            period: Period::new(0),
+            original_ip: Address::new(address),
             mode: CpuMode::User,
             uid: managed.process.status.uid,
-            frame: 0,
+            frame: None,
             kernel: &[],
             user: &[],
         };
@@ -232,7 +235,7 @@ impl Recorder {
     fn mapping_of(
         &mut self,
         address: u64,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
     ) -> Result<(), RecorderError> {
         if varid_recording::remap::contains(Address::new(address)) {
@@ -268,11 +271,11 @@ impl Recorder {
         mapped.recorded = true;
         let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
         let len = mapped.end.saturating_sub(start);
-        let mapping = Mapping {
+        let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
             tid: sample.tid,
-            start,
+            start: Address::new(start),
             len,
             pgoff,
             kernel: false,
@@ -280,13 +283,13 @@ impl Recorder {
             path,
             build_id,
         };
-        Ok(self.writer.write(&Record::Mapping(mapping))?)
+        Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
     }
 
     fn remap_mapping(
         &mut self,
         address: u64,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
     ) -> Result<(), RecorderError> {
         let Some(part) = self.remap.part_at(address) else {
@@ -302,11 +305,11 @@ impl Recorder {
             return Ok(());
         }
         managed.remap_recorded.push(part.file);
-        let mapping = Mapping {
+        let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
             tid: sample.tid,
-            start: part.range.start,
+            start: Address::new(part.range.start),
             len: part.range.end.saturating_sub(part.range.start),
             pgoff: FILE_OFFSET,
             kernel: false,
@@ -314,7 +317,7 @@ impl Recorder {
             path: symbols::absolute(&symbols.join(part.file)),
             build_id: part.build_id.to_vec(),
         };
-        let image = ManifestImage {
+        let image = SessionImage {
             path: part.file.to_owned(),
             build_id: hex(&part.build_id),
             kind: ImageKind::Remap,
@@ -325,7 +328,7 @@ impl Recorder {
         if !self.writer.manifest_mut().images.contains(&image) {
             self.add_image(image);
         }
-        Ok(self.writer.write(&Record::Mapping(mapping))?)
+        Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
     }
 
     /// Everything so far is on disk and readable afterwards.

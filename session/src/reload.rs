@@ -10,8 +10,8 @@ use crate::config::{Config, to_toml};
 use crate::request::{Stamp, TargetSpec};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use varid_model::Rate;
-use varid_recording::{Change, Membership};
+use varid_model::{MonotonicNs, Pid, Rate};
+use varid_recording::{ConfigurationChange, Membership};
 use varid_sampler::monotonic_ns;
 use varid_sampler::open::max_frequency;
 use varid_shim::target_flags;
@@ -164,8 +164,8 @@ impl Session {
         tracing::warn!("{error}; what stood before it still does");
         self.control
             .tell(format!("{error}; what stood before it still does"));
-        self.note_change(Change {
-            time_ns: monotonic_ns(),
+        self.note_change(ConfigurationChange {
+            time_ns: MonotonicNs::new(monotonic_ns()),
             changed: Vec::new(),
             waiting: Vec::new(),
             configuration: String::new(),
@@ -218,8 +218,8 @@ impl Session {
         self.control.tell(said);
         if !changed.is_empty() || !waiting.is_empty() {
             let owned = |keys: Vec<&str>| keys.into_iter().map(str::to_owned).collect();
-            self.note_change(Change {
-                time_ns: time,
+            self.note_change(ConfigurationChange {
+                time_ns: MonotonicNs::new(time),
                 changed: owned(changed),
                 waiting: owned(waiting),
                 configuration: to_toml(&self.options.configured.config),
@@ -359,8 +359,8 @@ impl Session {
         let memberships = &mut self.recorder.manifest_news().memberships;
         if memberships.len() < MAX_MEMBERSHIPS {
             memberships.push(Membership {
-                pid,
-                since_ns: time,
+                pid: Pid::new(pid),
+                since_ns: MonotonicNs::new(time),
                 service: terms.service.as_deref().map(str::to_owned),
             });
         } else {
@@ -370,7 +370,7 @@ impl Session {
         }
     }
 
-    fn note_change(&mut self, change: Change) {
+    fn note_change(&mut self, change: ConfigurationChange) {
         let changes = &mut self.recorder.manifest_news().changes;
         if changes.len() < MAX_CHANGES {
             changes.push(change);

@@ -4,8 +4,8 @@ use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError};
 use super::{LAYOUT_TRIALS, MAX_HELD, Session, SessionError, tracker};
 use crate::request::TargetSpec;
-use varid_model::Stack;
-use varid_recording::{CpuMode, Record, Sample};
+use varid_model::{Address, MonotonicNs, Period, Pid, Stack, Tid};
+use varid_recording::{CpuMode, Sample, SessionRecord};
 use varid_sampler::decode::Sampled;
 use varid_shim::flags;
 use varid_vm::ManagedProcess;
@@ -52,8 +52,8 @@ impl Session {
                 held.push(sampled);
                 return Ok(());
             }
-            return self.record(&Record::Lost {
-                time: record.time,
+            return self.record(&SessionRecord::Lost {
+                time: MonotonicNs::new(record.time),
                 count: 1,
             });
         }
@@ -123,15 +123,19 @@ fn write_sample(
     };
     let sample = Sample {
         event: *event,
-        time: record.time,
-        pid: record.pid,
-        tid: record.tid,
+        time: MonotonicNs::new(record.time),
+        pid: Pid::new(record.pid),
+        tid: Tid::new(record.tid),
         cpu: record.cpu,
-        period: record.period,
-        original_ip: record.ip,
+        period: Period::new(record.period),
+        original_ip: Address::new(record.ip),
         mode,
         uid: managed.process.status.uid,
-        frame: record.innermost().map_or(0, |frame| frame.addr),
+        frame: record
+            .innermost()
+            .map(|frame| frame.addr)
+            .filter(|at| *at != 0)
+            .map(Address::new),
         kernel: &[][..],
         user: &[][..],
     };
@@ -156,12 +160,15 @@ fn write_sample(
         // The sample in which they were seen may not have been recorded, nor their names.
         attributed.known = 0..0;
     }
-    if in_kernel && record.kernel.is_empty() {
-        record.kernel.push(record.ip);
+    let mut kernel = std::mem::take(&mut recorder.kernel_frames);
+    kernel.clear();
+    kernel.extend(record.kernel.iter().copied().map(Address::new));
+    if in_kernel && kernel.is_empty() {
+        kernel.push(sample.original_ip);
     }
     let leader = Sample {
         frame: attributed.frame,
-        kernel: record.kernel.as_slice(),
+        kernel: kernel.as_slice(),
         user: attributed.user.as_slice(),
         ..sample
     };
@@ -169,7 +176,7 @@ fn write_sample(
     for (event, period) in read.drain(..).filter(|(_, period)| *period > 0) {
         let member = Sample {
             event,
-            period,
+            period: Period::new(period),
             ..leader
         };
         recorded = recorded.and(recorder.sample(&member, &attributed.known, managed));
@@ -178,6 +185,7 @@ fn write_sample(
     let transition = attributed.transition;
     // Its memory is the next one's.
     recorder.attributed = attributed;
+    recorder.kernel_frames = kernel;
     recorded.map(|()| Written::Sample { transition })
 }
 

@@ -18,7 +18,7 @@ use super::folder::{Folder, PERF_DATA_NEW};
 use crate::{
     PERF_DATA, encode,
     error::{Error, Result},
-    event::Events,
+    event::SessionEvents,
     format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, head},
 };
 
@@ -39,7 +39,7 @@ pub struct DataFile {
 
 impl DataFile {
     /// Creates it, with a header and no record; by rename, so that a kill leaves either none or a whole one.
-    pub fn create(folder: &Folder, events: &Events) -> Result<Self> {
+    pub fn create(folder: &Folder, events: &SessionEvents) -> Result<Self> {
         let file = folder.create_new(PERF_DATA_NEW)?;
         let mut bytes = head(events);
         // perf refuses a file whose data size is zero, so it never is: an empty round.

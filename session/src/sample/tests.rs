@@ -3,8 +3,10 @@
 use super::*;
 use proptest::prelude::*;
 use varid_model::Machine;
-use varid_model::{Address, Rate};
-use varid_recording::{EventDesc, Manifest, SessionReader, Source, Target, TargetKind, remap};
+use varid_model::Rate;
+use varid_recording::{
+    EventDesc, Manifest, SampleSource, SessionReader, SessionTarget, TargetKind, remap,
+};
 use varid_sampler::decode::{RingEvent, Spare};
 
 #[path = "../../../vm/src/attribution/tests/sequence.rs"]
@@ -28,12 +30,13 @@ struct Recording {
 impl Recording {
     fn new() -> Self {
         let event = EventDesc::new("cycles", Rate::Frequency(997), 1, 0);
-        let target = Target {
+        let target = SessionTarget {
             kind: TargetKind::All,
             value: String::new(),
         };
-        let mut manifest = Manifest::new(event.clone(), Source::Bpf, target, 0);
-        manifest.events.further.extend([event.clone(), event]);
+        let mut manifest =
+            Manifest::new(event.clone(), SampleSource::Bpf, target, MonotonicNs::ZERO);
+        manifest.events.others.extend([event.clone(), event]);
         let folder = tempfile::tempdir().unwrap();
         let recorder =
             Recorder::create(folder.path(), manifest, None, &folder.path().join("cache")).unwrap();
@@ -67,16 +70,14 @@ impl Recording {
     }
 
     /// All records, but for what is drawn by lot or names the folder.
-    fn records(mut self) -> Vec<Record> {
+    fn records(mut self) -> Vec<SessionRecord> {
         self.recorder.finish().unwrap();
         let reader = SessionReader::open(self.folder.path()).unwrap();
         let mut records: Vec<_> = reader.records().unwrap().map(Result::unwrap).collect();
         for record in &mut records {
-            if let Record::Mapping(mapping) = record {
+            if let SessionRecord::Mapping(mapping) = record {
                 let name = mapping.path.file_name().unwrap().to_owned();
-                if remap::contains(Address::new(mapping.start))
-                    || name.to_string_lossy().starts_with("jit-")
-                {
+                if remap::contains(mapping.start) || name.to_string_lossy().starts_with("jit-") {
                     mapping.build_id.clear();
                 }
                 mapping.path = name.into();

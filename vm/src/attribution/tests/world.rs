@@ -6,8 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
-use varid_model::Regs;
-use varid_model::{Marker, Reason, Stack};
+use varid_model::{Address, Marker, Reason, Regs, Stack};
 use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped};
 use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record};
@@ -383,8 +382,19 @@ impl World {
     ) -> Vec<u64> {
         record.flags |= flags;
         record.frames = managed.to_vec();
-        self.attribute(&record, stack).user
+        addresses(&self.attribute(&record, stack).user)
     }
+}
+
+/// Why a sample with this callchain is unattributed.
+pub fn unattributed(user: &[u64]) -> Option<Reason> {
+    let user: Vec<_> = user.iter().copied().map(Address::new).collect();
+    varid_recording::remap::unattributed(&user)
+}
+
+/// A callchain's numbers.
+pub fn addresses(user: &[Address]) -> Vec<u64> {
+    user.iter().map(|address| address.get()).collect()
 }
 
 fn mapped_dex(dex: &Rc<CodeImage>, start: u64) -> Mapped {
