@@ -140,8 +140,9 @@ mod tests {
     #[test]
     fn a_pipe_in_their_place_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
-        let mode = nix::sys::stat::Mode::S_IRWXU;
-        nix::unistd::mkfifo(&dir.path().join(CALLS_TSV), mode).unwrap();
+        let path = dir.path().join(CALLS_TSV);
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
         assert!(read(dir.path()).is_err());
     }
 

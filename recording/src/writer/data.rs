@@ -9,9 +9,9 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-use nix::{
-    errno::Errno,
-    fcntl::{FallocateFlags, fallocate},
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
 };
 
 use super::folder::{Folder, PERF_DATA_NEW};
@@ -102,12 +102,13 @@ impl DataFile {
         else {
             return Ok(());
         };
-        let (Ok(from), Ok(missing)) = (self.reserved.try_into(), missing.try_into()) else {
-            return Ok(());
-        };
-        let keep_size = FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        match fallocate(&self.file, keep_size, from, missing) {
-            Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => Err(full.into()),
+        match fallocate(
+            &self.file,
+            FallocateFlags::KEEP_SIZE,
+            self.reserved,
+            missing,
+        ) {
+            Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
             Err(_) => Ok(()),
             Ok(()) => {
                 self.reserved = end;
