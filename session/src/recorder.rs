@@ -19,7 +19,7 @@ use varid_recording::{
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::Cache;
 use varid_vm::ManagedProcess;
-use varid_vm::attribution::{Attributed, FILE_OFFSET, RemapTable};
+use varid_vm::attribution::{FILE_OFFSET, RemapTable};
 
 /// How old the counts may be that the manifest of a live session tells.
 const COUNTS: Duration = Duration::from_secs(5);
@@ -67,10 +67,6 @@ pub struct Recorder {
     writer: SessionWriter,
     /// Slots for methods without bytecode.
     pub remap: RemapTable,
-    /// The last sample's frames, and memory for the next one's.
-    pub attributed: Attributed,
-    /// Memory for the next sample's kernel frames.
-    pub kernel_frames: Vec<Address>,
     kernel: Option<Kernel>,
     vdso: Vdso,
     vm_paths: HashSet<std::path::PathBuf>,
@@ -102,8 +98,6 @@ impl Recorder {
         let mut recorder = Self {
             writer,
             remap,
-            attributed: Attributed::default(),
-            kernel_frames: Vec::new(),
             kernel,
             vdso: Vdso::own(),
             vm_paths: HashSet::new(),

@@ -133,7 +133,7 @@ impl Recorder {
 
     /// Writes down what is new about the code that a process has made, at the `last` whatever
     /// that costs.
-    pub fn keep_code(
+    pub fn write_jit_names(
         &mut self,
         managed: &mut ManagedProcess,
         last: bool,

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use varid_model::Machine;
 use varid_model::Rate;
 use varid_recording::{
-    EventDesc, Manifest, SampleSource, SessionReader, SessionTarget, TargetKind, remap,
+    EventDesc, Manifest, SampleSource, SessionReader, SessionRecord, SessionTarget, TargetKind,
+    remap,
 };
 use varid_sampler::decode::{RingEvent, Spare};
 
@@ -23,12 +24,12 @@ type Events = (usize, bool);
 struct Recording {
     folder: tempfile::TempDir,
     recorder: Recorder,
+    samples: SampleWriter,
     spare: Spare,
-    transitions: u32,
 }
 
 impl Recording {
-    fn new() -> Self {
+    fn new(stack: Stack) -> Self {
         let event = EventDesc::new("cycles", Rate::Frequency(997), 1, 0);
         let target = SessionTarget {
             kind: TargetKind::All,
@@ -43,29 +44,20 @@ impl Recording {
         Self {
             folder,
             recorder,
+            samples: SampleWriter::new(stack),
             spare: Spare::default(),
-            transitions: 0,
         }
     }
 
-    fn sample(
-        &mut self,
-        bytes: &[u8],
-        (event, reads): Events,
-        managed: &mut ManagedProcess,
-        of: Stack,
-    ) {
+    fn sample(&mut self, bytes: &[u8], (event, reads): Events, managed: &mut ManagedProcess) {
         let stamped = self.spare.sample(event, bytes);
         let RingEvent::Sample(mut sampled) = stamped.event else {
             panic!("a sample was read")
         };
         sampled.read.extend(reads.then_some((2, 5)));
-        let recorder = &mut self.recorder;
-        let written = write_sample(&mut sampled, managed, recorder, of, None).unwrap();
-        let Written::Sample { transition } = written else {
-            panic!("there is no filter")
-        };
-        self.transitions += u32::from(transition);
+        let (recorder, samples) = (&mut self.recorder, &mut self.samples);
+        let written = samples.write(&mut sampled, managed, None, recorder);
+        written.unwrap();
         self.spare.put(sampled);
     }
 
@@ -123,17 +115,17 @@ proptest! {
         stack in prop::sample::select(vec![Stack::Vertical, Stack::Vertical, Stack::None, Stack::Full]),
     ) {
         let mut twice = Twice::new();
-        let (mut with, mut without) = (Recording::new(), Recording::new());
+        let (mut with, mut without) = (Recording::new(stack), Recording::new(stack));
         for (sample, events) in samples.concat().into_iter().zip(events) {
             let mut record = twice.next(sample);
             if record.has(flags::IN_KERNEL) {
                 record.kernel = vec![0xffff_ffff_8100_0010, 0xffff_ffff_8100_1000];
             }
             let bytes = bytes(&record);
-            with.sample(&bytes, events, &mut twice.remembers.process, stack);
-            without.sample(&bytes, events, &mut twice.forgets.process, stack);
+            with.sample(&bytes, events, &mut twice.remembers.process);
+            without.sample(&bytes, events, &mut twice.forgets.process);
         }
-        prop_assert_eq!(with.transitions, without.transitions);
+        prop_assert_eq!(with.samples.transitions, without.samples.transitions);
         let (with, without) = (with.records(), without.records());
         for (with, without) in with.iter().zip(&without) {
             prop_assert_eq!(with, without);
