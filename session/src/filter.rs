@@ -71,13 +71,6 @@ impl Gate {
         self.next = Some((time, Filter::of(methods)));
     }
 
-    /// Other things are mapped in the process than were: it is another program, or was looked at anew.
-    pub fn forget(&mut self) {
-        if let Some(filter) = &mut self.now {
-            filter.by_address.clear();
-        }
-    }
-
     /// The patterns that stand at a sample's time, which is not before that of the sample before.
     pub fn at(&mut self, time: MonotonicNs, managed: &mut ManagedProcess) -> Option<&mut Filter> {
         if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
@@ -94,8 +87,8 @@ impl Gate {
 pub struct Filter {
     methods: MethodFilter,
     by_address: ById<u64, Verdict>,
-    /// The address space that they are of.
-    space: u64,
+    /// The address space that they are of, and the state of its mappings.
+    space: (u64, u64),
     by_method: HashMap<([u8; 20], u32), Verdict>,
 }
 
@@ -105,7 +98,7 @@ impl Filter {
         (!methods.is_empty()).then(|| Self {
             methods: methods.clone(),
             by_address: ById::default(),
-            space: 0,
+            space: (0, 0),
             by_method: HashMap::new(),
         })
     }
@@ -117,9 +110,10 @@ impl Filter {
         managed: &ManagedProcess,
         remap: &RemapTable,
     ) -> Option<Filtered> {
-        if self.space != managed.process.space.changes() || self.by_address.len() > REMEMBERED {
+        let space = (managed.space().serial(), managed.space().changes());
+        if self.space != space || self.by_address.len() > REMEMBERED {
             self.by_address.clear();
-            self.space = managed.process.space.changes();
+            self.space = space;
         }
         let mut incomplete = false;
         for (depth, address) in user.iter().enumerate() {

@@ -46,6 +46,7 @@ pub use options::{SessionControl, SessionError, SessionOptions};
 use losses::Losses;
 use output::Output;
 use processes::{Accepted, CommEvent, Processes, TaskEvent};
+use recorder::Written;
 use reload::{Configuration, Reconfigured};
 use samples::SampleWriter;
 use sampling::Sampling;
@@ -259,7 +260,9 @@ impl Session {
             let mut filter = self.processes.filter_without_name();
             let recorder = &mut self.output.recorder;
             let samples = &mut self.samples;
-            let written = samples.write(&mut sampled, &mut gone, filter.as_mut(), recorder);
+            let mut known = Written::default();
+            let filter = filter.as_mut();
+            let written = samples.write(&mut sampled, &mut gone, &mut known, filter, recorder);
             return self.output.tolerate(written);
         }
         let (sampling, output) = (&self.sampling, &mut self.output);
@@ -279,7 +282,8 @@ impl Session {
         let filter = tracked.gate.as_mut();
         let filter = filter.and_then(|gate| gate.at(time, managed));
         let recorder = &mut self.output.recorder;
-        let written = self.samples.write(&mut sampled, managed, filter, recorder);
+        let (samples, known) = (&mut self.samples, &mut tracked.written);
+        let written = samples.write(&mut sampled, managed, known, filter, recorder);
         self.sampling.with(|sampler| sampler.take_back(sampled));
         self.output.tolerate(written)
     }

@@ -1,6 +1,9 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
 mod symbols;
+mod written;
+
+pub use written::Written;
 
 use super::kernel::Kernel;
 use super::vdso::Vdso;
@@ -11,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Tid};
-use varid_process::{Image, Mapped};
+use varid_process::{AddressSpace, Image, Mapped};
 use varid_recording::{
     CpuMode, ImageKind, Manifest, MappingRecord, Owner, Sample, SessionImage, SessionRecord,
     SessionWriter, is_own_memory,
@@ -158,8 +161,9 @@ impl Recorder {
         sample: &Sample<&[Address]>,
         known: &Range<usize>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
-        let named = self.name_frames(sample, known, managed);
+        let named = self.name_frames(sample, known, managed, written);
         // A sample without a name is still a sample.
         self.named_sample(sample)?;
         named
@@ -179,6 +183,7 @@ impl Recorder {
         sample: &Sample<&[Address]>,
         known: &Range<usize>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         let mut named = Ok(());
         let (inner, rest) = sample
@@ -189,8 +194,8 @@ impl Recorder {
         for (depth, address) in inner.iter().chain(behind).enumerate() {
             let frame = FrameAddress::in_callchain(depth, *address);
             let address = frame.lookup().get();
-            if !is_recorded(address, managed) {
-                named = named.and(self.mapping_of(address, sample, managed));
+            if !is_recorded(address, managed, written) {
+                named = named.and(self.mapping_of(address, sample, managed, written));
             }
         }
         if named.is_err() {
@@ -205,8 +210,9 @@ impl Recorder {
         address: u64,
         time: MonotonicNs,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
-        if is_recorded(address, managed) {
+        if is_recorded(address, managed, written) {
             return Ok(());
         }
         let place = Sample::<&[Address]> {
@@ -223,7 +229,7 @@ impl Recorder {
             kernel: &[],
             user: &[],
         };
-        self.mapping_of(address, &place, managed)
+        self.mapping_of(address, &place, managed, written)
     }
 
     fn mapping_of(
@@ -231,17 +237,18 @@ impl Recorder {
         address: u64,
         sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         if varid_recording::remap::contains(Address::new(address)) {
-            return self.remap_mapping(address, sample, managed);
+            return self.remap_mapping(address, sample, managed.space(), written);
         }
         let Some(mapped) = managed.process.space.at(address) else {
             return Ok(());
         };
         if matches!(&mapped.image, Image::Other(path) if is_own_memory(path)) {
-            return self.own_code(address, sample, managed);
+            return self.own_code(address, sample, managed, written);
         }
-        if mapped.recorded {
+        if written.has(mapped.id) {
             return Ok(());
         }
         let (path, build_id) = match &mapped.image {
@@ -259,10 +266,10 @@ impl Recorder {
             let elf = elf.clone();
             self.note_vm(&elf, managed);
         }
-        let Some(mapped) = managed.process.space.at_mut(address) else {
+        let Some(mapped) = managed.process.space.at(address) else {
             return Ok(());
         };
-        mapped.recorded = true;
+        written.add(mapped.id);
         let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
         let len = mapped.end.saturating_sub(start);
         let mapping = MappingRecord {
@@ -284,12 +291,13 @@ impl Recorder {
         &mut self,
         address: u64,
         sample: &Sample<&[Address]>,
-        managed: &mut ManagedProcess,
+        space: &AddressSpace,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         let Some(part) = self.remap.part_at(address) else {
             return Ok(());
         };
-        let recorded = managed.remap_recorded.contains(&part.file);
+        let recorded = written.has_part(part.file, space);
         if recorded && !part.is_changed() {
             return Ok(());
         }
@@ -298,7 +306,7 @@ impl Recorder {
         if recorded {
             return Ok(());
         }
-        managed.remap_recorded.push(part.file);
+        written.add_part(part.file, space);
         let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
@@ -349,8 +357,9 @@ impl Recorder {
 }
 
 /// The recording has the mapping of an address. Of a process's own code it keeps every sample's.
-fn is_recorded(address: u64, managed: &ManagedProcess) -> bool {
-    let known = |mapped: &Mapped| mapped.recorded && !matches!(mapped.image, Image::Other(_));
+fn is_recorded(address: u64, managed: &ManagedProcess, written: &Written) -> bool {
+    let known =
+        |mapped: &Mapped| written.has(mapped.id) && !matches!(mapped.image, Image::Other(_));
     !varid_recording::remap::contains(Address::new(address))
         && managed.process.space.at(address).is_some_and(known)
 }

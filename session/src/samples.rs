@@ -1,7 +1,7 @@
 //! What is written of a sample, and what is counted of one that is not?
 
 use super::filter::{Filter, Filtered};
-use super::recorder::{Recorder, RecorderError};
+use super::recorder::{Recorder, RecorderError, Written};
 use std::collections::BTreeMap;
 use varid_model::{Address, MonotonicNs, Period, Pid, Stack, Tid};
 use varid_recording::{CpuMode, Sample, SampleCounts};
@@ -50,11 +50,13 @@ impl SampleWriter {
         counts.transitions = self.transitions;
     }
 
-    /// Attributes a sample of a process and writes it, unless a filter refuses it.
+    /// Attributes a sample of a process and writes it, unless a filter refuses it. `known`: which of the process's mappings the
+    /// recording knows.
     pub fn write(
         &mut self,
         sampled: &mut Sampled,
         managed: &mut ManagedProcess,
+        known: &mut Written,
         filter: Option<&mut Filter>,
         recorder: &mut Recorder,
     ) -> Result<(), RecorderError> {
@@ -90,7 +92,7 @@ impl SampleWriter {
         if filter.is_none()
             && read.is_empty()
             && record.kernel.is_empty()
-            && let Some(user) = cached_callchain(record, managed)
+            && let Some(user) = cached_callchain(record, managed, |id| known.has(id))
         {
             return recorder.named_sample(&Sample { user, ..sample });
         }
@@ -117,7 +119,7 @@ impl SampleWriter {
             user: attributed.user.as_slice(),
             ..sample
         };
-        let known = &attributed.known;
+        let named = &attributed.known;
         let mut written = Ok(());
         for (event, period) in read.drain(..).filter(|(_, period)| *period > 0) {
             let member = Sample {
@@ -125,9 +127,9 @@ impl SampleWriter {
                 period: Period::new(period),
                 ..leader
             };
-            written = written.and(recorder.sample(&member, known, managed));
+            written = written.and(recorder.sample(&member, named, managed, known));
         }
-        written = written.and(recorder.sample(&leader, known, managed));
+        written = written.and(recorder.sample(&leader, named, managed, known));
         let transition = attributed.transition && written.is_ok();
         self.transitions = self.transitions.saturating_add(u64::from(transition));
         written

@@ -10,7 +10,7 @@ use varid_shim::{ManagedFrame, PackedFrame, Record};
 /// Which knowledge of a process the addresses follow from. An entry of another one is never used, so nobody clears the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Knowledge {
-    /// Counts changes of what is mapped, and of what is recorded of it.
+    /// Counts changes of what is mapped.
     pub mapped: u64,
     /// Counts changes of what is known of the VM and its methods.
     pub vm: u64,

@@ -186,7 +186,7 @@ impl Calls {
         for (pid, counting) in &mut self.vms {
             counting.read();
             if let Some(tracked) = tracked.get_mut(pid) {
-                named = named.and(counting.name(&mut tracked.managed, recorder, time));
+                named = named.and(counting.name(tracked, recorder, time));
             }
         }
         let gone = |pid: &Pid| !tracked.contains_key(pid);
@@ -207,7 +207,7 @@ impl Calls {
         let pid = tracked.pid();
         let named = self.vms.get_mut(&pid).map_or(Ok(()), |counting| {
             counting.read();
-            counting.name(&mut tracked.managed, recorder, time)
+            counting.name(tracked, recorder, time)
         });
         self.forget(pid);
         named
@@ -307,16 +307,17 @@ impl Counting {
     /// Gives the entries that are new addresses, and these the names that they have.
     fn name(
         &mut self,
-        managed: &mut ManagedProcess,
+        tracked: &mut Tracked,
         recorder: &mut Recorder,
         time: MonotonicNs,
     ) -> Result<(), RecorderError> {
         let mut named = Ok(());
         let known = self.placed.len();
         for call in self.counted.calls.iter().skip(known) {
-            let address = address_of(call, managed, recorder);
+            let address = address_of(call, &mut tracked.managed, recorder);
             if let Some(address) = address {
-                named = named.and(recorder.name(address, time, managed));
+                let (managed, written) = (&mut tracked.managed, &mut tracked.written);
+                named = named.and(recorder.name(address, time, managed, written));
             }
             self.placed.push(address.map(|address| (time, address)));
         }

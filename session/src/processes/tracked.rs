@@ -3,6 +3,7 @@
 use super::lifetime::Lifetime;
 use super::selection::Selection;
 use crate::filter::Gate;
+use crate::recorder::Written;
 use crate::tasks;
 use std::time::Duration;
 use varid_model::{MonotonicNs, Pid};
@@ -31,6 +32,8 @@ pub struct Tracked {
     pub since: MonotonicNs,
     /// Which of its samples are recorded; None: all of them.
     pub gate: Option<Box<Gate>>,
+    /// Which of its mappings the recording knows.
+    pub written: Written,
     stage: Stage,
     /// Why the methods of the process that it was forked by are not seen. The recording says so once, of that process.
     inherited_problem: Option<String>,
@@ -86,6 +89,7 @@ impl Tracked {
             names,
             since,
             gate: None,
+            written: Written::default(),
             stage,
             inherited_problem: None,
             layout: LayoutTrials::default(),
@@ -159,7 +163,6 @@ impl Tracked {
 
     /// All that was known of its mappings is outdated.
     pub fn mappings_replaced(&mut self) {
-        self.gate.iter_mut().for_each(|gate| gate.forget());
         if self.awaits_exec() {
             self.stage = Stage::Recorded;
         }

@@ -1,6 +1,6 @@
 //! What is kept beside the recording so that its addresses have names: copies, substitutes, code that was made.
 
-use super::{Recorder, RecorderError};
+use super::{Recorder, RecorderError, Written};
 use crate::kernel::News;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 use varid_model::{Address, Layer};
-use varid_process::{CodeImage, ElfImage, JitFile, Mapped};
+use varid_process::{CodeImage, ElfImage, JitFile, Mapped, MappingId};
 use varid_recording::{ImageKind, MappingRecord, Sample, SessionImage, SessionRecord};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
@@ -58,12 +58,13 @@ impl Recorder {
         address: u64,
         sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         if let Some(mapped) = managed
             .process
             .space
             .at(address)
-            .filter(|mapped| !mapped.recorded)
+            .filter(|mapped| !written.has(mapped.id))
         {
             let (start, end, image) = (mapped.start, mapped.end, mapped.image.clone());
             let mode = mapped.mode;
@@ -77,8 +78,11 @@ impl Recorder {
                 pgoff,
                 image,
                 mode,
-                recorded: true,
+                id: MappingId::default(),
             });
+            if let Some(area) = managed.space().at(range.start) {
+                written.add(area.id);
+            }
             self.writer.write(&SessionRecord::Mapping(MappingRecord {
                 time: sample.time,
                 pid: sample.pid,

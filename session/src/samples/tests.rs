@@ -25,6 +25,7 @@ struct Recording {
     folder: tempfile::TempDir,
     recorder: Recorder,
     samples: SampleWriter,
+    known: Written,
     spare: Spare,
 }
 
@@ -45,6 +46,7 @@ impl Recording {
             folder,
             recorder,
             samples: SampleWriter::new(stack),
+            known: Written::default(),
             spare: Spare::default(),
         }
     }
@@ -56,7 +58,7 @@ impl Recording {
         };
         sampled.read.extend(reads.then_some((2, 5)));
         let (recorder, samples) = (&mut self.recorder, &mut self.samples);
-        let written = samples.write(&mut sampled, managed, None, recorder);
+        let written = samples.write(&mut sampled, managed, &mut self.known, None, recorder);
         written.unwrap();
         self.spare.put(sampled);
     }

@@ -5,14 +5,16 @@
 
 use crate::ManagedProcess;
 use varid_model::{Address, Stack};
-use varid_process::Image;
+use varid_process::{Image, MappingId};
 use varid_shim::Record;
 
-/// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and all of
-/// it is recorded already. None: it is not, or that is not known.
+/// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and the
+/// leaf is in bytecode whose mapping is `recorded`. The callers' mappings are those of the last callchain. None: it is another
+/// callchain, or that is not known.
 pub fn cached_callchain<'a>(
     record: &Record,
     process: &'a mut ManagedProcess,
+    recorded: impl FnOnce(MappingId) -> bool,
 ) -> Option<&'a [Address]> {
     let knowledge = process.knowledge();
     let callers = process.callchains.of(record.tid)?;
@@ -21,7 +23,7 @@ pub fn cached_callchain<'a>(
     }
     let pc = process.vm()?.only_leaf_pc(record, process.space())?;
     let mapped = process.space().at(pc)?;
-    if !mapped.recorded || !matches!(mapped.image, Image::Code(_)) {
+    if !recorded(mapped.id) || !matches!(mapped.image, Image::Code(_)) {
         return None;
     }
     process.callchains.with_leaf(record.tid, Address::new(pc))

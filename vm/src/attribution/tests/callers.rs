@@ -9,8 +9,8 @@ use varid_shim::flags::IN_BODY;
 /// What is written of a sample gives its addresses names.
 fn recorded(world: &mut World, user: &[Address]) {
     for address in user {
-        if let Some(mapped) = world.process.process.space.at_mut(address.get()) {
-            mapped.recorded = true;
+        if let Some(mapped) = world.process.process.space.at(address.get()) {
+            world.recorded.insert(mapped.id.serial);
         }
     }
 }
@@ -31,7 +31,7 @@ proptest! {
             prop_assert!(without.known.is_empty());
             for address in &with.user[with.known] {
                 let mapped = twice.remembers.process.process.space.at(address.get());
-                prop_assert!(mapped.is_none_or(|mapped| mapped.recorded));
+                prop_assert!(mapped.is_none_or(|mapped| twice.remembers.recorded.contains(&mapped.id.serial)));
             }
             recorded(&mut twice.remembers, &with.user);
         }

@@ -1,13 +1,13 @@
 //! A process whose every address, frame and method is known: what attribution is tested on.
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use varid_model::{Address, Marker, Reason, Regs, Stack};
-use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped};
+use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped, MappingId};
 use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record};
 use varid_tunnel::abi;
@@ -26,7 +26,7 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
         pgoff,
         image,
         mode: None,
-        recorded: false,
+        id: MappingId::default(),
     }
 }
 
@@ -182,6 +182,8 @@ pub struct World {
     /// The method without bytecode.
     pub native: Method,
     functions: HashMap<String, u64>,
+    /// The mappings that are recorded.
+    pub recorded: HashSet<u64>,
 }
 
 impl World {
@@ -305,6 +307,7 @@ impl World {
             code,
             native,
             functions,
+            recorded: HashSet::new(),
         }
     }
 
@@ -362,7 +365,8 @@ impl World {
     pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
         let mut attributed = Attributed::default();
         let (process, remap) = (&mut self.process, &mut self.remap);
-        if let Some(user) = cached_callchain(record, process) {
+        let recorded = |id: MappingId| self.recorded.contains(&id.serial);
+        if let Some(user) = cached_callchain(record, process, recorded) {
             attributed.user = user.to_vec();
             attributed.known = 0..user.len();
             return attributed;
