@@ -125,8 +125,5 @@ pub fn sudo_user() -> Option<Owner> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     nix::unistd::geteuid().is_root().then_some(())?;
     let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);
-    Some(Owner {
-        user: user.into(),
-        group: group.into(),
-    })
+    Some(Owner::new(user, group))
 }

@@ -9,11 +9,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use varid_model::MonotonicNs;
 #[cfg(feature = "host")]
 use varid_recording::RAW_DATA;
 use varid_recording::manifest::rfc3339;
 use varid_recording::{
-    Manifest, PERF_DATA, Record, SESSION_JSON, SessionReader, State, TargetKind,
+    Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState, TargetKind,
 };
 use varid_session::request::{TargetSpec, with_commas};
 
@@ -104,10 +105,10 @@ pub fn look(folder: PathBuf) -> Listed {
         }
     };
     listed.state = match manifest.state {
-        State::Complete => "complete",
-        State::Failed => "failed",
-        State::Recording if is_being_recorded(&listed.folder) => RECORDING,
-        State::Recording => "interrupted",
+        SessionState::Complete => "complete",
+        SessionState::Failed => "failed",
+        SessionState::Recording if is_being_recorded(&listed.folder) => RECORDING,
+        SessionState::Recording => "interrupted",
     };
     listed.started = manifest.wall_start;
     listed.seconds = manifest.duration_ns as f64 / 1e9;
@@ -117,7 +118,7 @@ pub fn look(folder: PathBuf) -> Listed {
         // The manifest is as old as its last save; the records are what is there.
         if let Some((samples, last)) = recorded(&listed.folder) {
             listed.samples = samples;
-            listed.seconds = last.saturating_sub(manifest.start_time_ns) as f64 / 1e9;
+            listed.seconds = last.since(manifest.start_time_ns).as_secs_f64();
         }
     }
     listed.target = match manifest.target.kind {
@@ -131,14 +132,14 @@ pub fn look(folder: PathBuf) -> Listed {
 }
 
 /// How many samples a recording holds, and the time of the last one.
-fn recorded(folder: &Path) -> Option<(u64, u64)> {
+fn recorded(folder: &Path) -> Option<(u64, MonotonicNs)> {
     let records = SessionReader::open(folder)
         .and_then(|reader| reader.records())
         .ok()?;
     let mut last = None;
     let mut samples = 0u64;
     for record in records.map_while(Result::ok) {
-        if let Record::Sample(sample) = record {
+        if let SessionRecord::Sample(sample) = record {
             samples = samples.saturating_add(1);
             last = last.max(Some(sample.time));
         }

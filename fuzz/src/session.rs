@@ -1,9 +1,9 @@
 //! How does a fuzz target get a session folder with files of its own in it?
 
 use std::path::Path;
-use varid_model::Rate;
+use varid_model::{MonotonicNs, Rate};
 use varid_recording::{
-    EventDesc, Manifest, SessionReader, SessionWriter, Source, Target, TargetKind,
+    EventDesc, Manifest, SampleSource, SessionReader, SessionTarget, SessionWriter, TargetKind,
 };
 
 /// The manifest of every session here.
@@ -11,12 +11,12 @@ pub fn manifest() -> Manifest {
     let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
     Manifest::new(
         event,
-        Source::Bpf,
-        Target {
+        SampleSource::Bpf,
+        SessionTarget {
             kind: TargetKind::All,
             value: String::new(),
         },
-        0,
+        MonotonicNs::ZERO,
     )
 }
 

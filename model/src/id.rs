@@ -1,13 +1,20 @@
 //! Which process, which thread?
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A process, by its id in the initial pid namespace unless a function says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Pid(u32);
 
 /// A thread, by its id in the initial pid namespace unless a function says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Tid(u32);
 
 impl Pid {

@@ -1,15 +1,22 @@
 //! When, how much, how far: times, event counts, distances in bytecode.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// A moment of `CLOCK_MONOTONIC`, in nanoseconds. Every time in a recording is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct MonotonicNs(u64);
 
 impl MonotonicNs {
     /// The clock's start. Records that hold for the whole recording have it.
     pub const ZERO: Self = Self(0);
+
+    /// Later than every moment of a recording.
+    pub const MAX: Self = Self(u64::MAX);
 
     /// The moment at this many nanoseconds.
     #[must_use]
@@ -31,7 +38,10 @@ impl MonotonicNs {
 }
 
 /// How much of an event a sample stands for, in the event's own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Period(u64);
 
 impl Period {

@@ -4,7 +4,7 @@
 //! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
 
 use super::format::{BytecodeFormat, Dex};
-use super::{CodeImage, Image, Mapped, Process};
+use super::{CodeImage, Image, Mapped, MappingId, Process};
 use crate::budget::Claim;
 use crate::reader::{self, ForeignMemory};
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl Process {
                     pgoff: 0,
                     image: Image::Code(Rc::new(code)),
                     mode: self.space.at(start).and_then(|mapped| mapped.mode),
-                    recorded: false,
+                    id: MappingId::default(),
                 });
                 true
             }

@@ -4,6 +4,7 @@ use crate::budget::{Attention, Claim, OpenFile};
 use crate::file::{self, FileKey, MappedFile};
 use crate::format::{BytecodeFormat, Dex, Formats};
 use crate::image::{CodeImage, ElfImage, Image};
+use crate::mapping_id::MappingId;
 use crate::space::{AddressSpace, Mapped};
 use object::ReadCache;
 use std::collections::HashMap;
@@ -140,7 +141,7 @@ impl Images {
                 pgoff,
                 image,
                 mode: Some(mapped.mode),
-                recorded: false,
+                id: MappingId::default(),
             });
         }
         parts
@@ -189,7 +190,7 @@ impl Images {
                 pgoff,
                 image,
                 mode: Some(mapped.mode),
-                recorded: false,
+                id: MappingId::default(),
             })
         };
         places.iter().filter_map(part).collect()

@@ -33,6 +33,7 @@ mod format;
 mod image;
 mod images;
 mod jit;
+mod mapping_id;
 mod maps;
 pub mod reader;
 mod space;
@@ -46,6 +47,7 @@ pub use format::{BytecodeFormat, Formats};
 pub use image::{CodeImage, ElfImage, Image};
 pub use images::Images;
 pub use jit::{JitCode, JitFile, Nameless, Turn};
+pub use mapping_id::MappingId;
 pub use maps::NewMapping;
 pub use space::{AddressSpace, Mapped};
 pub use status::Status;
@@ -126,7 +128,7 @@ impl Process {
     pub fn refresh_jit(&mut self, now: u64, turn: &Turn) {
         if self.jit.is_sampled() {
             for replaced in self.jit.refresh(self.pid, &self.space, now, turn) {
-                self.space.forget_recorded_in(&replaced);
+                self.space.renew(&replaced);
             }
         }
     }
@@ -138,8 +140,7 @@ impl Process {
 
     /// A child that has this process's memory, as fork leaves it.
     pub fn fork(&self, pid: u32) -> Self {
-        let mut space = self.space.clone();
-        space.forget_recorded();
+        let space = self.space.fork();
         Self {
             pid,
             space,

@@ -2,6 +2,7 @@
 
 use crate::file::MappedFile;
 use crate::image::Image;
+use crate::mapping_id::{MappingId, Slots, next_serial};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,8 +22,8 @@ pub struct Mapped {
     pub image: Image,
     /// What the process may do with it; none: nobody said.
     pub mode: Option<Mode>,
-    /// The recording knows of it.
-    pub recorded: bool,
+    /// Which mapping it is. An address space gives it.
+    pub id: MappingId,
 }
 
 impl Mapped {
@@ -39,26 +40,45 @@ impl Mapped {
             pgoff,
             image,
             mode: Some(file.mode),
-            recorded: false,
+            id: MappingId::default(),
         }
     }
 }
 
 /// All mappings of a process that samples can land in.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct AddressSpace {
     /// By address, disjoint.
     mappings: Vec<Mapped>,
     /// Which one the last address was in, as the next one often is. Only a guess: what stands
     /// there now says whether it is right.
     last: Cell<usize>,
-    /// Counts what has changed of what is mapped, or of what has been recorded of it.
+    slots: Slots,
+    /// A number that no other address space has.
+    serial: u64,
+    /// Counts changes of the mappings.
     changes: u64,
 }
 
+impl Default for AddressSpace {
+    fn default() -> Self {
+        Self {
+            mappings: Vec::new(),
+            last: Cell::default(),
+            slots: Slots::default(),
+            serial: next_serial(),
+            changes: 0,
+        }
+    }
+}
+
 impl AddressSpace {
-    /// While this number is the same, so is what is mapped where; and what the recording knew of
-    /// it, it knows.
+    /// A number that no other address space has: that of a forked process, or of the same process after an exec, has another.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// While this number is the same, so are all mappings and their ids.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -66,12 +86,6 @@ impl AddressSpace {
     /// The mapping of an address.
     pub fn at(&self, address: u64) -> Option<&Mapped> {
         self.mappings.get(self.index(address)?)
-    }
-
-    /// The same, to note that it has been recorded.
-    pub fn at_mut(&mut self, address: u64) -> Option<&mut Mapped> {
-        let index = self.index(address)?;
-        self.mappings.get_mut(index)
     }
 
     fn index(&self, address: u64) -> Option<usize> {
@@ -132,7 +146,8 @@ impl AddressSpace {
             let before = self
                 .mappings
                 .partition_point(|other| other.start < mapped.start);
-            self.mappings.insert(before, mapped);
+            let id = self.slots.assign();
+            self.mappings.insert(before, Mapped { id, ..mapped });
         }
         true
     }
@@ -145,39 +160,43 @@ impl AddressSpace {
         }
         self.changes = self.changes.wrapping_add(1);
         let removed = self.mappings.get(overlapping.clone()).unwrap_or_default();
+        removed.iter().for_each(|old| self.slots.release(old.id));
         let left = removed.first().filter(|old| old.start < start);
         let left = left.map(|old| Mapped {
             end: start,
-            recorded: false,
+            id: self.slots.assign(),
             ..old.clone()
         });
         let right = removed.last().filter(|old| old.end > end);
         let right = right.map(|old| Mapped {
             start: end,
             pgoff: old.pgoff.wrapping_add(end.wrapping_sub(old.start)),
-            recorded: false,
+            id: self.slots.assign(),
             ..old.clone()
         });
         self.mappings
             .splice(overlapping, left.into_iter().chain(right));
     }
 
-    /// What is at these addresses is to be recorded again.
-    pub fn forget_recorded_in(&mut self, range: &Range<u64>) {
+    /// The mappings of these addresses show other things than before, though they are where they were.
+    pub fn renew(&mut self, range: &Range<u64>) {
         self.changes = self.changes.wrapping_add(1);
         let overlapping = self.overlapping(range);
         let mappings = self.mappings.get_mut(overlapping).unwrap_or_default();
-        mappings
-            .iter_mut()
-            .for_each(|mapped| mapped.recorded = false);
+        for mapped in mappings {
+            mapped.id.serial = next_serial();
+        }
     }
 
-    /// Nothing has been recorded yet: another process has taken these mappings over.
-    pub fn forget_recorded(&mut self) {
-        self.changes = self.changes.wrapping_add(1);
-        self.mappings
-            .iter_mut()
-            .for_each(|mapped| mapped.recorded = false);
+    /// The address space of a forked process: the same mappings, with ids of its own.
+    pub(super) fn fork(&self) -> Self {
+        let mut child = Self {
+            mappings: self.mappings.clone(),
+            slots: self.slots.clone(),
+            ..Self::default()
+        };
+        child.renew(&(0..u64::MAX));
+        child
     }
 }
 
@@ -185,6 +204,7 @@ impl AddressSpace {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::HashSet;
     use std::path::Path;
 
     fn mapped(start: u64, end: u64) -> Mapped {
@@ -194,7 +214,7 @@ mod tests {
             pgoff: start,
             image: Image::Other(Path::new("x").into()),
             mode: None,
-            recorded: true,
+            id: MappingId::default(),
         }
     }
 
@@ -219,6 +239,27 @@ mod tests {
         assert_eq!(space.at(0x4fff).unwrap().start, 0x3000);
         space.remove(0, 0x10000);
         assert_eq!(space.iter().count(), 0);
+    }
+
+    #[test]
+    fn a_mapping_keeps_its_id_until_it_changes() {
+        let mut space = AddressSpace::default();
+        space.insert(mapped(0x1000, 0x2000));
+        space.insert(mapped(0x3000, 0x4000));
+        let ids = |space: &AddressSpace| -> Vec<_> { space.iter().map(|one| one.id).collect() };
+        let before = ids(&space);
+        // Something else changes.
+        space.insert(mapped(0x5000, 0x6000));
+        space.remove(0x5000, 0x6000);
+        assert_eq!(ids(&space), before);
+        let child = space.fork();
+        assert!(ids(&child).iter().all(|id| !before.contains(id)));
+        assert_ne!(child.serial(), space.serial());
+        let changes = space.changes();
+        space.renew(&(0x1000..0x1001));
+        assert_ne!(space.changes(), changes);
+        space.insert(mapped(0x3800, 0x3900));
+        assert!(ids(&space).iter().all(|id| !before.contains(id)));
     }
 
     /// What is mapped at each of a few addresses: which mapping, and which byte of its file.
@@ -248,11 +289,12 @@ mod tests {
         fn every_address_shows_what_was_mapped_there_last(changes in changes()) {
             let mut space = AddressSpace::default();
             let mut model: Model = [None; 64];
+            let mut most = 0;
             for (start, end, what) in changes {
                 match what {
                     Some((pgoff, id)) => {
                         let image = Image::Other(Path::new(&id.to_string()).into());
-                        space.insert(Mapped { start, end, pgoff, image, mode: None, recorded: true });
+                        space.insert(Mapped { start, end, pgoff, image, mode: None, id: MappingId::default() });
                         (start..end).for_each(|at| model[at as usize] = Some((id, pgoff + at - start)));
                     }
                     None => {
@@ -263,15 +305,17 @@ mod tests {
                 for (at, expected) in (0..).zip(model) {
                     let found = space.at(at).map(|mapped| (file(mapped), mapped.pgoff + at - mapped.start));
                     prop_assert_eq!(found, expected, "at {}", at);
-                    let found = space.at_mut(at).map(|mapped| mapped.start);
-                    prop_assert_eq!(found, space.at(at).map(|mapped| mapped.start));
                 }
+                let serials: HashSet<_> = space.iter().map(|mapped| mapped.id.serial).collect();
+                let slots: HashSet<_> = space.iter().map(|mapped| mapped.id.slot).collect();
+                prop_assert!(serials.len() == slots.len() && slots.len() == space.iter().count());
+                most = most.max(slots.len());
+                // While a mapping splits in two there is one more.
+                prop_assert!(slots.iter().all(|slot| (*slot as usize) <= most), "slots are used again");
                 let all: Vec<_> = space.iter().map(|mapped| (mapped.start, mapped.end)).collect();
                 prop_assert!(all.iter().all(|(start, end)| start < end));
                 prop_assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0));
             }
-            space.forget_recorded();
-            prop_assert!(space.iter().all(|mapped| !mapped.recorded));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the tests of this crate map.
 
-use super::{CodeImage, Image, Mapped};
+use super::{CodeImage, Image, Mapped, MappingId};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
         pgoff,
         image,
         mode: None,
-        recorded: false,
+        id: MappingId::default(),
     }
 }
 

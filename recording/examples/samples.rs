@@ -6,15 +6,15 @@
 
 use std::error::Error;
 use std::io::stdin;
-use varid_model::Rate;
+use varid_model::{Address, MonotonicNs, Period, Pid, Rate};
 use varid_recording::{
-    CpuMode, EventDesc, Manifest, Mapping, Record, Sample, SessionWriter, Source, Target,
-    TargetKind,
+    CpuMode, EventDesc, Manifest, MappingRecord, Sample, SampleSource, SessionRecord,
+    SessionTarget, SessionWriter, TargetKind,
 };
 
 /// Where the image is mapped.
 const START: u64 = 0x7f00_0000_0000;
-const PID: u32 = 4242;
+const PID: Pid = Pid::new(4242);
 
 fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16)
@@ -30,24 +30,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|at| u8::from_str_radix(&build_id[2 * at..2 * at + 2], 16))
         .collect();
     let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
-    let target = Target {
+    let target = SessionTarget {
         kind: TargetKind::All,
         value: String::new(),
     };
-    let manifest = Manifest::new(event, Source::Bpf, target, 0);
+    let manifest = Manifest::new(event, SampleSource::Bpf, target, MonotonicNs::ZERO);
     let mut writer = SessionWriter::create(session, manifest)?;
-    writer.write(&Record::Comm {
-        time: 1,
+    writer.write(&SessionRecord::Comm {
+        time: MonotonicNs::new(1),
         pid: PID,
-        tid: PID,
+        tid: PID.main_thread(),
         exec: true,
         name: "samples".into(),
     })?;
-    writer.write(&Record::Mapping(Mapping {
-        time: 1,
+    writer.write(&SessionRecord::Mapping(MappingRecord {
+        time: MonotonicNs::new(1),
         pid: PID,
-        tid: PID,
-        start: START,
+        tid: PID.main_thread(),
+        start: Address::new(START),
         len: length,
         pgoff: offset,
         kernel: false,
@@ -56,18 +56,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         build_id: build_id?,
     }))?;
     for (time, line) in (2..).zip(stdin().lines()) {
-        let address = START + (number(&line?)? - offset);
-        writer.write(&Record::Sample(Sample {
+        let address = Address::new(START + (number(&line?)? - offset));
+        writer.write(&SessionRecord::Sample(Sample {
             event: 0,
-            time,
+            time: MonotonicNs::new(time),
             pid: PID,
-            tid: PID,
+            tid: PID.main_thread(),
             cpu: 0,
-            period: 1_000_000,
+            period: Period::new(1_000_000),
             original_ip: address,
             mode: CpuMode::User,
             uid: 1000,
-            frame: 0,
+            frame: None,
             kernel: Vec::new(),
             user: vec![address],
         }))?;

@@ -9,6 +9,8 @@ use std::{
     path::Path,
 };
 
+use varid_model::{Address, MonotonicNs, Pid};
+
 use crate::{
     error::{Error, Result},
     regular::open_regular,
@@ -29,11 +31,11 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallCount {
     /// The process.
-    pub pid: u32,
+    pub pid: Pid,
     /// The method's first instruction, or its slot in the remap range.
-    pub address: u64,
-    /// Nanoseconds of CLOCK_MONOTONIC at which the address meant that method.
-    pub time: u64,
+    pub address: Address,
+    /// When the address meant that method.
+    pub time: MonotonicNs,
     /// Calls.
     pub invokes: u64,
     /// Returns.
@@ -99,14 +101,14 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<CallCount>> {
 
 fn parse(line: &str) -> Option<CallCount> {
     let mut fields = line.split('\t');
-    let pid = fields.next()?.parse().ok()?;
+    let pid = Pid::new(fields.next()?.parse().ok()?);
     let address = fields.next()?.strip_prefix("0x")?;
-    let address = u64::from_str_radix(address, 16).ok()?;
+    let address = Address::new(u64::from_str_radix(address, 16).ok()?);
     let mut number = || fields.next()?.parse().ok();
     let count = CallCount {
         pid,
         address,
-        time: number()?,
+        time: MonotonicNs::new(number()?),
         invokes: number()?,
         returns: number()?,
         unwinds: number()?,
@@ -123,9 +125,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read(dir.path()).unwrap(), []);
         let count = |pid, address| CallCount {
-            pid,
-            address,
-            time: 99,
+            pid: Pid::new(pid),
+            address: Address::new(address),
+            time: MonotonicNs::new(99),
             invokes: u64::MAX,
             returns: 3,
             unwinds: 0,
@@ -138,8 +140,9 @@ mod tests {
     #[test]
     fn a_pipe_in_their_place_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
-        let mode = nix::sys::stat::Mode::S_IRWXU;
-        nix::unistd::mkfifo(&dir.path().join(CALLS_TSV), mode).unwrap();
+        let path = dir.path().join(CALLS_TSV);
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
         assert!(read(dir.path()).is_err());
     }
 

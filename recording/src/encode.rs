@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use varid_model::{Marker, Reason};
+use varid_model::{Address, Marker, MonotonicNs, Pid, Reason, Tid};
 
 use crate::{
     format::{
@@ -10,22 +10,22 @@ use crate::{
         MAX_FRAMES, MAX_PATH, RAW_SIZE, RECORD_HEADER_SIZE, kind, misc,
     },
     mode,
-    record::{CpuMode, Mapping, Record, Sample},
+    record::{CpuMode, MappingRecord, Sample, SessionRecord},
     remap::address_of,
 };
 
 /// Who and when: what `sample_id_all` appends to a record.
 struct Id {
-    pid: u32,
-    tid: u32,
-    time: u64,
+    pid: Pid,
+    tid: Tid,
+    time: MonotonicNs,
 }
 
 /// Appends one whole record; its size is a multiple of eight.
-pub fn record(out: &mut Vec<u8>, record: &Record) {
+pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
     match record {
-        Record::Mapping(mapping) => self::mapping(out, mapping),
-        Record::Comm {
+        SessionRecord::Mapping(mapping) => self::mapping(out, mapping),
+        SessionRecord::Comm {
             time,
             pid,
             tid,
@@ -34,31 +34,31 @@ pub fn record(out: &mut Vec<u8>, record: &Record) {
         } => {
             let flags = if *exec { misc::COMM_EXEC } else { 0 };
             framed(out, kind::COMM, flags, |out| {
-                pair(out, *pid, *tid);
+                pair(out, pid.get(), tid.get());
                 string(out, name.as_bytes(), MAX_COMM);
                 sample_id(out, &id(*pid, *tid, *time));
             });
         }
-        Record::Fork {
+        SessionRecord::Fork {
             time,
             pid,
             ppid,
             tid,
             ptid,
         } => task(out, kind::FORK, (*pid, *ppid), (*tid, *ptid), *time),
-        Record::Exit {
+        SessionRecord::Exit {
             time,
             pid,
             ppid,
             tid,
             ptid,
         } => task(out, kind::EXIT, (*pid, *ppid), (*tid, *ptid), *time),
-        Record::Lost { time, count } => framed(out, kind::LOST, 0, |out| {
+        SessionRecord::Lost { time, count } => framed(out, kind::LOST, 0, |out| {
             word(out, FIRST_ID);
             word(out, *count);
-            sample_id(out, &id(0, 0, *time));
+            sample_id(out, &id(Pid::default(), Tid::default(), *time));
         }),
-        Record::Sample(sample) => self::sample(out, &sample.borrowed()),
+        SessionRecord::Sample(sample) => self::sample(out, &sample.borrowed()),
     }
 }
 
@@ -68,9 +68,9 @@ pub fn finished_round(out: &mut Vec<u8>) {
 }
 
 /// Appends a record of the BUILD_ID feature (`struct perf_record_header_build_id`).
-pub fn build_id(out: &mut Vec<u8>, mode: u16, pid: u32, build_id: &[u8], path: &[u8]) {
+pub fn build_id(out: &mut Vec<u8>, mode: u16, pid: Pid, build_id: &[u8], path: &[u8]) {
     framed(out, 0, mode | misc::BUILD_ID_SIZE, |out| {
-        out.extend(pid.to_le_bytes());
+        out.extend(pid.get().to_le_bytes());
         let (bytes, len) = padded_build_id(build_id);
         out.extend(bytes);
         out.extend([len, 0, 0, 0]);
@@ -80,7 +80,7 @@ pub fn build_id(out: &mut Vec<u8>, mode: u16, pid: u32, build_id: &[u8], path: &
     });
 }
 
-const fn id(pid: u32, tid: u32, time: u64) -> Id {
+const fn id(pid: Pid, tid: Tid, time: MonotonicNs) -> Id {
     Id { pid, tid, time }
 }
 
@@ -103,7 +103,7 @@ fn header(kind: u32, misc: u16, size: usize) -> u64 {
     u64::from(kind) | u64::from(misc) << 32 | u64::from(size) << 48
 }
 
-fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
+fn mapping(out: &mut Vec<u8>, mapping: &MappingRecord) {
     let mode = if mapping.kernel {
         misc::KERNEL
     } else {
@@ -112,8 +112,8 @@ fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
     let has_build_id = !mapping.build_id.is_empty();
     let flags = if has_build_id { misc::MMAP_BUILD_ID } else { 0 };
     framed(out, kind::MMAP2, mode | flags, |out| {
-        pair(out, mapping.pid, mapping.tid);
-        word(out, mapping.start);
+        pair(out, mapping.pid.get(), mapping.tid.get());
+        word(out, mapping.start.get());
         word(out, mapping.len);
         word(out, mapping.pgoff);
         // Either the build-id or device, inode and generation, which nobody needs here.
@@ -127,11 +127,17 @@ fn mapping(out: &mut Vec<u8>, mapping: &Mapping) {
     });
 }
 
-fn task(out: &mut Vec<u8>, kind: u32, (pid, ppid): (u32, u32), (tid, ptid): (u32, u32), time: u64) {
+fn task(
+    out: &mut Vec<u8>,
+    kind: u32,
+    (pid, ppid): (Pid, Pid),
+    (tid, ptid): (Tid, Tid),
+    time: MonotonicNs,
+) {
     framed(out, kind, 0, |out| {
-        pair(out, pid, ppid);
-        pair(out, tid, ptid);
-        word(out, time);
+        pair(out, pid.get(), ppid.get());
+        pair(out, tid.get(), ptid.get());
+        word(out, time.get());
         sample_id(out, &id(pid, tid, time));
     });
 }
@@ -146,7 +152,7 @@ const RAW: usize = 2;
 
 /// Appends a sample's record: its chain with its contexts; frames beyond [`MAX_FRAMES`] are
 /// replaced by a marker.
-pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[u64]>) {
+pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     let (mode, leaf) = match sample.mode {
         CpuMode::Kernel => (misc::KERNEL, sample.kernel.first()),
         CpuMode::User => (misc::USER, sample.user.first()),
@@ -166,12 +172,12 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[u64]>) {
     let fixed: [u64; FIXED] = [
         header(kind::SAMPLE, mode, size),
         format::id(sample.event),
-        leaf.copied().map_or(sample.original_ip, address),
-        u64::from(sample.pid) | u64::from(sample.tid) << 32,
-        sample.time,
-        sample.original_ip,
+        leaf.copied().map_or(sample.original_ip.get(), address),
+        u64::from(sample.pid.get()) | u64::from(sample.tid.get()) << 32,
+        sample.time.get(),
+        sample.original_ip.get(),
         u64::from(sample.cpu),
-        sample.period,
+        sample.period.get(),
         entries as u64,
     ];
     let start = out.len();
@@ -194,7 +200,7 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[u64]>) {
     }
     let raw: [u64; RAW] = [
         u64::from(RAW_SIZE) | u64::from(sample.uid) << 32,
-        sample.frame,
+        sample.frame.map_or(0, Address::get),
     ];
     put(room, raw);
 }
@@ -213,13 +219,13 @@ where
 }
 
 /// An address that no reader takes for a context: no code lies in the last page.
-fn address(ip: u64) -> u64 {
-    ip.min(CONTEXT_MAX.saturating_sub(1))
+fn address(ip: Address) -> u64 {
+    ip.get().min(CONTEXT_MAX.saturating_sub(1))
 }
 
 fn sample_id(out: &mut Vec<u8>, id: &Id) {
-    pair(out, id.pid, id.tid);
-    word(out, id.time);
+    pair(out, id.pid.get(), id.tid.get());
+    word(out, id.time.get());
     pair(out, 0, 0); // cpu
     word(out, FIRST_ID);
 }

@@ -16,7 +16,7 @@ pub struct EventDesc {
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// The event that leads its group, by its place in [`Events`]; none: it leads, or stands alone.
+    /// The event that leads its group, by its place in [`SessionEvents`]; none: it leads, or stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<usize>,
     /// Nanoseconds in which it was to be counted, summed over CPUs; 0: not known.
@@ -69,7 +69,7 @@ fn is_zero(value: &u64) -> bool {
 
 /// The events of a session: at least one. A sample names its event by its place here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Events {
+pub struct SessionEvents {
     /// The first.
     #[serde(rename = "event")]
     pub first: EventDesc,
@@ -79,13 +79,13 @@ pub struct Events {
         rename = "further_events",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub further: Vec<EventDesc>,
+    pub others: Vec<EventDesc>,
 }
 
-impl Events {
+impl SessionEvents {
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &EventDesc> + Clone {
-        std::iter::once(&self.first).chain(&self.further)
+        std::iter::once(&self.first).chain(&self.others)
     }
 
     /// Their names, with commas between them.
@@ -99,7 +99,7 @@ impl Events {
     #[must_use]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.further.len().saturating_add(1)
+        self.others.len().saturating_add(1)
     }
 
     /// The event in this place.
@@ -112,7 +112,7 @@ impl Events {
     pub fn get_mut(&mut self, place: usize) -> Option<&mut EventDesc> {
         match place.checked_sub(1) {
             None => Some(&mut self.first),
-            Some(further) => self.further.get_mut(further),
+            Some(other) => self.others.get_mut(other),
         }
     }
 
@@ -130,11 +130,11 @@ impl Events {
     }
 }
 
-impl From<EventDesc> for Events {
+impl From<EventDesc> for SessionEvents {
     fn from(first: EventDesc) -> Self {
         Self {
             first,
-            further: Vec::new(),
+            others: Vec::new(),
         }
     }
 }
@@ -174,9 +174,9 @@ mod tests {
             leader,
             ..event(0, 0)
         };
-        let events = Events {
+        let events = SessionEvents {
             first: member(None),
-            further: [Some(0), Some(0), None, None, Some(4)].map(member).to_vec(),
+            others: [Some(0), Some(0), None, None, Some(4)].map(member).to_vec(),
         };
         assert_eq!(events.groups(), [(0, 3), (4, 2)]);
     }

@@ -3,9 +3,11 @@
 //! perf calls these features: a table of sections straight behind the data, one per set bit
 //! of the header, lowest bit first. None is needed to read the samples.
 
+use varid_model::{MonotonicNs, Pid};
+
 use crate::{
     encode,
-    event::Events,
+    event::SessionEvents,
     format::{self, FEATURE_BYTES, misc},
     host,
     manifest::Manifest,
@@ -31,7 +33,7 @@ pub struct Facts {
     /// The kernel's build-id; empty if unknown.
     pub kernel_build_id: Vec<u8>,
     /// Times of the first and the last sample, if there is one.
-    pub sample_times: Option<(u64, u64)>,
+    pub sample_times: Option<(MonotonicNs, MonotonicNs)>,
 }
 
 /// The bytes that go to file offset `at`, and the header's feature bits.
@@ -73,7 +75,7 @@ fn contents(manifest: &Manifest, facts: &Facts) -> Vec<(u32, Vec<u8>)> {
         encode::build_id(
             &mut body,
             misc::KERNEL,
-            u32::MAX,
+            Pid::KERNEL,
             &facts.kernel_build_id,
             path,
         );
@@ -102,7 +104,10 @@ fn contents(manifest: &Manifest, facts: &Facts) -> Vec<(u32, Vec<u8>)> {
         sections.push((bit::GROUP_DESC, group_desc(&groups)));
     }
     if let Some((first, last)) = facts.sample_times {
-        let body = [first, last].iter().flat_map(|t| t.to_le_bytes()).collect();
+        let body = [first, last]
+            .iter()
+            .flat_map(|time| time.get().to_le_bytes())
+            .collect();
         sections.push((bit::SAMPLE_TIME, body));
     }
     sections
@@ -132,7 +137,7 @@ fn command_line() -> Vec<u8> {
 }
 
 /// The attributes with the names and ids that belong to them.
-fn event_desc(events: &Events) -> Vec<u8> {
+fn event_desc(events: &SessionEvents) -> Vec<u8> {
     let mut bytes = Vec::new();
     for count in [events.len() as u64, format::ATTR_SIZE] {
         bytes.extend(half(count));

@@ -3,7 +3,7 @@
 //! Sources: `tools/perf/Documentation/perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h`. Everything is little-endian.
 
-use crate::event::{EventDesc, Events};
+use crate::event::{EventDesc, SessionEvents};
 use varid_model::Rate;
 use varid_model::perf::{self, EventAttr};
 
@@ -76,9 +76,6 @@ pub const RAW_SIZE: u32 = 12;
 /// Where `perf_event_attr.sample_type` lies.
 pub const SAMPLE_TYPE_AT: u64 = 24;
 
-/// Bytes of what `sample_id_all` adds to every record but samples: pid, tid, time, cpu, id.
-pub const SAMPLE_ID_SIZE: usize = 32;
-
 /// Kinds of records: the kernel's, and from 64 on perf's own.
 pub mod kind {
     pub use varid_model::perf::{
@@ -146,7 +143,7 @@ pub fn attr(event: &EventDesc, tracks: bool) -> [u8; perf::ATTR_SIZE] {
 }
 
 /// Everything before the first record, for a file without records and features.
-pub fn head(events: &Events) -> Vec<u8> {
+pub fn head(events: &SessionEvents) -> Vec<u8> {
     let count = events.len();
     let mut bytes = MAGIC.to_vec();
     let words = [
@@ -181,10 +178,10 @@ mod tests {
     fn records_start_where_the_head_ends() {
         let event = EventDesc::new("cpu-clock", Rate::Period(1_000_000), 1, 0);
         assert_eq!(attr(&event, true).len() as u64, ATTR_SIZE);
-        for further in 0..3 {
-            let events = Events {
+        for others in 0..3 {
+            let events = SessionEvents {
                 first: event.clone(),
-                further: vec![event.clone(); further],
+                others: vec![event.clone(); others],
             };
             assert_eq!(head(&events).len() as u64, data_at(events.len()));
         }

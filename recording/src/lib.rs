@@ -18,6 +18,49 @@
 //! | how is it read | [`reader`] |
 //! | what may be printed of it | [`terminal`] |
 //!
+//! ```
+//! use varid_model::{Address, MonotonicNs, Period, Pid, Rate};
+//! use varid_recording::*;
+//!
+//! # fn main() -> varid_recording::Result<()> {
+//! # let parent = tempfile::tempdir().expect("a folder");
+//! let folder = parent.path().join("session");
+//! let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
+//! let target = SessionTarget {
+//!     kind: TargetKind::All,
+//!     value: String::new(),
+//! };
+//! let manifest = Manifest::new(event, SampleSource::Bpf, target, MonotonicNs::new(1_000));
+//! let mut writer = SessionWriter::create(&folder, manifest)?;
+//! let pid = Pid::new(42);
+//! let sample = Sample {
+//!     event: 0,
+//!     time: MonotonicNs::new(2_000),
+//!     pid,
+//!     tid: pid.main_thread(),
+//!     cpu: 0,
+//!     period: Period::new(1_003_009),
+//!     original_ip: Address::new(0x40_1000),
+//!     mode: CpuMode::User,
+//!     uid: 1000,
+//!     frame: None,
+//!     kernel: vec![],
+//!     user: vec![Address::new(0x40_1000), Address::new(0x40_2005)],
+//! };
+//! writer.write_sample(&sample.borrowed())?;
+//! writer.finish()?;
+//!
+//! let session = SessionReader::open(&folder)?;
+//! assert_eq!(session.manifest().state, SessionState::Complete);
+//! let records = session.records()?.collect::<varid_recording::Result<Vec<_>>>()?;
+//! assert_eq!(records, [SessionRecord::Sample(sample.clone())]);
+//! // The function that called is looked up where it calls, before the place it returns to.
+//! let lookups: Vec<_> = sample.user_frames().map(|frame| frame.lookup()).collect();
+//! assert_eq!(lookups, [0x40_1000, 0x40_2004].map(Address::new));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Non-goals
 //!
 //! Only recordings that varid wrote are read: one layout of attributes and samples. For any
@@ -55,14 +98,16 @@ pub mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
 pub use error::{Error, Result};
-pub use event::{EventDesc, Events};
+pub use event::{EventDesc, SessionEvents};
 pub use host::Host;
 pub use manifest::{
-    Change, Counts, Image, ImageKind, Manifest, Membership, Source, State, Tactic, Target,
-    TargetKind,
+    ConfigurationChange, ImageKind, Manifest, Membership, SampleCounts, SampleSource, SessionImage,
+    SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use reader::{Records, SessionReader};
-pub use record::{CpuMode, Mapping, NO_UID, REMAP_BASE, REMAP_SIZE, Record, Sample, is_own_memory};
+pub use record::{
+    CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, is_own_memory,
+};
 pub use regular::open_regular;
 pub use writer::{Owner, SessionWriter, may_hold, remove_session};
 

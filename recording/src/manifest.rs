@@ -8,11 +8,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use varid_model::{Layer, Stack};
+use varid_model::{Layer, MonotonicNs, Pid, Stack};
 
 use crate::{
     error::{Error, Result},
-    event::Events,
+    event::SessionEvents,
     host::Host,
     regular::open_regular,
 };
@@ -33,10 +33,10 @@ pub struct Manifest {
     #[serde(default)]
     pub varid: String,
     /// How far the recording got.
-    pub state: State,
+    pub state: SessionState,
     /// When it started, in nanoseconds of CLOCK_MONOTONIC.
     #[serde(default)]
-    pub start_time_ns: u64,
+    pub start_time_ns: MonotonicNs,
     /// When it started, in RFC 3339.
     #[serde(default)]
     pub wall_start: String,
@@ -45,9 +45,9 @@ pub struct Manifest {
     pub duration_ns: u64,
     /// The events: the keys `event` and, where there are more, `further_events`.
     #[serde(flatten)]
-    pub events: Events,
+    pub events: SessionEvents,
     /// What delivered the samples.
-    pub source: Source,
+    pub source: SampleSource,
     /// How much of the stack was asked for.
     #[serde(default)]
     pub stack: Stack,
@@ -55,16 +55,16 @@ pub struct Manifest {
     #[serde(default)]
     pub tactic: Tactic,
     /// What was profiled.
-    pub target: Target,
+    pub target: SessionTarget,
     /// Where.
     #[serde(default)]
     pub host: Host,
     /// What became of the samples.
     #[serde(default)]
-    pub counts: Counts,
+    pub counts: SampleCounts,
     /// The files that are not simply native code.
     #[serde(default)]
-    pub images: Vec<Image>,
+    pub images: Vec<SessionImage>,
     /// What turned out otherwise than it was asked for, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Manifest {
     pub configuration: String,
     /// What was asked for otherwise later, or was to be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
+    pub changes: Vec<ConfigurationChange>,
     /// Which service a process counts for, from when on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
@@ -81,9 +81,9 @@ pub struct Manifest {
 
 /// A configuration file that was read again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct ConfigurationChange {
     /// From when on it stands, in nanoseconds of CLOCK_MONOTONIC: samples from then on follow it.
-    pub time_ns: u64,
+    pub time_ns: MonotonicNs,
     /// Its keys that are new and stand from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
@@ -102,9 +102,9 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// The process.
-    pub pid: u32,
+    pub pid: Pid,
     /// In nanoseconds of CLOCK_MONOTONIC.
-    pub since_ns: u64,
+    pub since_ns: MonotonicNs,
     /// The service; none: it counts for no service any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
@@ -116,15 +116,15 @@ impl Manifest {
     /// `start_time_ns` is CLOCK_MONOTONIC at the start.
     #[must_use]
     pub fn new(
-        events: impl Into<Events>,
-        source: Source,
-        target: Target,
-        start_time_ns: u64,
+        events: impl Into<SessionEvents>,
+        source: SampleSource,
+        target: SessionTarget,
+        start_time_ns: MonotonicNs,
     ) -> Self {
         Self {
             version: VERSION,
             varid: env!("CARGO_PKG_VERSION").to_owned(),
-            state: State::Recording,
+            state: SessionState::Recording,
             start_time_ns,
             wall_start: rfc3339(SystemTime::now()),
             duration_ns: 0,
@@ -134,7 +134,7 @@ impl Manifest {
             tactic: Tactic::default(),
             target,
             host: Host::this_machine(),
-            counts: Counts::default(),
+            counts: SampleCounts::default(),
             images: Vec::new(),
             notes: Vec::new(),
             configuration: String::new(),
@@ -189,7 +189,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 /// How far a recording got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum SessionState {
     /// Live, or its daemon was killed.
     Recording,
     /// Stopped in order.
@@ -201,7 +201,7 @@ pub enum State {
 /// What delivered the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum SampleSource {
     /// A BPF program on the perf event.
     Bpf,
     /// The kernel module.
@@ -210,7 +210,7 @@ pub enum Source {
     Perf,
 }
 
-impl Source {
+impl SampleSource {
     /// The name that manifests and reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -255,7 +255,7 @@ impl Tactic {
 
 /// What was profiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
+pub struct SessionTarget {
     /// Which kind of thing.
     pub kind: TargetKind,
     /// Package, process ids, or command line; empty for everything.
@@ -287,7 +287,7 @@ pub enum TargetKind {
 /// `transitions` and `filtered` are the caller's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counts {
+pub struct SampleCounts {
     /// Samples written.
     pub samples: u64,
     /// Those among them without a reason's marker.
@@ -321,7 +321,7 @@ const fn is_zero(count: &u64) -> bool {
 
 /// A file of a profiled process that is more than native code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
+pub struct SessionImage {
     /// Absolute path of the dex file or library when it was recorded (not UTF-8: lossy).
     pub path: String,
     /// Its build-id in hexadecimal; for a dex file its SHA-1.

@@ -7,6 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use varid_model::MonotonicNs;
+use varid_model::perf::{Header, Malformed};
+
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CallCount},
@@ -17,7 +20,7 @@ use crate::{
         SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
     },
     manifest::Manifest,
-    record::Record,
+    record::SessionRecord,
     regular::open_regular,
 };
 
@@ -100,13 +103,13 @@ pub struct Records {
     /// The body of the current record.
     body: Vec<u8>,
     /// Records in order of time that nothing can overtake any more.
-    ready: VecDeque<Record>,
+    ready: VecDeque<SessionRecord>,
     /// The others, in the order of the file.
-    waiting: Vec<(u64, Record)>,
+    waiting: Vec<(MonotonicNs, SessionRecord)>,
     /// The latest time of the rounds before the current one.
-    previous_round: u64,
+    previous_round: MonotonicNs,
     /// The latest time so far.
-    latest: u64,
+    latest: MonotonicNs,
     /// What ended the records early.
     damage: Option<Error>,
 }
@@ -134,8 +137,8 @@ impl Records {
             body: Vec::new(),
             ready: VecDeque::new(),
             waiting: Vec::new(),
-            previous_round: 0,
-            latest: 0,
+            previous_round: MonotonicNs::ZERO,
+            latest: MonotonicNs::ZERO,
             damage: None,
         })
     }
@@ -144,8 +147,8 @@ impl Records {
     fn fill(&mut self) -> Result<()> {
         while self.ready.is_empty() && self.offset < self.end {
             let header_at = self.offset;
-            let (kind, misc) = self.read_record()?;
-            match kind {
+            let header = self.read_record()?;
+            match header.kind {
                 kind::FINISHED_ROUND => {
                     self.release(self.previous_round);
                     self.previous_round = self.latest;
@@ -153,13 +156,13 @@ impl Records {
                 kind::COMPRESSED | kind::COMPRESSED2 => {
                     return Err(self.wrong(header_at, "compressed records, which are not read yet"));
                 }
-                _ => match decode::record(kind, misc, &self.body, self.events) {
+                _ => match decode::record(header, &self.body, self.events) {
                     Ok(None) => {}
                     Ok(Some((time, record))) => {
                         self.latest = self.latest.max(time);
                         self.waiting.push((time, record));
                     }
-                    Err(decode::Wrong { at, reason }) => {
+                    Err(Malformed { at, reason }) => {
                         let at = header_at
                             .saturating_add(RECORD_HEADER_SIZE as u64)
                             .saturating_add(at as u64);
@@ -169,14 +172,14 @@ impl Records {
             }
         }
         if self.ready.is_empty() {
-            self.release(u64::MAX);
+            self.release(MonotonicNs::MAX);
         }
         Ok(())
     }
 
-    /// Reads one record's body; returns its kind and misc.
-    fn read_record(&mut self) -> Result<(u32, u16)> {
-        let mut header = [0; RECORD_HEADER_SIZE];
+    /// Reads one record's body; returns its header.
+    fn read_record(&mut self) -> Result<Header> {
+        let mut bytes = [0; RECORD_HEADER_SIZE];
         let left = self.end.min(self.len).saturating_sub(self.offset);
         let is_cut = self.len < self.end;
         let within = |reason| match is_cut {
@@ -189,9 +192,9 @@ impl Records {
                 within("the data ends within a record's header"),
             ));
         }
-        self.read(&mut header)?;
-        let [k0, k1, k2, k3, m0, m1, s0, s1] = header;
-        let size = u16::from_le_bytes([s0, s1]);
+        self.read(&mut bytes)?;
+        let header = Header::from_bytes(bytes);
+        let size = header.size;
         if u64::from(size) > left {
             return Err(self.wrong(self.offset, within("the data ends within a record")));
         }
@@ -204,10 +207,7 @@ impl Records {
         self.body = body;
         read?;
         self.offset = self.offset.saturating_add(u64::from(size));
-        Ok((
-            u32::from_le_bytes([k0, k1, k2, k3]),
-            u16::from_le_bytes([m0, m1]),
-        ))
+        Ok(header)
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
@@ -218,7 +218,7 @@ impl Records {
 
     /// Makes ready what waits and is not later than `time`, in order of time; records of the
     /// same time stay in the order of the file.
-    fn release(&mut self, time: u64) {
+    fn release(&mut self, time: MonotonicNs) {
         let (mut ready, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|(at, _)| *at <= time);
@@ -238,14 +238,14 @@ impl Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<Record>;
+    type Item = Result<SessionRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty()
             && let Err(error) = self.fill()
         {
             self.offset = self.end;
-            self.release(u64::MAX);
+            self.release(MonotonicNs::MAX);
             self.damage = Some(error);
         }
         match self.ready.pop_front() {

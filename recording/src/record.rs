@@ -1,8 +1,8 @@
-//! What a recording holds: the records that flow from the daemon to the disk and back.
+//! Which records does a recording hold?
 
 use std::path::{Path, PathBuf};
 
-use varid_model::Mode;
+use varid_model::{Address, FrameAddress, Mode, MonotonicNs, Period, Pid, Tid};
 
 /// Where the shim's own addresses start: methods without bytecode of their own and
 /// markers live in this range of every profiled process, backed by `symbols/remap.elf`.
@@ -11,7 +11,7 @@ pub const REMAP_BASE: u64 = 0x6000_0000_0000;
 /// Bytes of address space behind [`REMAP_BASE`].
 pub const REMAP_SIZE: u64 = 0x100_0000;
 
-/// Instead of a user id, where none is known.
+/// Stands for a user id that is not known.
 pub const NO_UID: u32 = u32::MAX;
 
 /// Where the sampled instruction ran.
@@ -25,30 +25,30 @@ pub enum CpuMode {
 
 /// One attributed sample, with callchains of its own or borrowed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample<Chain = Vec<u64>> {
+pub struct Sample<Chain = Vec<Address>> {
     /// Whose sample it is: the place of the event among the session's
     /// [`Events`](crate::Events). An event that is read with its leader's samples has samples
     /// of its own, of the same place and time.
     pub event: usize,
-    /// Nanoseconds of CLOCK_MONOTONIC.
-    pub time: u64,
-    /// Process id as the initial pid namespace sees it.
-    pub pid: u32,
-    /// Thread id as the initial pid namespace sees it.
-    pub tid: u32,
+    /// When.
+    pub time: MonotonicNs,
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
     /// The CPU it was taken on.
     pub cpu: u32,
     /// Event counts since the last sample (nanoseconds for cpu-clock).
-    pub period: u64,
+    pub period: Period,
     /// The instruction pointer that the PMU saw, before any remapping.
-    pub original_ip: u64,
+    pub original_ip: Address,
     /// Kernel or user.
     pub mode: CpuMode,
     /// Whose process it is: the effective user id; [`NO_UID`] if it is not known.
     pub uid: u32,
-    /// Where the frame of the innermost managed method lies: the VM's frame pointer; 0: there is
-    /// none, or it lies nowhere.
-    pub frame: u64,
+    /// Where the frame of the innermost managed method lies: the VM's frame pointer; `None`: there is
+    /// no such frame, or it has no address.
+    pub frame: Option<Address>,
     /// Kernel addresses, leaf first; callers are return addresses.
     pub kernel: Chain,
     /// User addresses, leaf first: native addresses, dex addresses (callers: the
@@ -59,7 +59,7 @@ pub struct Sample<Chain = Vec<u64>> {
 impl Sample {
     /// The same with borrowed callchains.
     #[must_use]
-    pub fn borrowed(&self) -> Sample<&[u64]> {
+    pub fn borrowed(&self) -> Sample<&[Address]> {
         let Self {
             event,
             time,
@@ -89,19 +89,34 @@ impl Sample {
             user,
         }
     }
+
+    /// The kernel's frames, leaf first.
+    pub fn kernel_frames(&self) -> impl ExactSizeIterator<Item = FrameAddress> {
+        frames(&self.kernel)
+    }
+
+    /// The user's frames, leaf first. A leaf that entered the kernel is an [`Instruction`](FrameAddress::Instruction), too.
+    pub fn user_frames(&self) -> impl ExactSizeIterator<Item = FrameAddress> {
+        frames(&self.user)
+    }
+}
+
+fn frames(chain: &[Address]) -> impl ExactSizeIterator<Item = FrameAddress> {
+    let frame = |(depth, address): (usize, &Address)| FrameAddress::in_callchain(depth, *address);
+    chain.iter().enumerate().map(frame)
 }
 
 /// A range of a process's addresses that a file stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mapping {
-    /// Nanoseconds of CLOCK_MONOTONIC.
-    pub time: u64,
-    /// The process.
-    pub pid: u32,
+pub struct MappingRecord {
+    /// When.
+    pub time: MonotonicNs,
+    /// The process; [`Pid::KERNEL`] for the kernel's own.
+    pub pid: Pid,
     /// The thread that mapped it.
-    pub tid: u32,
+    pub tid: Tid,
     /// First address.
-    pub start: u64,
+    pub start: Address,
     /// Bytes.
     pub len: u64,
     /// Offset of `start` in the file.
@@ -127,19 +142,19 @@ pub fn is_own_memory(path: &Path) -> bool {
             .any(|prefix| path.starts_with(prefix))
 }
 
-/// A record of a recording.
+/// A record of a session's perf.data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Record {
+pub enum SessionRecord {
     /// A mapping appeared.
-    Mapping(Mapping),
+    Mapping(MappingRecord),
     /// A thread took a name.
     Comm {
-        /// Nanoseconds of CLOCK_MONOTONIC.
-        time: u64,
+        /// When.
+        time: MonotonicNs,
         /// Process.
-        pid: u32,
+        pid: Pid,
         /// Thread.
-        tid: u32,
+        tid: Tid,
         /// The name came with an exec: the process's mappings are gone.
         exec: bool,
         /// The name.
@@ -147,34 +162,34 @@ pub enum Record {
     },
     /// A process or thread was forked.
     Fork {
-        /// Nanoseconds of CLOCK_MONOTONIC.
-        time: u64,
+        /// When.
+        time: MonotonicNs,
         /// New process.
-        pid: u32,
+        pid: Pid,
         /// Its parent process.
-        ppid: u32,
+        ppid: Pid,
         /// New thread.
-        tid: u32,
+        tid: Tid,
         /// Its parent thread.
-        ptid: u32,
+        ptid: Tid,
     },
     /// A process or thread ended.
     Exit {
-        /// Nanoseconds of CLOCK_MONOTONIC.
-        time: u64,
+        /// When.
+        time: MonotonicNs,
         /// Process.
-        pid: u32,
+        pid: Pid,
         /// Its parent process.
-        ppid: u32,
+        ppid: Pid,
         /// Thread.
-        tid: u32,
+        tid: Tid,
         /// Its parent thread.
-        ptid: u32,
+        ptid: Tid,
     },
     /// The kernel had no room for this many records.
     Lost {
-        /// Nanoseconds of CLOCK_MONOTONIC.
-        time: u64,
+        /// When.
+        time: MonotonicNs,
         /// Records lost.
         count: u64,
     },
@@ -182,10 +197,10 @@ pub enum Record {
     Sample(Sample),
 }
 
-impl Record {
-    /// When it was, in nanoseconds of CLOCK_MONOTONIC.
+impl SessionRecord {
+    /// When it was.
     #[must_use]
-    pub const fn time(&self) -> u64 {
+    pub const fn time(&self) -> MonotonicNs {
         match self {
             Self::Mapping(mapping) => mapping.time,
             Self::Sample(sample) => sample.time,

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use nix::libc::{O_NOCTTY, O_NONBLOCK};
+use rustix::fs::OFlags;
 
 /// Opens a regular file for reading. A pipe would be waited for, a device may do something when it
 /// is opened, a terminal become the process's own.
@@ -26,7 +26,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     regular(&fs::metadata(path)?)?;
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(O_NONBLOCK | O_NOCTTY)
+        .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
         .open(path)?;
     // It may be another one by now.
     regular(&file.metadata()?)?;
@@ -37,11 +37,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
+    fn make_fifo(path: &Path) {
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+    }
+
     #[test]
     fn only_regular_files_are_opened_and_nobody_is_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        make_fifo(&fifo);
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&fifo, &link).unwrap();
         for path in [&fifo, &link, dir.path(), Path::new("/dev/null")] {

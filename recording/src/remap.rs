@@ -63,21 +63,20 @@ pub fn lookup(frame: FrameAddress) -> Address {
 /// Why a sample with this user callchain counts as unattributed: the first reason's marker
 /// from the leaf on. `None`: it is attributed.
 #[must_use]
-pub fn unattributed(user: &[u64]) -> Option<Reason> {
+pub fn unattributed(user: &[Address]) -> Option<Reason> {
     // Most chains have no marker: all of it is looked at at once, without a branch for each.
     const MARKERS: u64 = SLOT_SIZE * MARKER_SLOTS;
-    let is_marker = |address: &u64| address.wrapping_sub(REMAP_BASE) < MARKERS;
+    let is_marker = |address: &Address| address.get().wrapping_sub(REMAP_BASE) < MARKERS;
     if !user
         .iter()
         .fold(false, |any, address| any | is_marker(address))
     {
         return None;
     }
-    user.iter()
-        .find_map(|&address| match marker_at(Address::new(address)) {
-            Some(Marker::Reason(reason)) => Some(reason),
-            _ => None,
-        })
+    user.iter().find_map(|&address| match marker_at(address) {
+        Some(Marker::Reason(reason)) => Some(reason),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -108,9 +107,11 @@ mod tests {
 
     #[test]
     fn left_out_native_frames_do_not_make_a_sample_unattributed() {
-        let native = address_of(Marker::Native).get();
-        let torn = address_of(Marker::Reason(Reason::TornFrames)).get();
-        assert_eq!(unattributed(&[1, native, 2]), None);
-        assert_eq!(unattributed(&[1, native, torn]), Some(Reason::TornFrames));
+        let native = address_of(Marker::Native);
+        let torn = address_of(Marker::Reason(Reason::TornFrames));
+        let [leaf, caller] = [1, 2].map(Address::new);
+        assert_eq!(unattributed(&[leaf, native, caller]), None);
+        let reason = Some(Reason::TornFrames);
+        assert_eq!(unattributed(&[leaf, native, torn]), reason);
     }
 }

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use varid_model::Reason;
+use varid_model::{Address, MonotonicNs, Reason};
 
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
@@ -21,8 +21,8 @@ use crate::{
     encode,
     error::{Error, Result},
     features::{self, Facts},
-    manifest::{Counts, Manifest, State},
-    record::{Mapping, Record, Sample},
+    manifest::{Manifest, SampleCounts, SessionState},
+    record::{MappingRecord, Sample, SessionRecord},
     remap,
 };
 use data::DataFile;
@@ -41,10 +41,10 @@ pub const RESERVE: u64 = 512 << 10;
 
 /// The one writer of a session. Holds an exclusive flock(2) on the folder.
 ///
-/// What perf makes of it depends on what is written: a [`Comm`](Record::Comm) and the mappings
+/// What perf makes of it depends on what is written: a [`Comm`](SessionRecord::Comm) and the mappings
 /// of a process before its first sample, no sample after its exit; callers as return addresses;
 /// substitutes mapped from offset 0 under their absolute path with their own build-id; the
-/// kernel's text as `[kernel.kallsyms]_text`, pid `u32::MAX`, `pgoff` the same as `start`.
+/// kernel's text as `[kernel.kallsyms]_text`, of [`Pid::KERNEL`](varid_model::Pid::KERNEL), `pgoff` the same as `start`.
 ///
 /// Dropping it without [`finish`](Self::finish) loses what was not flushed and leaves the
 /// state `recording`, as a kill does.
@@ -55,7 +55,7 @@ pub struct SessionWriter {
     data: DataFile,
     manifest: Manifest,
     /// Kept here, not in the manifest, so that nobody counts twice.
-    counts: Counts,
+    counts: SampleCounts,
     facts: Facts,
     /// Whole records that are not in perf.data yet.
     batch: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct SessionWriter {
     /// Samples dropped since the last batch was written, and what could not be said of others.
     dropped: u64,
     /// The latest time that was written.
-    latest: u64,
+    latest: MonotonicNs,
 }
 
 impl SessionWriter {
@@ -93,7 +93,7 @@ impl SessionWriter {
         owner: Option<Owner>,
     ) -> Result<Self> {
         let mut folder = Folder::take(dir.as_ref(), owner)?;
-        manifest.state = State::Recording;
+        manifest.state = SessionState::Recording;
         // Whenever a kill comes, the folder is one that another session may replace.
         save(&manifest, &folder)?;
         folder.add_symbols()?;
@@ -103,12 +103,12 @@ impl SessionWriter {
             owner,
             data,
             manifest,
-            counts: Counts::default(),
+            counts: SampleCounts::default(),
             facts: Facts::default(),
             batch: Vec::new(),
             write_at: BATCH,
             dropped: 0,
-            latest: 0,
+            latest: MonotonicNs::ZERO,
         })
     }
 
@@ -142,7 +142,7 @@ impl SessionWriter {
 
     /// What has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.
     #[must_use]
-    pub const fn counts(&self) -> &Counts {
+    pub const fn counts(&self) -> &SampleCounts {
         &self.counts
     }
 
@@ -174,15 +174,15 @@ impl SessionWriter {
     ///
     /// [`Error::Append`] if the batch was due and could not be written. The record is not
     /// lost by that: see [`flush`](Self::flush).
-    pub fn write(&mut self, record: &Record) -> Result<()> {
-        if let Record::Sample(sample) = record {
+    pub fn write(&mut self, record: &SessionRecord) -> Result<()> {
+        if let SessionRecord::Sample(sample) = record {
             return self.write_sample(&sample.borrowed());
         }
         // Names and mappings have as much room again: samples need them.
         if self.batch.len() < MAX_BACKLOG.saturating_mul(2) {
             self.note(record);
             encode::record(&mut self.batch, record);
-        } else if let Record::Lost { count, .. } = record {
+        } else if let SessionRecord::Lost { count, .. } = record {
             self.lose(*count);
         } else {
             add(&mut self.counts.dropped, 1);
@@ -195,7 +195,7 @@ impl SessionWriter {
     /// # Errors
     ///
     /// As of [`write`](Self::write).
-    pub fn write_sample(&mut self, sample: &Sample<&[u64]>) -> Result<()> {
+    pub fn write_sample(&mut self, sample: &Sample<&[Address]>) -> Result<()> {
         if self.batch.len() < MAX_BACKLOG {
             self.count(sample);
             encode::sample(&mut self.batch, sample);
@@ -231,7 +231,7 @@ impl SessionWriter {
         }
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
-            let lost = Record::Lost {
+            let lost = SessionRecord::Lost {
                 time: self.latest,
                 count: dropped,
             };
@@ -280,7 +280,7 @@ impl SessionWriter {
     ///
     /// It cannot be written; the old one stays.
     pub fn save_manifest(&mut self) -> Result<()> {
-        self.manifest.counts = Counts {
+        self.manifest.counts = SampleCounts {
             malformed: self.manifest.counts.malformed,
             throttled: self.manifest.counts.throttled,
             transitions: self.manifest.counts.transitions,
@@ -304,15 +304,15 @@ impl SessionWriter {
         self.data
             .complete(&sections, &bits)
             .map_err(Error::io("write", path))?;
-        if self.manifest.state == State::Recording {
-            self.manifest.state = State::Complete;
+        if self.manifest.state == SessionState::Recording {
+            self.manifest.state = SessionState::Complete;
         }
         let saved = self.save_manifest().and_then(|()| {
             self.owner
                 .map_or(Ok(()), |owner| self.folder.give_to(owner))
         });
-        if saved.is_err() && self.manifest.state == State::Complete {
-            self.manifest.state = State::Recording;
+        if saved.is_err() && self.manifest.state == SessionState::Complete {
+            self.manifest.state = SessionState::Recording;
         }
         saved
     }
@@ -324,10 +324,10 @@ impl SessionWriter {
     }
 
     /// What is to be known later of a record that is no sample.
-    fn note(&mut self, record: &Record) {
+    fn note(&mut self, record: &SessionRecord) {
         match record {
-            Record::Lost { count, .. } => add(&mut self.counts.lost, *count),
-            Record::Mapping(Mapping {
+            SessionRecord::Lost { count, .. } => add(&mut self.counts.lost, *count),
+            SessionRecord::Mapping(MappingRecord {
                 kernel: true,
                 mode: None,
                 path,
@@ -344,7 +344,7 @@ impl SessionWriter {
         self.latest = self.latest.max(record.time());
     }
 
-    fn count(&mut self, sample: &Sample<&[u64]>) {
+    fn count(&mut self, sample: &Sample<&[Address]>) {
         add(&mut self.counts.samples, 1);
         self.latest = self.latest.max(sample.time);
         let cut = sample.kernel.len().saturating_add(sample.user.len()) > crate::format::MAX_FRAMES;
@@ -388,16 +388,20 @@ mod tests {
     use super::*;
     use std::fs::{File, OpenOptions};
 
-    use crate::{CpuMode, EventDesc, SessionReader, Source, Target, TargetKind};
-    use varid_model::Rate;
+    use crate::{CpuMode, EventDesc, SampleSource, SessionReader, SessionTarget, TargetKind};
+    use varid_model::{Period, Pid, Rate, Tid};
 
     fn writer(dir: &Path) -> SessionWriter {
         let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
-        let target = Target {
+        let target = SessionTarget {
             kind: TargetKind::All,
             value: String::new(),
         };
-        SessionWriter::create(dir, Manifest::new(event, Source::Bpf, target, 0)).unwrap()
+        SessionWriter::create(
+            dir,
+            Manifest::new(event, SampleSource::Bpf, target, MonotonicNs::ZERO),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -405,9 +409,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let writer = writer(dir.path());
         let count = |pid| CallCount {
-            pid,
-            address: 0x1000,
-            time: 1,
+            pid: Pid::new(pid),
+            address: Address::new(0x1000),
+            time: MonotonicNs::new(1),
             invokes: 2,
             returns: 1,
             unwinds: 1,
@@ -418,24 +422,24 @@ mod tests {
         assert_eq!(saved, [count(1), count(2)]);
     }
 
-    fn sample(time: u64) -> Record {
-        Record::Sample(Sample {
+    fn sample(time: u64) -> SessionRecord {
+        SessionRecord::Sample(Sample {
             event: 0,
-            time,
-            pid: 1,
-            tid: 1,
+            time: MonotonicNs::new(time),
+            pid: Pid::new(1),
+            tid: Tid::new(1),
             cpu: 0,
-            period: 1,
-            original_ip: 1,
+            period: Period::new(1),
+            original_ip: Address::new(1),
             mode: CpuMode::User,
             uid: 1000,
-            frame: 0,
+            frame: None,
             kernel: vec![],
-            user: vec![1; 100],
+            user: vec![Address::new(1); 100],
         })
     }
 
-    fn read(dir: &Path) -> Vec<Record> {
+    fn read(dir: &Path) -> Vec<SessionRecord> {
         let records = SessionReader::open(dir).unwrap().records().unwrap();
         records.collect::<Result<_>>().unwrap()
     }
@@ -490,12 +494,12 @@ mod tests {
         let records = read(dir.path());
         let samples = records
             .iter()
-            .filter(|r| matches!(r, Record::Sample(_)))
+            .filter(|r| matches!(r, SessionRecord::Sample(_)))
             .count();
         assert_eq!(samples as u64, written - lost);
         let latest = written - lost - 1;
-        assert!(records.contains(&Record::Lost {
-            time: latest,
+        assert!(records.contains(&SessionRecord::Lost {
+            time: MonotonicNs::new(latest),
             count: lost
         }));
     }
@@ -508,15 +512,20 @@ mod tests {
         writer.write(&sample(1)).unwrap();
         writer.batch.resize(2 * MAX_BACKLOG, 0);
         writer.write_at = usize::MAX;
-        let exit = Record::Exit {
-            time: 2,
-            pid: 1,
-            ppid: 1,
-            tid: 1,
-            ptid: 1,
+        let exit = SessionRecord::Exit {
+            time: MonotonicNs::new(2),
+            pid: Pid::new(1),
+            ppid: Pid::new(1),
+            tid: Tid::new(1),
+            ptid: Tid::new(1),
         };
         writer.write(&exit).unwrap();
-        writer.write(&Record::Lost { time: 2, count: 7 }).unwrap();
+        writer
+            .write(&SessionRecord::Lost {
+                time: MonotonicNs::new(2),
+                count: 7,
+            })
+            .unwrap();
         writer.write(&sample(3)).unwrap();
         let counts = writer.counts();
         assert_eq!((counts.samples, counts.lost, counts.dropped), (1, 8, 1));
@@ -524,7 +533,10 @@ mod tests {
         writer.data.file = real;
         writer.write(&exit).unwrap();
         writer.finish().unwrap();
-        let lost = Record::Lost { time: 2, count: 8 };
+        let lost = SessionRecord::Lost {
+            time: MonotonicNs::new(2),
+            count: 8,
+        };
         assert_eq!(read(dir.path()), [exit, lost]);
     }
 }

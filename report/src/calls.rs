@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use varid_model::{Address, FrameAddress};
+use varid_model::{FrameAddress, MonotonicNs};
 use varid_recording::CallCount;
 
 use crate::{
@@ -48,11 +48,11 @@ impl Counting {
     }
 
     /// What was before `time` has gone by; None: everything.
-    pub fn until(&mut self, time: Option<u64>, resolver: &mut Resolver) {
+    pub fn until(&mut self, time: Option<MonotonicNs>, resolver: &mut Resolver) {
         let is_due = |count: &mut CallCount| time.is_none_or(|time| count.time < time);
         while let Some(count) = self.waiting.pop_if(is_due) {
-            let method = FrameAddress::Instruction(Address::new(count.address));
-            let places = resolver.user(count.pid, method);
+            let method = FrameAddress::Instruction(count.address);
+            let places = resolver.user(count.pid.get(), method);
             if let Some(place) = places.last() {
                 self.found.entry(*place).or_default().add(Calls {
                     invokes: count.invokes,

@@ -90,12 +90,12 @@ impl Collected {
         let kernel = sample.mode == CpuMode::Kernel;
         let is_managed = |frame: &FrameAddress| {
             let address = remap::lookup(*frame).get();
-            let stretch = resolver.mapped(sample.pid, address);
+            let stretch = resolver.mapped(sample.pid.get(), address);
             stretch.is_some_and(|stretch| resolver.is_managed(stretch.mapped.image, address))
         };
         let inner = usize::from(kernel);
         let mut frames = sample.user.iter().enumerate().map(|(depth, address)| {
-            FrameAddress::in_callchain(depth.saturating_add(inner), Address::new(*address))
+            FrameAddress::in_callchain(depth.saturating_add(inner), *address)
         });
         let innermost = frames.find(is_managed);
         let managed = frames.filter(is_managed);
@@ -103,7 +103,7 @@ impl Collected {
             Some(found) => ((managed.count() as u64).saturating_add(1), found),
             None if !kernel => {
                 let leaf = sample.user.first().copied();
-                let leaf = Address::new(leaf.unwrap_or(sample.original_ip));
+                let leaf = leaf.unwrap_or(sample.original_ip);
                 (0, FrameAddress::Instruction(leaf))
             }
             None => {
@@ -111,19 +111,20 @@ impl Collected {
                 return self.in_kernel(
                     resolver,
                     sample,
-                    leaf.unwrap_or(sample.original_ip),
+                    leaf.unwrap_or(sample.original_ip).get(),
                     weight,
                 );
             }
         };
         let vma = remap::lookup(found).get();
-        let stretch = resolver.mapped(sample.pid, vma);
+        let stretch = resolver.mapped(sample.pid.get(), vma);
         let image = stretch.map(|stretch| stretch.mapped.image);
         let offset = stretch.map_or(vma, |stretch| stretch.mapped.offset(vma));
-        let frame = if depth > 0 { sample.frame } else { 0 };
+        let frame = sample.frame.filter(|_| depth > 0);
+        let frame = frame.map_or(0, Address::get);
         let key = (whose(sample), (image, offset, vma), depth, frame);
         let row = self.row(key, || {
-            let place = resolver.user(sample.pid, found).first().copied();
+            let place = resolver.user(sample.pid.get(), found).first().copied();
             let managed = depth > 0;
             let bytecode = managed && !remap::contains(Address::new(vma));
             let named = place.and_then(|place| resolver.place(place));
@@ -193,7 +194,7 @@ impl Collected {
 }
 
 const fn whose(sample: &Sample) -> Whose {
-    (sample.pid, sample.tid, sample.uid)
+    (sample.pid.get(), sample.tid.get(), sample.uid)
 }
 
 /// What the symbol at an address says of it.
@@ -216,8 +217,8 @@ fn described(
     let line = location.map_or(NO_LINE, |location| i64::from(location.line));
     Dim {
         uid: Some(sample.uid).filter(|uid| *uid != NO_UID),
-        pid: sample.pid,
-        tid: sample.tid,
+        pid: sample.pid.get(),
+        tid: sample.tid.get(),
         // A code unit of a dex file is two bytes.
         pc: match (managed, bytecode) {
             (_, true) => bytes / 2,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use varid_model::Layer;
-use varid_recording::{ImageKind, Manifest, Mapping, REMAP_ELF, SYMBOLS, is_own_memory};
+use varid_recording::{ImageKind, Manifest, MappingRecord, REMAP_ELF, SYMBOLS, is_own_memory};
 use varid_symbolizer::{
     Frame,
     elf::{ElfSource, Origin},
@@ -26,7 +26,7 @@ pub struct Images {
     /// Where the recorded files are looked for.
     files: Files,
     /// What the manifest says, by the path in a mapping, or by the substitute's relative path.
-    listed: HashMap<String, varid_recording::Image>,
+    listed: HashMap<String, varid_recording::SessionImage>,
     /// By path and build-id; files that only have a name have no path.
     ids: HashMap<(PathBuf, Vec<u8>), ImageId>,
     images: Vec<Image>,
@@ -104,7 +104,7 @@ impl Images {
     }
 
     /// The image of a user mapping.
-    pub fn of_mapping(&mut self, mapping: &Mapping) -> ImageId {
+    pub fn of_mapping(&mut self, mapping: &MappingRecord) -> ImageId {
         let key = (mapping.path.clone(), mapping.build_id.clone());
         if let Some(id) = self.ids.get(&key) {
             return *id;
@@ -226,7 +226,7 @@ impl Images {
         id
     }
 
-    fn identify(&self, mapping: &Mapping) -> (Image, Wanted) {
+    fn identify(&self, mapping: &MappingRecord) -> (Image, Wanted) {
         let path = &mapping.path;
         if let Some(substitute) = self.substitute(path) {
             let listed = self.listed.get(&substitute);
@@ -364,7 +364,7 @@ pub fn line(frame: &Frame<'_>) -> Option<(String, u32)> {
     Some((location.file.clone().into_owned(), location.line))
 }
 
-fn shown(image: &varid_recording::Image) -> String {
+fn shown(image: &varid_recording::SessionImage) -> String {
     let name = image.location.as_ref().unwrap_or(&image.path);
     base_name(Path::new(name))
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 use varid_model::{Layer, Rate};
-use varid_recording::{Source, State, Target};
+use varid_recording::{SampleSource, SessionState, SessionTarget};
 
 use crate::{
     JSON_VERSION,
@@ -27,8 +27,8 @@ use dim::JsonDim;
 struct Report<'p> {
     version: u32,
     session: String,
-    state: State,
-    target: &'p Target,
+    state: SessionState,
+    target: &'p SessionTarget,
     start: &'p str,
     duration_ns: u64,
     event: &'p str,
@@ -40,7 +40,7 @@ struct Report<'p> {
     period_estimate: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<&'p str>,
-    source: Source,
+    source: SampleSource,
     #[serde(skip_serializing_if = "String::is_empty")]
     selected_by: String,
     recorded: u64,

@@ -2,7 +2,7 @@
 
 use std::{io::Read, path::PathBuf};
 
-use varid_recording::{Host, Mapping, SessionReader, host, open_regular};
+use varid_recording::{Host, MappingRecord, SessionReader, host, open_regular};
 use varid_symbolizer::{
     elf::DebugFiles,
     kernel::{KernelSymbols, Vmlinux},
@@ -65,12 +65,12 @@ impl Kernel {
     }
 
     /// A mapping of the kernel appeared.
-    pub fn map(&mut self, mapping: &Mapping) {
+    pub fn map(&mut self, mapping: &MappingRecord) {
         let path = mapping.path.to_string_lossy();
         if let Some(symbol) = path.strip_prefix("[kernel.kallsyms]") {
             self.text = Some(Text {
                 symbol: symbol.to_owned(),
-                start: mapping.start,
+                start: mapping.start.get(),
                 build_id: mapping.build_id.clone(),
             });
         }

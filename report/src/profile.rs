@@ -6,9 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use varid_model::{Address, FrameAddress};
+use varid_model::FrameAddress;
 use varid_recording::{
-    Change, CpuMode, EventDesc, Manifest, Record, Sample, SessionReader, Tactic, remap,
+    ConfigurationChange, CpuMode, EventDesc, Manifest, Sample, SessionReader, SessionRecord,
+    Tactic, remap,
 };
 
 use crate::{
@@ -138,7 +139,7 @@ impl Profile {
         let mut counting = Counting::new(
             calls
                 .into_iter()
-                .filter(|count| options.pid.is_none_or(|pid| pid == count.pid))
+                .filter(|count| options.pid.is_none_or(|pid| pid == count.pid.get()))
                 .collect(),
         );
         for record in session.records()? {
@@ -257,8 +258,8 @@ impl Profile {
 
 /// What became of the configuration while it was recorded, as sentences.
 fn changes(manifest: &Manifest) -> Vec<String> {
-    let sentence = |change: &Change| {
-        let at = change.time_ns.saturating_sub(manifest.start_time_ns) / 1_000_000;
+    let sentence = |change: &ConfigurationChange| {
+        let at = change.time_ns.since(manifest.start_time_ns).as_millis();
         let at = format!("{}.{:03} s", at / 1000, at % 1000);
         let mut parts = Vec::new();
         if let Some(error) = &change.error {
@@ -309,53 +310,56 @@ struct Builder {
 }
 
 impl Builder {
-    fn record(&mut self, record: &Record) {
+    fn record(&mut self, record: &SessionRecord) {
         match record {
-            Record::Mapping(mapping) => self.resolver.map(mapping),
-            Record::Comm {
+            SessionRecord::Mapping(mapping) => self.resolver.map(mapping),
+            SessionRecord::Comm {
                 pid,
                 tid,
                 exec,
                 name,
                 ..
             } => {
+                let (pid, tid) = (pid.get(), tid.get());
                 if *exec {
-                    self.resolver.clear(*pid);
+                    self.resolver.clear(pid);
                 }
                 let name: Arc<str> = name.as_str().into();
                 if pid == tid {
-                    self.profile.processes.insert(*pid, Arc::clone(&name));
+                    self.profile.processes.insert(pid, Arc::clone(&name));
                 }
-                self.names.insert((*pid, *tid), name);
+                self.names.insert((pid, tid), name);
             }
-            Record::Fork {
+            SessionRecord::Fork {
                 pid,
                 ppid,
                 tid,
                 ptid,
                 ..
             } => {
-                self.resolver.fork(*ppid, *pid);
-                match self.names.get(&(*ppid, *ptid)).cloned() {
+                let (pid, tid) = (pid.get(), tid.get());
+                let (ppid, ptid) = (ppid.get(), ptid.get());
+                self.resolver.fork(ppid, pid);
+                match self.names.get(&(ppid, ptid)).cloned() {
                     Some(name) => {
                         if pid == tid {
-                            self.profile.processes.insert(*pid, Arc::clone(&name));
+                            self.profile.processes.insert(pid, Arc::clone(&name));
                         }
-                        self.names.insert((*pid, *tid), name);
+                        self.names.insert((pid, tid), name);
                     }
                     None => {
                         // Another thread had it.
-                        self.names.remove(&(*pid, *tid));
+                        self.names.remove(&(pid, tid));
                     }
                 }
             }
             // Samples of the exit itself may follow, and other threads may outlive a process's first one: names and
             // mappings stay until the id is used again.
-            Record::Exit { .. } => {}
-            Record::Lost { count, .. } => {
+            SessionRecord::Exit { .. } => {}
+            SessionRecord::Lost { count, .. } => {
                 self.profile.lost = self.profile.lost.saturating_add(*count);
             }
-            Record::Sample(sample) => self.sample(sample),
+            SessionRecord::Sample(sample) => self.sample(sample),
         }
     }
 
@@ -365,9 +369,10 @@ impl Builder {
             return; // the reader lets no other pass
         };
         part.recorded = part.recorded.saturating_add(1);
-        let since_start = sample.time.saturating_sub(profile.manifest.start_time_ns);
+        let since_start = sample.time.since(profile.manifest.start_time_ns);
+        let since_start = u64::try_from(since_start.as_nanos()).unwrap_or(u64::MAX);
         profile.duration_ns = profile.duration_ns.max(since_start);
-        let (pid, tid) = (sample.pid, sample.tid);
+        let (pid, tid) = (sample.pid.get(), sample.tid.get());
         let name = self
             .names
             .entry((pid, tid))
@@ -382,7 +387,7 @@ impl Builder {
             pid,
             tid,
             name: Arc::clone(name),
-            service: self.services.at(pid, sample.time),
+            service: self.services.at(pid, sample.time.get()),
         };
         let next = TaskId(u32::try_from(profile.tasks.len()).unwrap_or(u32::MAX));
         let id = *self.task_ids.entry(task).or_insert_with_key(|task| {
@@ -395,7 +400,7 @@ impl Builder {
         }
         let weight = Weight {
             samples: 1,
-            period: sample.period,
+            period: sample.period.get(),
         };
         if profile.options.dim {
             part.dim.add(&mut self.resolver, sample, weight);
@@ -416,19 +421,17 @@ fn path(images: &[Image], id: ImageId) -> Option<PathBuf> {
 /// was interrupted, the others are callers.
 fn frames(resolver: &mut Resolver, sample: &Sample) -> Vec<PlaceId> {
     let mut frames = Vec::with_capacity(sample.kernel.len().saturating_add(sample.user.len()));
-    for (depth, &ip) in sample.kernel.iter().enumerate() {
-        let frame = FrameAddress::in_callchain(depth, Address::new(ip));
+    for frame in sample.kernel_frames() {
         frames.extend_from_slice(resolver.kernel(frame));
     }
-    for (depth, &ip) in sample.user.iter().enumerate() {
-        let frame = FrameAddress::in_callchain(depth, Address::new(ip));
-        frames.extend_from_slice(resolver.user(sample.pid, frame));
+    for frame in sample.user_frames() {
+        frames.extend_from_slice(resolver.user(sample.pid.get(), frame));
     }
     if frames.is_empty() {
-        let leaf = FrameAddress::Instruction(Address::new(sample.original_ip));
+        let leaf = FrameAddress::Instruction(sample.original_ip);
         frames.extend_from_slice(match sample.mode {
             CpuMode::Kernel => resolver.kernel(leaf),
-            CpuMode::User => resolver.user(sample.pid, leaf),
+            CpuMode::User => resolver.user(sample.pid.get(), leaf),
         });
     }
     frames

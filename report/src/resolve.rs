@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use varid_model::{Address, FrameAddress, Layer, Marker, Reason};
 use varid_recording::{
-    ImageKind, Mapping, SessionReader,
+    ImageKind, MappingRecord, SessionReader,
     remap::{self, address_of, marker_at},
 };
 
@@ -110,22 +110,23 @@ impl Resolver {
     }
 
     /// A mapping appeared.
-    pub fn map(&mut self, mapping: &Mapping) {
+    pub fn map(&mut self, mapping: &MappingRecord) {
         if mapping.kernel {
             self.kernel.map(mapping);
             return;
         }
         self.changed();
         let image = self.images.of_mapping(mapping);
-        let Mapping {
+        let MappingRecord {
             pid,
             start,
             len,
             pgoff,
             ..
         } = *mapping;
+        let start = start.get();
         if !self.spaces.map(
-            pid,
+            pid.get(),
             start..start.saturating_add(len),
             pgoff,
             (image, mapping.mode),

@@ -35,8 +35,12 @@ impl Services {
                     ServiceId(u32::try_from(names.len().saturating_sub(1)).unwrap_or(u32::MAX))
                 })
             };
-            let entry = (*since_ns, service.as_ref().map(&mut id));
-            services.by_process.entry(*pid).or_default().push(entry);
+            let entry = (since_ns.get(), service.as_ref().map(&mut id));
+            services
+                .by_process
+                .entry(pid.get())
+                .or_default()
+                .push(entry);
         }
         // A manifest may come from anywhere.
         let all = services.by_process.values_mut();
@@ -60,11 +64,12 @@ impl Services {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use varid_model::{MonotonicNs, Pid};
 
     fn member(pid: u32, since_ns: u64, service: Option<&str>) -> Membership {
         Membership {
-            pid,
-            since_ns,
+            pid: Pid::new(pid),
+            since_ns: MonotonicNs::new(since_ns),
             service: service.map(str::to_owned),
         }
     }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use varid_model::Rate;
-use varid_recording::{State, Tactic, TargetKind, terminal::one_line};
+use varid_recording::{SessionState, Tactic, TargetKind, terminal::one_line};
 
 use crate::{
     callgraph::{self, Entry},
@@ -45,9 +45,9 @@ fn head(profile: &Profile, view: &View, out: &mut dyn Write) -> io::Result<()> {
     };
     let seconds = thousandths(profile.duration_ns / 1_000_000);
     let state = match manifest.state {
-        State::Recording => ", live or killed",
-        State::Complete => "",
-        State::Failed => ", failed",
+        SessionState::Recording => ", live or killed",
+        SessionState::Complete => "",
+        SessionState::Failed => ", failed",
     };
     let start = one_line(&manifest.wall_start);
     writeln!(out, "Profile of {target}, {seconds} s from {start}{state}")?;

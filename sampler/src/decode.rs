@@ -5,8 +5,11 @@ use crate::open::COMMON_SAMPLE;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use varid_model::{Machine, Regs};
-use varid_model::{Mode, perf};
+use varid_model::perf::{
+    self, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record, SampleFields,
+    SampleLayout,
+};
+use varid_model::{Machine, Mode, Regs};
 use varid_shim::{Record, flags};
 use varid_tunnel::maps::Device;
 
@@ -207,231 +210,175 @@ pub fn decode(
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
 ) -> Option<(Stamped, Values)> {
-    let malformed = || Some((Stamped::malformed(), Values::new()));
-    decode_whole(bytes, origin, spare).unwrap_or_else(malformed)
+    decode_whole(bytes, origin, spare).unwrap_or_else(|malformed| {
+        tracing::debug!(%malformed, "a record of the kernel's");
+        Some((Stamped::malformed(), Values::new()))
+    })
 }
 
-/// None: it is not what the kernel's ABI says; `Some(None)`: it is of no interest.
+/// None: it is of no interest.
 fn decode_whole(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
-) -> Option<Option<(Stamped, Values)>> {
-    let mut reader = Reader(bytes);
-    let kind = reader.u32()?;
-    let misc = reader.u16()?;
-    reader.u16()?;
-    if kind == perf::PERF_RECORD_SAMPLE {
-        return decode_sample(bytes, reader, origin, spare).map(Some);
-    }
-    let event = match kind {
-        perf::PERF_RECORD_MMAP2 => {
-            let (pid, tid) = (reader.u32()?, reader.u32()?);
-            let (start, len, pgoff) = (reader.u64()?, reader.u64()?, reader.u64()?);
-            let (major, minor, inode) = (reader.u32()?, reader.u32()?, reader.u64()?);
-            reader.u64()?; // inode generation
-            let mode = Mode::from_mmap(reader.u32()?, reader.u32()?);
-            RingEvent::Mmap(Box::new(Mmap {
-                pid,
-                tid,
-                start,
-                len,
-                pgoff,
-                device: Device { major, minor },
-                inode,
-                mode,
-                path: OsString::from_vec(reader.bytes().to_vec()).into(),
-            }))
-        }
-        perf::PERF_RECORD_COMM => RingEvent::Comm {
-            pid: reader.u32()?,
-            tid: reader.u32()?,
-            exec: misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0,
-            name: reader.text(),
-        },
-        perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
-            let (pid, ppid, tid, ptid) =
-                (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-            if kind == perf::PERF_RECORD_FORK {
-                RingEvent::Fork {
-                    pid,
-                    ppid,
-                    tid,
-                    ptid,
-                }
-            } else {
-                RingEvent::Exit {
-                    pid,
-                    ppid,
-                    tid,
-                    ptid,
-                }
-            }
-        }
-        perf::PERF_RECORD_LOST => {
-            reader.u64()?; // the event's id
-            RingEvent::Lost(reader.u64()?)
-        }
-        perf::PERF_RECORD_LOST_SAMPLES => RingEvent::Lost(reader.u64()?),
-        perf::PERF_RECORD_THROTTLE => RingEvent::Throttle,
-        _ => return Some(None),
+) -> Result<Option<(Stamped, Values)>, Malformed> {
+    let no_header = Malformed {
+        at: 0,
+        reason: "the record is shorter than a header",
     };
-    // sample_id_all: pid, tid, time, cpu, reserved, identifier.
-    let trailer = bytes
-        .len()
-        .checked_sub(32)
-        .and_then(|at| bytes.get(at.saturating_add(8)..))?;
+    let (header, body) = bytes.split_first_chunk().ok_or(no_header)?;
+    let Header { kind, misc, .. } = Header::from_bytes(*header);
+    if kind == perf::PERF_RECORD_SAMPLE {
+        return decode_sample(bytes, body, origin, spare).map(Some);
+    }
+    let Some((time, record)) = KernelRecord::parse(kind, misc, body)? else {
+        return Ok(None);
+    };
+    let event = match record {
+        KernelRecord::Mmap2(record) => RingEvent::Mmap(Box::new(mmap(&record))),
+        KernelRecord::Comm(record) => RingEvent::Comm {
+            pid: record.pid.get(),
+            tid: record.tid.get(),
+            exec: record.exec,
+            name: String::from_utf8_lossy(record.name).into_owned(),
+        },
+        KernelRecord::Fork(record) => RingEvent::Fork {
+            pid: record.pid.get(),
+            ppid: record.ppid.get(),
+            tid: record.tid.get(),
+            ptid: record.ptid.get(),
+        },
+        KernelRecord::Exit(record) => RingEvent::Exit {
+            pid: record.pid.get(),
+            ppid: record.ppid.get(),
+            tid: record.tid.get(),
+            ptid: record.ptid.get(),
+        },
+        KernelRecord::Lost(count) => RingEvent::Lost(count),
+        KernelRecord::Throttle => RingEvent::Throttle,
+    };
     let stamped = Stamped {
-        time: Reader(trailer).u64()?,
+        time: time.get(),
         event,
     };
-    Some(Some((stamped, Values::new())))
+    Ok(Some((stamped, Values::new())))
+}
+
+fn mmap(record: &Mmap2Record<'_>) -> Mmap {
+    let (device, inode) = match record.file {
+        MappedFile::Inode {
+            major,
+            minor,
+            inode,
+        } => (Device { major, minor }, inode),
+        // No event of ours asks for build-ids.
+        MappedFile::BuildId(_) => (Device { major: 0, minor: 0 }, 0),
+    };
+    Mmap {
+        pid: record.pid.get(),
+        tid: record.tid.get(),
+        start: record.start.get(),
+        len: record.len,
+        pgoff: record.pgoff,
+        device,
+        inode,
+        mode: Mode::from_mmap(record.prot, record.flags),
+        path: OsString::from_vec(record.path.to_vec()).into(),
+    }
+}
+
+impl Origin {
+    /// Which fields of its samples are of interest: what comes behind them is passed on as it is, or not at all.
+    fn layout(&self) -> SampleLayout {
+        let mut group = 0;
+        if self.reads {
+            group |= perf::PERF_SAMPLE_READ;
+        }
+        if self.period.is_none() && (self.reads || self.kind == SampleKind::StackCopy) {
+            group |= perf::PERF_SAMPLE_PERIOD;
+        }
+        let sample_type = match self.kind {
+            SampleKind::Shim => perf::PERF_SAMPLE_RAW,
+            SampleKind::Raw => perf::PERF_SAMPLE_IP | group,
+            SampleKind::StackCopy => {
+                perf::PERF_SAMPLE_IP
+                    | group
+                    | perf::PERF_SAMPLE_CALLCHAIN
+                    | perf::PERF_SAMPLE_REGS_USER
+                    | perf::PERF_SAMPLE_STACK_USER
+            }
+        };
+        SampleLayout {
+            sample_type,
+            registers: regs_mask().count_ones(),
+        }
+    }
 }
 
 fn decode_sample(
     bytes: &[u8],
-    mut reader: Reader<'_>,
+    body: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut Spare,
-) -> Option<(Stamped, Values)> {
-    let Origin {
-        event,
-        kind,
-        period: fixed,
-        reads,
-    } = origin(reader.u64()?)?;
-    let mut values = Values::new();
-    let ip = if kind == SampleKind::Shim {
-        0
-    } else {
-        reader.u64()?
+) -> Result<(Stamped, Values), Malformed> {
+    let mut fields = Fields::new(body);
+    let unknown = fields.malformed("a sample of an event that is not open");
+    let origin = origin(fields.u64()?).ok_or(unknown)?;
+    let event = origin.event;
+    let sample = SampleFields::parse(origin.layout(), &mut fields)?;
+    let what = match origin.kind {
+        SampleKind::Shim => return Ok((spare.sample(event, sample.raw), Values::new())),
+        SampleKind::Raw => RingEvent::Raw {
+            tid: sample.tid.get(),
+            ip: sample.ip.get(),
+            event,
+            bytes: bytes.to_vec(),
+        },
+        SampleKind::StackCopy => RingEvent::Sample(Box::new(Sampled {
+            event,
+            record: stack_copy(&sample, origin.period),
+            read: Vec::new(),
+        })),
     };
-    let (pid, tid, time) = (reader.u32()?, reader.u32()?, reader.u64()?);
-    let cpu = reader.u32()?;
-    reader.u32()?;
-    let what = match kind {
-        SampleKind::Shim => {
-            let len = reader.u32()? as usize;
-            let stamped = spare.sample(event, reader.take(len)?);
-            return Some((stamped, values));
-        }
-        SampleKind::Raw => {
-            if reads {
-                fixed.or_else(|| reader.u64())?;
-                values = group_values(&mut reader)?;
-            }
-            RingEvent::Raw {
-                tid,
-                ip,
-                event,
-                bytes: bytes.to_vec(),
-            }
-        }
-        SampleKind::StackCopy => {
-            let period = fixed.or_else(|| reader.u64())?;
-            if reads {
-                values = group_values(&mut reader)?;
-            }
-            let (kernel, in_kernel) = kernel_callchain(&mut reader)?;
-            let regs = user_regs(&mut reader)?;
-            let size = reader.u64()? as usize;
-            let stack = reader.take(size)?;
-            let used = if size == 0 { 0 } else { reader.u64()? as usize };
-            let record = Record {
-                time,
-                pid,
-                tid,
-                cpu,
-                flags: flags::NO_WALK | if in_kernel { flags::IN_KERNEL } else { 0 },
-                period,
-                ip,
-                regs,
-                frames: Vec::new(),
-                packed: Vec::new(),
-                kernel,
-                stack_addr: regs.sp().unwrap_or(0),
-                stack: stack.get(..used)?.to_vec(),
-            };
-            RingEvent::Sample(Box::new(Sampled {
-                event,
-                record,
-                read: Vec::new(),
-            }))
-        }
+    let stamped = Stamped {
+        time: sample.time.get(),
+        event: what,
     };
-    Some((Stamped { time, event: what }, values))
+    Ok((stamped, sample.values.iter().collect()))
 }
 
-/// `PERF_SAMPLE_READ` with `PERF_FORMAT_GROUP`, `ID` and both times.
-fn group_values(reader: &mut Reader<'_>) -> Option<Values> {
-    let count = reader.u64()?;
-    reader.u64()?; // time enabled
-    reader.u64()?; // time running
-    let mut values = Values::new();
-    for _ in 0..count {
-        let value = reader.u64()?;
-        values.push((reader.u64()?, value));
-    }
-    Some(values)
-}
-
-/// The kernel's part of a callchain, and whether the sample was taken in the kernel.
-fn kernel_callchain(reader: &mut Reader<'_>) -> Option<(Vec<u64>, bool)> {
-    let entries = reader.u64()?;
-    let mut kernel = Vec::new();
-    let mut in_kernel_part = false;
-    for _ in 0..entries {
-        match reader.u64()? {
-            perf::PERF_CONTEXT_KERNEL => in_kernel_part = true,
-            marker if marker >= perf::PERF_CONTEXT_MAX => in_kernel_part = false,
-            address if in_kernel_part => kernel.push(address),
-            _ => {}
-        }
-    }
-    let in_kernel = !kernel.is_empty();
-    Some((kernel, in_kernel))
-}
-
-/// `PERF_SAMPLE_REGS_USER`: the ABI word, then the registers of the mask in bit order.
-fn user_regs(reader: &mut Reader<'_>) -> Option<Regs> {
-    let abi = reader.u64()?;
-    let count = if abi == 0 {
-        0
-    } else {
-        regs_mask().count_ones()
+/// The record of a sample with a copy of the stack; `period`: where the sample does not say it.
+fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> Record {
+    let kernel: Vec<u64> = sample
+        .callchain
+        .addresses()
+        .filter(|(context, _)| *context == Some(perf::PERF_CONTEXT_KERNEL))
+        .map(|(_, address)| address.get())
+        .collect();
+    let words: Vec<u64> = sample
+        .registers
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .collect();
+    let regs = Regs::from_perf(Machine::NATIVE, sample.registers_abi, &words);
+    let in_kernel = match kernel.is_empty() {
+        true => 0,
+        false => flags::IN_KERNEL,
     };
-    let words: Option<Vec<u64>> = (0..count).map(|_| reader.u64()).collect();
-    Some(Regs::from_perf(Machine::NATIVE, abi, &words?))
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(taken)
-    }
-    fn u16(&mut self) -> Option<u16> {
-        self.take(2)?.try_into().ok().map(u16::from_le_bytes)
-    }
-    fn u32(&mut self) -> Option<u32> {
-        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
-    }
-    fn u64(&mut self) -> Option<u64> {
-        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
-    }
-    fn text(&mut self) -> String {
-        String::from_utf8_lossy(self.bytes()).into_owned()
-    }
-    /// As far as the first zero.
-    fn bytes(&self) -> &'a [u8] {
-        let end = self
-            .0
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(self.0.len());
-        self.0.get(..end).unwrap_or_default()
+    Record {
+        time: sample.time.get(),
+        pid: sample.pid.get(),
+        tid: sample.tid.get(),
+        cpu: sample.cpu,
+        flags: flags::NO_WALK | in_kernel,
+        period: period.unwrap_or_else(|| sample.period.get()),
+        ip: sample.ip.get(),
+        regs,
+        frames: Vec::new(),
+        packed: Vec::new(),
+        kernel,
+        stack_addr: regs.sp().unwrap_or(0),
+        stack: sample.stack.to_vec(),
     }
 }
 

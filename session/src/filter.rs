@@ -3,7 +3,7 @@
 use crate::config::{MethodFilter, Verdict};
 use std::collections::HashMap;
 use varid_model::ById;
-use varid_model::{Address, FrameAddress, Marker};
+use varid_model::{Address, FrameAddress, Marker, MonotonicNs};
 use varid_process::Image;
 use varid_recording::remap;
 use varid_recording::remap::marker_at;
@@ -38,7 +38,7 @@ pub struct Gate {
     /// The patterns now.
     now: Option<Filter>,
     /// Those from a time on.
-    next: Option<(u64, Option<Filter>)>,
+    next: Option<(MonotonicNs, Option<Filter>)>,
 }
 
 impl Gate {
@@ -51,7 +51,12 @@ impl Gate {
     }
 
     /// From a time on other patterns stand.
-    pub fn change(&mut self, time: u64, methods: &MethodFilter, managed: &mut ManagedProcess) {
+    pub fn change(
+        &mut self,
+        time: MonotonicNs,
+        methods: &MethodFilter,
+        managed: &mut ManagedProcess,
+    ) {
         let mut time = time;
         match self.next.take() {
             // Samples come in order of time, and soon: of before the last change there is none left.
@@ -66,15 +71,8 @@ impl Gate {
         self.next = Some((time, Filter::of(methods)));
     }
 
-    /// Other things are mapped in the process than were: it is another program, or was looked at anew.
-    pub fn forget(&mut self) {
-        if let Some(filter) = &mut self.now {
-            filter.by_address.clear();
-        }
-    }
-
     /// The patterns that stand at a sample's time, which is not before that of the sample before.
-    pub fn at(&mut self, time: u64, managed: &mut ManagedProcess) -> Option<&mut Filter> {
+    pub fn at(&mut self, time: MonotonicNs, managed: &mut ManagedProcess) -> Option<&mut Filter> {
         if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
             self.now = self.next.take().and_then(|(_, next)| next);
             // What they stand for may not have been recorded.
@@ -89,8 +87,8 @@ impl Gate {
 pub struct Filter {
     methods: MethodFilter,
     by_address: ById<u64, Verdict>,
-    /// The address space that they are of.
-    space: u64,
+    /// The address space that they are of, and the state of its mappings.
+    space: (u64, u64),
     by_method: HashMap<([u8; 20], u32), Verdict>,
 }
 
@@ -100,7 +98,7 @@ impl Filter {
         (!methods.is_empty()).then(|| Self {
             methods: methods.clone(),
             by_address: ById::default(),
-            space: 0,
+            space: (0, 0),
             by_method: HashMap::new(),
         })
     }
@@ -108,17 +106,18 @@ impl Filter {
     /// Why a sample with this user callchain, leaf first, is not recorded; None: it is.
     pub fn refuses(
         &mut self,
-        user: &[u64],
+        user: &[Address],
         managed: &ManagedProcess,
         remap: &RemapTable,
     ) -> Option<Filtered> {
-        if self.space != managed.process.space.changes() || self.by_address.len() > REMEMBERED {
+        let space = (managed.space().serial(), managed.space().changes());
+        if self.space != space || self.by_address.len() > REMEMBERED {
             self.by_address.clear();
-            self.space = managed.process.space.changes();
+            self.space = space;
         }
         let mut incomplete = false;
         for (depth, address) in user.iter().enumerate() {
-            let address = FrameAddress::in_callchain(depth, Address::new(*address)).lookup();
+            let address = FrameAddress::in_callchain(depth, *address).lookup();
             incomplete |= matches!(marker_at(address), Some(Marker::Reason(_)));
             match self.verdict(address.get(), managed, remap) {
                 Verdict::Keep => return None,
@@ -200,21 +199,25 @@ mod tests {
         let mut managed = process();
         let mut gate = Gate::open();
         let mut at = |gate: &mut Gate, time| {
-            let filter = gate.at(time, &mut managed);
+            let filter = gate.at(MonotonicNs::new(time), &mut managed);
             filter.map(|filter| filter.methods.clone())
         };
-        gate.change(100, &methods("a.*"), &mut process());
+        gate.change(MonotonicNs::new(100), &methods("a.*"), &mut process());
         assert_eq!(at(&mut gate, 99), None);
         assert_eq!(at(&mut gate, 100), Some(methods("a.*")));
-        gate.change(200, &methods("b.*"), &mut process());
+        gate.change(MonotonicNs::new(200), &methods("b.*"), &mut process());
         assert_eq!(at(&mut gate, 199), Some(methods("a.*")));
         // A change before the last one was reached.
-        gate.change(300, &MethodFilter::default(), &mut process());
+        gate.change(
+            MonotonicNs::new(300),
+            &MethodFilter::default(),
+            &mut process(),
+        );
         assert_eq!(at(&mut gate, 299), Some(methods("b.*")));
         assert_eq!(at(&mut gate, 300), None);
         // One of a time that a change already waits for, or has gone by.
-        gate.change(500, &methods("c.*"), &mut process());
-        gate.change(400, &methods("d.*"), &mut process());
+        gate.change(MonotonicNs::new(500), &methods("c.*"), &mut process());
+        gate.change(MonotonicNs::new(400), &methods("d.*"), &mut process());
         assert_eq!(at(&mut gate, 499), None);
         assert_eq!(at(&mut gate, 500), Some(methods("d.*")));
     }
@@ -225,7 +228,8 @@ mod tests {
         let torn = address_of(Marker::Reason(Reason::TornFrames)).get() + 1;
         let why = |pattern: &str, user: &[u64]| {
             let mut filter = Filter::of(&methods(pattern)).unwrap();
-            filter.refuses(user, &managed, &remap)
+            let user: Vec<_> = user.iter().copied().map(Address::new).collect();
+            filter.refuses(&user, &managed, &remap)
         };
         assert_eq!(why("a.*", &[0x1000, 0x2001]), Some(Filtered::Method));
         assert_eq!(

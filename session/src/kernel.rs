@@ -59,12 +59,10 @@ impl Kernel {
     }
 
     /// A sample's kernel frames, leaf first.
-    pub fn sampled(&mut self, addresses: &[u64]) {
+    pub fn sampled(&mut self, addresses: &[Address]) {
         if let Some((leaf, callers)) = addresses.split_first() {
-            let callers = callers
-                .iter()
-                .map(|address| FrameAddress::Return(Address::new(*address)));
-            let leaf = FrameAddress::Instruction(Address::new(*leaf));
+            let callers = callers.iter().map(|address| FrameAddress::Return(*address));
+            let leaf = FrameAddress::Instruction(*leaf);
             for frame in callers.chain([leaf]) {
                 let address = frame.lookup().get();
                 if self.addresses.insert(address) {
@@ -150,7 +148,7 @@ mod tests {
         let mut kernel = Kernel::new(symbols(
             "ffffffff81000000 T leaf\nffffffff81001000 T exits\nffffffff81002000 T behind\n",
         ));
-        kernel.sampled(&[0xffff_ffff_8100_0000, 0xffff_ffff_8100_2000]);
+        kernel.sampled(&[0xffff_ffff_8100_0000, 0xffff_ffff_8100_2000].map(Address::new));
         let text = whole(kernel.news_from(|| None));
         assert!(text.contains("leaf") && text.contains("exits"), "{text}");
         assert!(!text.contains("behind"), "{text}");
@@ -160,7 +158,7 @@ mod tests {
     fn a_bpf_program_whose_memory_is_anothers_at_the_end_has_no_name() {
         const OLD: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
         let mut kernel = Kernel::new(symbols(OLD));
-        kernel.sampled(&[0xffff_ffff_c000_1010]);
+        kernel.sampled(&[0xffff_ffff_c000_1010].map(Address::new));
         assert!(kernel.news_from(|| None).is_some());
         kernel.look_again_at(|| Some(symbols(&OLD.replace("walk", "other"))));
         let text = whole(kernel.news_from(|| None));
@@ -173,19 +171,19 @@ mod tests {
         const KERNEL: &str = "ffffffff81000000 T _text\nffffffff81001000 T _etext\n";
         const BPF: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
         let mut kernel = Kernel::new(symbols(KERNEL));
-        kernel.sampled(&[0xffff_ffff_8100_0010]);
+        kernel.sampled(&[0xffff_ffff_8100_0010].map(Address::new));
         assert!(whole(kernel.news_from(|| panic!("all have names"))).contains("_text"));
         assert_eq!(kernel.news_from(|| panic!("nothing is new")), None);
 
-        kernel.sampled(&[0xffff_ffff_c000_1010]);
+        kernel.sampled(&[0xffff_ffff_c000_1010].map(Address::new));
         let with_bpf = symbols(&[KERNEL, BPF].concat());
         assert!(whole(kernel.news_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
         // It has gone; what has no name is looked for once.
-        kernel.sampled(&[0xffff_ffff_d000_0000]);
+        kernel.sampled(&[0xffff_ffff_d000_0000].map(Address::new));
         assert!(whole(kernel.news_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
-        kernel.sampled(&[0xffff_ffff_8100_0020]);
+        kernel.sampled(&[0xffff_ffff_8100_0020].map(Address::new));
         assert_eq!(kernel.news_from(|| panic!("its function is known")), None);
-        kernel.sampled(&[0xffff_ffff_8100_1000]);
+        kernel.sampled(&[0xffff_ffff_8100_1000].map(Address::new));
         let more = kernel.news_from(|| panic!("nothing is newly nameless"));
         assert_eq!(
             more,

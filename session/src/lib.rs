@@ -1,4 +1,14 @@
 //! A profiling session: from the kernel's records to the recording, in one loop.
+//!
+//! | question | file |
+//! |---|---|
+//! | what does a user ask for | [`config`], [`request`], `options` |
+//! | where do records come from | `sampling`, `events` |
+//! | which processes are tracked, and what is known of them | `processes` |
+//! | which samples are recorded, and what of them | `filter`, `samples` |
+//! | what is written, and what if it cannot be | `recorder`, `raw`, `output` |
+//! | what was lost, and when does the session end | `losses`, `schedule` |
+//! | what does a changed configuration change | `reload` |
 
 #![cfg_attr(
     not(test),
@@ -11,440 +21,385 @@
     )
 )]
 
-mod calls;
 pub mod config;
-mod ended;
 mod events;
 mod filter;
-mod flush;
-mod following;
 mod kernel;
+mod losses;
 mod notes;
 mod options;
-mod process_limit;
+mod output;
+mod processes;
 mod raw;
 mod recorder;
 mod reload;
 pub mod request;
-mod sample;
-mod selection;
-mod tracked;
-mod tracker;
-mod unseen;
+mod samples;
+mod sampling;
+mod schedule;
+mod start;
+mod tasks;
 mod vdso;
 
 pub use options::{SessionControl, SessionError, SessionOptions};
 
-use crate::request::TargetSpec;
-use notes::Notes;
-use options::manifest;
-use recorder::{Recorder, RecorderError};
-use reload::Watch;
-use selection::Selection;
-use std::collections::{BTreeMap, HashMap};
+use losses::Losses;
+use output::Output;
+use processes::{Accepted, CommEvent, Processes, TaskEvent};
+use recorder::Written;
+use reload::{Configuration, Reconfigured};
+use samples::SampleWriter;
+use sampling::Sampling;
+use schedule::Schedule;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use tracked::{Names, Tracked};
-use tracker::Tracker;
-use varid_model::ById;
-use varid_model::Stack;
-use varid_process::{Images, raise_limit_of_files};
-use varid_recording::{RAW_DATA, Record, State};
-use varid_sampler::decode::{RingEvent, Stamped};
-use varid_sampler::{Drainer, Sampler, SamplerOptions, choose};
-use varid_shim::STACK_FULL;
-
-/// How long the loop sleeps at most: the delay of what `status` shows.
-const IDLE_MS: u16 = 100;
-/// The same while a VM or a name is awaited: what it does before it is found cannot be named.
-const AWAKE_MS: u16 = 2;
-/// The same where a process is young: until a method is read, which is a while after it was sampled,
-/// the process must live. Many live for less than a tenth of a second.
-const YOUNG_MS: u16 = 5;
-const INFANCY: Duration = Duration::from_millis(100);
-/// A VM that a process has comes up within this time.
-const YOUTH: Duration = Duration::from_secs(2);
-/// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
-const STACK_COPY: u32 = 32768;
-/// How often everything is brought to the disk.
-const FLUSH: Duration = Duration::from_millis(500);
-/// Samples of a process without a name that are kept until it has one.
-const MAX_HELD: usize = 10_000;
-/// Samples in the loop's body after which a layout that was never right is refused.
-const LAYOUT_TRIALS: u32 = 50;
+use varid_model::{MonotonicNs, Pid, Tid};
+use varid_process::reader;
+use varid_recording::{SessionRecord, SessionState};
+use varid_sampler::decode::{RingEvent, Sampled, Stamped};
+use varid_sampler::monotonic_ns;
 
 /// A running session.
+#[derive(Debug)]
 pub struct Session {
-    options: SessionOptions,
-    sampler: Arc<Mutex<Sampler>>,
-    drainer: Drainer,
-    /// What the sampler has handed over, in a turn.
-    drained: Vec<Stamped>,
-    /// The time of the last of these that was handled: none that comes is of before.
-    handled: u64,
-    recorder: Recorder,
-    raw: Option<crate::raw::RawFile>,
-    tracker: Tracker,
-    images: Images,
-    tracked: ById<u32, Tracked>,
-    /// What VMs count.
-    calls: calls::Calls,
+    configuration: Configuration,
     control: Arc<SessionControl>,
-    waiting_said: bool,
-    /// A process of the target was there.
-    ever_tracked: bool,
-    throttled: u64,
-    /// Records that could not be decoded.
-    malformed: u64,
-    transitions: u64,
-    /// Samples that were not recorded, by the reason.
-    filtered: BTreeMap<String, u64>,
-    /// Records were lost that may have said what processes are now.
-    out_of_date: bool,
-    /// Records that the kernel said it had no room for.
-    lost: u64,
-    /// Events count from then on.
-    started: Instant,
-    /// Until then, if that is over.
-    disabled: Option<Instant>,
-    flushed: Instant,
-    looked: Instant,
-    /// Processes that are asked for and not sampled: those that may not be, those that are too many.
-    refused: HashMap<u32, Names>,
-    /// The configuration file, if there is one.
-    watch: Option<Watch>,
-    /// Which service processes count for.
-    members: ById<u32, Arc<str>>,
-    /// A limit has been reached that ends it.
-    over: bool,
-    /// There is no room for the recording any more.
-    full: bool,
-    /// It could not be written for another reason, which has been said.
-    failing: bool,
-    /// Processes whose methods are not seen.
-    unseen: Notes,
+    sampling: Sampling,
+    processes: Processes,
+    samples: SampleWriter,
+    losses: Losses,
+    output: Output,
+    schedule: Schedule,
 }
 
 impl Session {
-    /// Opens events, creates the recording, finds who is there already. Sampling is on when
-    /// this returns.
+    /// Opens events, creates the recording, and finds the processes that run already. Events are enabled when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// The target is not there, the events cannot be opened, or the recording cannot be created.
     pub fn start(
         options: SessionOptions,
         control: Arc<SessionControl>,
     ) -> Result<Self, SessionError> {
-        // The command that is recorded has been started before: it keeps its own.
-        raise_limit_of_files();
-        let named = match &options.target {
-            TargetSpec::Pids(pids) => pids.as_slice(),
-            TargetSpec::Command(pid, _) => std::slice::from_ref(pid),
-            TargetSpec::Named(..) | TargetSpec::All => &[],
-        };
-        if let Some(pid) = named.iter().find(|pid| !tracker::is_alive(**pid)) {
-            return Err(SessionError::NoProcess(*pid));
-        }
-        let sampling = &options.configured.request.sampling;
-        let own_ring = if sampling.keep_raw {
-            0
-        } else {
-            sampling.ring_pages
-        };
-        let source = choose(sampling.shim, &options.groups, own_ring)?;
-        if !source.sees_everyone() {
-            match &options.target {
-                TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
-                _ if sampling.keep_raw => return Err(SessionError::NoRaw),
-                _ => {}
-            }
-        }
-        if sampling.keep_raw && options.groups.iter().any(|group| group.reads) {
-            return Err(SessionError::NoRawOfGroups);
-        }
-        let sampler = Sampler::open(
-            SamplerOptions {
-                groups: options.groups.clone(),
-                keep_raw: sampling.keep_raw,
-                raw_stack: match options.stack {
-                    Stack::Full => STACK_FULL as u32,
-                    Stack::Vertical | Stack::None => 0,
-                },
-                stack_copy: STACK_COPY,
-                ring_pages: sampling.ring_pages,
-            },
-            source,
-        )?;
-        let about = manifest(&options, sampler.source());
-        let mut recorder = Recorder::create(&options.output, about, options.owner, &options.cache)?;
-        let raw = if sampling.keep_raw {
-            let path = options.output.join(RAW_DATA);
-            let file = recorder.writer().create_file(RAW_DATA);
-            let file = file.map_err(RecorderError::from)?;
-            let raw = crate::raw::RawFile::start(file, &sampler.raw_attrs());
-            Some(raw.map_err(|source| SessionError::Raw { path, source })?)
-        } else {
-            None
-        };
-        let configured = &options.configured;
-        let file = configured.request.file();
-        let sampler = Arc::new(Mutex::new(sampler));
-        let images = Images::new(options.vms.formats());
-        let mut session = Self {
-            drainer: Drainer::of(&sampler)?,
-            calls: calls::Calls::new(options.tactic, sampling.log_calls, &options.output),
-            tracker: Tracker::new(options.target.clone(), Selection::of(&configured.config)),
-            watch: file.map(|file| Watch::new(file.to_owned(), configured.stamp)),
-            members: ById::default(),
-            over: false,
-            options,
-            sampler,
-            drained: Vec::new(),
-            handled: 0,
-            recorder,
-            raw,
-            images,
-            tracked: ById::default(),
-            control,
-            waiting_said: false,
-            ever_tracked: false,
-            throttled: 0,
-            malformed: 0,
-            transitions: 0,
-            filtered: BTreeMap::new(),
-            out_of_date: false,
-            lost: 0,
-            started: Instant::now(),
-            disabled: None,
-            flushed: Instant::now(),
-            looked: Instant::now(),
-            refused: HashMap::new(),
-            full: false,
-            failing: false,
-            unseen: Notes::default(),
-        };
-        session.drainer.session_is_busy();
-        session.sampler(|sampler| sampler.enable())?;
-        session.started = Instant::now();
-        session.find_those_that_run()?;
-        // Whether it waits or records is known from here on.
+        let mut session = start::open(options, control)?;
+        session.sampling.start()?;
+        session.schedule = Schedule::start();
+        let (sampling, output) = (&session.sampling, &mut session.output);
+        session.processes.find_running(sampling, output)?;
+        // From now on the manifest says whether the session waits for a process.
         session.update_manifest();
         Ok(session)
     }
 
-    /// What is done with the sampler is done at once: whoever kept it would shut the drainer out, and itself.
-    fn sampler<R>(&self, done: impl FnOnce(&mut Sampler) -> R) -> R {
-        done(&mut self.sampler.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What the environment of the session's command must say.
+    pub fn environment(&mut self) -> Vec<(&'static str, String)> {
+        self.processes.environment()
     }
 
-    /// Runs until it is told to stop, its time is over, or its only process has ended.
+    /// Runs until it is told to stop, its time is over, or its only process has ended. The session's folder.
+    ///
+    /// # Errors
+    ///
+    /// Sampling fails, or the disk is full. What was recorded before is kept.
     pub fn run(mut self) -> Result<PathBuf, SessionError> {
         let result = self.run_loop();
-        // What was recorded is kept whatever happened.
-        let ended = self.end(if result.is_ok() {
-            State::Complete
-        } else {
-            State::Failed
+        let ended = self.end(match result {
+            Ok(()) => SessionState::Complete,
+            Err(_) => SessionState::Failed,
         });
         result.and(ended)?;
-        Ok(self.options.output)
+        Ok(self.output.into_folder())
     }
 
     fn run_loop(&mut self) -> Result<(), SessionError> {
-        while !self.control.stop.load(Ordering::Relaxed) {
-            let limits = &self.options.configured.config.limits;
-            let over = |duration| self.started.elapsed() >= duration;
-            if self.over || limits.duration.is_some_and(over) {
-                break;
-            }
-            self.drainer.session_waits();
-            self.sampler(|sampler| sampler.wait(self.longest_sleep()));
-            self.drainer.session_is_busy();
+        while !self.control.stop.load(Ordering::Relaxed)
+            && !self.schedule.is_over(self.configuration.limits().duration)
+        {
+            self.sampling.wait(self.processes.longest_sleep());
             self.turn(false)?;
-            if self.only_target_is_gone() {
-                // What it did last is still in the rings.
+            if self.processes.target_has_ended() {
+                // Its last records are still in the rings.
                 break;
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, state: State) -> Result<(), SessionError> {
-        let disabled = self.sampler(|sampler| sampler.disable());
-        self.disabled = Some(Instant::now());
-        let last = self.turn(true).and_then(|()| self.count_the_untold());
-        let unseen: Vec<_> = self.tracked.values().flat_map(Tracked::unseen).collect();
-        self.tell_unseen(unseen);
-        self.update_manifest();
-        let empty = self.why_empty();
-        let times = self.sampler(|sampler| sampler.times());
-        let manifest = self.recorder.writer().manifest_mut();
-        manifest.notes.extend(empty);
-        for (place, times) in times {
-            if let Some(event) = manifest.events.get_mut(place) {
-                (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
-            }
-        }
-        manifest.state = match last {
-            Ok(()) => state,
-            Err(_) => State::Failed,
-        };
-        // Whatever went wrong: what is there is completed.
-        let finished = self.recorder.finish();
-        disabled?;
-        last?;
-        Ok(finished?)
-    }
-
-    /// Why there is no sample, where there is none.
-    fn why_empty(&mut self) -> Option<String> {
-        let counts = self.recorder.writer().counts().clone();
-        if counts.samples > 0 {
-            return None;
-        }
-        let left_out: u64 = self.filtered.values().sum();
-        let why = if left_out > 0 {
-            format!("all {left_out} samples were in methods that --method leaves out")
-        } else if counts.lost > 0 {
-            format!(
-                "all {} samples were lost: a larger --ring-pages or a lower rate helps",
-                counts.lost
-            )
-        } else if self.ever_tracked {
-            "what is profiled did not run on a processor, or too briefly for the rate: -F takes a higher one".to_owned()
-        } else {
-            format!("no process of '{}' was there", self.options.target)
-        };
-        let why = format!("no sample was taken: {why}");
-        tracing::warn!("{why}");
-        Some(why)
-    }
-
-    /// One turn of the loop: drain, handle, look for newcomers, flush when it is time.
+    /// One turn of the loop. The `last` one handles everything that is left.
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
         if !last {
             self.reload()?;
         }
-        let mut drained = std::mem::take(&mut self.drained);
-        self.sampler(|sampler| sampler.drain(last, |stamped| drained.push(stamped)));
-        // A VM that was up when a sample of it was taken is known before that is attributed.
-        self.look_for_vms()?;
-        self.read_own_code(last);
-        for stamped in drained.drain(..) {
-            self.handled = self.handled.max(stamped.time);
-            self.handle(stamped)?;
+        let mut records = self.sampling.take_records(last);
+        // A VM that was up when a sample of it was taken is known before that sample is attributed.
+        self.processes.find_vms(&self.sampling)?;
+        self.read_jit_names(last);
+        for record in records.drain(..) {
+            self.sampling.advance(MonotonicNs::new(record.time));
+            self.handle(record)?;
         }
-        self.drained = drained;
-        self.look_for_names()?;
-        self.look_for_newcomers()?;
-        for tracked in self.tracked.values_mut() {
-            tracked.managed.refresh_codes();
+        self.sampling.reuse(records);
+        let (sampling, output) = (&self.sampling, &mut self.output);
+        self.processes.find_named(sampling, output)?;
+        self.processes.find_new(sampling, output)?;
+        self.write_released()?;
+        self.processes.refresh_vms();
+        if self.losses.take_outdated() && !last {
+            let (sampling, output) = (&self.sampling, &mut self.output);
+            self.processes.reread_all(sampling, output)?;
         }
-        self.calls.look(&self.tracked);
-        if std::mem::take(&mut self.out_of_date) && !last {
-            self.look_again()?;
-        }
-        if last || self.flushed.elapsed() >= FLUSH {
+        if last || self.schedule.flush_is_due() {
             self.flush(last)?;
-            self.forget_the_dead()?;
-            self.flushed = Instant::now();
+            let (sampling, output) = (&self.sampling, &mut self.output);
+            self.processes.remove_ended(sampling, output)?;
+            self.schedule.flushed();
         }
         Ok(())
     }
 
-    /// In milliseconds: shorter while a process is waited for, or one is young or has a VM that is not up yet.
-    fn longest_sleep(&self) -> u16 {
-        let here = self.tracked.values().filter(|tracked| tracked.is_here());
-        let sleeps = here.map(|tracked| {
-            let is_younger = |age| tracked.born.is_some_and(|born| born.elapsed() < age);
-            let young = is_younger(YOUTH);
-            let may_become_a_vm =
-                young && (tracked.managed.vm().is_none() || self.calls.awaits(tracked));
-            let infant = is_younger(INFANCY);
-            match tracked.held.is_some() || tracked.awaits_exec || may_become_a_vm || infant {
-                true => AWAKE_MS,
-                false if young => YOUNG_MS,
-                false => IDLE_MS,
-            }
-        });
-        sleeps.min().unwrap_or(IDLE_MS)
+    fn reload(&mut self) -> Result<(), SessionError> {
+        self.configuration.reload(Reconfigured {
+            sampling: &self.sampling,
+            processes: &mut self.processes,
+            output: &mut self.output,
+            control: &self.control,
+        })?;
+        self.write_released()
     }
 
-    /// It is of certain processes and what they fork, not of all that have a name.
-    fn has_one_target(&self) -> bool {
-        match self.tracker.spec() {
-            TargetSpec::Pids(_) | TargetSpec::Command(..) => true,
-            TargetSpec::Named(..) | TargetSpec::All => false,
-        }
-    }
-
-    fn only_target_is_gone(&self) -> bool {
-        self.has_one_target() && self.tracked.values().all(|tracked| tracked.ended.is_some())
-    }
-
-    fn handle(&mut self, stamped: Stamped) -> Result<(), SessionError> {
-        let time = stamped.time;
-        match stamped.event {
+    fn handle(&mut self, record: Stamped) -> Result<(), SessionError> {
+        let time = MonotonicNs::new(record.time);
+        let task = |pid, ppid, tid, ptid| TaskEvent {
+            time,
+            pid: Pid::new(pid),
+            ppid: Pid::new(ppid),
+            tid: Tid::new(tid),
+            ptid: Tid::new(ptid),
+        };
+        let (sampling, output) = (&self.sampling, &mut self.output);
+        match record.event {
             RingEvent::Sample(sampled) => self.sample(sampled),
-            RingEvent::Raw { bytes, .. } => self.raw_record(&bytes),
-            RingEvent::Mmap(mmap) => self.mmap(&mmap),
+            RingEvent::Raw { bytes, .. } => output.write_raw(&bytes),
+            RingEvent::Mmap(mmap) => self.processes.mmap(&mmap, sampling),
             RingEvent::Comm {
                 pid,
                 tid,
                 exec,
                 name,
-            } => self.comm(time, pid, tid, exec, name),
+            } => {
+                let event = CommEvent {
+                    time,
+                    pid: Pid::new(pid),
+                    tid: Tid::new(tid),
+                    exec,
+                    name,
+                };
+                self.processes.comm(event, sampling, output)
+            }
             RingEvent::Fork {
                 pid,
                 ppid,
                 tid,
                 ptid,
-            } => self.fork(time, pid, ppid, tid, ptid),
+            } => self
+                .processes
+                .fork(task(pid, ppid, tid, ptid), sampling, output),
             RingEvent::Exit {
                 pid,
                 ppid,
                 tid,
                 ptid,
-            } => {
-                if self.tracked.contains_key(&pid) {
-                    self.record(&Record::Exit {
-                        time,
-                        pid,
-                        ppid,
-                        tid,
-                        ptid,
-                    })?;
-                }
-                self.exit(pid, tid)
-            }
+            } => self
+                .processes
+                .exit(task(pid, ppid, tid, ptid), sampling, output),
             RingEvent::Lost(count) => {
                 tracing::warn!(
                     "{count} records found no room in the ring: a larger --ring-pages or a lower rate helps"
                 );
-                self.lost = self.lost.saturating_add(count);
-                // There may have been mappings, execs and ends among them.
-                self.out_of_date = true;
-                self.record(&Record::Lost { time, count })
+                self.losses.add_lost(count);
+                output.write(&SessionRecord::Lost { time, count })
             }
             RingEvent::Malformed => {
-                self.malformed = self.malformed.saturating_add(1);
-                // It may have been a mapping, an exec or an end.
-                self.out_of_date = true;
+                self.losses.add_malformed();
                 Ok(())
             }
             RingEvent::Throttle => {
-                self.throttled = self.throttled.saturating_add(1);
+                self.losses.add_throttled();
                 Ok(())
             }
         }
     }
 
-    fn raw_record(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
-        if let Some(raw) = &mut self.raw {
-            raw.push(bytes).map_err(|source| SessionError::Raw {
-                path: self.options.output.join(RAW_DATA),
-                source,
-            })?;
+    fn sample(&mut self, sampled: Box<Sampled>) -> Result<(), SessionError> {
+        let pid = Pid::new(sampled.record.pid);
+        let Some(tracked) = self.processes.get_mut(pid) else {
+            return self.first_sample(pid, sampled);
+        };
+        match tracked.accept(sampled) {
+            Accepted::Write(sampled) => self.write_sample(pid, sampled),
+            Accepted::LayoutRefused(sampled) => {
+                self.processes.retarget(pid, &self.sampling)?;
+                self.write_sample(pid, sampled)
+            }
+            Accepted::Lost(time) => self.output.write(&SessionRecord::Lost { time, count: 1 }),
+            Accepted::Held | Accepted::Dropped => Ok(()),
         }
-        Ok(())
+    }
+
+    /// A sample of a process that is not tracked, but may have to be from now on.
+    fn first_sample(&mut self, pid: Pid, mut sampled: Box<Sampled>) -> Result<(), SessionError> {
+        if !self.processes.may_start_with_sample(pid) {
+            return Ok(());
+        }
+        if !tasks::is_alive(pid) {
+            // Nothing of the process can be read any more.
+            let mut gone = self.processes.without_mappings(pid);
+            let mut filter = self.processes.filter_without_name();
+            let recorder = &mut self.output.recorder;
+            let samples = &mut self.samples;
+            let mut known = Written::default();
+            let filter = filter.as_mut();
+            let written = samples.write(&mut sampled, &mut gone, &mut known, filter, recorder);
+            return self.output.tolerate(written);
+        }
+        let (sampling, output) = (&self.sampling, &mut self.output);
+        self.processes.track_or_refuse(pid, sampling, output)?;
+        match self.processes.contains(pid) {
+            true => self.sample(sampled),
+            false => Ok(()),
+        }
+    }
+
+    fn write_sample(&mut self, pid: Pid, mut sampled: Box<Sampled>) -> Result<(), SessionError> {
+        let Some(tracked) = self.processes.get_mut(pid) else {
+            return Ok(());
+        };
+        let time = MonotonicNs::new(sampled.record.time);
+        let managed = &mut tracked.managed;
+        let filter = tracked.gate.as_mut();
+        let filter = filter.and_then(|gate| gate.at(time, managed));
+        let recorder = &mut self.output.recorder;
+        let (samples, known) = (&mut self.samples, &mut tracked.written);
+        let written = samples.write(&mut sampled, managed, known, filter, recorder);
+        self.sampling.with(|sampler| sampler.take_back(sampled));
+        self.output.tolerate(written)
+    }
+
+    /// Writes samples that have waited for their process's name, which is known now.
+    fn write_released(&mut self) -> Result<(), SessionError> {
+        let released = self.processes.take_released();
+        released
+            .into_iter()
+            .try_for_each(|sampled| self.sample(sampled))
+    }
+
+    fn read_jit_names(&mut self, last: bool) {
+        let now = MonotonicNs::new(monotonic_ns());
+        self.processes.read_jit_names(now, last);
+    }
+
+    /// Brings everything to the disk.
+    fn flush(&mut self, last: bool) -> Result<(), SessionError> {
+        self.output.note_unseen(reader::notes());
+        self.update_manifest();
+        self.output.flush_raw()?;
+        self.read_jit_names(last);
+        let recorder = &mut self.output.recorder;
+        let latest = self.sampling.latest();
+        let named = self.processes.write_jit_names(last, recorder);
+        let counted = self.processes.save_calls(last, latest, recorder);
+        let flushed = named.and(counted).and(recorder.flush());
+        self.output.flushed(flushed)
+    }
+
+    fn end(&mut self, state: SessionState) -> Result<(), SessionError> {
+        let disabled = self.sampling.with(|sampler| sampler.disable());
+        self.schedule.stop();
+        let last = self.turn(true).and_then(|()| self.write_unreported());
+        self.processes.note_all_unseen(&mut self.output);
+        self.update_manifest();
+        let empty = self.why_empty();
+        let times = self.sampling.with(|sampler| sampler.times());
+        let manifest = self.output.recorder.writer().manifest_mut();
+        manifest.notes.extend(empty);
+        for (index, times) in times {
+            if let Some(event) = manifest.events.get_mut(index) {
+                (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);
+            }
+        }
+        manifest.state = match last {
+            Ok(()) => state,
+            Err(_) => SessionState::Failed,
+        };
+        // The recording is completed whatever has failed.
+        let finished = self.output.recorder.finish();
+        disabled?;
+        last?;
+        Ok(finished?)
+    }
+
+    /// The kernel reports lost records when there is room again. At the end there may have been no such moment.
+    fn write_unreported(&mut self) -> Result<(), SessionError> {
+        let no_space = self.sampling.with(|sampler| sampler.source().no_space())?;
+        match self.losses.unreported(no_space.unwrap_or(0)) {
+            0 => Ok(()),
+            count => self.output.write(&SessionRecord::Lost {
+                time: MonotonicNs::new(monotonic_ns()),
+                count,
+            }),
+        }
+    }
+
+    /// Puts the session's counts in the manifest, and where `varid status` reads them.
+    fn update_manifest(&mut self) {
+        let writer = self.output.recorder.writer();
+        let counts = writer.counts().clone();
+        let bytes = writer.bytes_written();
+        let manifest = writer.manifest_mut();
+        manifest.duration_ns = self.schedule.elapsed().as_nanos() as u64;
+        self.losses.write_to(&mut manifest.counts);
+        self.samples.write_to(&mut manifest.counts);
+        let limit = self.configuration.limits().size;
+        if self.schedule.reaches_size(bytes, limit)
+            && let Some(limit) = limit
+        {
+            let note = format!("perf.data has the {limit} bytes of limits.size: the session ended");
+            tracing::info!("{note}");
+            manifest.notes.push(note);
+        }
+        let profiled = self.processes.profiled() as u64;
+        let control = &self.control;
+        control.samples.store(counts.samples, Ordering::Relaxed);
+        control.lost.store(counts.lost, Ordering::Relaxed);
+        control.bytes.store(bytes, Ordering::Relaxed);
+        control.processes.store(profiled, Ordering::Relaxed);
+    }
+
+    /// Why there is no sample, where there is none.
+    fn why_empty(&mut self) -> Option<String> {
+        let counts = self.output.recorder.writer().counts();
+        if counts.samples > 0 {
+            return None;
+        }
+        let filtered = self.samples.filtered();
+        let why = if filtered > 0 {
+            format!("all {filtered} samples were in methods that --method leaves out")
+        } else if counts.lost > 0 {
+            format!(
+                "all {} samples were lost: a larger --ring-pages or a lower rate helps",
+                counts.lost
+            )
+        } else if self.processes.ever_found() {
+            "what is profiled did not run on a processor, or too briefly for the rate: -F takes a higher one".to_owned()
+        } else {
+            let target = self.processes.tracker().target();
+            format!("no process of '{target}' was there")
+        };
+        let why = format!("no sample was taken: {why}");
+        tracing::warn!("{why}");
+        Some(why)
     }
 }

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_model::{Rate, Stack};
-use varid_recording::{EventDesc, Events, Manifest, Owner, Tactic, Target, TargetKind};
+use varid_model::{MonotonicNs, Pid, Rate, Stack};
+use varid_recording::{
+    EventDesc, Manifest, Owner, SessionEvents, SessionTarget, Tactic, TargetKind,
+};
 use varid_sampler::event::{Group, Resolved};
 use varid_sampler::open::max_frequency;
 use varid_sampler::{SamplerError, Source, monotonic_ns, places};
@@ -95,12 +97,12 @@ pub enum SessionError {
     NeedsPrivilege(&'static str),
     /// There is no such process.
     #[error("no process has the id {0}")]
-    NoProcess(u32),
+    NoProcess(Pid),
     /// The process belongs to somebody else.
     #[error("process {pid} belongs to {owner}: only that user and root may profile it")]
     NotOwn {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// The user's name, or number.
         owner: String,
     },
@@ -145,41 +147,42 @@ pub struct SessionControl {
     pub lost: AtomicU64,
     /// Bytes of perf.data.
     pub bytes: AtomicU64,
-    told: Mutex<Told>,
+    news: Mutex<News>,
 }
 
+/// What has changed since the session started.
 #[derive(Debug, Default)]
-struct Told {
-    /// What became of the configuration file when it was read again last.
+struct News {
+    /// What became of the configuration file when it was last read again.
     configuration: Option<String>,
-    /// Who is profiled since then.
+    /// What is profiled now.
     target: Option<String>,
 }
 
 impl SessionControl {
-    /// What became of the configuration file.
-    pub fn tell(&self, what: String) {
-        self.locked().configuration = Some(what);
+    /// Says what became of the configuration file.
+    pub fn report_configuration(&self, report: String) {
+        self.news().configuration = Some(report);
     }
 
-    /// The same; None: it has not changed.
-    pub fn told(&self) -> Option<String> {
-        self.locked().configuration.clone()
+    /// What became of the configuration file; None: it has not changed.
+    pub fn configuration_report(&self) -> Option<String> {
+        self.news().configuration.clone()
     }
 
-    /// Others are profiled than at the start.
-    pub fn target_is(&self, target: String) {
-        self.locked().target = Some(target);
+    /// Says what is profiled now.
+    pub fn set_target(&self, target: String) {
+        self.news().target = Some(target);
     }
 
-    /// The same; None: they have not changed.
+    /// What is profiled now; None: the same as at the start.
     pub fn target(&self) -> Option<String> {
-        self.locked().target.clone()
+        self.news().target.clone()
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, Told> {
-        // Nothing is left half done under this lock.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn news(&self) -> std::sync::MutexGuard<'_, News> {
+        // No change is left half done under this lock.
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -194,8 +197,8 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let mut manifest = Manifest::new(
         events(&options.groups),
         source.kind(),
-        Target { kind, value },
-        monotonic_ns(),
+        SessionTarget { kind, value },
+        MonotonicNs::new(monotonic_ns()),
     );
     manifest.stack = options.stack;
     manifest.tactic = options.tactic;
@@ -205,7 +208,7 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
 }
 
 /// The events as a recording tells of them.
-fn events(groups: &[Group]) -> Events {
+fn events(groups: &[Group]) -> SessionEvents {
     let mut leader = 0;
     let mut events = places(groups).map(|(place, group, event, leads)| {
         if leads {
@@ -219,9 +222,9 @@ fn events(groups: &[Group]) -> Events {
         }
     });
     let first = events.next();
-    Events {
+    SessionEvents {
         // What is asked for is an event at least.
         first: first.unwrap_or_else(|| EventDesc::new("none", Rate::READ, 0, 0)),
-        further: events.collect(),
+        others: events.collect(),
     }
 }

@@ -1,6 +1,9 @@
 //! What goes to disk: records in order, and the symbols they need before them.
 
 mod symbols;
+mod written;
+
+pub use written::Written;
 
 use super::kernel::Kernel;
 use super::vdso::Vdso;
@@ -10,16 +13,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use varid_model::{Address, FrameAddress};
-use varid_process::{Image, Mapped};
+use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Tid};
+use varid_process::{AddressSpace, Image, Mapped};
 use varid_recording::{
-    CpuMode, Image as ManifestImage, ImageKind, Manifest, Mapping, Owner, Record, Sample,
+    CpuMode, ImageKind, Manifest, MappingRecord, Owner, Sample, SessionImage, SessionRecord,
     SessionWriter, is_own_memory,
 };
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::Cache;
 use varid_vm::ManagedProcess;
-use varid_vm::attribution::{Attributed, FILE_OFFSET, RemapTable};
+use varid_vm::attribution::{FILE_OFFSET, RemapTable};
 
 /// How old the counts may be that the manifest of a live session tells.
 const COUNTS: Duration = Duration::from_secs(5);
@@ -67,8 +70,6 @@ pub struct Recorder {
     writer: SessionWriter,
     /// Slots for methods without bytecode.
     pub remap: RemapTable,
-    /// The last sample's frames, and memory for the next one's.
-    pub attributed: Attributed,
     kernel: Option<Kernel>,
     vdso: Vdso,
     vm_paths: HashSet<std::path::PathBuf>,
@@ -100,7 +101,6 @@ impl Recorder {
         let mut recorder = Self {
             writer,
             remap,
-            attributed: Attributed::default(),
             kernel,
             vdso: Vdso::own(),
             vm_paths: HashSet::new(),
@@ -124,7 +124,7 @@ impl Recorder {
         self.writer.manifest_mut()
     }
 
-    fn add_image(&mut self, image: ManifestImage) {
+    fn add_image(&mut self, image: SessionImage) {
         self.writer.manifest_mut().images.push(image);
         self.saved = None;
     }
@@ -134,11 +134,11 @@ impl Recorder {
         let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
             return Ok(());
         };
-        self.writer.write(&Record::Mapping(Mapping {
-            time: 0,
-            pid: u32::MAX,
-            tid: 0,
-            start: text.range.start,
+        self.writer.write(&SessionRecord::Mapping(MappingRecord {
+            time: MonotonicNs::ZERO,
+            pid: Pid::KERNEL,
+            tid: Tid::new(0),
+            start: Address::new(text.range.start),
             len: text.range.end.saturating_sub(text.range.start),
             pgoff: text.range.start,
             kernel: true,
@@ -150,7 +150,7 @@ impl Recorder {
     }
 
     /// A record that is no sample.
-    pub fn write(&mut self, record: &Record) -> Result<(), RecorderError> {
+    pub fn write(&mut self, record: &SessionRecord) -> Result<(), RecorderError> {
         Ok(self.writer.write(record)?)
     }
 
@@ -158,18 +158,19 @@ impl Recorder {
     /// `known`: which of its addresses stand for frames of an earlier one, and have their names.
     pub fn sample(
         &mut self,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         known: &Range<usize>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
-        let named = self.name_frames(sample, known, managed);
+        let named = self.name_frames(sample, known, managed, written);
         // A sample without a name is still a sample.
         self.named_sample(sample)?;
         named
     }
 
     /// A sample of a process whose addresses have their names.
-    pub fn named_sample(&mut self, sample: &Sample<&[u64]>) -> Result<(), RecorderError> {
+    pub fn named_sample(&mut self, sample: &Sample<&[Address]>) -> Result<(), RecorderError> {
         if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
             kernel.sampled(sample.kernel);
         }
@@ -179,9 +180,10 @@ impl Recorder {
     /// Records what gives the addresses names that are not known.
     fn name_frames(
         &mut self,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         known: &Range<usize>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         let mut named = Ok(());
         let (inner, rest) = sample
@@ -190,10 +192,10 @@ impl Recorder {
             .unwrap_or_default();
         let behind = rest.get(known.len()..).unwrap_or_default();
         for (depth, address) in inner.iter().chain(behind).enumerate() {
-            let frame = FrameAddress::in_callchain(depth, Address::new(*address));
+            let frame = FrameAddress::in_callchain(depth, *address);
             let address = frame.lookup().get();
-            if !is_recorded(address, managed) {
-                named = named.and(self.mapping_of(address, sample, managed));
+            if !is_recorded(address, managed, written) {
+                named = named.and(self.mapping_of(address, sample, managed, written));
             }
         }
         if named.is_err() {
@@ -206,45 +208,47 @@ impl Recorder {
     pub fn name(
         &mut self,
         address: u64,
-        time: u64,
+        time: MonotonicNs,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
-        if is_recorded(address, managed) {
+        if is_recorded(address, managed, written) {
             return Ok(());
         }
-        let place = Sample::<&[u64]> {
+        let place = Sample::<&[Address]> {
             event: 0,
             time,
-            pid: managed.process.pid,
-            tid: managed.process.pid,
+            pid: Pid::new(managed.process.pid),
+            tid: Tid::new(managed.process.pid),
             cpu: 0,
-            period: 0,
-            original_ip: address,
+            period: Period::new(0),
+            original_ip: Address::new(address),
             mode: CpuMode::User,
             uid: managed.process.status.uid,
-            frame: 0,
+            frame: None,
             kernel: &[],
             user: &[],
         };
-        self.mapping_of(address, &place, managed)
+        self.mapping_of(address, &place, managed, written)
     }
 
     fn mapping_of(
         &mut self,
         address: u64,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         if varid_recording::remap::contains(Address::new(address)) {
-            return self.remap_mapping(address, sample, managed);
+            return self.remap_mapping(address, sample, managed.space(), written);
         }
         let Some(mapped) = managed.process.space.at(address) else {
             return Ok(());
         };
         if matches!(&mapped.image, Image::Other(path) if is_own_memory(path)) {
-            return self.own_code(address, sample, managed);
+            return self.own_code(address, sample, managed, written);
         }
-        if mapped.recorded {
+        if written.has(mapped.id) {
             return Ok(());
         }
         let (path, build_id) = match &mapped.image {
@@ -262,17 +266,17 @@ impl Recorder {
             let elf = elf.clone();
             self.note_vm(&elf, managed);
         }
-        let Some(mapped) = managed.process.space.at_mut(address) else {
+        let Some(mapped) = managed.process.space.at(address) else {
             return Ok(());
         };
-        mapped.recorded = true;
+        written.add(mapped.id);
         let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
         let len = mapped.end.saturating_sub(start);
-        let mapping = Mapping {
+        let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
             tid: sample.tid,
-            start,
+            start: Address::new(start),
             len,
             pgoff,
             kernel: false,
@@ -280,19 +284,20 @@ impl Recorder {
             path,
             build_id,
         };
-        Ok(self.writer.write(&Record::Mapping(mapping))?)
+        Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
     }
 
     fn remap_mapping(
         &mut self,
         address: u64,
-        sample: &Sample<&[u64]>,
-        managed: &mut ManagedProcess,
+        sample: &Sample<&[Address]>,
+        space: &AddressSpace,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         let Some(part) = self.remap.part_at(address) else {
             return Ok(());
         };
-        let recorded = managed.remap_recorded.contains(&part.file);
+        let recorded = written.has_part(part.file, space);
         if recorded && !part.is_changed() {
             return Ok(());
         }
@@ -301,12 +306,12 @@ impl Recorder {
         if recorded {
             return Ok(());
         }
-        managed.remap_recorded.push(part.file);
-        let mapping = Mapping {
+        written.add_part(part.file, space);
+        let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
             tid: sample.tid,
-            start: part.range.start,
+            start: Address::new(part.range.start),
             len: part.range.end.saturating_sub(part.range.start),
             pgoff: FILE_OFFSET,
             kernel: false,
@@ -314,7 +319,7 @@ impl Recorder {
             path: symbols::absolute(&symbols.join(part.file)),
             build_id: part.build_id.to_vec(),
         };
-        let image = ManifestImage {
+        let image = SessionImage {
             path: part.file.to_owned(),
             build_id: hex(&part.build_id),
             kind: ImageKind::Remap,
@@ -325,7 +330,7 @@ impl Recorder {
         if !self.writer.manifest_mut().images.contains(&image) {
             self.add_image(image);
         }
-        Ok(self.writer.write(&Record::Mapping(mapping))?)
+        Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
     }
 
     /// Everything so far is on disk and readable afterwards.
@@ -352,8 +357,9 @@ impl Recorder {
 }
 
 /// The recording has the mapping of an address. Of a process's own code it keeps every sample's.
-fn is_recorded(address: u64, managed: &ManagedProcess) -> bool {
-    let known = |mapped: &Mapped| mapped.recorded && !matches!(mapped.image, Image::Other(_));
+fn is_recorded(address: u64, managed: &ManagedProcess, written: &Written) -> bool {
+    let known =
+        |mapped: &Mapped| written.has(mapped.id) && !matches!(mapped.image, Image::Other(_));
     !varid_recording::remap::contains(Address::new(address))
         && managed.process.space.at(address).is_some_and(known)
 }

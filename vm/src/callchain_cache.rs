@@ -4,12 +4,13 @@
 //! from what is known of the process ([`Knowledge`]), and from the frame's callee, up to the next inner frame that has any address.
 //! Where these are equal, so are the addresses. The thread's number only selects the slot.
 
+use varid_model::Address;
 use varid_shim::{ManagedFrame, PackedFrame, Record};
 
 /// Which knowledge of a process the addresses follow from. An entry of another one is never used, so nobody clears the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Knowledge {
-    /// Counts changes of what is mapped, and of what is recorded of it.
+    /// Counts changes of what is mapped.
     pub mapped: u64,
     /// Counts changes of what is known of the VM and its methods.
     pub vm: u64,
@@ -44,7 +45,7 @@ impl CallchainCache {
     }
 
     /// Stores a record's whole callchain, whose callers are those of its thread's entry.
-    pub fn store(&mut self, record: &Record, callchain: &[u64]) {
+    pub fn store(&mut self, record: &Record, callchain: &[Address]) {
         if let Some(stack) = self.slot(record.tid) {
             stack.flags = record.flags;
             stack.packed.clone_from(&record.packed);
@@ -54,7 +55,7 @@ impl CallchainCache {
     }
 
     /// The callchain that was stored for a thread, with another leaf.
-    pub fn with_leaf(&mut self, tid: u32, leaf: u64) -> Option<&[u64]> {
+    pub fn with_leaf(&mut self, tid: u32, leaf: Address) -> Option<&[Address]> {
         let callchain = &mut self.slot(tid)?.callchain;
         *callchain.first_mut()? = leaf;
         Some(callchain)
@@ -70,7 +71,7 @@ impl CallchainCache {
 pub(crate) struct CachedCallers {
     frames: Vec<ManagedFrame>,
     /// Of all frames, outermost first.
-    addresses: Vec<u64>,
+    addresses: Vec<Address>,
     /// By frame: how many addresses it and its callers have.
     counts: Vec<usize>,
     /// Whether native frames were left out before the innermost; None: it is not known.
@@ -81,7 +82,7 @@ pub(crate) struct CachedCallers {
     /// such record.
     flags: u32,
     packed: Vec<PackedFrame>,
-    callchain: Vec<u64>,
+    callchain: Vec<Address>,
     /// By frame to be added, innermost first: where its addresses start in the callchain; None: they are not certain.
     pub starts: Vec<Option<usize>>,
 }
@@ -143,18 +144,18 @@ impl CachedCallers {
     }
 
     /// The addresses of the frames, innermost first.
-    pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> {
+    pub fn addresses(&self) -> impl ExactSizeIterator<Item = Address> {
         self.addresses.iter().rev().copied()
     }
 
     /// Whether these addresses, innermost first, are all of the thread's callers.
-    pub fn are_all(&self, addresses: &[u64], knowledge: Knowledge) -> bool {
+    pub fn are_all(&self, addresses: &[Address], knowledge: Knowledge) -> bool {
         let is_known = self.knowledge == knowledge && self.stretch.is_some();
         is_known && self.addresses().eq(addresses.iter().copied())
     }
 
     /// Adds inner frames, innermost first, whose addresses are those of `callchain`, from where [`CachedCallers::starts`] says.
-    pub fn add(&mut self, inner: &[ManagedFrame], callchain: &[u64]) {
+    pub fn add(&mut self, inner: &[ManagedFrame], callchain: &[Address]) {
         let certain = self.starts.iter().rev().take_while(|start| start.is_some());
         let from = self.starts.len().saturating_sub(certain.count());
         if from > 0 {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     fn addresses(stack: &CachedCallers) -> Vec<u64> {
-        stack.addresses().collect()
+        stack.addresses().map(Address::get).collect()
     }
 
     /// What stands for each frame: nothing for some, a mark before those that one with a flag was
@@ -249,6 +250,7 @@ mod tests {
             stack.starts.push(Some(callchain.len()));
             callchain.extend(answer);
         }
+        let callchain: Vec<_> = callchain.into_iter().map(Address::new).collect();
         stack.add(frames, &callchain);
     }
 
@@ -300,7 +302,7 @@ mod tests {
         let mut stack = CachedCallers::default();
         stack.retain_common(&frames, false, known(7));
         stack.starts = vec![Some(0), None, Some(2)];
-        stack.add(&frames, &[10, 20, 40]);
+        stack.add(&frames, &[10, 20, 40].map(Address::new));
         assert_eq!(addresses(&stack), [40]);
         assert_eq!(stack.retain_common(&frames, false, known(7)), 0);
     }

@@ -30,8 +30,6 @@ pub struct ManagedProcess {
     pub vm_problem: Option<String>,
     /// The VM that cannot be used says in its unwind information which bytecode runs.
     marked: bool,
-    /// Parts of the remap range that the recording knows to be mapped, by their files.
-    pub remap_recorded: Vec<&'static str>,
     pub(crate) methods: ById<u64, Method>,
     /// Its memory was gone when a method was to be read: it has ended.
     pub(crate) gone: bool,
@@ -53,7 +51,6 @@ impl ManagedProcess {
             changes: 0,
             vm_problem: None,
             marked: false,
-            remap_recorded: Vec::new(),
             methods: ById::default(),
             gone: false,
             callchains: CallchainCache::default(),

@@ -370,7 +370,7 @@ impl Running {
                 .as_ref()
                 .map_or(String::new(), |facts| facts.source.to_owned()),
             notes: facts.map_or_else(Vec::new, |facts| facts.notes),
-            configuration: control.told(),
+            configuration: control.configuration_report(),
             samples: control.samples.load(Ordering::Relaxed),
             lost: control.lost.load(Ordering::Relaxed),
             processes: Some(processes),

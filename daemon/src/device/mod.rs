@@ -32,6 +32,7 @@ use remote::{Interrupts, Remote, RemoteSession};
 use shell::quote;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use varid_model::Pid;
 use varid_session::request::TargetSpec;
 
 /// The note in varid's folder of the app whose folder holds what was recorded last.
@@ -211,9 +212,9 @@ echo "$new""#;
     let command = || args.command.first().cloned().unwrap_or_default();
     // What a configuration there names is not known here.
     let request = args.session.target.request();
-    let target = request
-        .target(&request.as_configured())
-        .unwrap_or_else(|| TargetSpec::Command(0, command().to_string_lossy().into_owned()));
+    let target = request.target(&request.as_configured()).unwrap_or_else(|| {
+        TargetSpec::Command(Pid::default(), command().to_string_lossy().into_owned())
+    });
     let script = format!(
         "sessions={} name={}\n{SCRIPT}",
         quote(&remote.place.path("sessions")),

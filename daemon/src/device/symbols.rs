@@ -8,7 +8,7 @@ use super::error::{DeviceError, Result};
 use crate::paths;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use varid_recording::{Record, SYMBOLS, SessionReader};
+use varid_recording::{SYMBOLS, SessionReader, SessionRecord};
 use varid_symbolizer::elf::{self, DebugFiles, ElfSource};
 use varid_symbolizer::hex;
 
@@ -44,7 +44,7 @@ fn named(session: &Path) -> BTreeMap<Vec<u8>, String> {
     let records = SessionReader::open(session).and_then(|session| session.records());
     let mut found = BTreeMap::new();
     for record in records.into_iter().flatten().map_while(Result::ok) {
-        let Record::Mapping(mapping) = record else {
+        let SessionRecord::Mapping(mapping) = record else {
             continue;
         };
         let own = mapping.path.parent().and_then(Path::file_name);

@@ -55,7 +55,7 @@ fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<E
     let mut held = Held::start(&args.command)?;
     let words = args.command.iter().map(|word| word.to_string_lossy());
     let line = words.collect::<Vec<_>>().join(" ");
-    let own = TargetSpec::Command(held.child.id(), line);
+    let own = TargetSpec::Command(varid_model::Pid::new(held.child.id()), line);
     let target = configured.target().unwrap_or(own);
     let result = record(target, configured, Some(&mut held));
     let full =

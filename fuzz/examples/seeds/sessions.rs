@@ -3,22 +3,27 @@
 use crate::{ART, Result};
 use std::path::Path;
 use varid_fuzz::manifest;
-use varid_model::{Marker, Reason};
+use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Reason, Tid};
 use varid_recording::{
-    CpuMode, Mapping, PERF_DATA, REMAP_BASE, REMAP_SIZE, Record, Sample, SessionWriter,
+    CpuMode, MappingRecord, PERF_DATA, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, SessionWriter,
 };
 
 /// A recording of every kind of record.
 pub fn session(folder: &Path) -> Result<Vec<u8>> {
     let mut writer = SessionWriter::create(folder, manifest())?;
-    let (pid, tid) = (10, 10);
+    let (pid, tid) = (Pid::new(10), Tid::new(10));
+    let (child, thread) = (Pid::new(11), Tid::new(11));
     let mapping = |start, len, path: &str, kernel| {
-        let (pid, pgoff) = if kernel { (u32::MAX, start) } else { (pid, 0) };
-        Record::Mapping(Mapping {
-            time: 1,
+        let (pid, pgoff) = if kernel {
+            (Pid::KERNEL, start)
+        } else {
+            (pid, 0)
+        };
+        SessionRecord::Mapping(MappingRecord {
+            time: MonotonicNs::new(1),
             pid,
             tid,
-            start,
+            start: Address::new(start),
             len,
             pgoff,
             kernel,
@@ -33,19 +38,19 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
         } else {
             CpuMode::Kernel
         };
-        Record::Sample(Sample {
+        SessionRecord::Sample(Sample {
             event: 0,
-            time,
+            time: MonotonicNs::new(time),
             pid,
             tid,
             cpu: 0,
-            period: 1_000_000,
-            original_ip: 0x2000,
+            period: Period::new(1_000_000),
+            original_ip: Address::new(0x2000),
             mode,
             uid: 1000,
-            frame: 0,
-            kernel,
-            user,
+            frame: None,
+            kernel: kernel.into_iter().map(Address::new).collect(),
+            user: user.into_iter().map(Address::new).collect(),
         })
     };
     let torn = varid_recording::remap::address_of(Marker::Reason(Reason::TornFrames)).get();
@@ -56,8 +61,8 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
             "[kernel.kallsyms]_text",
             true,
         ),
-        Record::Comm {
-            time: 1,
+        SessionRecord::Comm {
+            time: MonotonicNs::new(1),
             pid,
             tid,
             exec: true,
@@ -66,20 +71,23 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
         mapping(0x1000, 0x4000, "/nonexistent/app.elf", false),
         mapping(REMAP_BASE, REMAP_SIZE, "/nonexistent/remap.elf", false),
         sample(2, vec![], vec![0x2000, 0x3001]),
-        Record::Fork {
-            time: 3,
-            pid: 11,
+        SessionRecord::Fork {
+            time: MonotonicNs::new(3),
+            pid: child,
             ppid: pid,
-            tid: 11,
+            tid: thread,
             ptid: tid,
         },
         sample(4, vec![0xffff_ffff_8100_0010], vec![0x2000, torn + 1]),
-        Record::Lost { time: 5, count: 3 },
-        Record::Exit {
-            time: 6,
-            pid: 11,
+        SessionRecord::Lost {
+            time: MonotonicNs::new(5),
+            count: 3,
+        },
+        SessionRecord::Exit {
+            time: MonotonicNs::new(6),
+            pid: child,
             ppid: pid,
-            tid: 11,
+            tid: thread,
             ptid: tid,
         },
     ] {

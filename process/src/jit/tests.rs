@@ -1,4 +1,5 @@
 use super::super::image::Image;
+use super::super::mapping_id::MappingId;
 use super::super::space::Mapped;
 use super::*;
 use std::io::Write;
@@ -120,7 +121,7 @@ fn code_without_a_name_has_a_reason() {
         pgoff: 0,
         image: Image::Other(Path::new("//anon").into()),
         mode: Some(mode),
-        recorded: true,
+        id: MappingId::default(),
     });
     assert_eq!(jit.nameless(&space), None);
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();

@@ -9,16 +9,16 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-use nix::{
-    errno::Errno,
-    fcntl::{FallocateFlags, fallocate},
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
 };
 
 use super::folder::{Folder, PERF_DATA_NEW};
 use crate::{
     PERF_DATA, encode,
     error::{Error, Result},
-    event::Events,
+    event::SessionEvents,
     format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, head},
 };
 
@@ -39,7 +39,7 @@ pub struct DataFile {
 
 impl DataFile {
     /// Creates it, with a header and no record; by rename, so that a kill leaves either none or a whole one.
-    pub fn create(folder: &Folder, events: &Events) -> Result<Self> {
+    pub fn create(folder: &Folder, events: &SessionEvents) -> Result<Self> {
         let file = folder.create_new(PERF_DATA_NEW)?;
         let mut bytes = head(events);
         // perf refuses a file whose data size is zero, so it never is: an empty round.
@@ -102,12 +102,13 @@ impl DataFile {
         else {
             return Ok(());
         };
-        let (Ok(from), Ok(missing)) = (self.reserved.try_into(), missing.try_into()) else {
-            return Ok(());
-        };
-        let keep_size = FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        match fallocate(&self.file, keep_size, from, missing) {
-            Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => Err(full.into()),
+        match fallocate(
+            &self.file,
+            FallocateFlags::KEEP_SIZE,
+            self.reserved,
+            missing,
+        ) {
+            Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
             Err(_) => Ok(()),
             Ok(()) => {
                 self.reserved = end;

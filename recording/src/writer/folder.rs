@@ -1,20 +1,19 @@
 //! Whose is a session's folder, and what may be in it?
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, Permissions},
+    ffi::OsString,
+    fs::{self, DirBuilder, File},
     io,
     os::{
-        fd::AsRawFd,
-        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::{ffi::OsStringExt, fs::DirBuilderExt},
     },
     path::{Path, PathBuf},
 };
 
-use nix::{
-    errno::Errno,
-    fcntl::{Flock, FlockArg},
-    libc,
-    unistd::{Gid, Uid, fchown},
+use rustix::{
+    fs::{AtFlags, Dir, FlockOperation, Gid, Mode, OFlags, Uid},
+    io::Errno,
 };
 
 use crate::{
@@ -45,10 +44,19 @@ pub fn may_hold(name: &str) -> bool {
 /// Whose a session is when it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The user.
-    pub user: Uid,
-    /// The user's group.
-    pub group: Gid,
+    user: Uid,
+    group: Gid,
+}
+
+impl Owner {
+    /// The user and the group with these ids.
+    #[must_use]
+    pub fn new(user: u32, group: u32) -> Self {
+        Self {
+            user: Uid::from_raw(user),
+            group: Gid::from_raw(group),
+        }
+    }
 }
 
 /// A session's folder, for one writer alone.
@@ -59,8 +67,8 @@ pub struct Owner {
 pub struct Folder {
     /// Where it is when the session starts.
     pub path: PathBuf,
-    dir: Flock<File>,
-    symbols: Option<File>,
+    dir: Lock,
+    symbols: Option<OwnedFd>,
 }
 
 impl Folder {
@@ -73,8 +81,7 @@ impl Folder {
         folders
             .create(&path)
             .map_err(Error::io("create", path.clone()))?;
-        let dir = open(&path, owner)?;
-        let dir = lock(dir, &path)?;
+        let dir = Lock::on(open(&path, owner)?, &path)?;
         let folder = Self {
             path,
             dir,
@@ -86,13 +93,9 @@ impl Folder {
 
     /// Adds an empty folder for symbols.
     pub fn add_symbols(&mut self) -> Result<()> {
-        let symbols = self.here().join(SYMBOLS);
-        let error = || Error::io("create", self.path.join(SYMBOLS));
-        let folder = DirBuilder::new()
-            .mode(0o700)
-            .create(&symbols)
-            .and_then(|()| directory(&symbols))
-            .map_err(error())?;
+        let folder = rustix::fs::mkdirat(self.fd(), SYMBOLS, Mode::RWXU)
+            .and_then(|()| directory(self.fd(), Path::new(SYMBOLS)))
+            .map_err(|errno| self.error("create", SYMBOLS, errno))?;
         self.symbols = Some(folder);
         Ok(())
     }
@@ -100,62 +103,64 @@ impl Folder {
     /// The folder for symbols, by its descriptor.
     pub fn symbols(&self) -> PathBuf {
         match &self.symbols {
-            Some(folder) => by_descriptor(folder),
-            None => self.here().join(SYMBOLS),
+            Some(folder) => by_descriptor(folder.as_fd()),
+            None => by_descriptor(self.fd()).join(SYMBOLS),
         }
     }
 
     /// Creates a file that was not there, for this user only, following no link.
     pub fn create_new(&self, name: &str) -> Result<File> {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(self.here().join(name))
-            .map_err(Error::io("create", self.path.join(name)))
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::io::retry_on_intr(|| rustix::fs::openat(self.fd(), name, flags, mode))
+            .map(File::from)
+            .map_err(|errno| self.error("create", name, errno))
     }
 
     /// Removes a file, if it is there.
     pub fn remove(&self, name: &str) -> Result<()> {
-        match fs::remove_file(self.here().join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("remove", self.path.join(name))(error))
-            }
-            _ => Ok(()),
+        match rustix::fs::unlinkat(self.fd(), name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.error("remove", name, errno)),
         }
     }
 
     /// Gives a file another name, in the place of what has that.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
-        fs::rename(self.here().join(from), self.here().join(to))
-            .map_err(Error::io("replace", self.path.join(to)))
+        rustix::fs::renameat(self.fd(), from, self.fd(), to)
+            .map_err(|errno| self.error("replace", to, errno))
     }
 
     /// Makes the session another user's, the folder last: nothing may be written into it from then on.
     pub fn give_to(&self, owner: Owner) -> Result<()> {
-        for folder in [self.symbols(), self.here()] {
-            let error = || Error::io("give to its user", self.path.clone());
-            for entry in fs::read_dir(&folder).map_err(error())? {
-                let path = entry.map_err(error())?.path();
-                lchown(&path, owner).map_err(error())?;
+        let (user, group) = (Some(owner.user), Some(owner.group));
+        let give = |folder: BorrowedFd<'_>| {
+            for name in names(folder)? {
+                let itself = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::chownat(folder, name, user, group, itself)?;
             }
-        }
-        fchown(&*self.dir, Some(owner.user), Some(owner.group))
+            Ok(())
+        };
+        let symbols = self.symbols.as_ref().map_or(Ok(()), |it| give(it.as_fd()));
+        symbols
+            .and_then(|()| give(self.fd()))
+            .and_then(|()| rustix::fs::fchown(self.fd(), user, group))
             .map_err(|errno| Error::io("give to its user", self.path.clone())(errno.into()))
     }
 
     /// The folder itself, wherever it is by now.
-    fn here(&self) -> PathBuf {
-        by_descriptor(&*self.dir)
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.dir.0.as_fd()
+    }
+
+    fn error(&self, action: &'static str, name: &str, errno: Errno) -> Error {
+        Error::io(action, self.path.join(name))(errno.into())
     }
 
     /// Removes a session's files from a folder that holds nothing else.
     fn clear(&self) -> Result<()> {
-        let mut found = Vec::new();
-        let error = || Error::io("list", self.path.clone());
-        for entry in fs::read_dir(self.here()).map_err(error())? {
-            found.push(entry.map_err(error())?.file_name());
-        }
+        let found =
+            names(self.fd()).map_err(|errno| Error::io("list", self.path.clone())(errno.into()))?;
         let foreign = found
             .iter()
             .find(|name| !name.to_str().is_some_and(may_hold));
@@ -177,7 +182,8 @@ impl Folder {
         {
             self.remove(name)?;
         }
-        match fs::remove_dir_all(self.here().join(SYMBOLS)) {
+        // It follows no link, and there is no other function that removes what is below a folder.
+        match fs::remove_dir_all(by_descriptor(self.fd()).join(SYMBOLS)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", self.path.join(SYMBOLS))(error));
             }
@@ -195,7 +201,7 @@ impl Folder {
 /// It is not there, holds something else, is being recorded, or cannot be removed.
 pub fn remove_session(path: &Path) -> Result<()> {
     let path: PathBuf = path.components().collect();
-    let dir = lock(open(&path, None)?, &path)?;
+    let dir = Lock::on(open(&path, None)?, &path)?;
     let folder = Folder {
         path,
         dir,
@@ -206,34 +212,44 @@ pub fn remove_session(path: &Path) -> Result<()> {
     fs::remove_dir(&folder.path).map_err(Error::io("remove", &folder.path))
 }
 
-fn by_descriptor(folder: &impl AsRawFd) -> PathBuf {
+/// A path for those who take nothing else.
+fn by_descriptor(folder: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
 /// Opens a folder, not what a link leads to.
-fn directory(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
-        .open(path)
+fn directory(above: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::io::retry_on_intr(|| rustix::fs::openat(above, path, flags, Mode::empty()))
+}
+
+/// The names in a folder.
+fn names(folder: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
+    let names = Dir::read_from(folder)?.map(|entry| {
+        let name = entry?.file_name().to_bytes().to_vec();
+        Ok(OsString::from_vec(name))
+    });
+    let is_other = |name: &rustix::io::Result<OsString>| !matches!(name, Ok(name) if name == "." || name == "..");
+    names.filter(is_other).collect()
 }
 
 /// Opens a folder in which nobody else can change anything. Root takes that of `owner`, who had it from a session before.
-fn open(path: &Path, owner: Option<Owner>) -> Result<File> {
-    let dir = directory(path).map_err(|error| match error.raw_os_error() {
-        Some(libc::ELOOP | libc::ENOTDIR) => Error::NoFolder {
+fn open(path: &Path, owner: Option<Owner>) -> Result<OwnedFd> {
+    let dir = directory(rustix::fs::CWD, path).map_err(|errno| match errno {
+        Errno::LOOP | Errno::NOTDIR => Error::NoFolder {
             path: path.to_owned(),
         },
-        _ => Error::io("open", path)(error),
+        _ => Error::io("open", path)(errno.into()),
     })?;
-    let about = dir.metadata().map_err(Error::io("look at", path))?;
-    let me = nix::unistd::geteuid();
-    let is_users = |owner: Owner| owner.user.as_raw() == about.uid();
-    if me.is_root() && about.uid() != me.as_raw() && owner.is_some_and(is_users) {
-        fchown(&dir, Some(me), None).map_err(|errno| Error::io("take", path)(errno.into()))?;
-        dir.set_permissions(Permissions::from_mode(0o700))
-            .map_err(Error::io("take", path))?;
-    } else if about.uid() != me.as_raw() || about.mode() & 0o022 != 0 {
+    let failed = |action| move |errno: Errno| Error::io(action, path)(errno.into());
+    let about = rustix::fs::fstat(&dir).map_err(failed("look at"))?;
+    let me = rustix::process::geteuid();
+    let is_mine = about.st_uid == me.as_raw();
+    let is_users = |owner: Owner| owner.user.as_raw() == about.st_uid;
+    if me.is_root() && !is_mine && owner.is_some_and(is_users) {
+        rustix::fs::fchown(&dir, Some(me), None).map_err(failed("take"))?;
+        rustix::fs::fchmod(&dir, Mode::RWXU).map_err(failed("take"))?;
+    } else if !is_mine || Mode::from_raw_mode(about.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
         return Err(Error::NotOurs {
             path: path.to_owned(),
         });
@@ -241,19 +257,27 @@ fn open(path: &Path, owner: Option<Owner>) -> Result<File> {
     Ok(dir)
 }
 
-/// flock(2) on the folder, for this writer alone.
-fn lock(dir: File, path: &Path) -> Result<Flock<File>> {
-    Flock::lock(dir, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-        Errno::EWOULDBLOCK => Error::Busy {
-            path: path.to_owned(),
-        },
-        other => Error::io("lock", path)(other.into()),
-    })
+/// An exclusive flock(2) on a folder.
+#[derive(Debug)]
+struct Lock(OwnedFd);
+
+impl Lock {
+    fn on(dir: OwnedFd, path: &Path) -> Result<Self> {
+        match rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(dir)),
+            Err(Errno::WOULDBLOCK) => Err(Error::Busy {
+                path: path.to_owned(),
+            }),
+            Err(errno) => Err(Error::io("lock", path)(errno.into())),
+        }
+    }
 }
 
-/// Gives a file, or a link itself, to a user.
-fn lchown(path: &Path, owner: Owner) -> io::Result<()> {
-    std::os::unix::fs::lchown(path, Some(owner.user.as_raw()), Some(owner.group.as_raw()))
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A process that was started meanwhile may have the descriptor, and with it the lock.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 #[cfg(test)]

@@ -6,15 +6,17 @@ use crate::common::{comm, dex_mapping, manifest, user_sample};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use varid_model::Rate;
-use varid_recording::{EventDesc, Events, Manifest, Record, SessionReader, SessionWriter};
+use varid_model::{Period, Rate};
+use varid_recording::{
+    EventDesc, Manifest, SessionEvents, SessionReader, SessionRecord, SessionWriter,
+};
 
 /// Cycles lead instructions, which are read with them; page faults stand alone.
 fn three_events() -> Manifest {
     Manifest {
-        events: Events {
+        events: SessionEvents {
             first: EventDesc::new("cycles:u", Rate::Frequency(997), 0, 0),
-            further: vec![
+            others: vec![
                 EventDesc {
                     leader: Some(0),
                     ..EventDesc::new("instructions:u", Rate::READ, 0, 1)
@@ -26,6 +28,10 @@ fn three_events() -> Manifest {
     }
 }
 
+fn period(event: usize) -> Period {
+    Period::new(10 * (event as u64 + 1))
+}
+
 /// Samples of each event: one, two and three, of periods 10, 20 and 30.
 fn record(dir: &Path) {
     let mut writer = SessionWriter::create(dir, three_events()).unwrap();
@@ -34,13 +40,14 @@ fn record(dir: &Path) {
         .write(&dex_mapping(1_000, 42, Path::new("/nowhere")))
         .unwrap();
     for (index, event) in [0, 1, 2, 1, 2, 2].into_iter().enumerate() {
-        let Record::Sample(mut sample) = user_sample(2_000 + index as u64, 42, &[common::DEX])
+        let SessionRecord::Sample(mut sample) =
+            user_sample(2_000 + index as u64, 42, &[common::DEX])
         else {
             unreachable!()
         };
         sample.event = event;
-        sample.period = 10 * (event as u64 + 1);
-        writer.write(&Record::Sample(sample)).unwrap();
+        sample.period = period(event);
+        writer.write(&SessionRecord::Sample(sample)).unwrap();
     }
     writer.finish().unwrap();
 }
@@ -59,9 +66,9 @@ fn our_reader_gives_each_sample_to_its_event() {
     assert_eq!(reader.manifest().events, three_events().events);
     let mut counts = BTreeMap::new();
     for record in reader.records().unwrap() {
-        if let Record::Sample(sample) = record.unwrap() {
+        if let SessionRecord::Sample(sample) = record.unwrap() {
             let name = &reader.manifest().events.get(sample.event).unwrap().name;
-            assert_eq!(sample.period, 10 * (sample.event as u64 + 1));
+            assert_eq!(sample.period, period(sample.event));
             *counts.entry(name.clone()).or_insert(0) += 1;
         }
     }

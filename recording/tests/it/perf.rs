@@ -6,10 +6,11 @@ use std::{env, fs, path::Path, process::Command};
 
 use crate::common::{DEX, comm, dex_mapping, manifest, perf, tiny_elf, user_sample};
 use linux_perf_data::{PerfFileReader, PerfFileRecord, linux_perf_event_reader::EventRecord};
-use varid_model::{Marker, Reason};
+use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, Mapping, REMAP_BASE, REMAP_SIZE, Record, Sample, SessionReader, SessionWriter,
+    CpuMode, MappingRecord, REMAP_BASE, REMAP_SIZE, Sample, SessionReader, SessionRecord,
+    SessionWriter,
 };
 
 /// No process has it: perf looks for the files of one that runs in that one's root.
@@ -40,11 +41,11 @@ fn session(dir: &Path) -> SessionWriter {
     writer.write(&comm(1_000, PID, "balls")).unwrap();
     writer.write(&dex_mapping(1_001, PID, &dex)).unwrap();
     writer
-        .write(&Record::Mapping(Mapping {
-            time: 1_002,
-            pid: PID,
-            tid: PID,
-            start: REMAP_BASE,
+        .write(&SessionRecord::Mapping(MappingRecord {
+            time: MonotonicNs::new(1_002),
+            pid: Pid::new(PID),
+            tid: Tid::new(PID),
+            start: Address::new(REMAP_BASE),
             len: REMAP_SIZE,
             pgoff: 0,
             kernel: false,
@@ -57,7 +58,7 @@ fn session(dir: &Path) -> SessionWriter {
 }
 
 /// A leaf in draw, called by run.
-fn draw(time: u64) -> Record {
+fn draw(time: u64) -> SessionRecord {
     user_sample(time, PID, &[DEX + DRAW + 8, DEX + RUN + 0x11])
 }
 
@@ -139,11 +140,11 @@ fn perf_puts_kernel_frames_under_the_kernel() {
     let mut writer = session(dir.path());
     let build_id = varid_recording::host::kernel_build_id();
     writer
-        .write(&Record::Mapping(Mapping {
-            time: 1_003,
-            pid: u32::MAX,
-            tid: 0,
-            start: 0xffff_ffff_8100_0000,
+        .write(&SessionRecord::Mapping(MappingRecord {
+            time: MonotonicNs::new(1_003),
+            pid: Pid::KERNEL,
+            tid: Tid::new(0),
+            start: Address::new(0xffff_ffff_8100_0000),
             len: 0x100_0000,
             pgoff: 0xffff_ffff_8100_0000,
             kernel: true,
@@ -153,19 +154,19 @@ fn perf_puts_kernel_frames_under_the_kernel() {
         }))
         .unwrap();
     writer
-        .write(&Record::Sample(Sample {
+        .write(&SessionRecord::Sample(Sample {
             event: 0,
-            time: 2_000,
-            pid: PID,
-            tid: PID,
+            time: MonotonicNs::new(2_000),
+            pid: Pid::new(PID),
+            tid: Tid::new(PID),
             cpu: 0,
-            period: 1,
-            original_ip: 0xffff_ffff_8100_1234,
+            period: Period::new(1),
+            original_ip: Address::new(0xffff_ffff_8100_1234),
             mode: CpuMode::Kernel,
             uid: 1000,
-            frame: 0,
-            kernel: vec![0xffff_ffff_8100_1234],
-            user: vec![DEX + DRAW],
+            frame: None,
+            kernel: vec![Address::new(0xffff_ffff_8100_1234)],
+            user: vec![Address::new(DEX + DRAW)],
         }))
         .unwrap();
     writer.finish().unwrap();
@@ -330,7 +331,7 @@ fn our_reader_agrees_with_perf_script_on_every_sample() {
         .records()
         .unwrap()
         .filter_map(|record| match record.unwrap() {
-            Record::Sample(sample) => Some(sample.time),
+            SessionRecord::Sample(sample) => Some(sample.time.get()),
             _ => None,
         })
         .collect();
@@ -374,7 +375,7 @@ fn a_writer_killed_at_any_moment_leaves_every_flushed_sample() {
         child.wait().unwrap();
         let records = SessionReader::open(dir.path()).unwrap().records().unwrap();
         let ours = records
-            .filter(|r| matches!(r.as_ref().unwrap(), Record::Sample(_)))
+            .filter(|r| matches!(r.as_ref().unwrap(), SessionRecord::Sample(_)))
             .count();
         assert_eq!(ours % 100, 0);
         assert_eq!(samples(&data), ours);

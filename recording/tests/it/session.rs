@@ -7,20 +7,22 @@ use std::{
 
 use crate::common::{DEX, comm, manifest, user_sample};
 use proptest::{collection::vec, prelude::*};
-use varid_model::{Marker, Mode, Reason};
+use varid_model::{Address, Marker, Mode, MonotonicNs, Period, Pid, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, Error, Mapping, Record, Sample, SessionReader, SessionWriter, State,
+    CpuMode, Error, MappingRecord, Sample, SessionReader, SessionRecord, SessionState,
+    SessionWriter,
 };
 
-fn address() -> impl Strategy<Value = u64> {
-    0..4095u64.wrapping_neg()
+fn address() -> impl Strategy<Value = Address> {
+    (0..4095u64.wrapping_neg()).prop_map(Address::new)
 }
 
-fn sample() -> impl Strategy<Value = Record> {
+fn sample() -> impl Strategy<Value = SessionRecord> {
     let ids = (any::<u32>(), any::<u32>(), any::<u32>());
     let rest = (any::<u64>(), address(), any::<bool>());
-    let extra = (any::<u32>(), any::<u64>());
+    let frame = prop::option::of((1..=u64::MAX).prop_map(Address::new));
+    let extra = (any::<u32>(), frame);
     (
         ids,
         rest,
@@ -30,13 +32,13 @@ fn sample() -> impl Strategy<Value = Record> {
     )
         .prop_map(
             |((pid, tid, cpu), (period, original_ip, in_kernel), (uid, frame), kernel, user)| {
-                Record::Sample(Sample {
+                SessionRecord::Sample(Sample {
                     event: 0,
-                    time: 0,
-                    pid,
-                    tid,
+                    time: MonotonicNs::ZERO,
+                    pid: Pid::new(pid),
+                    tid: Tid::new(tid),
                     cpu,
-                    period,
+                    period: Period::new(period),
                     original_ip,
                     mode: if in_kernel {
                         CpuMode::Kernel
@@ -52,7 +54,7 @@ fn sample() -> impl Strategy<Value = Record> {
         )
 }
 
-fn mapping() -> impl Strategy<Value = Record> {
+fn mapping() -> impl Strategy<Value = SessionRecord> {
     let path = vec(1..=255u8, 0..300);
     let numbers = (
         any::<u32>(),
@@ -72,11 +74,11 @@ fn mapping() -> impl Strategy<Value = Record> {
     let what = (any::<bool>(), mode);
     (numbers, what, path, vec(any::<u8>(), 0..=20)).prop_map(
         |((pid, tid, start, len, pgoff), (kernel, mode), path, build_id)| {
-            Record::Mapping(Mapping {
-                time: 0,
-                pid,
-                tid,
-                start,
+            SessionRecord::Mapping(MappingRecord {
+                time: MonotonicNs::ZERO,
+                pid: Pid::new(pid),
+                tid: Tid::new(tid),
+                start: Address::new(start),
                 len,
                 pgoff,
                 kernel,
@@ -88,7 +90,7 @@ fn mapping() -> impl Strategy<Value = Record> {
     )
 }
 
-fn other() -> impl Strategy<Value = Record> {
+fn other() -> impl Strategy<Value = SessionRecord> {
     let numbers = (
         any::<u32>(),
         any::<u32>(),
@@ -98,48 +100,51 @@ fn other() -> impl Strategy<Value = Record> {
     );
     (numbers, any::<bool>(), "[^\0]{0,60}", 0..4).prop_map(
         |((pid, ppid, tid, ptid, count), exec, name, kind)| match kind {
-            0 => Record::Comm {
-                time: 0,
-                pid,
-                tid,
+            0 => SessionRecord::Comm {
+                time: MonotonicNs::ZERO,
+                pid: Pid::new(pid),
+                tid: Tid::new(tid),
                 exec,
                 name,
             },
-            1 => Record::Fork {
-                time: 0,
-                pid,
-                ppid,
-                tid,
-                ptid,
+            1 => SessionRecord::Fork {
+                time: MonotonicNs::ZERO,
+                pid: Pid::new(pid),
+                ppid: Pid::new(ppid),
+                tid: Tid::new(tid),
+                ptid: Tid::new(ptid),
             },
-            2 => Record::Exit {
-                time: 0,
-                pid,
-                ppid,
-                tid,
-                ptid,
+            2 => SessionRecord::Exit {
+                time: MonotonicNs::ZERO,
+                pid: Pid::new(pid),
+                ppid: Pid::new(ppid),
+                tid: Tid::new(tid),
+                ptid: Tid::new(ptid),
             },
-            _ => Record::Lost { time: 0, count },
+            _ => SessionRecord::Lost {
+                time: MonotonicNs::ZERO,
+                count,
+            },
         },
     )
 }
 
 /// Gives records times in the order of the vector.
-fn at_times(mut records: Vec<Record>) -> Vec<Record> {
+fn at_times(mut records: Vec<SessionRecord>) -> Vec<SessionRecord> {
     for (now, record) in (1_000..).zip(&mut records) {
         match record {
-            Record::Mapping(Mapping { time, .. })
-            | Record::Sample(Sample { time, .. })
-            | Record::Comm { time, .. }
-            | Record::Fork { time, .. }
-            | Record::Exit { time, .. }
-            | Record::Lost { time, .. } => *time = now,
+            SessionRecord::Mapping(MappingRecord { time, .. })
+            | SessionRecord::Sample(Sample { time, .. })
+            | SessionRecord::Comm { time, .. }
+            | SessionRecord::Fork { time, .. }
+            | SessionRecord::Exit { time, .. }
+            | SessionRecord::Lost { time, .. } => *time = MonotonicNs::new(now),
         }
     }
     records
 }
 
-fn read(dir: &std::path::Path) -> Result<Vec<Record>, Error> {
+fn read(dir: &std::path::Path) -> Result<Vec<SessionRecord>, Error> {
     SessionReader::open(dir)?.records()?.collect()
 }
 
@@ -225,14 +230,15 @@ fn a_chain_too_long_for_a_record_is_cut_and_counted() {
     writer.write(&user_sample(2, 1, &deep[..8_000])).unwrap();
     writer.finish().unwrap();
     let records = read(dir.path()).unwrap();
-    let [Record::Sample(cut), Record::Sample(whole)] = &records[..] else {
+    let [SessionRecord::Sample(cut), SessionRecord::Sample(whole)] = &records[..] else {
         panic!("two samples");
     };
     assert_eq!(cut.user.len(), 8_000);
+    let deep: Vec<Address> = deep.into_iter().map(Address::new).collect();
     assert_eq!(cut.user[..7_999], deep[..7_999]);
     assert_eq!(
         cut.user[7_999],
-        address_of(Marker::Reason(Reason::Truncated)).get()
+        address_of(Marker::Reason(Reason::Truncated))
     );
     assert_eq!(whole.user, deep[..8_000]);
     let manifest = SessionReader::open(dir.path()).unwrap().manifest().clone();
@@ -241,7 +247,7 @@ fn a_chain_too_long_for_a_record_is_cut_and_counted() {
         (2, 1)
     );
     assert_eq!(manifest.counts.unattributed["truncated"], 1);
-    assert_eq!(manifest.state, State::Complete);
+    assert_eq!(manifest.state, SessionState::Complete);
 }
 
 #[test]
@@ -256,7 +262,12 @@ fn the_manifest_counts_what_was_written_and_keeps_the_callers_counts() {
     {
         writer.write(&user_sample(time as u64, 1, chain)).unwrap();
     }
-    writer.write(&Record::Lost { time: 9, count: 5 }).unwrap();
+    writer
+        .write(&SessionRecord::Lost {
+            time: MonotonicNs::new(9),
+            count: 5,
+        })
+        .unwrap();
     writer.manifest_mut().counts.throttled = 2;
     writer.finish().unwrap();
     let counts = SessionReader::open(dir.path())

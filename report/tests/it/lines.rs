@@ -10,7 +10,8 @@ use crate::common::{
         Lines, Native, SOURCE, all, by, json, lines, lines_by_addr2line, lines_of, options, run,
     },
 };
-use varid_recording::{Mapping, Record};
+use varid_model::{Address, Pid, Tid};
+use varid_recording::{MappingRecord, SessionRecord};
 use varid_report::{By, Format, Names, Pattern, Table, View};
 
 #[test]
@@ -144,11 +145,11 @@ fn the_kernel_has_lines_wherever_it_was_loaded() {
     fs::write(fixture.writer.symbols().join("kernel.sym"), symbols).unwrap();
     let start = common::KERNEL + moved;
     let time = fixture.tick();
-    fixture.write(&Record::Mapping(Mapping {
+    fixture.write(&SessionRecord::Mapping(MappingRecord {
         time,
-        pid: u32::MAX,
-        tid: 0,
-        start,
+        pid: Pid::KERNEL,
+        tid: Tid::new(0),
+        start: Address::new(start),
         len: 0x10_0000,
         pgoff: start,
         kernel: true,

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use crate::common::{APP, DRAW, FIB, Fixture, RUN, SQRT};
 use proptest::{collection::vec, prelude::*};
-use varid_model::{Marker, Reason};
+use varid_model::{Marker, Pid, Reason, Tid};
 use varid_recording::remap::address_of;
-use varid_recording::{Record, SessionReader};
+use varid_recording::{SessionReader, SessionRecord};
 use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
 
 /// Self and total samples of every symbol of the two substitutes.
@@ -120,20 +120,20 @@ fn a_damaged_session_is_reported_up_to_the_damage() {
 fn an_exec_unmaps_and_a_fork_inherits() {
     let mut fixture = Fixture::new();
     let time = fixture.tick();
-    fixture.write(&Record::Fork {
+    fixture.write(&SessionRecord::Fork {
         time,
-        pid: 300,
-        ppid: 100,
-        tid: 300,
-        ptid: 100,
+        pid: Pid::new(300),
+        ppid: Pid::new(100),
+        tid: Tid::new(300),
+        ptid: Tid::new(100),
     });
     fixture.samples(2, (300, 300), &[FIB]);
     let time = fixture.tick();
     let name = "sh".to_owned();
-    fixture.write(&Record::Comm {
+    fixture.write(&SessionRecord::Comm {
         time,
-        pid: 300,
-        tid: 300,
+        pid: Pid::new(300),
+        tid: Tid::new(300),
         exec: true,
         name,
     });

@@ -40,11 +40,11 @@ impl std::fmt::Display for Source {
 
 impl Source {
     /// How the recording calls it.
-    pub fn kind(&self) -> varid_recording::Source {
+    pub fn kind(&self) -> varid_recording::SampleSource {
         match self {
-            Source::Bpf(_) => varid_recording::Source::Bpf,
-            Source::Module(_) => varid_recording::Source::Module,
-            Source::StackCopy(_) => varid_recording::Source::Perf,
+            Source::Bpf(_) => varid_recording::SampleSource::Bpf,
+            Source::Module(_) => varid_recording::SampleSource::Module,
+            Source::StackCopy(_) => varid_recording::SampleSource::Perf,
         }
     }
 

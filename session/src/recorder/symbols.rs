@@ -1,15 +1,15 @@
 //! What is kept beside the recording so that its addresses have names: copies, substitutes, code that was made.
 
-use super::{Recorder, RecorderError};
+use super::{Recorder, RecorderError, Written};
 use crate::kernel::News;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
-use varid_model::Layer;
-use varid_process::{CodeImage, ElfImage, JitFile, Mapped};
-use varid_recording::{Image as ManifestImage, ImageKind, Mapping, Record, Sample};
+use varid_model::{Address, Layer};
+use varid_process::{CodeImage, ElfImage, JitFile, Mapped, MappingId};
+use varid_recording::{ImageKind, MappingRecord, Sample, SessionImage, SessionRecord};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 use varid_vm::ManagedProcess;
@@ -33,7 +33,7 @@ impl Recorder {
         }
         let (name, bytes) = self.vdso.file(elf);
         let path = self.writer.symbols().join(&name);
-        let image = ManifestImage {
+        let image = SessionImage {
             path: elf.path.to_string_lossy().into_owned(),
             build_id,
             kind: ImageKind::Elf,
@@ -56,14 +56,15 @@ impl Recorder {
     pub(super) fn own_code(
         &mut self,
         address: u64,
-        sample: &Sample<&[u64]>,
+        sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
+        written: &mut Written,
     ) -> Result<(), RecorderError> {
         if let Some(mapped) = managed
             .process
             .space
             .at(address)
-            .filter(|mapped| !mapped.recorded)
+            .filter(|mapped| !written.has(mapped.id))
         {
             let (start, end, image) = (mapped.start, mapped.end, mapped.image.clone());
             let mode = mapped.mode;
@@ -77,13 +78,16 @@ impl Recorder {
                 pgoff,
                 image,
                 mode,
-                recorded: true,
+                id: MappingId::default(),
             });
-            self.writer.write(&Record::Mapping(Mapping {
+            if let Some(area) = managed.space().at(range.start) {
+                written.add(area.id);
+            }
+            self.writer.write(&SessionRecord::Mapping(MappingRecord {
                 time: sample.time,
                 pid: sample.pid,
                 tid: sample.tid,
-                start: range.start,
+                start: Address::new(range.start),
                 len: range.end.saturating_sub(range.start),
                 pgoff,
                 kernel: false,
@@ -92,7 +96,7 @@ impl Recorder {
                 build_id: file.build_id.to_vec(),
             }))?;
         }
-        managed.process.jit.sampled(address, sample.time);
+        managed.process.jit.sampled(address, sample.time.get());
         Ok(())
     }
 
@@ -119,7 +123,7 @@ impl Recorder {
             source,
         })?;
         let file = JitFile { name, build_id };
-        self.add_image(ManifestImage {
+        self.add_image(SessionImage {
             path: "//anon".to_owned(),
             build_id: hex(&build_id),
             kind: ImageKind::Remap,
@@ -133,7 +137,7 @@ impl Recorder {
 
     /// Writes down what is new about the code that a process has made, at the `last` whatever
     /// that costs.
-    pub fn keep_code(
+    pub fn write_jit_names(
         &mut self,
         managed: &mut ManagedProcess,
         last: bool,
@@ -193,7 +197,7 @@ impl Recorder {
                 }
             }
             self.dexes.insert(dex.build_id);
-            self.add_image(ManifestImage {
+            self.add_image(SessionImage {
                 path: dex.path.to_string_lossy().into_owned(),
                 build_id: hex(&dex.build_id),
                 kind: ImageKind::Dex,
@@ -213,7 +217,7 @@ impl Recorder {
             || managed.is_vm_image(elf)
             || varid_vm::hotspot::is_library(&elf.path);
         if is_vm && self.vm_paths.insert(elf.path.clone()) {
-            self.add_image(ManifestImage {
+            self.add_image(SessionImage {
                 path: elf.path.to_string_lossy().into_owned(),
                 build_id: hex(elf.build_id()),
                 kind: ImageKind::Elf,

@@ -3,6 +3,7 @@
 use crate::config::{Config, ProcessPattern};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use varid_model::Pid;
 use varid_recording::TargetKind;
 
 /// The processes that the command line names. The control protocol carries it.
@@ -43,7 +44,9 @@ impl TargetRequest {
         match self.pids.as_slice() {
             [] if config.all => Some(TargetSpec::All),
             [] => TargetSpec::named(config),
-            pids => Some(TargetSpec::Pids(pids.to_vec())),
+            pids => Some(TargetSpec::Pids(
+                pids.iter().copied().map(Pid::new).collect(),
+            )),
         }
     }
 }
@@ -55,11 +58,11 @@ pub enum TargetSpec {
     /// which kind of names, and those, as they are shown.
     Named(TargetKind, String),
     /// These processes, and what they fork.
-    Pids(Vec<u32>),
+    Pids(Vec<Pid>),
     /// Every process.
     All,
     /// A command that varid starts: this process, and what it forks; its command line.
-    Command(u32, String),
+    Command(Pid, String),
 }
 
 impl TargetSpec {
@@ -90,7 +93,7 @@ impl fmt::Display for TargetSpec {
 }
 
 /// Process ids as the command line takes them.
-pub fn with_commas(pids: &[u32]) -> String {
-    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+pub fn with_commas(pids: &[Pid]) -> String {
+    let pids: Vec<String> = pids.iter().map(Pid::to_string).collect();
     pids.join(",")
 }

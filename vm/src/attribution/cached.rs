@@ -4,13 +4,18 @@
 //! read from the registers.
 
 use crate::ManagedProcess;
-use varid_model::Stack;
-use varid_process::Image;
+use varid_model::{Address, Stack};
+use varid_process::{Image, MappingId};
 use varid_shim::Record;
 
-/// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and all of
-/// it is recorded already. None: it is not, or that is not known.
-pub fn cached_callchain<'a>(record: &Record, process: &'a mut ManagedProcess) -> Option<&'a [u64]> {
+/// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and the
+/// leaf is in bytecode whose mapping is `recorded`. The callers' mappings are those of the last callchain. None: it is another
+/// callchain, or that is not known.
+pub fn cached_callchain<'a>(
+    record: &Record,
+    process: &'a mut ManagedProcess,
+    recorded: impl FnOnce(MappingId) -> bool,
+) -> Option<&'a [Address]> {
     let knowledge = process.knowledge();
     let callers = process.callchains.of(record.tid)?;
     if !callers.are_callers_of(record, knowledge) {
@@ -18,15 +23,15 @@ pub fn cached_callchain<'a>(record: &Record, process: &'a mut ManagedProcess) ->
     }
     let pc = process.vm()?.only_leaf_pc(record, process.space())?;
     let mapped = process.space().at(pc)?;
-    if !mapped.recorded || !matches!(mapped.image, Image::Code(_)) {
+    if !recorded(mapped.id) || !matches!(mapped.image, Image::Code(_)) {
         return None;
     }
-    process.callchains.with_leaf(record.tid, pc)
+    process.callchains.with_leaf(record.tid, Address::new(pc))
 }
 
 /// Stores a record's callchain for those of its thread that follow, if nothing but its leaf's pc and the callers in the cache play a part
 /// in it.
-pub(super) fn store(record: &Record, process: &mut ManagedProcess, stack: Stack, user: &[u64]) {
+pub(super) fn store(record: &Record, process: &mut ManagedProcess, stack: Stack, user: &[Address]) {
     let Some((leaf, callers)) = user.split_first() else {
         return;
     };
@@ -35,7 +40,7 @@ pub(super) fn store(record: &Record, process: &mut ManagedProcess, stack: Stack,
     let pc = || process.vm()?.only_leaf_pc(record, process.space());
     // Where all native frames are wanted, the stack tells of more of them.
     if stack != Stack::Full
-        && pc() == Some(*leaf)
+        && pc() == Some(leaf.get())
         && cached.is_some_and(|cached| cached.are_all(callers, knowledge))
     {
         process.callchains.store(record, user);

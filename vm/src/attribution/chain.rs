@@ -31,7 +31,7 @@ pub(super) struct Chain<'a> {
     pub leaf: bool,
     /// Native frames that are left out lie before the next one.
     pub native_stretch: bool,
-    user: &'a mut Vec<u64>,
+    user: &'a mut Vec<Address>,
     /// Which addresses stand for frames that were seen before.
     pub known: Range<usize>,
     /// Where the first frame lies that is kept as compiled code keeps its own.
@@ -46,7 +46,7 @@ impl<'a> Chain<'a> {
         at: FrameAddress,
         process: &'a mut ManagedProcess,
         remap: &'a mut RemapTable,
-        user: &'a mut Vec<u64>,
+        user: &'a mut Vec<Address>,
     ) -> Self {
         user.clear();
         Self {
@@ -197,7 +197,7 @@ impl<'a> Chain<'a> {
     }
 
     fn push(&mut self, frame: FrameAddress) {
-        self.user.push(frame.recorded().get());
+        self.user.push(frame.recorded());
         self.leaf = false;
     }
 

@@ -27,14 +27,14 @@ use varid_unwind::{CodeAt, NativeFrame, NativeStack, StackSlice};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attributed {
     /// Leaf first; callers as return addresses, managed ones as the invoke's address + 1.
-    pub user: Vec<u64>,
+    pub user: Vec<Address>,
     /// Which of them stand for frames that were seen before, and are recorded as they were then.
     pub known: Range<usize>,
     /// The leaf was in a window of the interpreter where its registers say nothing yet or no
     /// longer: the method is that of the thread's top frame, its bytecode the last known.
     pub transition: bool,
-    /// Where the innermost managed frame lies; 0: there is none, or it lies nowhere.
-    pub frame: u64,
+    /// Where the innermost managed frame lies; None: there is none, or it has no address.
+    pub frame: Option<Address>,
     native: NativeStack,
 }
 
@@ -54,7 +54,7 @@ pub fn attribute(
         native,
     } = attributed;
     user.clear();
-    (*known, *transition, *frame) = (0..0, false, 0);
+    (*known, *transition, *frame) = (0..0, false, None);
     // A kernel thread has no user part.
     let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
         return;
@@ -147,7 +147,8 @@ pub fn attribute(
     *transition = !frames.is_empty() && leaf_method != LeafMethod::Known;
     *known = chain.known;
     let innermost = frames.first().map(|frame| frame.addr);
-    *frame = innermost.into_iter().chain(chain.quick).min().unwrap_or(0);
+    let lowest = innermost.into_iter().chain(chain.quick).min();
+    *frame = lowest.filter(|at| *at != 0).map(Address::new);
     cached::store(record, process, stack, user);
 }
 

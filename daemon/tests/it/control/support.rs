@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use varid_recording::{Record, SessionReader};
+use varid_recording::{SessionReader, SessionRecord};
 
 pub const VARID: &str = env!("CARGO_BIN_EXE_varid");
 
@@ -289,8 +289,8 @@ fn read(session: &Path) -> Result<(BTreeSet<u32>, usize), varid_recording::Error
     let mut pids = BTreeSet::new();
     let mut count = 0;
     for record in reader.records()? {
-        if let Record::Sample(sample) = record? {
-            pids.insert(sample.pid);
+        if let SessionRecord::Sample(sample) = record? {
+            pids.insert(sample.pid.get());
             count += 1;
         }
     }

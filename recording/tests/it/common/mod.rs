@@ -2,9 +2,10 @@
 
 use std::{path::Path, process::Command};
 
-use varid_model::Rate;
+use varid_model::{Address, MonotonicNs, Period, Pid, Rate, Tid};
 use varid_recording::{
-    CpuMode, EventDesc, Manifest, Mapping, Record, Sample, Source, Target, TargetKind,
+    CpuMode, EventDesc, Manifest, MappingRecord, Sample, SampleSource, SessionRecord,
+    SessionTarget, TargetKind,
 };
 
 /// Where the tests' dex file lies in the tests' process.
@@ -15,32 +16,32 @@ pub const BUILD_ID: [u8; 20] = *b"varid-test-build-id!";
 pub fn manifest() -> Manifest {
     Manifest::new(
         EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0),
-        Source::Bpf,
-        Target {
+        SampleSource::Bpf,
+        SessionTarget {
             kind: TargetKind::App,
             value: "org.example.math".into(),
         },
-        1_000,
+        MonotonicNs::new(1_000),
     )
 }
 
-pub fn comm(time: u64, pid: u32, name: &str) -> Record {
-    Record::Comm {
-        time,
-        pid,
-        tid: pid,
+pub fn comm(time: u64, pid: u32, name: &str) -> SessionRecord {
+    SessionRecord::Comm {
+        time: MonotonicNs::new(time),
+        pid: Pid::new(pid),
+        tid: Tid::new(pid),
         exec: false,
         name: name.into(),
     }
 }
 
 /// The tests' dex file in a process, served by this ELF file.
-pub fn dex_mapping(time: u64, pid: u32, path: &Path) -> Record {
-    Record::Mapping(Mapping {
-        time,
-        pid,
-        tid: pid,
-        start: DEX,
+pub fn dex_mapping(time: u64, pid: u32, path: &Path) -> SessionRecord {
+    SessionRecord::Mapping(MappingRecord {
+        time: MonotonicNs::new(time),
+        pid: Pid::new(pid),
+        tid: Tid::new(pid),
+        start: Address::new(DEX),
         len: 0x1000,
         pgoff: 0,
         kernel: false,
@@ -50,20 +51,20 @@ pub fn dex_mapping(time: u64, pid: u32, path: &Path) -> Record {
     })
 }
 
-pub fn user_sample(time: u64, pid: u32, user: &[u64]) -> Record {
-    Record::Sample(Sample {
+pub fn user_sample(time: u64, pid: u32, user: &[u64]) -> SessionRecord {
+    SessionRecord::Sample(Sample {
         event: 0,
-        time,
-        pid,
-        tid: pid,
+        time: MonotonicNs::new(time),
+        pid: Pid::new(pid),
+        tid: Tid::new(pid),
         cpu: 1,
-        period: 1_003_009,
-        original_ip: 0x1234_5678,
+        period: Period::new(1_003_009),
+        original_ip: Address::new(0x1234_5678),
         mode: CpuMode::User,
         uid: 1000,
-        frame: 0,
+        frame: None,
         kernel: vec![],
-        user: user.to_vec(),
+        user: user.iter().copied().map(Address::new).collect(),
     })
 }
 

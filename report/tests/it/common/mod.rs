@@ -4,11 +4,12 @@ pub mod native;
 
 use std::{fs, path::Path};
 
-use varid_model::{Layer, Marker, Mode, Rate, Reason};
+use varid_model::{Address, Layer, Marker, Mode, MonotonicNs, Period, Pid, Rate, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, EventDesc, Image, ImageKind, Manifest, Mapping, REMAP_BASE, REMAP_SIZE, Record,
-    Sample, SessionReader, SessionWriter, Source, Target, TargetKind, remap,
+    CpuMode, EventDesc, ImageKind, Manifest, MappingRecord, REMAP_BASE, REMAP_SIZE, Sample,
+    SampleSource, SessionImage, SessionReader, SessionRecord, SessionTarget, SessionWriter,
+    TargetKind, remap,
 };
 use varid_report::{Format, Options, Profile, View, render};
 use varid_symbolizer::substitute::{Slot, Substitute};
@@ -60,11 +61,16 @@ fn elf(path: &Path, build_id: &[u8], slots: Vec<Slot>) {
 
 pub fn manifest() -> Manifest {
     let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
-    let target = Target {
+    let target = SessionTarget {
         kind: TargetKind::App,
         value: "org.example.balls".into(),
     };
-    let mut manifest = Manifest::new(event, Source::Bpf, target, 1_000_000);
+    let mut manifest = Manifest::new(
+        event,
+        SampleSource::Bpf,
+        target,
+        MonotonicNs::new(1_000_000),
+    );
     manifest.wall_start = "2024-02-29T12:00:00Z".into();
     manifest.duration_ns = 2_500_000_000;
     manifest.host.kernel = "6.1.0-recorded".into();
@@ -126,15 +132,16 @@ impl Fixture {
         let libfoo = dir.path().join("libfoo.so");
         elf(&libfoo, &[0xdd; 20], vec![slot(0x1000, "foo")]);
 
-        let image =
-            |path: &str, kind, layer, substitute: Option<&str>, location: Option<&str>| Image {
+        let image = |path: &str, kind, layer, substitute: Option<&str>, location: Option<&str>| {
+            SessionImage {
                 path: path.to_owned(),
                 build_id: String::new(),
                 kind,
                 layer,
                 substitute: substitute.map(str::to_owned),
                 location: location.map(str::to_owned),
-            };
+            }
+        };
         let app = Some("symbols/app.elf");
         let framework = Some("symbols/framework.elf");
         writer.manifest_mut().images = vec![
@@ -181,10 +188,10 @@ impl Fixture {
         ] {
             let time = fixture.tick();
             let name = name.to_owned();
-            fixture.write(&Record::Comm {
+            fixture.write(&SessionRecord::Comm {
                 time,
-                pid,
-                tid,
+                pid: Pid::new(pid),
+                tid: Tid::new(tid),
                 exec: false,
                 name,
             });
@@ -204,11 +211,11 @@ impl Fixture {
                 (REMAP_BASE, REMAP_SIZE, symbols.join("remap.elf"), &[1; 20]),
             ] {
                 let time = fixture.tick();
-                fixture.write(&Record::Mapping(Mapping {
+                fixture.write(&SessionRecord::Mapping(MappingRecord {
                     time,
-                    pid,
-                    tid: pid,
-                    start,
+                    pid: Pid::new(pid),
+                    tid: Tid::new(pid),
+                    start: Address::new(start),
                     len,
                     pgoff: 0,
                     kernel: false,
@@ -225,12 +232,12 @@ impl Fixture {
         fixture
     }
 
-    pub fn tick(&mut self) -> u64 {
+    pub fn tick(&mut self) -> MonotonicNs {
         self.time += 1_000_000;
-        self.time
+        MonotonicNs::new(self.time)
     }
 
-    pub fn write(&mut self, record: &Record) {
+    pub fn write(&mut self, record: &SessionRecord) {
         self.writer.write(record).unwrap();
     }
 
@@ -248,23 +255,23 @@ impl Fixture {
     ) {
         for _ in 0..count {
             let time = self.tick();
-            self.write(&Record::Sample(Sample {
+            self.write(&SessionRecord::Sample(Sample {
                 event: 0,
                 time,
-                pid,
-                tid,
+                pid: Pid::new(pid),
+                tid: Tid::new(tid),
                 cpu: 0,
-                period: 1_000_000,
-                original_ip: 0x1234,
+                period: Period::new(1_000_000),
+                original_ip: Address::new(0x1234),
                 mode: if kernel.is_empty() {
                     CpuMode::User
                 } else {
                     CpuMode::Kernel
                 },
                 uid: 10_001,
-                frame: 0x7f00_0000_1000,
-                kernel: kernel.to_vec(),
-                user: user.to_vec(),
+                frame: Some(Address::new(0x7f00_0000_1000)),
+                kernel: kernel.iter().copied().map(Address::new).collect(),
+                user: user.iter().copied().map(Address::new).collect(),
             }));
         }
     }
@@ -304,7 +311,7 @@ impl Fixture {
         );
         fixture.samples(1, (200, 200), &[RUN]);
         let time = fixture.tick();
-        fixture.write(&Record::Lost { time, count: 7 });
+        fixture.write(&SessionRecord::Lost { time, count: 7 });
         fixture.writer.manifest_mut().counts.throttled = 2;
         fixture.writer.manifest_mut().counts.malformed = 3;
         fixture.writer.finish().unwrap();

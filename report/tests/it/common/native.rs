@@ -7,7 +7,8 @@ use std::{
     process::Command,
 };
 
-use varid_recording::{Mapping, Record};
+use varid_model::{Address, Pid, Tid};
+use varid_recording::{MappingRecord, SessionRecord};
 use varid_report::{By, Format, Names, Options, Profile, Table, View};
 
 use super::{Fixture, RUN};
@@ -87,11 +88,11 @@ impl Native {
             .map(|at| u8::from_str_radix(&build_id[at..at + 2], 16).unwrap())
             .collect();
         let time = fixture.tick();
-        fixture.write(&Record::Mapping(Mapping {
+        fixture.write(&SessionRecord::Mapping(MappingRecord {
             time,
-            pid: 100,
-            tid: 100,
-            start: NATIVE,
+            pid: Pid::new(100),
+            tid: Tid::new(100),
+            start: Address::new(NATIVE),
             len: 0x10_0000,
             pgoff: 0,
             kernel: false,

@@ -12,8 +12,8 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     fixture.samples(10, (100, 100), &[DRAW]);
     let time = fixture.tick();
     let count = |address, invokes| CallCount {
-        pid: 100,
-        address,
+        pid: Pid::new(100),
+        address: Address::new(address),
         time,
         invokes,
         returns: invokes,

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use crate::common::{DRAW, Fixture, JNI, RUN};
 use varid_model::Layer;
-use varid_recording::{Change, Membership, TargetKind};
+use varid_model::{Address, MonotonicNs, Pid};
+use varid_recording::{ConfigurationChange, Membership, TargetKind};
 use varid_report::{By, Fit, Format, Options, Pattern, PercentOf, Table, View};
 
 fn by(by: By) -> View {

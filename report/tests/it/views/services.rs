@@ -7,7 +7,7 @@ use super::*;
 fn samples_count_for_the_service_of_their_process_and_time() {
     let mut fixture = Fixture::new();
     let member = |pid, since_ns, service: Option<&str>| Membership {
-        pid,
+        pid: Pid::new(pid),
         since_ns,
         service: service.map(str::to_owned),
     };
@@ -18,20 +18,20 @@ fn samples_count_for_the_service_of_their_process_and_time() {
     let manifest = fixture.writer.manifest_mut();
     manifest.target.kind = TargetKind::Several;
     manifest.memberships = vec![
-        member(100, 0, Some("media")),
+        member(100, MonotonicNs::ZERO, Some("media")),
         member(100, later, Some("video")),
     ];
     manifest.counts.filtered = [("method".to_owned(), 5)].into();
     manifest.changes = vec![
-        Change {
-            time_ns: 1_500_000_000,
+        ConfigurationChange {
+            time_ns: MonotonicNs::new(1_500_000_000),
             changed: vec!["methods".to_owned()],
             waiting: vec!["events".to_owned()],
             configuration: String::new(),
             error: None,
         },
-        Change {
-            time_ns: 2_001_000_000,
+        ConfigurationChange {
+            time_ns: MonotonicNs::new(2_001_000_000),
             changed: Vec::new(),
             waiting: Vec::new(),
             configuration: String::new(),

@@ -152,8 +152,9 @@ fn compiled_code_is_the_bytecode_that_it_was_made_of() {
             record.frames = frames.to_vec();
             world.attribute(&record, Stack::Vertical)
         };
-        assert_eq!(attributed.user[1..], [second + 1]);
-        (attributed.user[0], attributed.transition)
+        let user = addresses(&attributed.user);
+        assert_eq!(user[1..], [second + 1]);
+        (user[0], attributed.transition)
     };
     assert_eq!(leaf(0x10), (first + 2, false));
     assert_eq!(leaf(0x7f), (first + 2, false));

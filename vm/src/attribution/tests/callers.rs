@@ -3,14 +3,14 @@
 use super::sequence::*;
 use super::world::*;
 use proptest::prelude::*;
-use varid_model::Stack;
+use varid_model::{Address, Stack};
 use varid_shim::flags::IN_BODY;
 
 /// What is written of a sample gives its addresses names.
-fn recorded(world: &mut World, user: &[u64]) {
+fn recorded(world: &mut World, user: &[Address]) {
     for address in user {
-        if let Some(mapped) = world.process.process.space.at_mut(*address) {
-            mapped.recorded = true;
+        if let Some(mapped) = world.process.process.space.at(address.get()) {
+            world.recorded.insert(mapped.id.serial);
         }
     }
 }
@@ -30,8 +30,8 @@ proptest! {
             prop_assert_eq!(with.transition, without.transition);
             prop_assert!(without.known.is_empty());
             for address in &with.user[with.known] {
-                let mapped = twice.remembers.process.process.space.at(*address);
-                prop_assert!(mapped.is_none_or(|mapped| mapped.recorded));
+                let mapped = twice.remembers.process.process.space.at(address.get());
+                prop_assert!(mapped.is_none_or(|mapped| twice.remembers.recorded.contains(&mapped.id.serial)));
             }
             recorded(&mut twice.remembers, &with.user);
         }
@@ -74,7 +74,7 @@ fn a_sample_again_is_the_last_one_but_for_its_leaf() {
     let mut sample = |world: &mut World, pc, count| {
         record.regs.set(PC, Some(pc));
         let attributed = world.attribute(&record, Stack::Vertical);
-        assert_eq!(attributed.user[0], pc);
+        assert_eq!(attributed.user[0], Address::new(pc));
         assert_eq!(attributed.known.len(), count);
         recorded(world, &attributed.user);
     };

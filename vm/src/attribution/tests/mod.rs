@@ -45,7 +45,7 @@ fn native_frames_between_fragments_are_marked_as_left_out() {
         user,
         [first.start, left_out(), second.start + 1, first.start + 3]
     );
-    assert_eq!(remap::unattributed(&user), None);
+    assert_eq!(unattributed(&user), None);
 }
 
 #[test]
@@ -55,7 +55,10 @@ fn a_transition_is_the_top_frames_and_said_to_be_one() {
     let mut record = world.record(&["interpreter", "bridge", "native", "outermost"]);
     record.frames = vec![managed(1, FIRST, pc, OUTERMOST)];
     let attributed = world.attribute(&record, Stack::Vertical);
-    assert_eq!((attributed.user, attributed.transition), (vec![pc], true));
+    assert_eq!(
+        (addresses(&attributed.user), attributed.transition),
+        (vec![pc], true)
+    );
     record.regs.set_frame(world.at("native"), SP, 0);
     assert!(!world.attribute(&record, Stack::Vertical).transition);
 }
@@ -344,8 +347,5 @@ fn beyond_native_code_a_copy_of_the_stack_has_not_all_methods() {
     let user = world.user(record, 0, &[], Stack::Full);
     assert_eq!(user[..2], [helper, first.start + 1]);
     assert!(!user.contains(&(second.start + 1)), "{user:x?}");
-    assert_eq!(
-        remap::unattributed(&user),
-        Some(varid_model::Reason::TornFrames)
-    );
+    assert_eq!(unattributed(&user), Some(varid_model::Reason::TornFrames));
 }

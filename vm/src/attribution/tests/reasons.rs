@@ -44,10 +44,10 @@ fn half_a_frame_at_the_end_of_a_record_is_torn_and_those_before_it_stay() {
     record.regs.set(PC, Some(pc));
     let frames = [managed(1, FIRST, pc, 0), managed(2, FIRST, 4, RELATIVE)];
     record.packed = packed(&frames);
-    let whole = world.attribute(&record, Stack::Vertical).user;
+    let whole = addresses(&world.attribute(&record, Stack::Vertical).user);
     assert_eq!(whole, [pc, pc + 4 + 1]);
     record.packed.pop();
-    let user = world.attribute(&record, Stack::Vertical).user;
+    let user = addresses(&world.attribute(&record, Stack::Vertical).user);
     assert_eq!(user, [pc, because(Reason::TornFrames)]);
 }
 
@@ -106,7 +106,7 @@ fn an_interpreter_without_frames_says_why() {
         let user = world.user(record.clone(), flags, &[], Stack::Vertical);
         assert_eq!(user.first(), Some(&ip), "{reason:?}");
         assert_eq!(user.last(), Some(&because(reason)), "{user:x?}");
-        assert_eq!(remap::unattributed(&user), Some(reason));
+        assert_eq!(unattributed(&user), Some(reason));
     }
     world.process.vm_problem = Some("its layout failed its check".to_owned());
     let user = world.user(whole, 0, &[], Stack::None);

@@ -23,8 +23,8 @@ enum Event {
     /// Something is mapped elsewhere: other memory, the dex file once more.
     MappedElsewhere,
     MappedAgain,
-    /// What is known of what is mapped is to be recorded again.
-    Unrecorded,
+    /// The dex file's mapping shows other things than before.
+    Renewed,
     /// The VM describes itself anew: a class was unloaded, its method's memory is another's.
     Unloaded,
     /// A method that could not be read can be.
@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => Just(Event::Mapped),
         1 => Just(Event::MappedElsewhere),
         2 => Just(Event::MappedAgain),
-        1 => Just(Event::Unrecorded),
+        1 => Just(Event::Renewed),
         1 => Just(Event::Unloaded),
         2 => Just(Event::Readable),
         1 => Just(Event::Forked),
@@ -64,10 +64,7 @@ fn happens(world: &mut World, event: Event) {
         Event::Mapped => world.map_dex(DEX),
         Event::MappedElsewhere => assert!(process.process.space.insert(anon(NOWHERE + 0x10_0000))),
         Event::MappedAgain => world.map_dex(DEX + AGAIN),
-        Event::Unrecorded => process
-            .process
-            .space
-            .forget_recorded_in(&(DEX..DEX + 0x1000)),
+        Event::Renewed => process.process.space.renew(&(DEX..DEX + 0x1000)),
         Event::Unloaded => {
             process.describe_vm_anew();
             process.set_method(FIRST, Method::Runtime);

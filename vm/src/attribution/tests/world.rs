@@ -1,14 +1,13 @@
 //! A process whose every address, frame and method is known: what attribution is tested on.
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
-use varid_model::Regs;
-use varid_model::{Marker, Reason, Stack};
-use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped};
+use varid_model::{Address, Marker, Reason, Regs, Stack};
+use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped, MappingId};
 use varid_recording::remap::address_of;
 use varid_shim::{ManagedFrame, Record};
 use varid_tunnel::abi;
@@ -27,7 +26,7 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
         pgoff,
         image,
         mode: None,
-        recorded: false,
+        id: MappingId::default(),
     }
 }
 
@@ -183,6 +182,8 @@ pub struct World {
     /// The method without bytecode.
     pub native: Method,
     functions: HashMap<String, u64>,
+    /// The mappings that are recorded.
+    pub recorded: HashSet<u64>,
 }
 
 impl World {
@@ -306,6 +307,7 @@ impl World {
             code,
             native,
             functions,
+            recorded: HashSet::new(),
         }
     }
 
@@ -363,7 +365,8 @@ impl World {
     pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
         let mut attributed = Attributed::default();
         let (process, remap) = (&mut self.process, &mut self.remap);
-        if let Some(user) = cached_callchain(record, process) {
+        let recorded = |id: MappingId| self.recorded.contains(&id.serial);
+        if let Some(user) = cached_callchain(record, process, recorded) {
             attributed.user = user.to_vec();
             attributed.known = 0..user.len();
             return attributed;
@@ -383,8 +386,19 @@ impl World {
     ) -> Vec<u64> {
         record.flags |= flags;
         record.frames = managed.to_vec();
-        self.attribute(&record, stack).user
+        addresses(&self.attribute(&record, stack).user)
     }
+}
+
+/// Why a sample with this callchain is unattributed.
+pub fn unattributed(user: &[u64]) -> Option<Reason> {
+    let user: Vec<_> = user.iter().copied().map(Address::new).collect();
+    varid_recording::remap::unattributed(&user)
+}
+
+/// A callchain's numbers.
+pub fn addresses(user: &[Address]) -> Vec<u64> {
+    user.iter().map(|address| address.get()).collect()
 }
 
 fn mapped_dex(dex: &Rc<CodeImage>, start: u64) -> Mapped {

@@ -1,14 +1,11 @@
 //! Why does a profile not show a process's methods?
 
-use super::Session;
 use super::tracked::Tracked;
 use varid_process::Nameless;
 use varid_vm::ManagedProcess;
 
-const FURTHER: &str = "further processes, or their methods, are not seen either";
-
-/// Why nothing of what a process ran in a VM has names; None: nothing is known to be missing.
-pub(super) fn why(managed: &ManagedProcess) -> Option<String> {
+/// Why nothing that a process executed in a VM has names; None: nothing is known to be missing.
+pub fn why_unseen(managed: &ManagedProcess) -> Option<String> {
     if managed.vm().is_some() || managed.is_marked() {
         return None;
     }
@@ -33,12 +30,12 @@ pub(super) fn why(managed: &ManagedProcess) -> Option<String> {
 }
 
 impl Tracked {
-    /// Why its methods, or files that it has mapped, are not seen, as the recording says it.
-    pub(super) fn unseen(&self) -> Vec<String> {
-        if self.held.is_some() || self.awaits_exec {
+    /// Why its methods, or files that it has mapped, are not seen, as notes of the recording.
+    pub fn unseen(&self) -> Vec<String> {
+        if self.awaits_name() || self.awaits_exec() {
             return Vec::new();
         }
-        let why = why(&self.managed).filter(|why| self.copied.as_ref() != Some(why));
+        let why = why_unseen(&self.managed).filter(|why| self.inherited_problem() != Some(why));
         let left_out = match self.managed.process.mappings_left_out() {
             0 => None,
             count => Some(format!(
@@ -49,23 +46,10 @@ impl Tracked {
             "it says more of the code that it has made than is read in a second: some of it has no names"
                 .to_owned()
         });
-        let (pid, name) = (self.managed.process.pid, &self.names.called);
+        let (pid, name) = (self.pid(), &self.names.own);
         let reasons = why.into_iter().chain(left_out).chain(partly);
         reasons
             .map(|why| format!("process {pid} ({name}): {why}"))
             .collect()
-    }
-}
-
-impl Session {
-    /// The recording says of processes why their methods are not seen.
-    pub(super) fn tell_unseen(&mut self, reasons: impl IntoIterator<Item = String>) {
-        for reason in reasons {
-            self.unseen.add(reason, FURTHER);
-        }
-        let notes = self.unseen.take();
-        if !notes.is_empty() {
-            self.recorder.manifest_news().notes.extend(notes);
-        }
     }
 }

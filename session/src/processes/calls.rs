@@ -3,15 +3,13 @@
 //! A VM counts as long as this holds its control page. Its counts are read at every flush, and
 //! once more when it or the session has ended: the file outlives the process.
 
-use super::Session;
-use super::notes::Notes;
-use super::recorder::{Recorder, RecorderError};
 use super::tracked::Tracked;
-use crate::config::MethodFilter;
+use crate::notes::Notes;
+use crate::recorder::{Recorder, RecorderError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use varid_model::ById;
+use varid_model::{Address, ById, MonotonicNs, Pid};
 use varid_process::{open_calls, take_control};
 use varid_recording::{CALLS_LOG, CallCount, Tactic};
 use varid_sampler::monotonic_ns;
@@ -36,13 +34,13 @@ const BETWEEN: &str = ";";
 pub struct Calls {
     /// None: nothing.
     order: Option<Order>,
-    vms: HashMap<u32, Counting>,
+    vms: HashMap<Pid, Counting>,
     /// What the names of methods begin with that are counted in a process; all, where nothing is here.
-    filters: HashMap<u32, Vec<String>>,
+    filters: HashMap<Pid, Vec<String>>,
     /// The same, as the environment of the session's command has it.
     at_start: Vec<String>,
     /// Processes with VMs that cannot be told anything, as far as is known.
-    deaf: BTreeSet<u32>,
+    deaf: BTreeSet<Pid>,
     /// Of processes that have ended or become others.
     ended: Vec<CallCount>,
     lacks: BTreeMap<Lack, u64>,
@@ -69,7 +67,7 @@ struct Counting {
     file: Option<CallsFile>,
     counted: Counted,
     /// Of each entry: since when it has an address that means it.
-    placed: Vec<Option<(u64, u64)>>,
+    placed: Vec<Option<(MonotonicNs, u64)>>,
 }
 
 impl Calls {
@@ -90,7 +88,7 @@ impl Calls {
 
     /// What a command's environment must say for it to count from its start on: methods whose names begin
     /// so, or all.
-    fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
+    pub fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
         let Some(order) = &self.order else {
             return Vec::new();
         };
@@ -106,24 +104,20 @@ impl Calls {
     /// A VM that may not live long has not said yet where it counts.
     pub fn awaits(&self, tracked: &Tracked) -> bool {
         let counts = |counting: &Counting| counting.file.is_some() || counting.control.is_none();
-        self.order.is_some()
-            && !self
-                .vms
-                .get(&tracked.managed.process.pid)
-                .is_some_and(counts)
+        self.order.is_some() && !self.vms.get(&tracked.pid()).is_some_and(counts)
     }
 
     /// Tells VMs that are new what is wanted, and finds where they count.
-    pub fn look(&mut self, tracked: &ById<u32, Tracked>) {
+    pub fn start_counting(&mut self, tracked: &ById<Pid, Tracked>) {
         let Some(order) = &self.order else {
             return;
         };
         for (pid, tracked) in tracked {
-            let decided = tracked.held.is_none() && tracked.is_here();
-            let Some(vm) = tracked.managed.vm().filter(|_| decided) else {
+            let vm = tracked.managed.vm();
+            let Some(vm) = vm.filter(|_| tracked.is_profiled()) else {
                 continue;
             };
-            let Some(page) = vm.facts().control(*pid) else {
+            let Some(page) = vm.facts().control(pid.get()) else {
                 self.deaf.insert(*pid);
                 continue;
             };
@@ -148,9 +142,9 @@ impl Calls {
             });
             if counting.file.is_none()
                 && counting.control.is_some()
-                && let Some(calls) = vm.facts().calls(*pid)
+                && let Some(calls) = vm.facts().calls(pid.get())
             {
-                counting.file = open_calls(*pid, &calls)
+                counting.file = open_calls(pid.get(), &calls)
                     .inspect_err(|error| tracing::warn!("{error}"))
                     .ok();
             }
@@ -158,7 +152,7 @@ impl Calls {
     }
 
     /// From now on only methods are counted in a process whose names begin so; none: all of them.
-    pub fn restrict(&mut self, pid: u32, prefixes: Vec<String>) {
+    pub fn restrict(&mut self, pid: Pid, prefixes: Vec<String>) {
         let Some(order) = &self.order else {
             return;
         };
@@ -184,19 +178,19 @@ impl Calls {
     /// no record is of before which may still come.
     pub fn read(
         &mut self,
-        tracked: &mut ById<u32, Tracked>,
+        tracked: &mut ById<Pid, Tracked>,
         recorder: &mut Recorder,
-        time: u64,
+        time: MonotonicNs,
     ) -> Result<(), RecorderError> {
         let mut named = Ok(());
         for (pid, counting) in &mut self.vms {
             counting.read();
             if let Some(tracked) = tracked.get_mut(pid) {
-                named = named.and(counting.name(&mut tracked.managed, recorder, time));
+                named = named.and(counting.name(tracked, recorder, time));
             }
         }
-        let gone = |pid: &u32| !tracked.contains_key(pid);
-        let gone: Vec<u32> = self.vms.keys().copied().filter(gone).collect();
+        let gone = |pid: &Pid| !tracked.contains_key(pid);
+        let gone: Vec<Pid> = self.vms.keys().copied().filter(gone).collect();
         for pid in gone {
             self.forget(pid);
         }
@@ -208,19 +202,19 @@ impl Calls {
         &mut self,
         tracked: &mut Tracked,
         recorder: &mut Recorder,
-        time: u64,
+        time: MonotonicNs,
     ) -> Result<(), RecorderError> {
-        let pid = tracked.managed.process.pid;
+        let pid = tracked.pid();
         let named = self.vms.get_mut(&pid).map_or(Ok(()), |counting| {
             counting.read();
-            counting.name(&mut tracked.managed, recorder, time)
+            counting.name(tracked, recorder, time)
         });
         self.forget(pid);
         named
     }
 
     /// The process has ended, or is another program: what it counted stays.
-    pub fn forget(&mut self, pid: u32) {
+    pub fn forget(&mut self, pid: Pid) {
         let filters = self.filters.remove(&pid).unwrap_or_default();
         if let Some(mut counting) = self.vms.remove(&pid) {
             counting.read();
@@ -256,14 +250,14 @@ impl Calls {
     }
 
     /// Brings the counts to the disk, if they are due; at the `last` VMs stop counting.
-    pub fn keep(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
+    pub fn save(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
         let due = self.saved.is_none_or(|saved| saved.elapsed() >= SAVED);
         if self.order.is_none() || !(due || last) {
             return Ok(());
         }
         self.saved = Some(Instant::now());
         if last {
-            let pids: Vec<u32> = self.vms.keys().copied().collect();
+            let pids: Vec<Pid> = self.vms.keys().copied().collect();
             pids.into_iter().for_each(|pid| self.forget(pid));
             self.tell(recorder);
         }
@@ -313,30 +307,31 @@ impl Counting {
     /// Gives the entries that are new addresses, and these the names that they have.
     fn name(
         &mut self,
-        managed: &mut ManagedProcess,
+        tracked: &mut Tracked,
         recorder: &mut Recorder,
-        time: u64,
+        time: MonotonicNs,
     ) -> Result<(), RecorderError> {
         let mut named = Ok(());
         let known = self.placed.len();
         for call in self.counted.calls.iter().skip(known) {
-            let address = address_of(call, managed, recorder);
+            let address = address_of(call, &mut tracked.managed, recorder);
             if let Some(address) = address {
-                named = named.and(recorder.name(address, time, managed));
+                let (managed, written) = (&mut tracked.managed, &mut tracked.written);
+                named = named.and(recorder.name(address, time, managed, written));
             }
             self.placed.push(address.map(|address| (time, address)));
         }
         named
     }
 
-    fn counts(&self, pid: u32) -> impl Iterator<Item = CallCount> {
+    fn counts(&self, pid: Pid) -> impl Iterator<Item = CallCount> {
         let entries = self.counted.calls.iter().zip(&self.placed);
         entries.filter_map(move |(call, placed)| {
             let (time, address) = (*placed)?;
             let counted = events(call) > 0 && call.flags & abi::CALL_LEFT_OUT == 0;
             counted.then_some(CallCount {
                 pid,
-                address,
+                address: Address::new(address),
                 time,
                 invokes: call.invokes,
                 returns: call.returns,
@@ -364,8 +359,8 @@ fn events(call: &Call) -> u64 {
     call.invokes.saturating_add(ends)
 }
 
-fn take(pid: u32, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Control> {
-    let control = take_control(pid, page).and_then(|mut control| {
+fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Control> {
+    let control = take_control(pid.get(), page).and_then(|mut control| {
         control.set(order)?;
         Ok(control)
     });
@@ -398,23 +393,6 @@ fn log_of(folder: &Path) -> String {
     folder.join(CALLS_LOG).to_string_lossy().into_owned()
 }
 
-impl Session {
-    /// What the environment of the session's command must say: of methods only what holds for
-    /// whatever it becomes and starts.
-    pub fn environment(&mut self) -> Vec<(&'static str, String)> {
-        let methods = self.tracker.selection.methods_of_all();
-        let prefixes = methods.map_or_else(Vec::new, MethodFilter::prefixes);
-        self.calls.environment(prefixes)
-    }
-
-    /// What VMs have counted until now.
-    pub(super) fn keep_calls(&mut self, last: bool) -> Result<(), RecorderError> {
-        let (calls, tracked) = (&mut self.calls, &mut self.tracked);
-        let read = calls.read(tracked, &mut self.recorder, self.handled);
-        read.and(self.calls.keep(&mut self.recorder, last))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,7 +400,7 @@ mod tests {
     #[test]
     fn a_vm_that_refused_is_named() {
         let mut calls = Calls::default();
-        for (pid, refused) in [(1, 0), (2, 3)] {
+        for (pid, refused) in [(1, 0), (2, 3)].map(|(pid, refused)| (Pid::new(pid), refused)) {
             let counting = Counting {
                 session: 1,
                 control: None,

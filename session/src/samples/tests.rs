@@ -3,8 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 use varid_model::Machine;
-use varid_model::{Address, Rate};
-use varid_recording::{EventDesc, Manifest, SessionReader, Source, Target, TargetKind, remap};
+use varid_model::Rate;
+use varid_recording::{
+    EventDesc, Manifest, SampleSource, SessionReader, SessionRecord, SessionTarget, TargetKind,
+    remap,
+};
 use varid_sampler::decode::{RingEvent, Spare};
 
 #[path = "../../../vm/src/attribution/tests/sequence.rs"]
@@ -21,62 +24,54 @@ type Events = (usize, bool);
 struct Recording {
     folder: tempfile::TempDir,
     recorder: Recorder,
+    samples: SampleWriter,
+    known: Written,
     spare: Spare,
-    transitions: u32,
 }
 
 impl Recording {
-    fn new() -> Self {
+    fn new(stack: Stack) -> Self {
         let event = EventDesc::new("cycles", Rate::Frequency(997), 1, 0);
-        let target = Target {
+        let target = SessionTarget {
             kind: TargetKind::All,
             value: String::new(),
         };
-        let mut manifest = Manifest::new(event.clone(), Source::Bpf, target, 0);
-        manifest.events.further.extend([event.clone(), event]);
+        let mut manifest =
+            Manifest::new(event.clone(), SampleSource::Bpf, target, MonotonicNs::ZERO);
+        manifest.events.others.extend([event.clone(), event]);
         let folder = tempfile::tempdir().unwrap();
         let recorder =
             Recorder::create(folder.path(), manifest, None, &folder.path().join("cache")).unwrap();
         Self {
             folder,
             recorder,
+            samples: SampleWriter::new(stack),
+            known: Written::default(),
             spare: Spare::default(),
-            transitions: 0,
         }
     }
 
-    fn sample(
-        &mut self,
-        bytes: &[u8],
-        (event, reads): Events,
-        managed: &mut ManagedProcess,
-        of: Stack,
-    ) {
+    fn sample(&mut self, bytes: &[u8], (event, reads): Events, managed: &mut ManagedProcess) {
         let stamped = self.spare.sample(event, bytes);
         let RingEvent::Sample(mut sampled) = stamped.event else {
             panic!("a sample was read")
         };
         sampled.read.extend(reads.then_some((2, 5)));
-        let recorder = &mut self.recorder;
-        let written = write_sample(&mut sampled, managed, recorder, of, None).unwrap();
-        let Written::Sample { transition } = written else {
-            panic!("there is no filter")
-        };
-        self.transitions += u32::from(transition);
+        let (recorder, samples) = (&mut self.recorder, &mut self.samples);
+        let written = samples.write(&mut sampled, managed, &mut self.known, None, recorder);
+        written.unwrap();
         self.spare.put(sampled);
     }
 
     /// All records, but for what is drawn by lot or names the folder.
-    fn records(mut self) -> Vec<Record> {
+    fn records(mut self) -> Vec<SessionRecord> {
         self.recorder.finish().unwrap();
         let reader = SessionReader::open(self.folder.path()).unwrap();
         let mut records: Vec<_> = reader.records().unwrap().map(Result::unwrap).collect();
         for record in &mut records {
-            if let Record::Mapping(mapping) = record {
+            if let SessionRecord::Mapping(mapping) = record {
                 let name = mapping.path.file_name().unwrap().to_owned();
-                if remap::contains(Address::new(mapping.start))
-                    || name.to_string_lossy().starts_with("jit-")
-                {
+                if remap::contains(mapping.start) || name.to_string_lossy().starts_with("jit-") {
                     mapping.build_id.clear();
                 }
                 mapping.path = name.into();
@@ -122,17 +117,17 @@ proptest! {
         stack in prop::sample::select(vec![Stack::Vertical, Stack::Vertical, Stack::None, Stack::Full]),
     ) {
         let mut twice = Twice::new();
-        let (mut with, mut without) = (Recording::new(), Recording::new());
+        let (mut with, mut without) = (Recording::new(stack), Recording::new(stack));
         for (sample, events) in samples.concat().into_iter().zip(events) {
             let mut record = twice.next(sample);
             if record.has(flags::IN_KERNEL) {
                 record.kernel = vec![0xffff_ffff_8100_0010, 0xffff_ffff_8100_1000];
             }
             let bytes = bytes(&record);
-            with.sample(&bytes, events, &mut twice.remembers.process, stack);
-            without.sample(&bytes, events, &mut twice.forgets.process, stack);
+            with.sample(&bytes, events, &mut twice.remembers.process);
+            without.sample(&bytes, events, &mut twice.forgets.process);
         }
-        prop_assert_eq!(with.transitions, without.transitions);
+        prop_assert_eq!(with.samples.transitions, without.samples.transitions);
         let (with, without) = (with.records(), without.records());
         for (with, without) in with.iter().zip(&without) {
             prop_assert_eq!(with, without);

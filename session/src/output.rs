@@ -1,0 +1,125 @@
+//! What happens to what a session writes when the storage fails?
+
+use super::SessionError;
+use super::notes::Notes;
+use super::raw::RawFile;
+use super::recorder::{Recorder, RecorderError};
+use std::path::PathBuf;
+use varid_recording::{RAW_DATA, SessionRecord};
+
+/// The last note where more processes have methods that are not seen than notes are written.
+const FURTHER: &str = "further processes, or their methods, are not seen either";
+
+/// The recording, with the kernel's own samples beside it.
+#[derive(Debug)]
+pub struct Output {
+    /// Writes the recording.
+    pub recorder: Recorder,
+    raw: Option<RawFile>,
+    folder: PathBuf,
+    /// The storage is full, which has ended the session.
+    full: bool,
+    /// The last write failed for another reason, which has been logged.
+    failing: bool,
+    /// Why methods of processes are not seen.
+    unseen: Notes,
+}
+
+impl Output {
+    /// The output of a session in a folder. `raw`: where the kernel's own samples go.
+    pub fn new(recorder: Recorder, raw: Option<RawFile>, folder: PathBuf) -> Self {
+        Self {
+            recorder,
+            raw,
+            folder,
+            full: false,
+            failing: false,
+            unseen: Notes::default(),
+        }
+    }
+
+    /// The session's folder.
+    pub fn into_folder(self) -> PathBuf {
+        self.folder
+    }
+
+    /// Writes a record that is no sample.
+    pub fn write(&mut self, record: &SessionRecord) -> Result<(), SessionError> {
+        let written = self.recorder.write(record);
+        self.tolerate(written)
+    }
+
+    /// Writes one of the kernel's own samples, if they are kept.
+    pub fn write_raw(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        self.with_raw(|raw| raw.push(bytes))
+    }
+
+    /// Brings the kernel's own samples to the disk.
+    pub fn flush_raw(&mut self) -> Result<(), SessionError> {
+        self.with_raw(RawFile::flush)
+    }
+
+    fn with_raw(
+        &mut self,
+        run: impl FnOnce(&mut RawFile) -> std::io::Result<()>,
+    ) -> Result<(), SessionError> {
+        self.raw
+            .as_mut()
+            .map_or(Ok(()), run)
+            .map_err(|source| SessionError::Raw {
+                path: self.folder.join(RAW_DATA),
+                source,
+            })
+    }
+
+    /// Takes the result of a flush: an error may be over.
+    pub fn flushed(&mut self, flushed: Result<(), RecorderError>) -> Result<(), SessionError> {
+        if flushed.is_ok() && std::mem::take(&mut self.failing) {
+            tracing::info!("the recording can be written again");
+        }
+        self.tolerate(flushed)
+    }
+
+    /// Takes the result of a write. A full disk ends the session while there is room to complete the recording. Any
+    /// other error does not: what was written stays readable; what comes is kept up to a bound, counted beyond it, and
+    /// written at a later flush.
+    pub fn tolerate(&mut self, written: Result<(), RecorderError>) -> Result<(), SessionError> {
+        let Err(error) = written else {
+            return Ok(());
+        };
+        if error.is_full() {
+            // The session ends with the first of these errors. The end is then written as far as there is room.
+            if std::mem::replace(&mut self.full, true) {
+                return Ok(());
+            }
+            return Err(SessionError::Full {
+                folder: self.folder.clone(),
+            });
+        }
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::error!(
+                "{error}; recording goes on, and is written when that is possible again"
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds a note to the recording, and logs it, unless it is there already.
+    pub fn note(&mut self, note: String) {
+        if !self.recorder.writer().manifest_mut().notes.contains(&note) {
+            tracing::warn!("{note}");
+            self.recorder.manifest_news().notes.push(note);
+        }
+    }
+
+    /// Adds notes that say why methods of processes are not seen, up to a limit.
+    pub fn note_unseen(&mut self, reasons: impl IntoIterator<Item = String>) {
+        for reason in reasons {
+            self.unseen.add(reason, FURTHER);
+        }
+        let notes = self.unseen.take();
+        if !notes.is_empty() {
+            self.recorder.manifest_news().notes.extend(notes);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! How does a process become recorded?
+
+use super::target::target_of;
+use super::tracked::{Names, Stage, Tracked};
+use super::tracker::Role;
+use super::{Processes, SEARCH_INTERVAL};
+use crate::SessionError;
+use crate::output::Output;
+use crate::request::TargetSpec;
+use crate::sampling::Sampling;
+use crate::tasks;
+use std::time::Instant;
+use varid_model::{MonotonicNs, Pid};
+use varid_recording::SessionRecord;
+use varid_shim::target_flags;
+
+impl Processes {
+    /// Finds the processes of the target that run already.
+    pub fn find_running(
+        &mut self,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let mut pids = tasks::all_pids();
+        if self.tracker.selects_all() {
+            let target = target_of(None, self.options.stack);
+            sampling.with(|sampler| sampler.admit_everyone(&target))?;
+            pids.retain(|pid| pid.get() != std::process::id());
+        }
+        self.refused.retain(|pid, _| pids.contains(pid));
+        if self.waits_for_samples() {
+            return Ok(());
+        }
+        for pid in pids {
+            match self.tracker.role(pid) {
+                Role::Target if self.tracker.selects_by_pid() => {
+                    self.track(pid, sampling, output)?;
+                }
+                Role::Target => self.track_or_refuse(pid, sampling, output)?,
+                Role::Zygote => {
+                    let followed = self.follow_zygote(pid, sampling);
+                    self.refuse_on_error(pid, followed, output)?;
+                }
+                Role::Other => {}
+            }
+        }
+        if self.tracked.is_empty()
+            && !std::mem::replace(&mut self.search.waiting_logged, true)
+            && let TargetSpec::Named(_, names) = self.tracker.target()
+        {
+            tracing::info!("no process is called '{names}' yet: waiting for it");
+        }
+        Ok(())
+    }
+
+    /// Searches for new processes, if it is time, where the source does not report those that are not tracked.
+    pub fn find_new(
+        &mut self,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let reports_all = sampling.with(|sampler| sampler.source().sees_everyone());
+        let due = self.search.at.elapsed() >= SEARCH_INTERVAL;
+        if reports_all || !self.tracker.selects_by_name() || !due {
+            return Ok(());
+        }
+        self.search.at = Instant::now();
+        self.find_running(sampling, output)
+    }
+
+    /// Looks at the processes that may have taken a name of the target's.
+    pub fn find_named(
+        &mut self,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let decided = self.tracker.decide_candidates();
+        for pid in decided.matched {
+            self.track_or_refuse(pid, sampling, output)?;
+        }
+        for pid in decided.expired {
+            if self.tracked.get(&pid).is_some_and(Tracked::awaits_name) {
+                self.tracked.remove(&pid);
+                sampling.ignore(pid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tracks one of many processes of the target. If that is not possible, the session goes on without it.
+    pub fn track_or_refuse(
+        &mut self,
+        pid: Pid,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        if self.refused.contains_key(&pid) {
+            return Ok(());
+        }
+        let tracked = self.track(pid, sampling, output);
+        self.refuse_on_error(pid, tracked, output)
+    }
+
+    /// Takes the result of something that was done for a process. Where the source cannot sample that process, the
+    /// others are still recorded.
+    pub(super) fn refuse_on_error(
+        &mut self,
+        pid: Pid,
+        result: Result<(), SessionError>,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        match result {
+            Err(error @ (SessionError::Sampler(_) | SessionError::NotOwn { .. })) => {
+                let names = Names::of(pid);
+                let note = format!("process {pid} ({}) is not profiled: {error}", names.own);
+                tracing::warn!("{note}");
+                output.note_unseen([note]);
+                self.refused.insert(pid, names);
+                self.tracked.remove(&pid);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// A process of the target is not recorded because as many others are as may be.
+    pub(super) fn refuse_beyond_limit(
+        &mut self,
+        pid: Pid,
+        names: Names,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) {
+        self.tracked.remove(&pid);
+        self.refused.insert(pid, names);
+        output.note(format!(
+            "more than the {} processes of limits.processes ran: those that came later were not recorded",
+            self.options.limit.unwrap_or_default()
+        ));
+        sampling.ignore(pid);
+    }
+
+    /// A zygote is not sampled; its children are, from their first instruction on.
+    pub(super) fn follow_zygote(
+        &mut self,
+        pid: Pid,
+        sampling: &Sampling,
+    ) -> Result<(), SessionError> {
+        let managed = self.read(pid);
+        let mut target = target_of(Some(&managed), self.options.stack);
+        target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
+        sampling.with(|sampler| sampler.set_target(pid.get(), &target))?;
+        Ok(())
+    }
+
+    /// A process that runs matches the target: it is recorded, if it is not already.
+    fn track(
+        &mut self,
+        pid: Pid,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        self.tracker.forget(pid);
+        let names = Names::of(pid);
+        let at_limit = self.is_at_limit();
+        let tracked = self.tracked.get_mut(&pid);
+        let Some(tracked) = tracked.filter(|tracked| !tracked.lifetime.has_left()) else {
+            return self.start_recording(pid, names, sampling, output);
+        };
+        let Some(held) = tracked.take_held() else {
+            return Ok(());
+        };
+        if at_limit {
+            self.refuse_beyond_limit(pid, names, sampling, output);
+            return Ok(());
+        }
+        tracked.names = names;
+        self.assign(pid, MonotonicNs::ZERO, output);
+        tracing::info!(
+            "process {pid} has taken its name: {} samples were kept for it",
+            held.len()
+        );
+        write_thread_names(pid, sampling.latest(), output)?;
+        self.released.extend(held);
+        Ok(())
+    }
+
+    /// A process that runs is recorded from now on, for the first time or again.
+    pub(super) fn start_recording(
+        &mut self,
+        pid: Pid,
+        names: Names,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let mut since = sampling.latest();
+        if let Some(before) = self.tracked.get_mut(&pid) {
+            since = since.max(before.lifetime.left().unwrap_or_default());
+            // The code of its earlier samples keeps its names.
+            let written = output.recorder.write_jit_names(&mut before.managed, true);
+            output.tolerate(written)?;
+        }
+        if self.is_at_limit() {
+            self.refuse_beyond_limit(pid, names, sampling, output);
+            return Ok(());
+        }
+        let managed = self.read(pid);
+        let command = self.tracker.command_line(pid);
+        let message = (!self.tracker.selects_all()).then(|| {
+            let name = match (command, names.own.as_str()) {
+                // It is varid's own child, and executes the command later.
+                (Some(line), _) => line,
+                (None, "") => "?",
+                (None, name) => name,
+            };
+            let vm = managed.vm();
+            let vm = vm.map(|vm| format!(", its VM known by {}", vm.facts().known_by));
+            format!("profiling process {pid} ({name}){}", vm.unwrap_or_default())
+        });
+        let awaits_exec = command.is_some();
+        let stage = match awaits_exec {
+            true => Stage::AwaitsExec,
+            false => Stage::Recorded,
+        };
+        let tracked = Tracked::new(managed, names, since, stage, awaits_exec);
+        self.insert(tracked, sampling)?;
+        self.assign(pid, MonotonicNs::ZERO, output);
+        sampling.attach_threads(pid)?;
+        write_thread_names(pid, sampling.latest(), output)?;
+        if let Some(message) = message {
+            tracing::info!("{message}");
+        }
+        Ok(())
+    }
+
+    /// Tracks a process, of which the source is told.
+    pub(super) fn insert(
+        &mut self,
+        tracked: Tracked,
+        sampling: &Sampling,
+    ) -> Result<(), SessionError> {
+        let pid = tracked.pid();
+        self.search.found = true;
+        let target = target_of(Some(&tracked.managed), self.options.stack);
+        sampling.with(|sampler| sampler.set_target(pid.get(), &target))?;
+        self.tracked.insert(pid, tracked);
+        Ok(())
+    }
+}
+
+/// Writes the names of a process's threads: no record will tell the names that they have already. `time`: that of the
+/// latest record, for samples of the process may be older than now.
+fn write_thread_names(
+    pid: Pid,
+    time: MonotonicNs,
+    output: &mut Output,
+) -> Result<(), SessionError> {
+    for tid in tasks::threads(pid) {
+        let Some(mut name) = tasks::thread_name(pid, tid) else {
+            continue;
+        };
+        if tid.is_main_thread_of(pid) {
+            name = tasks::full_name(pid, name);
+        }
+        output.write(&SessionRecord::Comm {
+            time,
+            pid,
+            tid,
+            exec: false,
+            name,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! What changes when a process maps a file, takes a name, executes a program, forks, or starts a VM?
+
+use super::Processes;
+use super::target::target_of;
+use super::tracked::{Names, Stage, Tracked};
+use super::tracker::Role;
+use super::unseen::why_unseen;
+use crate::SessionError;
+use crate::output::Output;
+use crate::sampling::Sampling;
+use crate::tasks;
+use varid_model::{MonotonicNs, Pid, Tid};
+use varid_process::{MappedFile, Status};
+use varid_recording::SessionRecord;
+use varid_sampler::decode::{Mmap, Samples};
+use varid_sampler::monotonic_ns;
+
+/// A thread takes a name.
+#[derive(Debug, Clone)]
+pub struct CommEvent {
+    /// When.
+    pub time: MonotonicNs,
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// The name is that of a program that the process executes now.
+    pub exec: bool,
+    /// The name.
+    pub name: String,
+}
+
+/// A process or a thread starts or ends.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskEvent {
+    /// When.
+    pub time: MonotonicNs,
+    /// The process.
+    pub pid: Pid,
+    /// Its parent.
+    pub ppid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// The thread that started it.
+    pub ptid: Tid,
+}
+
+impl Processes {
+    /// A process has mapped a file or memory.
+    pub fn mmap(&mut self, mmap: &Mmap, sampling: &Sampling) -> Result<(), SessionError> {
+        let pid = Pid::new(mmap.pid);
+        let Some(tracked) = self.tracked.get_mut(&pid) else {
+            return Ok(());
+        };
+        let may_be_vm = tracked.managed.map(
+            &mut self.images,
+            &MappedFile {
+                pid: mmap.pid,
+                start: mmap.start,
+                end: mmap.start.saturating_add(mmap.len),
+                pgoff: mmap.pgoff,
+                device: mmap.device,
+                inode: mmap.inode,
+                mode: mmap.mode,
+                path: &mmap.path,
+            },
+        );
+        if may_be_vm && tracked.managed.find_vm() {
+            self.retarget(pid, sampling)?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether VMs that were starting are up now.
+    pub fn find_vms(&mut self, sampling: &Sampling) -> Result<(), SessionError> {
+        let mut changed = Vec::new();
+        for (pid, tracked) in &mut self.tracked {
+            if tracked.managed.awaits_vm() && tracked.managed.find_vm() {
+                changed.push(*pid);
+            }
+        }
+        changed
+            .into_iter()
+            .try_for_each(|pid| self.retarget(pid, sampling))
+    }
+
+    /// Something else is known of a process than before: the source is told.
+    pub fn retarget(&mut self, pid: Pid, sampling: &Sampling) -> Result<(), SessionError> {
+        let active = self.tracked.get(&pid).filter(|one| one.is_active());
+        let Some(tracked) = active else {
+            return Ok(());
+        };
+        let vm = tracked.managed.vm();
+        if let Some(vm) = vm {
+            tracing::info!(
+                "process {pid}: its VM's frames are known by {}",
+                vm.facts().known_by
+            );
+        }
+        let target = target_of(Some(&tracked.managed), self.options.stack);
+        sampling.with(|sampler| sampler.set_target(pid.get(), &target))?;
+        if vm.is_some() {
+            tracing::debug!(pid = pid.get(), since = monotonic_ns(), "frames are walked");
+        }
+        Ok(())
+    }
+
+    /// Records were lost: reads every process's mappings as if it had just been found.
+    pub fn reread_all(
+        &mut self,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let active = self.tracked.iter().filter(|(_, one)| one.is_active());
+        let pids: Vec<Pid> = active.map(|(pid, _)| *pid).collect();
+        for pid in pids {
+            let Some(tracked) = self.tracked.get_mut(&pid) else {
+                continue;
+            };
+            tracked.managed.look_again(&mut self.images);
+            tracked.mappings_replaced();
+            self.retarget(pid, sampling)?;
+        }
+        self.remove_ended(sampling, output)
+    }
+
+    /// A thread has taken a name.
+    pub fn comm(
+        &mut self,
+        event: CommEvent,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let (time, pid, tid, exec) = (event.time, event.pid, event.tid, event.exec);
+        if let Some(tracked) = self.tracked.get_mut(&pid) {
+            let mut name = event.name;
+            let is_main = tid.is_main_thread_of(pid);
+            if exec {
+                self.exec(pid, sampling, output)?;
+            } else if is_main {
+                // A zygote's child has become an app, which is another user's.
+                tracked.managed.process.status = Status::of(pid.get());
+            }
+            if is_main {
+                name = tasks::full_name(pid, name);
+                self.rename(pid, time, &name, exec, output);
+            }
+            output.write(&SessionRecord::Comm {
+                time,
+                pid,
+                tid,
+                exec,
+                name,
+            })?;
+            // A process that left the target, or has no name yet, may match it now.
+            let decided = |one: &Tracked| !one.awaits_name() && !one.lifetime.has_left();
+            if self.tracked.get(&pid).is_none_or(decided) {
+                return Ok(());
+            }
+        }
+        if self.tracker.role(pid) == Role::Zygote {
+            let followed = self.follow_zygote(pid, sampling);
+            return self.refuse_on_error(pid, followed, output);
+        }
+        self.tracker.add_candidate(pid);
+        Ok(())
+    }
+
+    /// A tracked process executes another program.
+    fn exec(
+        &mut self,
+        pid: Pid,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        self.calls.forget(pid);
+        let Some(tracked) = self.tracked.get_mut(&pid) else {
+            return Ok(());
+        };
+        let written = output.recorder.write_jit_names(&mut tracked.managed, true);
+        output.note_unseen(tracked.unseen());
+        tracked.exec();
+        output.tolerate(written)?;
+        self.retarget(pid, sampling)
+    }
+
+    /// A tracked process has this name now; `exec`: as another program.
+    fn rename(&mut self, pid: Pid, time: MonotonicNs, name: &str, exec: bool, output: &mut Output) {
+        let Some(tracked) = self.tracked.get_mut(&pid) else {
+            return;
+        };
+        let renamed = tracked.names.own != name;
+        if tracked.awaits_name() || !(renamed || exec) {
+            return;
+        }
+        if renamed {
+            name.clone_into(&mut tracked.names.own);
+            let selection = self.tracker.selection();
+            if selection.names(name) || selection.terms(name, name).service.is_some() {
+                name.clone_into(&mut tracked.names.selected_by);
+            }
+        }
+        self.assign(pid, time, output);
+    }
+
+    /// A process or a thread has been forked.
+    pub fn fork(
+        &mut self,
+        event: TaskEvent,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
+        let (pid, ppid) = (event.pid, event.ppid);
+        let is_process = pid != ppid;
+        if is_process {
+            self.forget_earlier(pid, output);
+            sampling.with(|sampler| sampler.forked(ppid.get(), pid.get()));
+        }
+        let parent = self.tracked.get(&ppid);
+        let parent = parent.filter(|parent| !parent.lifetime.has_left());
+        if let Some(parent) = parent {
+            let child = is_process.then(|| parent.managed.fork(pid.get()));
+            let (names, awaits_name) = (parent.names.clone(), parent.awaits_name());
+            let TaskEvent {
+                time,
+                pid,
+                ppid,
+                tid,
+                ptid,
+            } = event;
+            output.write(&SessionRecord::Fork {
+                time,
+                pid,
+                ppid,
+                tid,
+                ptid,
+            })?;
+            let Some(child) = child else {
+                return Ok(());
+            };
+            if self.is_at_limit() {
+                self.refuse_beyond_limit(pid, names, sampling, output);
+            } else {
+                let stage = match awaits_name {
+                    true => Stage::AwaitsName(Samples::new()),
+                    false => Stage::Recorded,
+                };
+                let problem = why_unseen(&child);
+                let mut tracked = Tracked::new(child, names, time, stage, true);
+                tracked.inherit_problem(problem);
+                let inserted = self.insert(tracked, sampling);
+                self.refuse_on_error(pid, inserted, output)?;
+                self.assign(pid, MonotonicNs::ZERO, output);
+            }
+        } else if is_process && self.tracker.is_zygote(ppid) {
+            let managed = self.read(pid);
+            let stage = Stage::AwaitsName(Samples::new());
+            let tracked = Tracked::new(managed, Names::default(), event.time, stage, true);
+            let inserted = self.insert(tracked, sampling);
+            self.refuse_on_error(pid, inserted, output)?;
+            self.tracker.add_zygote_child(pid);
+        } else if is_process && self.tracker.selects_all() && !self.waits_for_samples() {
+            self.track_or_refuse(pid, sampling, output)?;
+        }
+        Ok(())
+    }
+
+    /// A process with this id starts. What is known by the id is of a process whose end was not seen or was followed by
+    /// samples, or of the new one, which has been found before the record of its fork.
+    fn forget_earlier(&mut self, pid: Pid, output: &mut Output) {
+        self.calls.forget(pid);
+        self.refused.remove(&pid);
+        let earlier = self.tracked.remove(&pid);
+        if let Some(earlier) = earlier.filter(|earlier| earlier.lifetime.has_ended()) {
+            output.note_unseen(earlier.unseen());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What is the code called that processes make while they run?
+
+use super::{Processes, Tracked};
+use crate::recorder::{Recorder, RecorderError};
+use std::time::{Duration, Instant};
+use varid_model::MonotonicNs;
+use varid_process::{Turn, clock};
+
+/// Bytes of names that are read in a turn, and how long that may take, of all processes.
+const BYTES: u64 = 1 << 22;
+const TIME: Duration = Duration::from_millis(100);
+/// Bytes of names of a process that has ended, and how long all of these may take: there is no other turn then.
+const LAST_BYTES: u64 = 1 << 26;
+const LAST_TIME: Duration = Duration::from_secs(1);
+
+impl Processes {
+    /// Reads the names that processes have given to their code until `now`; at the `last` turn all of them.
+    pub fn read_jit_names(&mut self, now: MonotonicNs, last: bool) {
+        let (ending, others): (Vec<_>, Vec<_>) = self
+            .tracked
+            .values_mut()
+            .filter(|tracked| tracked.managed.process.jit.is_sampled())
+            .partition(|tracked| last || !tracked.is_active());
+        let share = BYTES.checked_div(others.len() as u64).unwrap_or(BYTES);
+        read_names(ending, now, LAST_BYTES, LAST_TIME);
+        read_names(others, now, share, TIME);
+    }
+
+    /// Writes the names that are new; at the `last` turn, and of processes that have ended, all of them.
+    pub fn write_jit_names(
+        &mut self,
+        last: bool,
+        recorder: &mut Recorder,
+    ) -> Result<(), RecorderError> {
+        let mut written = Ok(());
+        for tracked in self.tracked.values_mut() {
+            let last = last || !tracked.is_active();
+            // An error of one process does not cost the others their names.
+            written = written.and(recorder.write_jit_names(&mut tracked.managed, last));
+        }
+        written
+    }
+}
+
+/// Reads names of some processes: so many bytes of each, and together for so long. Time that one process has not needed
+/// is shared by those that follow.
+fn read_names(processes: Vec<&mut Tracked>, now: MonotonicNs, bytes: u64, time: Duration) {
+    let deadline = clock::after(time);
+    let mut left = u32::try_from(processes.len()).unwrap_or(u32::MAX);
+    for tracked in processes {
+        let time = deadline.saturating_duration_since(Instant::now());
+        let until = Some(clock::after(time.checked_div(left).unwrap_or_default()));
+        let turn = Turn { bytes, until };
+        tracked.managed.process.refresh_jit(now.get(), &turn);
+        left = left.saturating_sub(1);
+    }
+}

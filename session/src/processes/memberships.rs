@@ -1,0 +1,44 @@
+//! Which service does each process count for, and how does the recording say so?
+
+use crate::output::Output;
+use std::sync::Arc;
+use varid_model::{ById, MonotonicNs, Pid};
+use varid_recording::Membership;
+
+/// Memberships that a recording holds.
+const MAX_MEMBERSHIPS: usize = 1 << 16;
+
+/// The service of each process that has one.
+#[derive(Debug, Default)]
+pub struct Memberships(ById<Pid, Arc<str>>);
+
+impl Memberships {
+    /// From a time on a process counts for a service, or for none. The recording says so if that is new.
+    pub fn assign(
+        &mut self,
+        pid: Pid,
+        time: MonotonicNs,
+        service: Option<&Arc<str>>,
+        output: &mut Output,
+    ) {
+        if self.0.get(&pid) == service {
+            return;
+        }
+        match service {
+            Some(service) => drop(self.0.insert(pid, service.clone())),
+            None => drop(self.0.remove(&pid)),
+        }
+        let memberships = &mut output.recorder.manifest_news().memberships;
+        if memberships.len() < MAX_MEMBERSHIPS {
+            memberships.push(Membership {
+                pid,
+                since_ns: time,
+                service: service.map(|service| service.as_ref().to_owned()),
+            });
+        } else {
+            output.note(format!(
+                "processes came to services or left them more than {MAX_MEMBERSHIPS} times: later samples count for what their process was by then"
+            ));
+        }
+    }
+}

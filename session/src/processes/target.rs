@@ -1,0 +1,51 @@
+//! What is the source of samples told about a process?
+
+use varid_model::Stack;
+use varid_shim::{Target, target_flags};
+use varid_vm::ManagedProcess;
+
+/// What the source may do with a process's samples. `managed`: the process; None: every process of which nothing else
+/// is said. `stack`: how much of each stack is recorded.
+pub fn target_of(managed: Option<&ManagedProcess>, stack: Stack) -> Target {
+    let stack = match stack {
+        // The frames of such a VM are only found by unwinding the whole stack.
+        Stack::Vertical if managed.is_some_and(ManagedProcess::is_marked) => {
+            target_flags::FULL_STACK
+        }
+        Stack::Vertical => 0,
+        Stack::Full => target_flags::FULL_STACK,
+        Stack::None => target_flags::NO_STACK,
+    };
+    let namespaced = match managed.is_some_and(|managed| managed.process.status.namespaced) {
+        true => target_flags::NAMESPACED,
+        false => 0,
+    };
+    let flags = stack | namespaced | target_flags::FOLLOW;
+    match managed.and_then(|managed| managed.vm()) {
+        Some(vm) => vm.facts().target(flags),
+        None => Target {
+            flags,
+            ..Target::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varid_vm::VmKinds;
+
+    #[test]
+    fn every_process_is_followed_and_sampled_with_as_much_stack_as_is_recorded() {
+        let flags =
+            |stack| target_of(Some(&ManagedProcess::new(1, VmKinds::default())), stack).flags;
+        let common = flags(Stack::Vertical);
+        assert_ne!(common & target_flags::FOLLOW, 0);
+        assert_eq!(flags(Stack::Full), common | target_flags::FULL_STACK);
+        assert_eq!(flags(Stack::None), common | target_flags::NO_STACK);
+        assert_eq!(
+            target_of(None, Stack::None).flags,
+            target_flags::FOLLOW | target_flags::NO_STACK
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! Which processes match the session's target, as far as their names tell?
+
+use super::selection::Selection;
+use crate::request::TargetSpec;
+use crate::tasks::{command_name, is_alive};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+use varid_model::Pid;
+use varid_process::clock;
+
+/// What a process is to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is profiled.
+    Target,
+    /// It is not profiled, but its children may be: they have no names of their own when they are forked.
+    Zygote,
+    /// It is not profiled.
+    Other,
+}
+
+/// How long a process that executes another program is a candidate: its name may follow.
+const EXEC_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a zygote's child is one: it takes its name only after a long initialisation.
+const ZYGOTE_CHILD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The target, and the processes that may come to match it.
+#[derive(Debug)]
+pub struct Tracker {
+    target: TargetSpec,
+    selection: Selection,
+    /// The processes that are looked at, each until a moment.
+    candidates: HashMap<Pid, Instant>,
+    zygotes: HashSet<Pid>,
+}
+
+/// The candidates that have been decided.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// They match the target.
+    pub matched: Vec<Pid>,
+    /// They have ended, or were looked at long enough.
+    pub expired: Vec<Pid>,
+}
+
+impl Tracker {
+    /// A tracker without candidates. `selection`: the names that the target selects.
+    pub fn new(target: TargetSpec, selection: Selection) -> Self {
+        Self {
+            target,
+            selection,
+            candidates: HashMap::new(),
+            zygotes: HashSet::new(),
+        }
+    }
+
+    /// The target.
+    pub fn target(&self) -> &TargetSpec {
+        &self.target
+    }
+
+    /// What the configuration says of processes by their names.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Other names are selected from now on.
+    pub fn select(&mut self, selection: Selection) {
+        self.selection = selection;
+    }
+
+    /// The target has other names from now on.
+    pub fn rename_target(&mut self, target: TargetSpec) {
+        self.target = target;
+    }
+
+    /// Whether the target is processes by their names.
+    pub fn selects_by_name(&self) -> bool {
+        matches!(self.target, TargetSpec::Named(..))
+    }
+
+    /// Whether the target is every process.
+    pub fn selects_all(&self) -> bool {
+        matches!(self.target, TargetSpec::All)
+    }
+
+    /// Whether the target is certain processes and what they fork: no others can come to match it.
+    pub fn selects_by_pid(&self) -> bool {
+        match self.target {
+            TargetSpec::Pids(_) | TargetSpec::Command(..) => true,
+            TargetSpec::Named(..) | TargetSpec::All => false,
+        }
+    }
+
+    /// The command line of the command that varid starts, if this process is it.
+    pub fn command_line(&self, pid: Pid) -> Option<&str> {
+        match &self.target {
+            TargetSpec::Command(command, line) if *command == pid => Some(line),
+            _ => None,
+        }
+    }
+
+    /// What a process is, by its command line as it is now.
+    pub fn role(&mut self, pid: Pid) -> Role {
+        let matches = match &self.target {
+            TargetSpec::All => true,
+            TargetSpec::Pids(pids) => pids.contains(&pid),
+            TargetSpec::Command(command, _) => *command == pid,
+            TargetSpec::Named(..) => match command_name(pid) {
+                Some(name) if is_zygote(&name) => {
+                    self.zygotes.insert(pid);
+                    return Role::Zygote;
+                }
+                Some(name) => self.selection.names(&name),
+                None => false,
+            },
+        };
+        match matches {
+            true => Role::Target,
+            false => Role::Other,
+        }
+    }
+
+    /// Whether a process is a zygote: its children have no names of their own when they are forked.
+    pub fn is_zygote(&self, pid: Pid) -> bool {
+        self.zygotes.contains(&pid)
+    }
+
+    /// A process has another name, or executes another program: it becomes a candidate.
+    pub fn add_candidate(&mut self, pid: Pid) {
+        self.add_until(pid, EXEC_TIMEOUT);
+    }
+
+    /// A zygote's child becomes a candidate.
+    pub fn add_zygote_child(&mut self, pid: Pid) {
+        self.add_until(pid, ZYGOTE_CHILD_TIMEOUT);
+    }
+
+    fn add_until(&mut self, pid: Pid, timeout: Duration) {
+        if self.selects_by_name() {
+            let until = clock::after(timeout);
+            let known = self.candidates.entry(pid).or_insert(until);
+            *known = until.max(*known);
+        }
+    }
+
+    /// A process has ended, or is recorded: it is no candidate.
+    pub fn forget(&mut self, pid: Pid) {
+        self.candidates.remove(&pid);
+        self.zygotes.remove(&pid);
+    }
+
+    /// Looks at every candidate once, and removes those that can be decided.
+    pub fn decide_candidates(&mut self) -> Decided {
+        let now = Instant::now();
+        let candidates = self.candidates.iter();
+        let candidates: Vec<(Pid, Instant)> =
+            candidates.map(|(pid, until)| (*pid, *until)).collect();
+        let mut decided = Decided::default();
+        for (pid, until) in candidates {
+            if self.role(pid) == Role::Target {
+                decided.matched.push(pid);
+            } else if until <= now || !is_alive(pid) {
+                // A process in the middle of an exec is alive and has no command line for a moment.
+                decided.expired.push(pid);
+            } else {
+                continue;
+            }
+            self.candidates.remove(&pid);
+        }
+        decided
+    }
+}
+
+/// Whether a command is called as Android's `zygote`, `zygote64`, `usap32`, `app_zygote` and the like.
+fn is_zygote(name: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    name.starts_with("zygote") || name.starts_with("usap") || name.ends_with("_zygote")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+    use crate::tasks::tests::Named;
+    use varid_recording::TargetKind;
+
+    #[test]
+    fn a_zygote_is_known_by_its_name() {
+        assert!(is_zygote("zygote64") && is_zygote("com.a_zygote") && !is_zygote("org.zygote.app"));
+    }
+
+    fn app() -> Tracker {
+        let config = parse("apps = [\"org.example.tracked\"]", |_| Ok(())).unwrap();
+        let spec = TargetSpec::named(&config).unwrap();
+        assert_eq!(
+            spec,
+            TargetSpec::Named(TargetKind::App, "org.example.tracked".to_owned())
+        );
+        Tracker::new(spec, Selection::of(&config))
+    }
+
+    fn of(spec: TargetSpec) -> Tracker {
+        Tracker::new(spec, Selection::default())
+    }
+
+    fn decided(matched: &[Pid], expired: &[Pid]) -> Decided {
+        let (matched, expired) = (matched.to_vec(), expired.to_vec());
+        Decided { matched, expired }
+    }
+
+    #[test]
+    fn a_process_is_a_target_by_its_id() {
+        let pid = Pid::new(std::process::id());
+        let mut tracker = of(TargetSpec::Pids(vec![pid]));
+        assert_eq!(tracker.role(pid), Role::Target);
+        assert_eq!(tracker.role(Pid::new(1)), Role::Other);
+    }
+
+    #[test]
+    fn an_app_is_known_by_its_command_line() {
+        let mut tracker = app();
+        for (name, role) in [
+            ("org.example.tracked", Role::Target),
+            ("org.example.tracked:remote", Role::Target),
+            ("org.example.other", Role::Other),
+        ] {
+            assert_eq!(tracker.role(Named::new(name).pid()), role, "{name}");
+        }
+        assert_eq!(
+            tracker.role(Pid::new(u32::MAX >> 2)),
+            Role::Other,
+            "a process that is not there"
+        );
+    }
+
+    #[test]
+    fn the_children_of_a_zygote_are_unnamed_until_it_is_forgotten() {
+        let zygote = Named::new("zygote64");
+        let mut tracker = app();
+        assert!(!tracker.is_zygote(zygote.pid()));
+        assert_eq!(tracker.role(zygote.pid()), Role::Zygote);
+        assert!(tracker.is_zygote(zygote.pid()));
+        tracker.forget(zygote.pid());
+        assert!(!tracker.is_zygote(zygote.pid()));
+        // A session that wants something else does not follow zygotes.
+        assert_eq!(
+            of(TargetSpec::Pids(vec![Pid::new(1)])).role(zygote.pid()),
+            Role::Other
+        );
+    }
+
+    #[test]
+    fn a_candidate_is_found_once() {
+        let (target, other) = (
+            Named::new("org.example.tracked"),
+            Named::new("org.example.other"),
+        );
+        let mut tracker = app();
+        tracker.add_candidate(target.pid());
+        tracker.add_zygote_child(other.pid());
+        assert_eq!(tracker.decide_candidates(), decided(&[target.pid()], &[]));
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
+        assert_eq!(
+            tracker.candidates.keys().collect::<Vec<_>>(),
+            [&other.pid()]
+        );
+        // A forgotten one is not looked at.
+        tracker.add_candidate(target.pid());
+        tracker.forget(target.pid());
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
+    }
+
+    #[test]
+    fn a_candidate_expires_when_its_time_is_over_or_it_has_ended() {
+        let other = Named::new("org.example.other");
+        let mut tracker = app();
+        tracker.add_until(other.pid(), Duration::ZERO);
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[other.pid()]));
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
+        // A shorter time does not end a longer one.
+        tracker.add_zygote_child(other.pid());
+        tracker.add_until(other.pid(), Duration::ZERO);
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
+        let gone = other.pid();
+        drop(other);
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[gone]));
+    }
+
+    #[test]
+    fn a_process_without_a_command_line_yet_is_looked_at_again() {
+        let unnamed = Named::new("");
+        assert_eq!(command_name(unnamed.pid()), None);
+        let mut tracker = app();
+        tracker.add_candidate(unnamed.pid());
+        assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
+        assert!(tracker.candidates.contains_key(&unnamed.pid()));
+    }
+
+    #[test]
+    fn only_an_app_has_candidates() {
+        for spec in [
+            TargetSpec::All,
+            TargetSpec::Pids(vec![Pid::new(1)]),
+            TargetSpec::Command(Pid::new(1), "x".to_owned()),
+        ] {
+            let mut tracker = of(spec);
+            tracker.add_candidate(Pid::new(std::process::id()));
+            assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Which keys of a changed configuration can a running session follow?
+
+use crate::config::Config;
+
+/// Keys that are different in two configurations, by when they take effect.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// They take effect at once.
+    pub live: Vec<&'static str>,
+    /// They take effect with the next session.
+    pub later: Vec<&'static str>,
+}
+
+/// The keys that are different in two configurations.
+pub fn differences(old: &Config, new: &Config) -> Differences {
+    let pick = |all: &[(&'static str, bool)]| -> Vec<&'static str> {
+        let different = all.iter().filter(|(_, same)| !same);
+        different.map(|(key, _)| *key).collect()
+    };
+    let names = pick(&[
+        ("apps", old.apps == new.apps),
+        ("services", old.services == new.services),
+    ]);
+    let mut live = pick(&[
+        ("methods", old.methods == new.methods),
+        ("limits", old.limits == new.limits),
+        ("app", old.app == new.app),
+        ("service", old.service == new.service),
+    ]);
+    let mut later = pick(&[
+        ("all", old.all == new.all),
+        ("events", old.events == new.events),
+        (
+            "stack",
+            old.stack.unwrap_or_default() == new.stack.unwrap_or_default(),
+        ),
+        (
+            "mode",
+            old.tactic.unwrap_or_default() == new.tactic.unwrap_or_default(),
+        ),
+    ]);
+    // Names instead of all processes, or all instead of names, is one change.
+    let named = if old.all == new.all {
+        &mut live
+    } else {
+        &mut later
+    };
+    named.splice(0..0, names);
+    Differences { live, later }
+}
+
+/// The configuration that a running session takes: the new one's keys that take effect at once, the old one's for the rest.
+pub fn merge_live(old: &Config, new: Config) -> Config {
+    let mut both = Config {
+        all: old.all,
+        events: old.events.clone(),
+        rate: old.rate,
+        stack: old.stack,
+        tactic: old.tactic,
+        ..new
+    };
+    if new.all != old.all {
+        both.apps.clone_from(&old.apps);
+        both.services.clone_from(&old.services);
+        // Their definitions stay, too.
+        for name in &old.services {
+            if both.processes_of(name).is_none()
+                && let Some(service) = old.service.get(name)
+            {
+                both.service.insert(name.clone(), service.clone());
+            }
+        }
+    }
+    both
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn between(old: &str, new: &str) -> Differences {
+        let config = |text: &str| parse(text, |_| Ok(())).unwrap();
+        differences(&config(old), &config(new))
+    }
+
+    #[test]
+    fn every_key_of_the_format_is_changed_at_once_or_later() {
+        let all = [
+            ("apps = [\"a\"]", "apps"),
+            ("services = [\"media\"]", "services"),
+            ("methods = [\"a.*\"]", "methods"),
+            ("[limits]\nsize = \"2 MB\"", "limits"),
+            ("[app.a]\nmethods = [\"a.*\"]", "app"),
+            ("[service.media]\nmethods = [\"a.*\"]", "service"),
+        ];
+        for (text, key) in all {
+            let expected = Differences {
+                live: vec![key],
+                later: Vec::new(),
+            };
+            assert_eq!(between("", text), expected);
+        }
+        // Names instead of all, or all instead of names, are one change that waits.
+        let kinds = between(
+            "apps = [\"a\"]\nfrequency = 9",
+            "all = true\n[limits]\nsize = \"2 MB\"",
+        );
+        assert_eq!(
+            (kinds.live, kinds.later),
+            (vec!["limits"], vec!["apps", "all"])
+        );
+        let later = [
+            ("all = true", "all"),
+            ("events = [\"cycles\"]", "events"),
+            ("stack = \"full\"", "stack"),
+            ("tactic = \"method-invoke\"", "mode"),
+        ];
+        for (text, key) in later {
+            let expected = Differences {
+                live: Vec::new(),
+                later: vec![key],
+            };
+            assert_eq!(between("", text), expected);
+        }
+        // What is the default may be said or not.
+        let default = "stack = \"vertical\"\ntactic = \"load-from-dex\"\n";
+        assert_eq!(between("", default), Differences::default());
+    }
+
+    #[test]
+    fn who_is_recorded_stays_while_another_kind_of_target_waits() {
+        let config = |text: &str| parse(text, |_| Ok(())).unwrap();
+        let own = "services = [\"own\"]\n[service.own]\nprocesses = [\"x\"]\n";
+        let both = merge_live(&config(own), config("all = true\nmethods = [\"a.*\"]\n"));
+        assert!(!both.all && both.services == ["own"] && !both.methods.is_empty());
+        assert_eq!(both.processes_of("own").unwrap()[0].text(), "x");
+        let both = merge_live(&config("all = true\n"), config("apps = [\"a\"]\n"));
+        assert!(both.all && both.apps.is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! What is written of a sample, and what is counted of one that is not?
+
+use super::filter::{Filter, Filtered};
+use super::recorder::{Recorder, RecorderError, Written};
+use std::collections::BTreeMap;
+use varid_model::{Address, MonotonicNs, Period, Pid, Stack, Tid};
+use varid_recording::{CpuMode, Sample, SampleCounts};
+use varid_sampler::decode::Sampled;
+use varid_shim::flags;
+use varid_vm::ManagedProcess;
+use varid_vm::attribution::{Attributed, attribute, cached_callchain};
+
+/// Writes samples, and counts them.
+#[derive(Debug)]
+pub struct SampleWriter {
+    /// How much of each stack is written.
+    stack: Stack,
+    /// The last sample's frames. The next one's take their memory.
+    attributed: Attributed,
+    kernel: Vec<Address>,
+    /// Samples whose leaf was in a transition of the interpreter.
+    transitions: u64,
+    /// Samples that were not written, by the reason.
+    filtered: BTreeMap<&'static str, u64>,
+}
+
+impl SampleWriter {
+    /// A writer of so much of each stack.
+    pub fn new(stack: Stack) -> Self {
+        Self {
+            stack,
+            attributed: Attributed::default(),
+            kernel: Vec::new(),
+            transitions: 0,
+            filtered: BTreeMap::new(),
+        }
+    }
+
+    /// How many samples were not written.
+    pub fn filtered(&self) -> u64 {
+        let counts = self.filtered.values();
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Puts the counts in the manifest's, which counts written samples itself.
+    pub fn write_to(&self, counts: &mut SampleCounts) {
+        let filtered = self.filtered.iter();
+        let filtered = filtered.map(|(reason, count)| ((*reason).to_owned(), *count));
+        counts.filtered = filtered.collect();
+        counts.transitions = self.transitions;
+    }
+
+    /// Attributes a sample of a process and writes it, unless a filter refuses it. `known`: which of the process's mappings the
+    /// recording knows.
+    pub fn write(
+        &mut self,
+        sampled: &mut Sampled,
+        managed: &mut ManagedProcess,
+        known: &mut Written,
+        filter: Option<&mut Filter>,
+        recorder: &mut Recorder,
+    ) -> Result<(), RecorderError> {
+        let Sampled {
+            event,
+            record,
+            read,
+        } = sampled;
+        let in_kernel = record.has(flags::IN_KERNEL);
+        let mode = match in_kernel {
+            true => CpuMode::Kernel,
+            false => CpuMode::User,
+        };
+        let sample = Sample {
+            event: *event,
+            time: MonotonicNs::new(record.time),
+            pid: Pid::new(record.pid),
+            tid: Tid::new(record.tid),
+            cpu: record.cpu,
+            period: Period::new(record.period),
+            original_ip: Address::new(record.ip),
+            mode,
+            uid: managed.process.status.uid,
+            frame: record
+                .innermost()
+                .map(|frame| frame.addr)
+                .filter(|at| *at != 0)
+                .map(Address::new),
+            kernel: &[][..],
+            user: &[][..],
+        };
+        // With a filter, the thread's previous sample may not have been written, nor the names of its frames.
+        if filter.is_none()
+            && read.is_empty()
+            && record.kernel.is_empty()
+            && let Some(user) = cached_callchain(record, managed, |id| known.has(id))
+        {
+            return recorder.named_sample(&Sample { user, ..sample });
+        }
+        let attributed = &mut self.attributed;
+        attribute(record, managed, &mut recorder.remap, self.stack, attributed);
+        if let Some(filter) = filter {
+            if let Some(reason) = filter.refuses(&attributed.user, managed, &recorder.remap) {
+                let members = read.drain(..).filter(|(_, period)| *period > 0);
+                let samples = members.count().saturating_add(1);
+                self.count_filtered(reason, samples as u64);
+                return Ok(());
+            }
+            attributed.known = 0..0;
+        }
+        self.kernel.clear();
+        let kernel = record.kernel.iter().copied();
+        self.kernel.extend(kernel.map(Address::new));
+        if in_kernel && self.kernel.is_empty() {
+            self.kernel.push(sample.original_ip);
+        }
+        let leader = Sample {
+            frame: attributed.frame,
+            kernel: self.kernel.as_slice(),
+            user: attributed.user.as_slice(),
+            ..sample
+        };
+        let named = &attributed.known;
+        let mut written = Ok(());
+        for (event, period) in read.drain(..).filter(|(_, period)| *period > 0) {
+            let member = Sample {
+                event,
+                period: Period::new(period),
+                ..leader
+            };
+            written = written.and(recorder.sample(&member, named, managed, known));
+        }
+        written = written.and(recorder.sample(&leader, named, managed, known));
+        let transition = attributed.transition && written.is_ok();
+        self.transitions = self.transitions.saturating_add(u64::from(transition));
+        written
+    }
+
+    /// So many samples were not written.
+    fn count_filtered(&mut self, reason: Filtered, samples: u64) {
+        let count = self.filtered.entry(reason.name()).or_default();
+        *count = count.saturating_add(samples);
+    }
+}
+
+#[cfg(test)]
+mod tests;

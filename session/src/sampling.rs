@@ -1,0 +1,116 @@
+//! Where do a session's records come from?
+//!
+//! From the sampler, which is shared with the thread that empties the rings while the session is busy.
+
+use super::SessionError;
+use super::tasks;
+use nix::unistd::{User, geteuid};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use varid_model::{MonotonicNs, Pid};
+use varid_sampler::decode::Stamped;
+use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source};
+use varid_shim::{Target, target_flags};
+
+/// The sampler and how far its records have been handled.
+#[derive(Debug)]
+pub struct Sampling {
+    sampler: Arc<Mutex<Sampler>>,
+    drainer: Drainer,
+    /// The memory of the records of a turn.
+    records: Vec<Stamped>,
+    latest: MonotonicNs,
+}
+
+impl Sampling {
+    /// Opens the events. Nothing is sampled before they are enabled.
+    pub fn open(options: SamplerOptions, source: Source) -> Result<Self, SamplerError> {
+        let sampler = Arc::new(Mutex::new(Sampler::open(options, source)?));
+        Ok(Self {
+            drainer: Drainer::of(&sampler)?,
+            sampler,
+            records: Vec::new(),
+            latest: MonotonicNs::ZERO,
+        })
+    }
+
+    /// Runs something with the sampler. It has to be short: the drainer waits for it.
+    pub fn with<R>(&self, run: impl FnOnce(&mut Sampler) -> R) -> R {
+        run(&mut self.sampler.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Enables the events. From now on the drainer empties the rings whenever the session does not wait.
+    pub fn start(&self) -> Result<(), SamplerError> {
+        self.drainer.session_is_busy();
+        self.with(|sampler| sampler.enable())
+    }
+
+    /// Waits for records, at most so many milliseconds.
+    pub fn wait(&self, milliseconds: u16) {
+        self.drainer.session_waits();
+        self.with(|sampler| sampler.wait(milliseconds));
+        self.drainer.session_is_busy();
+    }
+
+    /// The records that no earlier record can precede any more, in order of time; at the `last` turn all of them.
+    pub fn take_records(&mut self, last: bool) -> Vec<Stamped> {
+        let mut records = std::mem::take(&mut self.records);
+        self.with(|sampler| sampler.drain(last, |stamped| records.push(stamped)));
+        records
+    }
+
+    /// Gives back the memory of records that have been handled.
+    pub fn reuse(&mut self, mut records: Vec<Stamped>) {
+        records.clear();
+        self.records = records;
+    }
+
+    /// A record of this time is handled now.
+    pub fn advance(&mut self, time: MonotonicNs) {
+        self.latest = self.latest.max(time);
+    }
+
+    /// The time of the latest record that has been handled. No record that follows is older.
+    pub fn latest(&self) -> MonotonicNs {
+        self.latest
+    }
+
+    /// The source samples neither a process nor what it forks.
+    pub fn ignore(&self, pid: Pid) {
+        let ignored = Target {
+            flags: target_flags::IGNORE,
+            ..Target::default()
+        };
+        if let Err(error) = self.with(|sampler| sampler.set_target(pid.get(), &ignored)) {
+            // The session drops its samples then.
+            tracing::warn!("process {pid} is sampled although it is not recorded: {error}");
+        }
+    }
+
+    /// Where the source does not see every process, it is attached to the threads of this one.
+    pub fn attach_threads(&self, pid: Pid) -> Result<(), SessionError> {
+        if self.with(|sampler| sampler.source().samples(pid.get())) {
+            return Ok(());
+        }
+        // Threads that are not attached yet may create others meanwhile.
+        let mut attached = HashSet::new();
+        while let Some(tid) = tasks::threads(pid)
+            .into_iter()
+            .find(|tid| !attached.contains(tid))
+        {
+            if let Err(error) = self.with(|sampler| sampler.add_thread(pid.get(), tid.get())) {
+                self.with(|sampler| sampler.let_go(pid.get()));
+                return Err(match tasks::owner(pid) {
+                    Some(owner) if error.is_refusal() && owner != geteuid() => {
+                        let user = User::from_uid(owner).ok().flatten();
+                        let owner = user.map_or_else(|| format!("user {owner}"), |user| user.name);
+                        SessionError::NotOwn { pid, owner }
+                    }
+                    _ => error.into(),
+                });
+            }
+            attached.insert(tid);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! How is a session put together before its first record?
+
+use super::options::manifest;
+use super::output::Output;
+use super::processes::calls::Calls;
+use super::processes::selection::Selection;
+use super::processes::tracker::Tracker;
+use super::processes::{ProcessOptions, Processes};
+use super::raw::RawFile;
+use super::recorder::{Recorder, RecorderError};
+use super::reload::Configuration;
+use super::samples::SampleWriter;
+use super::sampling::Sampling;
+use super::schedule::Schedule;
+use super::{Session, SessionControl, SessionError, SessionOptions, losses::Losses, tasks};
+use crate::request::{SamplingRequest, TargetSpec};
+use std::path::Path;
+use std::sync::Arc;
+use varid_model::Stack;
+use varid_process::raise_limit_of_files;
+use varid_recording::RAW_DATA;
+use varid_sampler::{Sampler, SamplerOptions, Source, choose};
+use varid_shim::STACK_FULL;
+
+/// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
+const STACK_COPY: u32 = 32768;
+
+/// Opens the events, which are not enabled yet, and creates the recording.
+pub fn open(
+    options: SessionOptions,
+    control: Arc<SessionControl>,
+) -> Result<Session, SessionError> {
+    // The command that is recorded has been started already, with the limit as it was.
+    raise_limit_of_files();
+    check_alive(&options.target)?;
+    let request = &options.configured.request.sampling;
+    let source = choose_source(&options, request)?;
+    let sampling = Sampling::open(
+        SamplerOptions {
+            groups: options.groups.clone(),
+            keep_raw: request.keep_raw,
+            raw_stack: match options.stack {
+                Stack::Full => STACK_FULL as u32,
+                Stack::Vertical | Stack::None => 0,
+            },
+            stack_copy: STACK_COPY,
+            ring_pages: request.ring_pages,
+        },
+        source,
+    )?;
+    let about = sampling.with(|sampler| manifest(&options, sampler.source()));
+    let (folder, cache) = (&options.output, &options.cache);
+    let mut recorder = Recorder::create(folder, about, options.owner, cache)?;
+    let raw = match request.keep_raw {
+        true => Some(sampling.with(|sampler| raw_file(&mut recorder, folder, sampler))?),
+        false => None,
+    };
+    let config = &options.configured.config;
+    let tracker = Tracker::new(options.target, Selection::of(config));
+    let calls = Calls::new(options.tactic, request.log_calls, folder);
+    let processes = ProcessOptions {
+        limit: config.limits.processes,
+        stack: options.stack,
+        vms: options.vms,
+    };
+    Ok(Session {
+        control,
+        sampling,
+        processes: Processes::new(tracker, calls, processes),
+        samples: SampleWriter::new(options.stack),
+        losses: Losses::default(),
+        output: Output::new(recorder, raw, options.output),
+        schedule: Schedule::start(),
+        configuration: Configuration::new(options.configured),
+    })
+}
+
+/// The processes of a target that are named by their ids must run.
+fn check_alive(target: &TargetSpec) -> Result<(), SessionError> {
+    let pids = match target {
+        TargetSpec::Pids(pids) => pids.as_slice(),
+        TargetSpec::Command(pid, _) => std::slice::from_ref(pid),
+        TargetSpec::Named(..) | TargetSpec::All => &[],
+    };
+    match pids.iter().find(|pid| !tasks::is_alive(**pid)) {
+        Some(pid) => Err(SessionError::NoProcess(*pid)),
+        None => Ok(()),
+    }
+}
+
+/// The source of samples, if there is one that can do what is requested.
+fn choose_source(
+    options: &SessionOptions,
+    request: &SamplingRequest,
+) -> Result<Source, SessionError> {
+    let own_ring = match request.keep_raw {
+        true => 0,
+        false => request.ring_pages,
+    };
+    let source = choose(request.shim, &options.groups, own_ring)?;
+    if !source.sees_everyone() {
+        match &options.target {
+            TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
+            _ if request.keep_raw => return Err(SessionError::NoRaw),
+            _ => {}
+        }
+    }
+    if request.keep_raw && options.groups.iter().any(|group| group.reads) {
+        return Err(SessionError::NoRawOfGroups);
+    }
+    Ok(source)
+}
+
+/// The file of the kernel's own samples.
+fn raw_file(
+    recorder: &mut Recorder,
+    folder: &Path,
+    sampler: &Sampler,
+) -> Result<RawFile, SessionError> {
+    let file = recorder.writer().create_file(RAW_DATA);
+    let file = file.map_err(RecorderError::from)?;
+    RawFile::start(file, &sampler.raw_attrs()).map_err(|source| SessionError::Raw {
+        path: folder.join(RAW_DATA),
+        source,
+    })
+}
