@@ -74,7 +74,7 @@ pub(crate) fn to_text(counts: &[CallCount]) -> String {
     text
 }
 
-/// The counts of a session; none, where none were kept.
+/// The counts of a session; empty if calls were not counted.
 pub(crate) fn read(dir: &Path) -> Result<Vec<CallCount>> {
     let path = dir.join(CALLS_TSV);
     let file = match open_regular(&path) {

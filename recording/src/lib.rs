@@ -7,15 +7,15 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what flows | [`record`] |
+//! | what flows | `record` |
 //! | how is a mapping's mode written | `mode` |
-//! | what was counted | [`event`] |
+//! | what was counted | `event` |
 //! | what is known about a session | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
 //! | how often was each method called | `calls` |
 //! | where was it recorded | [`host`] |
-//! | how is it written, what survives a kill or a full disk | [`writer`] |
-//! | how is it read | [`reader`] |
+//! | how is it written, what survives a kill or a full disk | `writer` |
+//! | how is it read | `reader` |
 //! | what may be printed of it | [`terminal`] |
 //!
 //! ```
@@ -82,19 +82,19 @@
 mod calls;
 mod decode;
 mod encode;
-pub mod error;
-pub mod event;
+mod error;
+mod event;
 mod features;
 mod format;
 pub mod host;
 pub mod manifest;
 mod mode;
-pub mod reader;
-pub mod record;
+mod reader;
+mod record;
 mod regular;
 pub mod remap;
 pub mod terminal;
-pub mod writer;
+mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
 pub use error::{Error, Result};
@@ -109,7 +109,7 @@ pub use record::{
     CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, is_own_memory,
 };
 pub use regular::open_regular;
-pub use writer::{Owner, SessionWriter, may_hold, remove_session};
+pub use writer::{BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, may_hold, remove_session};
 
 /// Name of the kernel's own samples inside a session folder, where they are kept.
 pub const RAW_DATA: &str = "raw.data";

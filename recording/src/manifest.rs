@@ -65,13 +65,13 @@ pub struct Manifest {
     /// The files that are not simply native code.
     #[serde(default)]
     pub images: Vec<SessionImage>,
-    /// What turned out otherwise than it was asked for, as sentences.
+    /// How the recording differs from what was requested, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What was asked for at the start, as varid.toml says it.
+    /// The configuration at the start, in the format of varid.toml.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub configuration: String,
-    /// What was asked for otherwise later, or was to be.
+    /// Changes of the configuration during the recording, those that were refused included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ConfigurationChange>,
     /// Which service a process counts for, from when on.
@@ -82,15 +82,15 @@ pub struct Manifest {
 /// A configuration file that was read again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationChange {
-    /// From when on it stands, in nanoseconds of CLOCK_MONOTONIC: samples from then on follow it.
+    /// From when on it is in force, in nanoseconds of CLOCK_MONOTONIC: samples from then on follow it.
     pub time_ns: MonotonicNs,
-    /// Its keys that are new and stand from then on.
+    /// Its keys that are new and in force from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Its keys that are new and stand from the next session on.
+    /// Its keys that are new and in force from the next session on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<String>,
-    /// All that stands from then on, as varid.toml says it.
+    /// The whole configuration from then on, in the format of varid.toml.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub configuration: String,
     /// What was wrong with it, so that nothing changed.

@@ -28,7 +28,7 @@ use crate::{
 use data::DataFile;
 use folder::{Folder, SESSION_JSON_NEW};
 
-/// Bytes of records after which a batch is written without being asked for.
+/// Bytes of records after which a batch is written without a call of [`SessionWriter::flush`].
 pub const BATCH: usize = 256 << 10;
 
 /// Bytes of records that are kept when they cannot be written; samples beyond are lost, other
@@ -54,12 +54,12 @@ pub struct SessionWriter {
     owner: Option<Owner>,
     data: DataFile,
     manifest: Manifest,
-    /// Kept here, not in the manifest, so that nobody counts twice.
+    /// The only copy while records are written; the manifest's is replaced when it is saved.
     counts: SampleCounts,
     facts: Facts,
     /// Whole records that are not in perf.data yet.
     batch: Vec<u8>,
-    /// Size of the batch at which it is written next without being asked for.
+    /// Size of the batch at which it is written without a flush.
     write_at: usize,
     /// Samples dropped since the last batch was written, and what could not be said of others.
     dropped: u64,
@@ -118,7 +118,7 @@ impl SessionWriter {
         &self.folder.path
     }
 
-    /// The folder for substitute ELF files, as readers are told of it.
+    /// The folder for substitute ELF files, by the path that is recorded in mappings.
     #[must_use]
     pub fn symbols(&self) -> PathBuf {
         self.folder.path.join(SYMBOLS)
