@@ -191,7 +191,7 @@ impl Reconfigured<'_> {
 
     /// The recording tells of a change.
     fn record(&mut self, change: ConfigurationChange) {
-        let changes = &mut self.output.recorder.manifest_news().changes;
+        let changes = &mut self.output.recorder.changed_manifest().changes;
         if changes.len() < MAX_CHANGES {
             changes.push(change);
         } else {
