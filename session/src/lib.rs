@@ -284,7 +284,7 @@ impl Session {
         let recorder = &mut self.output.recorder;
         let (samples, known) = (&mut self.samples, &mut tracked.written);
         let written = samples.write(&mut sampled, managed, known, filter, recorder);
-        self.sampling.with(|sampler| sampler.take_back(sampled));
+        self.sampling.with(|sampler| sampler.reuse(sampled));
         self.output.tolerate(written)
     }
 
@@ -297,7 +297,7 @@ impl Session {
     }
 
     fn read_jit_names(&mut self, last: bool) {
-        let now = MonotonicNs::new(monotonic_ns());
+        let now = monotonic_ns();
         self.processes.read_jit_names(now, last);
     }
 
@@ -347,7 +347,7 @@ impl Session {
         match self.losses.unreported(no_space.unwrap_or(0)) {
             0 => Ok(()),
             count => self.output.write(&SessionRecord::Lost {
-                time: MonotonicNs::new(monotonic_ns()),
+                time: monotonic_ns(),
                 count,
             }),
         }

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_model::{MonotonicNs, Pid, Rate, Stack};
+use varid_model::{Pid, Rate, Stack};
 use varid_recording::{
     EventDesc, Manifest, Owner, SessionEvents, SessionTarget, Tactic, TargetKind,
 };
 use varid_sampler::event::{Group, Resolved};
 use varid_sampler::open::max_frequency;
-use varid_sampler::{SamplerError, Source, monotonic_ns, places};
+use varid_sampler::{SamplerError, Source, indexed_events, monotonic_ns};
 use varid_vm::VmKinds;
 
 /// What a session records.
@@ -198,7 +198,7 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
         events(&options.groups),
         source.kind(),
         SessionTarget { kind, value },
-        MonotonicNs::new(monotonic_ns()),
+        monotonic_ns(),
     );
     manifest.stack = options.stack;
     manifest.tactic = options.tactic;
@@ -210,14 +210,15 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
 /// The events as the manifest lists them.
 fn events(groups: &[Group]) -> SessionEvents {
     let mut leader = 0;
-    let mut events = places(groups).map(|(place, group, event, leads)| {
-        if leads {
-            leader = place;
+    let mut events = indexed_events(groups).map(|one| {
+        if one.is_leader {
+            leader = one.index;
         }
+        let event = one.event;
         let first = event.encodings.first();
         let (kind, config) = first.map_or((0, 0), |first| (first.kind, first.config[0]));
         EventDesc {
-            leader: (!leads && group.events.len() > 1).then_some(leader),
+            leader: (!one.is_leader && one.group.events.len() > 1).then_some(leader),
             ..EventDesc::new(event.name.clone(), event.rate, kind, config)
         }
     });

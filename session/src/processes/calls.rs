@@ -126,7 +126,7 @@ impl Calls {
             let filters = &self.filters;
             let counting = self.vms.entry(*pid).or_insert_with(|| {
                 // A number that no other session has, nor had an earlier counting of this one.
-                let session = monotonic_ns().max(1);
+                let session = monotonic_ns().get().max(1);
                 let order = Order {
                     session,
                     filters: filters.get(pid).cloned().unwrap_or_default(),
