@@ -3,6 +3,23 @@
 //! Every [`Source`] delivers the same [`varid_shim::Record`]: one that walks the managed
 //! frames at the sample, and perf's own copy of registers and stack, which needs no
 //! privileges and is walked later.
+//!
+//! Events are written as perf's `-e` takes them. [`event::resolve`] looks them up, [`choose`] loads a source that can sample them, and
+//! [`Sampler::open`] opens them on every CPU:
+//!
+//! ```
+//! use varid_sampler::event::{Rate, resolve};
+//! use varid_sampler::indexed_events;
+//!
+//! // Software events need no PMU of the machine.
+//! let resolved = resolve(["cpu-clock:u", "{task-clock,page-faults}"], Rate::Frequency(499), &[])?;
+//! let names: Vec<_> = indexed_events(&resolved.groups)
+//!     .map(|one| (one.index, one.event.name.as_str(), one.is_leader))
+//!     .collect();
+//! let expected = [(0, "cpu-clock:u", true), (1, "task-clock", true), (2, "page-faults", false)];
+//! assert_eq!(names, expected);
+//! # Ok::<(), varid_sampler::SamplerError>(())
+//! ```
 
 #![cfg_attr(
     not(test),

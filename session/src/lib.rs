@@ -9,6 +9,25 @@
 //! | what is written, and what if it cannot be | `recorder`, `raw`, `output` |
 //! | what was lost, and when does the session end | `losses`, `schedule` |
 //! | what does a changed configuration change | `reload` |
+//!
+//! A configuration names the processes and the events. [`Session::start`] takes it with the session's folder as [`SessionOptions`]:
+//!
+//! ```
+//! use varid_model::Rate;
+//! use varid_session::config::{parse, to_toml};
+//! use varid_session::request::TargetSpec;
+//!
+//! let text = "apps = [\"org.example.game\"]\nfrequency = 499\n";
+//! // The second argument checks the names of events.
+//! let config = parse(text, |_event| Ok(())).expect("it is valid");
+//! assert_eq!(config.rate_or_default(), Rate::Frequency(499));
+//! let target = TargetSpec::named(&config).expect("it names an app");
+//! assert_eq!(target.to_string(), "org.example.game");
+//! assert!(to_toml(&config).contains("frequency = 499"));
+//!
+//! let problems = parse("frequency = -1", |_event| Ok(())).unwrap_err();
+//! assert!(problems[0].to_string().starts_with("1:13: "));
+//! ```
 
 #![cfg_attr(
     not(test),
