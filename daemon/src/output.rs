@@ -11,7 +11,7 @@ pub fn text(text: &str) -> anyhow::Result<()> {
     bytes(printable(text).as_bytes())
 }
 
-/// Writes a message to standard error, without what a terminal would take for commands. Nobody may be there to read it.
+/// Writes a message to standard error, without what a terminal would take for commands. It may be closed.
 pub fn message(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
@@ -55,10 +55,10 @@ pub fn reason(error: &(dyn Error + 'static)) -> String {
     one_line(&text.replace('\n', " "))
 }
 
-/// Where a column's words stand.
+/// How a column is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Text.
     Left,
     /// Numbers.
     Right,

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use varid_recording::Owner;
 
-/// A folder that everything of varid's goes below, instead of the user's own places.
+/// A folder that holds all files of varid, instead of the user's own folders.
 pub const HOME: &str = "VARID_HOME";
 
 /// On a device there is this folder; as a rule it belongs to adb's shell.
@@ -120,7 +120,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// The user who had sudo start this process as root.
+/// The user that started this process as root, by sudo.
 pub fn sudo_user() -> Option<Owner> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     nix::unistd::geteuid().is_root().then_some(())?;

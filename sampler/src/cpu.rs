@@ -1,4 +1,4 @@
-//! What is open on one CPU: a ring, the events that write into it, what can be asked of them.
+//! What is open on one CPU? A ring, and the events that write into it.
 
 use crate::SamplerError;
 use crate::event::pmu::cpu_list;
@@ -21,7 +21,7 @@ pub struct Cpu {
     pub counters: Vec<Counter>,
     /// Other events.
     pub others: Vec<OwnedFd>,
-    /// The events that nothing here counts, by their places, and why.
+    /// The events that nothing here counts, by their indices, and why.
     pub absent: Vec<Absent>,
 }
 
@@ -62,16 +62,16 @@ impl Cpu {
         events.try_for_each(|event| ioctl::enable(self.cpu, event))
     }
 
-    /// None of its events counts any more. Those that the samples are written by end after the
-    /// sampled ones: what they do not take any more would count as lost.
+    /// None of its events counts any more. The events that carry the shim's records are disabled after the sampled ones: records that
+    /// they refuse would count as lost.
     pub fn disable(&self) -> Result<(), SamplerError> {
         let events = self.counting().chain(&self.others);
         let mut events = events.chain([&self.owner]);
         events.try_for_each(|event| ioctl::disable(self.cpu, event))
     }
 
-    /// Its events that are not sampled by a period are from now on sampled by the `value` of each,
-    /// by its place among all events, as the kernel takes it.
+    /// Changes the rate of the events that are not sampled by a fixed period. `value`: the new one by the event's index, as
+    /// PERF_EVENT_IOC_PERIOD takes it.
     pub fn set_rate(&self, value: impl Fn(usize) -> u64) -> Result<(), SamplerError> {
         let counters = self.counters.iter();
         for counter in counters.filter(|counter| counter.samples && counter.period.is_none()) {

@@ -158,7 +158,7 @@ impl Stamped {
     /// A record that says nothing, not even when it was made.
     pub fn malformed() -> Self {
         Self {
-            time: monotonic_ns(),
+            time: monotonic_ns().get(),
             event: RingEvent::Malformed,
         }
     }

@@ -1,7 +1,7 @@
 //! Empties the rings while a session is busy with something else.
 //!
-//! A session reads symbols, and waits for what other processes have mapped; meanwhile the rings fill up. A thread
-//! looks after them until the session waits for records again. A timer wakes it: most turns of a session are over before that.
+//! A session reads symbols and what other processes have mapped, and the rings fill up meanwhile. A thread empties them until the session
+//! waits for records again. A timer wakes it: most turns of a session are over before that.
 
 use super::{Sampler, SamplerError};
 use nix::sys::time::TimeSpec;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How long the rings are left alone: a process that does nothing but map files fills one of 8 MB within a tenth of a second.
+/// How often the rings are emptied. A process that does nothing but map files fills a ring of 8 MB within a tenth of a second.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The thread, which ends with its sampler.
@@ -42,13 +42,13 @@ impl Drainer {
         Ok(Self(state))
     }
 
-    /// From now on the rings are looked after.
+    /// From now on the thread empties the rings.
     pub fn session_is_busy(&self) {
         self.0.busy.store(true, Ordering::Release);
         self.0.wake_at_intervals();
     }
 
-    /// From now on they are not: the session waits for them itself.
+    /// From now on the session waits for records itself.
     pub fn session_waits(&self) {
         self.0.busy.store(false, Ordering::Release);
         // One time too many does no harm.
@@ -80,7 +80,7 @@ fn run(sampler: &Weak<Mutex<Sampler>>, state: &State) {
         };
         if state.busy.load(Ordering::Acquire) {
             let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
-            sampler.collect_in_between();
+            sampler.collect_while_busy();
         }
     }
 }

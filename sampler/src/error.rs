@@ -2,6 +2,7 @@
 
 use std::io;
 use thiserror::Error;
+use varid_model::Tid;
 
 /// Why sampling cannot start or go on.
 #[derive(Debug, Error)]
@@ -63,7 +64,7 @@ pub enum SamplerError {
         /// The CPU.
         cpu: u32,
         /// The thread, or none: all of the CPU.
-        thread: Option<u32>,
+        thread: Option<Tid>,
         /// It was to join a group.
         member: bool,
         /// Why.

@@ -6,15 +6,15 @@ use super::ioctl::identifier;
 use super::open::{max_frequency, open};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
-use varid_model::perf;
+use varid_model::{Tid, perf};
 
 /// An open event.
 #[derive(Debug)]
 pub struct Counter {
-    /// Its place among all events.
+    /// Its index among all events.
     pub event: usize,
     /// The thread that it counts; none: whatever runs on its CPU.
-    pub thread: Option<u32>,
+    pub thread: Option<Tid>,
     /// What the kernel calls it.
     pub id: u64,
     /// It has samples of its own.
@@ -29,50 +29,68 @@ pub struct Counter {
     pub fd: OwnedFd,
 }
 
-/// What was opened in a spot.
+/// What was opened on a CPU.
 #[derive(Debug, Default)]
 pub struct Opened {
     /// The events, each leader before its group.
     pub counters: Vec<Counter>,
-    /// Why a group is not among them: its event that nothing there counts.
+    /// The events that nothing there counts: their groups are not opened.
     pub absent: Vec<Absent>,
 }
 
-/// The place of an event that nothing counts, and why.
+/// The index of an event that nothing counts, and why.
 pub type Absent = (usize, SamplerError);
 
-/// Where an event is opened.
+/// What an opened event counts.
 #[derive(Debug, Clone, Copy)]
-pub struct Spot {
+pub struct Scope {
     /// The CPU.
     pub cpu: u32,
     /// The thread; none: whatever runs there.
-    pub thread: Option<u32>,
+    pub thread: Option<Tid>,
 }
 
-/// Every event with its place and its group, and whether it leads that.
-pub fn places(groups: &[Group]) -> impl Iterator<Item = (usize, &Group, &Event, bool)> {
+/// An event of groups.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexedEvent<'a> {
+    /// Its index among the events of all groups, by which samples and the recording name it.
+    pub index: usize,
+    /// The event.
+    pub event: &'a Event,
+    /// Its group.
+    pub group: &'a Group,
+    /// It is its group's first event.
+    pub is_leader: bool,
+}
+
+/// The events of all groups, by their indices.
+pub fn indexed_events(groups: &[Group]) -> impl Iterator<Item = IndexedEvent<'_>> {
     let events = groups.iter().flat_map(|group| {
         let events = group.events.iter().enumerate();
-        events.map(move |(place, event)| (group, event, place == 0))
+        events.map(move |(member, event)| (group, event, member == 0))
     });
     events
         .enumerate()
-        .map(|(place, (group, event, leads))| (place, group, event, leads))
+        .map(|(index, (group, event, is_leader))| IndexedEvent {
+            index,
+            event,
+            group,
+            is_leader,
+        })
 }
 
 /// Opens every group; `shape` adds to each event what its source needs.
 pub fn open_groups(
     groups: &[Group],
-    spot: Spot,
+    scope: Scope,
     mut shape: impl FnMut(&mut perf::EventAttr),
 ) -> Result<Opened, SamplerError> {
     let mut all = Opened::default();
     let mut first = 0usize;
     for group in groups {
-        match open_group(group, first, spot, &mut shape) {
+        match open_group(group, first, scope, &mut shape) {
             Ok(opened) => all.counters.extend(opened),
-            Err((place, error)) if error.is_absence() => all.absent.push((place, error)),
+            Err((index, error)) if error.is_absence() => all.absent.push((index, error)),
             Err((_, error)) => return Err(error),
         }
         first = first.saturating_add(group.events.len());
@@ -83,26 +101,28 @@ pub fn open_groups(
 fn open_group(
     group: &Group,
     first: usize,
-    spot: Spot,
+    scope: Scope,
     shape: &mut impl FnMut(&mut perf::EventAttr),
 ) -> Result<Vec<Counter>, (usize, SamplerError)> {
     let mut opened: Vec<Counter> = Vec::new();
-    for (place, event) in (first..).zip(&group.events) {
+    for (index, event) in (first..).zip(&group.events) {
         let failed = |source, member| {
             let error = SamplerError::Open {
                 event: event.name.clone(),
-                cpu: spot.cpu,
-                thread: spot.thread,
+                cpu: scope.cpu,
+                thread: scope.thread,
                 member,
                 source,
             };
-            (place, error)
+            (index, error)
         };
         let not_here = || SamplerError::NotOnCpu {
             event: event.name.clone(),
-            cpu: spot.cpu,
+            cpu: scope.cpu,
         };
-        let mut attr = event.attr_on(spot.cpu).ok_or_else(|| (place, not_here()))?;
+        let mut attr = event
+            .attr_on(scope.cpu)
+            .ok_or_else(|| (index, not_here()))?;
         let samples = attr.sample_period != 0; // or its frequency
         let reads = group.reads && opened.is_empty();
         if reads {
@@ -112,7 +132,7 @@ fn open_group(
         shape(&mut attr);
         let period = fixed_period(event.rate, &mut attr);
         if period.is_none() {
-            // It may have been lowered since the session was asked for.
+            // The kernel may have lowered its limit since the session was requested.
             let most = max_frequency().unwrap_or(u64::MAX);
             attr.sample_period = attr.sample_period.min(most);
         }
@@ -123,13 +143,13 @@ fn open_group(
             attr.set_exclusive(false);
         }
         let leader = opened.first().map(|leader| leader.fd.as_fd());
-        let thread = spot.thread.map_or(-1, |tid| tid as i32);
-        let fd = open(&mut attr, thread, spot.cpu as i32, leader)
+        let thread = scope.thread.map_or(-1, |tid| tid.get() as i32);
+        let fd = open(&mut attr, thread, scope.cpu as i32, leader)
             .map_err(|source| failed(source, leader.is_some() || group.reads))?;
         opened.push(Counter {
-            event: place,
-            thread: spot.thread,
-            id: identifier(spot.cpu, &fd).map_err(|error| (place, error))?,
+            event: index,
+            thread: scope.thread,
+            id: identifier(scope.cpu, &fd).map_err(|error| (index, error))?,
             samples,
             period,
             reads,
@@ -154,16 +174,16 @@ pub fn fixed_period(rate: Rate, attr: &mut perf::EventAttr) -> Option<u64> {
     Some(period)
 }
 
-/// An event that was opened nowhere is an error; one that only some CPUs count is said.
+/// An event that nothing counts is an error; one that only some CPUs count is logged.
 pub fn check_presence(opened: &[usize], absent: Vec<Absent>) -> Result<(), SamplerError> {
-    let mut said = Vec::new();
-    for (place, error) in absent {
-        if !opened.contains(&place) {
+    let mut logged = Vec::new();
+    for (index, error) in absent {
+        if !opened.contains(&index) {
             return Err(error);
         }
-        if !said.contains(&place) {
+        if !logged.contains(&index) {
             tracing::warn!("not all CPUs count it: {error}");
-            said.push(place);
+            logged.push(index);
         }
     }
     Ok(())
@@ -172,21 +192,21 @@ pub fn check_presence(opened: &[usize], absent: Vec<Absent>) -> Result<(), Sampl
 /// How long an event was counted, summed over CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Nanoseconds in which it was to be counted.
+    /// Nanoseconds in which it was enabled.
     pub enabled_ns: u64,
-    /// Those in which it had a counter.
+    /// Nanoseconds in which the PMU counted it.
     pub running_ns: u64,
 }
 
 impl Times {
-    /// Those of other counters of the event, too.
+    /// Adds the times of another counter of the event.
     pub fn add(&mut self, other: Self) {
         self.enabled_ns = self.enabled_ns.saturating_add(other.enabled_ns);
         self.running_ns = self.running_ns.saturating_add(other.running_ns);
     }
 }
 
-/// The times of every event, by its place: those of its leader, with which it takes turns.
+/// The times of every event, by its index. They are those of its leader, with which it is scheduled.
 pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap<usize, Times> {
     let leaders = counters.filter(|(_, counter)| counter.leads > 0);
     let read = leaders.filter_map(|(cpu, counter)| {
@@ -199,24 +219,24 @@ pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap
 
 /// The events of a thread are enabled on all CPUs while it runs on one.
 fn sum_times(
-    read: impl Iterator<Item = (usize, Option<u32>, u32, Times)>,
+    read: impl Iterator<Item = (usize, Option<Tid>, u32, Times)>,
 ) -> BTreeMap<usize, Times> {
-    let mut spots: HashMap<(usize, Option<u32>, u32), Times> = HashMap::new();
+    let mut by_scope: HashMap<(usize, Option<Tid>, u32), Times> = HashMap::new();
     for (event, thread, cpu, times) in read {
         let cpu = if thread.is_some() { 0 } else { cpu };
-        let spot = spots.entry((event, thread, cpu)).or_default();
-        spot.enabled_ns = spot.enabled_ns.max(times.enabled_ns);
-        spot.running_ns = spot.running_ns.saturating_add(times.running_ns);
+        let scope = by_scope.entry((event, thread, cpu)).or_default();
+        scope.enabled_ns = scope.enabled_ns.max(times.enabled_ns);
+        scope.running_ns = scope.running_ns.saturating_add(times.running_ns);
     }
     let mut sums: BTreeMap<usize, Times> = BTreeMap::new();
-    for ((event, ..), times) in spots {
+    for ((event, ..), times) in by_scope {
         sums.entry(event).or_default().add(times);
     }
     sums
 }
 
-/// Value or number of values, then the times: so begins what is read of an event and of a
-/// group; value and id of each of its events follow in that of a group.
+/// Reads the times of an event. What the kernel gives begins with the value, or the number of values of a group; then come the times;
+/// then the value and id of each event of a group (perf_event_open(2), PERF_FORMAT_GROUP).
 fn read_times(fd: &OwnedFd, events: usize) -> Option<Times> {
     let mut bytes = vec![0; events.saturating_mul(16).saturating_add(24)];
     let size = nix::unistd::read(fd, &mut bytes).ok()?;
@@ -233,22 +253,22 @@ fn read_times(fd: &OwnedFd, events: usize) -> Option<Times> {
 #[derive(Debug, Default)]
 pub struct Readings {
     /// By the member's id and the thread that it counts: the last value.
-    last: HashMap<(u64, u32), u64>,
+    last: HashMap<(u64, Tid), u64>,
 }
 
 impl Readings {
     /// What has been counted since the last time, by id.
-    pub fn since_last(&mut self, thread: u32, values: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    pub fn since_last(&mut self, thread: Tid, values: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let since = values.iter().map(|(id, value)| {
             let last = self.last.insert((*id, thread), *value).unwrap_or(0);
-            // A thread that has the number of one that is gone starts from nothing.
+            // A new thread with the id of an earlier one counts from zero.
             (*id, value.checked_sub(last).unwrap_or(*value))
         });
         since.collect()
     }
 
-    /// A thread is gone.
-    pub fn forget(&mut self, thread: u32) {
+    /// A thread has ended.
+    pub fn forget(&mut self, thread: Tid) {
         if !self.last.is_empty() {
             self.last.retain(|(_, of), _| *of != thread);
         }
@@ -271,10 +291,10 @@ mod tests {
         let per_cpu = [(0, None, 0, times(10, 10)), (0, None, 1, times(10, 5))];
         assert_eq!(sum_times(per_cpu.into_iter())[&0], times(20, 15));
         let per_thread = [
-            (0, Some(7), 0, times(10, 4)),
-            (0, Some(7), 1, times(10, 6)),
-            (0, Some(8), 0, times(3, 0)),
-            (0, Some(8), 1, times(3, 3)),
+            (0, Some(Tid::new(7)), 0, times(10, 4)),
+            (0, Some(Tid::new(7)), 1, times(10, 6)),
+            (0, Some(Tid::new(8)), 0, times(3, 0)),
+            (0, Some(Tid::new(8)), 1, times(3, 3)),
         ];
         assert_eq!(sum_times(per_thread.into_iter())[&0], times(13, 13));
     }
@@ -283,16 +303,16 @@ mod tests {
     fn a_reading_is_what_came_since_the_last_one_of_the_same_thread() {
         let mut readings = Readings::default();
         assert_eq!(
-            readings.since_last(1, &[(5, 100), (6, 7)]),
+            readings.since_last(Tid::new(1), &[(5, 100), (6, 7)]),
             [(5, 100), (6, 7)]
         );
-        assert_eq!(readings.since_last(2, &[(5, 30)]), [(5, 30)]);
+        assert_eq!(readings.since_last(Tid::new(2), &[(5, 30)]), [(5, 30)]);
         assert_eq!(
-            readings.since_last(1, &[(5, 150), (6, 7)]),
+            readings.since_last(Tid::new(1), &[(5, 150), (6, 7)]),
             [(5, 50), (6, 0)]
         );
-        readings.forget(2);
-        assert_eq!(readings.since_last(2, &[(5, 40)]), [(5, 40)]);
-        assert_eq!(readings.since_last(1, &[(5, 20)]), [(5, 20)]);
+        readings.forget(Tid::new(2));
+        assert_eq!(readings.since_last(Tid::new(2), &[(5, 40)]), [(5, 40)]);
+        assert_eq!(readings.since_last(Tid::new(1), &[(5, 20)]), [(5, 20)]);
     }
 }

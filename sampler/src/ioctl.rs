@@ -1,4 +1,4 @@
-//! What is asked of an open event of a CPU.
+//! Which ioctls does an open event take?
 
 use super::SamplerError;
 use std::io;

@@ -3,6 +3,23 @@
 //! Every [`Source`] delivers the same [`varid_shim::Record`]: one that walks the managed
 //! frames at the sample, and perf's own copy of registers and stack, which needs no
 //! privileges and is walked later.
+//!
+//! Events are written as perf's `-e` takes them. [`event::resolve`] looks them up, [`choose`] loads a source that can sample them, and
+//! [`Sampler::open`] opens them on every CPU:
+//!
+//! ```
+//! use varid_sampler::event::{Rate, resolve};
+//! use varid_sampler::indexed_events;
+//!
+//! // Software events need no PMU of the machine.
+//! let resolved = resolve(["cpu-clock:u", "{task-clock,page-faults}"], Rate::Frequency(499), &[])?;
+//! let names: Vec<_> = indexed_events(&resolved.groups)
+//!     .map(|one| (one.index, one.event.name.as_str(), one.is_leader))
+//!     .collect();
+//! let expected = [(0, "cpu-clock:u", true), (1, "task-clock", true), (2, "page-faults", false)];
+//! assert_eq!(names, expected);
+//! # Ok::<(), varid_sampler::SamplerError>(())
+//! ```
 
 #![cfg_attr(
     not(test),
@@ -32,7 +49,7 @@ pub mod sysctl;
 pub use cpu::online_cpus;
 pub use drainer::Drainer;
 pub use error::SamplerError;
-pub use groups::{Times, places};
+pub use groups::{IndexedEvent, Times, indexed_events};
 pub use source::{ShimKind, Source, choose};
 
 use cpu::Cpu;
@@ -44,6 +61,7 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use stream::Stream;
 use varid_model::perf::EventAttr;
+use varid_model::{MonotonicNs, Pid, Tid};
 use varid_shim::Target;
 
 /// What to sample, and how.
@@ -61,9 +79,9 @@ pub struct SamplerOptions {
     pub ring_pages: usize,
 }
 
-/// Bytes of records that are kept for a session that is late. Then the rings fill up.
+/// Bytes of records that are collected while the session is busy. When there are more, the rings fill up.
 const MAX_COLLECTED: usize = 1 << 26;
-/// What a shim's record counts for, with its stack.
+/// Bytes that a record of the shim counts for, with its stack.
 const SHIM_RECORD: usize = 1 << 13;
 
 /// Open events and their rings.
@@ -76,7 +94,7 @@ pub struct Sampler {
     spare: Spare,
     /// Bytes of records that have been collected since some were handed over last.
     collected: usize,
-    /// How long events were counted that are closed, by their places.
+    /// How long events were counted that are closed, by their indices.
     closed: BTreeMap<usize, Times>,
 }
 
@@ -117,7 +135,7 @@ impl Sampler {
     /// The attributes of the kernel's own samples that are kept beside the shim's, and the
     /// identifiers of each.
     pub fn raw_attrs(&self) -> Vec<(EventAttr, Vec<u64>)> {
-        let attr = |(place, _, event, _): (usize, _, &Event, _)| {
+        let attr = |IndexedEvent { index, event, .. }: IndexedEvent<'_>| {
             let mut attr = event.attr(event.encodings.first()?);
             source::raw_shape(&mut attr, &self.options);
             // The module's own say each period, as it draws them.
@@ -125,13 +143,15 @@ impl Sampler {
                 fixed_period(event.rate, &mut attr);
             }
             let counters = self.cpus.iter().flat_map(|cpu| &cpu.counters);
-            let of_the_event = counters.filter(|counter| counter.event == place);
+            let of_the_event = counters.filter(|counter| counter.event == index);
             Some((attr, of_the_event.map(|counter| counter.id).collect()))
         };
-        places(&self.options.groups).filter_map(attr).collect()
+        indexed_events(&self.options.groups)
+            .filter_map(attr)
+            .collect()
     }
 
-    /// How long every event was counted until now, by its place.
+    /// How long every event was counted until now, by its index.
     pub fn times(&self) -> BTreeMap<usize, Times> {
         if let Source::Module(module) = &self.source {
             return BTreeMap::from([(0, module.times())]);
@@ -140,45 +160,45 @@ impl Sampler {
             let counters = cpu.counters.iter();
             counters.map(|counter| (cpu.cpu, counter))
         }));
-        for (place, closed) in &self.closed {
-            all.entry(*place).or_default().add(*closed);
+        for (index, closed) in &self.closed {
+            all.entry(*index).or_default().add(*closed);
         }
         all
     }
 
-    /// Tells the source what it may look at in a process.
-    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), SamplerError> {
+    /// Tells the source how to sample a process.
+    pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         self.source.set_target(&self.options, pid, target)
     }
 
-    /// The source no longer looks at the process.
-    pub fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
+    /// The source samples the process as it does those of which it knows nothing.
+    pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         self.source.remove_target(pid)
     }
 
-    /// The source looks at every process that it is told nothing else about.
-    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), SamplerError> {
-        self.source.admit_everyone(&self.options, target)
+    /// Tells the source how to sample every process without a target of its own.
+    pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
+        self.source.set_default_target(&self.options, target)
     }
 
-    /// A source that does not see everyone samples a process's thread and all that it will
-    /// create. A thread that has ended meanwhile is no error.
-    pub fn add_thread(&mut self, pid: u32, tid: u32) -> Result<(), SamplerError> {
+    /// Attaches a source that does not sample whole CPUs to a thread of a process, and to all threads and processes that it will
+    /// start. A thread that has ended meanwhile is no error.
+    pub fn add_thread(&mut self, pid: Pid, tid: Tid) -> Result<(), SamplerError> {
         let (source, options) = (&mut self.source, &self.options);
         source.add_thread(options, (pid, tid), &mut self.cpus)
     }
 
-    /// A process has forked another, which such a source samples with it.
-    pub fn forked(&mut self, parent: u32, child: u32) {
+    /// A process has forked another. Such a source samples both with the same events.
+    pub fn forked(&mut self, parent: Pid, child: Pid) {
         self.source.forked(parent, child);
     }
 
-    /// Such a source samples a process no longer; nor these others that were sampled with it.
-    pub fn let_go(&mut self, pid: u32) -> Vec<u32> {
-        let (counters, others) = self.source.let_go(pid, &mut self.cpus);
+    /// Detaches such a source from a process. The other processes that were sampled with the same events, and are no longer.
+    pub fn detach(&mut self, pid: Pid) -> Vec<Pid> {
+        let (counters, others) = self.source.detach(pid, &mut self.cpus);
         let counters = counters.iter().map(|(cpu, counter)| (*cpu, counter));
-        for (place, closed) in times(counters) {
-            self.closed.entry(place).or_default().add(closed);
+        for (index, closed) in times(counters) {
+            self.closed.entry(index).or_default().add(closed);
         }
         others
     }
@@ -195,33 +215,32 @@ impl Sampler {
         self.cpus.iter().try_for_each(Cpu::disable)
     }
 
-    /// The events that are sampled so many times a second are from now on sampled so many times;
-    /// whether the source can do that.
+    /// Changes the frequency of all events that are sampled by a frequency; false: the source cannot.
     pub fn set_frequency(&mut self, hz: u64) -> Result<bool, SamplerError> {
-        // The module has counters of its own, and a thread's are its children's, too, as they were.
+        // The module opens its counters itself. Those of a thread are inherited by its children as they were.
         if !matches!(self.source, Source::Bpf(_)) {
             return Ok(false);
         }
-        let value = |place: usize, hz: Option<u64>| {
-            let event = places(&self.options.groups).find(|(at, ..)| *at == place);
-            let event = event.map(|(_, _, event, _)| event);
+        let value = |index: usize, hz: Option<u64>| {
+            let mut events = indexed_events(&self.options.groups);
+            let event = events.find(|one| one.index == index).map(|one| one.event);
             let hz = hz.or(event.and_then(|event| match event.rate {
                 Rate::Frequency(hz) => Some(hz),
                 Rate::Period(_) => None,
             }));
             let hz = hz.unwrap_or(1);
             match event.is_some_and(Event::is_timer) {
-                // The kernel makes a period of a timer's frequency when it is opened.
+                // When a timer is opened the kernel makes a period of its frequency.
                 true => 1_000_000_000u64.checked_div(hz).unwrap_or(1).max(1),
                 false => hz,
             }
         };
-        let (as_asked, as_it_is) = (|place| value(place, Some(hz)), |place| value(place, None));
-        let set = self.cpus.iter().try_for_each(|cpu| cpu.set_rate(as_asked));
+        let (requested, current) = (|index| value(index, Some(hz)), |index| value(index, None));
+        let set = self.cpus.iter().try_for_each(|cpu| cpu.set_rate(requested));
         if let Err(error) = set {
-            // All CPUs are sampled as they were.
+            // All CPUs get back the rate that they had.
             for cpu in &self.cpus {
-                let _ = cpu.set_rate(as_it_is);
+                let _ = cpu.set_rate(current);
             }
             return Err(error);
         }
@@ -251,8 +270,8 @@ impl Sampler {
         let _ = nix::poll::poll(&mut fds, PollTimeout::from(milliseconds));
     }
 
-    /// A sample that was handed over is done with.
-    pub fn take_back(&mut self, sampled: Box<Sampled>) {
+    /// Gives back the memory of a sample.
+    pub fn reuse(&mut self, sampled: Box<Sampled>) {
         self.spare.put(sampled);
     }
 
@@ -265,14 +284,14 @@ impl Sampler {
         self.stream.hand_over(started, last, each);
     }
 
-    /// Empties the rings for a session that is late, unless too much waits for it already.
-    fn collect_in_between(&mut self) {
+    /// Empties the rings while the session is busy, unless too much waits for it already.
+    fn collect_while_busy(&mut self) {
         if self.collected < MAX_COLLECTED {
             self.collect();
         }
     }
 
-    /// Empties the rings, and keeps what was in them until it is handed over.
+    /// Empties the rings. Their records wait until they are handed over.
     fn collect(&mut self) {
         let (source, stream, spare) = (&self.source, &mut self.stream, &mut self.spare);
         let origin = |id| source.origin(id);
@@ -300,12 +319,11 @@ impl Sampler {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds, the clock of every record.
-pub fn monotonic_ns() -> u64 {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
-        let seconds = now.tv_sec() as u64;
-        seconds
-            .saturating_mul(1_000_000_000)
-            .saturating_add(now.tv_nsec() as u64)
+/// The time now, of the clock of every record.
+pub fn monotonic_ns() -> MonotonicNs {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+    now.map_or(MonotonicNs::ZERO, |now| {
+        let seconds = (now.tv_sec() as u64).saturating_mul(1_000_000_000);
+        MonotonicNs::new(seconds.saturating_add(now.tv_nsec() as u64))
     })
 }

@@ -4,36 +4,37 @@
 use super::decode::{Origin, RingEvent, Sampled, Stamped, Values};
 use super::groups::Readings;
 use std::collections::VecDeque;
-use varid_model::ById;
+use varid_model::{ById, MonotonicNs, Tid};
 
-/// The records that were drained and are not handed over yet.
+/// The records that were drained and wait to be handed over.
 #[derive(Debug, Default)]
 pub struct Stream {
     /// The kernel's own samples are handed over, too.
     keep_raw: bool,
-    /// They come at all: each behind the shim's record of its overflow.
+    /// The kernel's own sample of each overflow follows the shim's record of it.
     pairs: bool,
-    /// An earlier record may still come.
+    /// Records that an earlier one may still precede.
     pub pending: Vec<Stamped>,
-    /// By ring: the shim's last records, whose other halves may still come.
-    halves: ById<u32, VecDeque<Half>>,
+    /// By ring: the shim's last records, whose samples of the kernel may still come.
+    unpaired: ById<u32, VecDeque<Unpaired>>,
     /// Counts how often all rings were drained.
     round: u64,
-    /// No record from before this time is in a ring any more.
-    barrier: u64,
+    /// No record of an earlier time is in a ring any more.
+    barrier: MonotonicNs,
     readings: Readings,
 }
 
-/// A record of the shim's that waits for the kernel's sample.
+/// A record of the shim that waits for the kernel's sample of the same overflow.
 #[derive(Debug)]
-struct Half {
+struct Unpaired {
     round: u64,
     time: u64,
     sampled: Box<Sampled>,
 }
 
-impl Half {
-    fn alone(self) -> Stamped {
+impl Unpaired {
+    /// The record as it is handed over.
+    fn into_stamped(self) -> Stamped {
         Stamped {
             time: self.time,
             event: RingEvent::Sample(self.sampled),
@@ -41,14 +42,14 @@ impl Half {
     }
 }
 
-/// Records of a ring that wait at a time: of events that interrupt each other's handlers.
-const HALVES: usize = 4;
-/// How long, besides the time between two drains, a record may be on its way into a ring and hold
-/// up those behind it there. Its writer waits for nobody and is not preempted: only where interrupts,
-/// or a hypervisor, take its CPU for longer than both, do these come behind what happened after them.
-const ON_ITS_WAY_NS: u64 = 10_000_000;
-/// What the kernel calls a thread that it has forgotten already: one on its way out.
-const FORGOTTEN: u32 = u32::MAX;
+/// Records of a ring that wait at once: those of events that interrupt each other's handlers.
+const MAX_UNPAIRED: usize = 4;
+/// How long, besides the time between two drains, a record may be incomplete in its ring and hold up those behind it. Its writer does
+/// not wait and is not preempted. Only if interrupts or a hypervisor take its CPU for longer than both times together, records are handed
+/// over behind later ones.
+const MAX_WRITE_NS: u64 = 10_000_000;
+/// The kernel's id of a thread whose ids it has released already, because it is ending.
+const RELEASED: u32 = u32::MAX;
 
 impl Stream {
     /// `pairs`: the kernel's sample follows the shim's record of each overflow; `keep_raw`: it is
@@ -79,32 +80,32 @@ impl Stream {
         match event {
             RingEvent::Sample(mut sampled) => {
                 if !values.is_empty() {
-                    sampled.read = read(sampled.record.tid, sampled.event);
+                    sampled.read = read(Tid::new(sampled.record.tid), sampled.event);
                 }
-                let half = Half {
+                let record = Unpaired {
                     round: self.round,
                     time,
                     sampled,
                 };
                 if !self.pairs {
-                    return self.pending.push(half.alone());
+                    return self.pending.push(record.into_stamped());
                 }
-                let halves = self.halves.entry(ring).or_default();
-                halves.push_back(half);
-                if halves.len() > HALVES {
-                    let oldest = halves.pop_front();
-                    self.pending.extend(oldest.map(Half::alone));
+                let unpaired = self.unpaired.entry(ring).or_default();
+                unpaired.push_back(record);
+                if unpaired.len() > MAX_UNPAIRED {
+                    let oldest = unpaired.pop_front();
+                    self.pending.extend(oldest.map(Unpaired::into_stamped));
                 }
             }
             RingEvent::Raw {
                 tid,
                 ip,
-                event: place,
+                event: index,
                 ..
             } => {
                 // The event counts whatever runs on its CPU.
-                let read = read(0, place);
-                self.complete(ring, time, (place, tid, ip), read);
+                let read = read(Tid::new(0), index);
+                self.complete(ring, time, (index, tid, ip), read);
                 if self.keep_raw {
                     self.pending.push(Stamped { time, event });
                 }
@@ -113,9 +114,8 @@ impl Stream {
         }
     }
 
-    /// The kernel's sample of an overflow follows the shim's record of it in the same ring, maybe
-    /// only when that is drained again: both get the kernel's time, by which another program can
-    /// pair them, and the record what was read.
+    /// The kernel's sample of an overflow follows the shim's record of it in the same ring, possibly at the next drain. Both get the
+    /// kernel's time, by which another program can pair them. The record gets the values of its group.
     fn complete(
         &mut self,
         ring: u32,
@@ -123,45 +123,47 @@ impl Stream {
         (event, tid, ip): (usize, u32, u64),
         read: Vec<(usize, u64)>,
     ) {
-        // The shim has none of a stranger's overflow, and may have found no room where the
-        // kernel's smaller sample did.
-        let is_other_half = |half: &Half| {
-            let record = &half.sampled.record;
-            let same_thread = record.tid == tid || tid == FORGOTTEN;
-            half.sampled.event == event && same_thread && record.ip == ip
+        // There is no record if the process is not sampled, or if there was room for the kernel's sample but not for the larger record.
+        let is_of_overflow = |unpaired: &Unpaired| {
+            let record = &unpaired.sampled.record;
+            let same_thread = record.tid == tid || tid == RELEASED;
+            unpaired.sampled.event == event && same_thread && record.ip == ip
         };
-        let halves = self.halves.entry(ring).or_default();
-        let found = halves.iter().rposition(is_other_half);
-        if let Some(mut half) = found.and_then(|at| halves.remove(at)) {
-            half.time = time;
-            half.sampled.record.time = time;
-            half.sampled.read = read;
-            self.pending.push(half.alone());
+        let unpaired = self.unpaired.entry(ring).or_default();
+        let found = unpaired.iter().rposition(is_of_overflow);
+        if let Some(mut record) = found.and_then(|at| unpaired.remove(at)) {
+            record.time = time;
+            record.sampled.record.time = time;
+            record.sampled.read = read;
+            self.pending.push(record.into_stamped());
         }
     }
 
-    /// All rings were drained, which began at a time: hands over, in order of time, what no
-    /// earlier record can precede any more. `last`: nothing more will come.
-    pub fn hand_over(&mut self, started: u64, last: bool, mut each: impl FnMut(Stamped)) {
-        let barrier = if last { u64::MAX } else { self.barrier };
-        // Halves wait for one more round, and until what happened with them is handed over.
-        for halves in self.halves.values_mut() {
-            let waits = |half: &Half| !last && (half.round == self.round || half.time >= barrier);
-            let over = halves.iter().position(waits).unwrap_or(halves.len());
-            self.pending.extend(halves.drain(..over).map(Half::alone));
+    /// Hands over, in order of time, the records that no earlier one can precede any more. All rings have been drained since `started`.
+    /// `last`: no more records come, all are handed over.
+    pub fn hand_over(&mut self, started: MonotonicNs, last: bool, mut each: impl FnMut(Stamped)) {
+        let barrier = if last { u64::MAX } else { self.barrier.get() };
+        // A record waits for one more drain, and until those of its time are handed over.
+        for unpaired in self.unpaired.values_mut() {
+            let waits = |unpaired: &Unpaired| {
+                !last && (unpaired.round == self.round || unpaired.time >= barrier)
+            };
+            let over = unpaired.iter().position(waits).unwrap_or(unpaired.len());
+            self.pending
+                .extend(unpaired.drain(..over).map(Unpaired::into_stamped));
         }
         self.round = self.round.saturating_add(1);
         if !self.pending.is_sorted_by_key(|stamped| stamped.time) {
             self.pending.sort_by_key(|stamped| stamped.time);
         }
-        self.barrier = started.saturating_sub(ON_ITS_WAY_NS);
+        self.barrier = MonotonicNs::new(started.get().saturating_sub(MAX_WRITE_NS));
         let ready = self
             .pending
             .partition_point(|stamped| stamped.time < barrier);
         for stamped in self.pending.drain(..ready) {
-            // Only now all that it did on other CPUs is out of their rings.
+            // Only now all its samples on other CPUs are out of the rings.
             if let RingEvent::Exit { tid, .. } = stamped.event {
-                self.readings.forget(tid);
+                self.readings.forget(Tid::new(tid));
             }
             each(stamped);
         }
@@ -242,7 +244,7 @@ mod tests {
     /// Time and what was read, of the samples that are handed over.
     fn samples(stream: &mut Stream, started: u64, last: bool) -> Vec<(u64, Vec<(usize, u64)>)> {
         let mut samples = Vec::new();
-        stream.hand_over(started, last, |stamped| {
+        stream.hand_over(MonotonicNs::new(started), last, |stamped| {
             if let RingEvent::Sample(sampled) = stamped.event {
                 assert_eq!(stamped.time, sampled.record.time);
                 samples.push((stamped.time, sampled.read));
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_ended_on_one_cpu_is_not_counted_again_on_another() {
-        const MS: u64 = ON_ITS_WAY_NS;
+        const MS: u64 = MAX_WRITE_NS;
         let mut stream = Stream::new(false, false);
         let value = |value| vec![(10, 1), (11, value)];
         stream.push(1, sample(10 * MS, 1), &value(1_000), origin);
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_sample_that_are_drained_one_after_the_other_find_each_other() {
+    fn a_record_is_paired_with_a_sample_of_the_next_drain() {
         let mut stream = Stream::new(true, false);
         stream.push(0, sample(100, 5), &Values::new(), origin);
         assert_eq!(samples(&mut stream, 101, false), []);
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_is_whole_is_not_taken_for_the_next_ones_half() {
+    fn a_paired_record_is_not_paired_again() {
         let mut stream = Stream::new(true, false);
         let value = |value| vec![(10, 1), (11, value)];
         stream.push(0, sample(100, 5), &Values::new(), origin);
@@ -304,24 +306,28 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_up_on_its_way_into_a_ring_is_still_in_order() {
+    fn records_that_were_held_up_in_a_ring_are_in_order() {
         let mut stream = Stream::new(false, false);
-        let begun = 5 * ON_ITS_WAY_NS;
+        let begun = 5 * MAX_WRITE_NS;
         // Two drains in a row find no sample of this time, but what is younger elsewhere.
         stream.push(0, exit(begun + 2), &Values::new(), origin);
-        for drain in [begun + 10, begun + ON_ITS_WAY_NS] {
-            stream.hand_over(drain, false, |_| panic!("an earlier one may come"));
+        for drain in [begun + 10, begun + MAX_WRITE_NS] {
+            stream.hand_over(MonotonicNs::new(drain), false, |_| {
+                panic!("an earlier one may come")
+            });
         }
         stream.push(1, sample(begun + 1, 5), &Values::new(), origin);
         let mut times = Vec::new();
-        for drain in [begun + 2 * ON_ITS_WAY_NS, begun + 3 * ON_ITS_WAY_NS] {
-            stream.hand_over(drain, false, |stamped| times.push(stamped.time));
+        for drain in [begun + 2 * MAX_WRITE_NS, begun + 3 * MAX_WRITE_NS] {
+            stream.hand_over(MonotonicNs::new(drain), false, |stamped| {
+                times.push(stamped.time)
+            });
         }
         assert_eq!(times, [begun + 1, begun + 2]);
     }
 
     #[test]
-    fn nothing_waits_for_ever_for_its_other_half() {
+    fn no_record_waits_for_ever_for_its_sample() {
         let mut stream = Stream::new(true, true);
         for ip in 0..6 {
             stream.push(0, sample(100 + ip, ip), &Values::new(), origin);
@@ -329,13 +335,19 @@ mod tests {
         assert_eq!(stream.pending.len(), 2, "the rest waits");
         let mut raws = 0;
         stream.push(0, raw(110, 5), &Values::new(), origin);
-        stream.hand_over(120, false, |_| panic!("too early"));
+        stream.hand_over(MonotonicNs::new(120), false, |_| panic!("too early"));
         let mut times = Vec::new();
-        stream.hand_over(50_000_000, false, |_| panic!("an earlier one may come"));
-        stream.hand_over(100_000_000, false, |stamped| match stamped.event {
-            RingEvent::Raw { .. } => raws += 1,
-            _ => times.push(stamped.time),
+        stream.hand_over(MonotonicNs::new(50_000_000), false, |_| {
+            panic!("an earlier one may come")
         });
+        stream.hand_over(
+            MonotonicNs::new(100_000_000),
+            false,
+            |stamped| match stamped.event {
+                RingEvent::Raw { .. } => raws += 1,
+                _ => times.push(stamped.time),
+            },
+        );
         assert_eq!((times, raws), (vec![100, 101, 102, 103, 104, 110], 1));
     }
 }

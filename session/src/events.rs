@@ -1,4 +1,4 @@
-//! Which events does a session sample, and how often, where the machine or the kernel allows less than was asked for?
+//! Which events does a session sample, and how often, where the machine or the kernel allows less than was requested?
 
 use std::path::Path;
 use varid_model::Rate;

@@ -1,4 +1,4 @@
-//! Is a sample recorded? Of its stack the innermost method that a pattern names decides.
+//! Is a sample recorded? The innermost method of its stack that a pattern names decides.
 
 use crate::config::{MethodFilter, Verdict};
 use std::collections::HashMap;
@@ -10,15 +10,15 @@ use varid_recording::remap::marker_at;
 use varid_vm::ManagedProcess;
 use varid_vm::attribution::RemapTable;
 
-/// Addresses whose verdict is remembered; more begin anew.
-const REMEMBERED: usize = 1 << 16;
+/// Addresses whose verdict is cached. The cache is emptied when there are more.
+const MAX_CACHED: usize = 1 << 16;
 
 /// Why a sample is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filtered {
-    /// None of its methods is to be, or one is to be left out.
+    /// None of its methods is recorded, or one is excluded.
     Method,
-    /// The same, but frames are missing that might have been others.
+    /// The same, but frames are missing that might have decided otherwise.
     MethodIncomplete,
 }
 
@@ -32,17 +32,17 @@ impl Filtered {
     }
 }
 
-/// Which of a process's samples are recorded, from when on. A process all of whose samples are has none.
+/// Which of a process's samples are recorded, by their time. A process whose samples are all recorded has no gate.
 #[derive(Debug)]
 pub struct Gate {
-    /// The patterns now.
+    /// The patterns that hold now.
     now: Option<Filter>,
-    /// Those from a time on.
+    /// The patterns that hold from a time on.
     next: Option<(MonotonicNs, Option<Filter>)>,
 }
 
 impl Gate {
-    /// One that lets everything pass.
+    /// A gate that all samples pass.
     pub fn open() -> Self {
         Self {
             now: None,
@@ -50,7 +50,7 @@ impl Gate {
         }
     }
 
-    /// From a time on other patterns stand.
+    /// Other patterns hold from a time on.
     pub fn change(
         &mut self,
         time: MonotonicNs,
@@ -59,30 +59,30 @@ impl Gate {
     ) {
         let mut time = time;
         match self.next.take() {
-            // Samples come in order of time, and soon: of before the last change there is none left.
+            // Samples come in order of time: none of a time before the last change is left.
             Some((from, next)) if from < time => {
                 self.now = next;
                 managed.forget_callchains();
             }
-            // One that was told of first, and stands only later, stands no more.
+            // A later rule for the same process replaces an earlier one that does not hold yet.
             Some((from, _)) => time = from,
             None => {}
         }
         self.next = Some((time, Filter::of(methods)));
     }
 
-    /// The patterns that stand at a sample's time, which is not before that of the sample before.
+    /// The patterns that hold at a sample's time. No sample is older than the one before it.
     pub fn at(&mut self, time: MonotonicNs, managed: &mut ManagedProcess) -> Option<&mut Filter> {
         if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
             self.now = self.next.take().and_then(|(_, next)| next);
-            // What they stand for may not have been recorded.
+            // The names of their frames may not have been recorded.
             managed.forget_callchains();
         }
         self.now.as_mut()
     }
 }
 
-/// Patterns, and what they say of the addresses of a process.
+/// Patterns, and a cache of what they say of the addresses of a process.
 #[derive(Debug)]
 pub struct Filter {
     methods: MethodFilter,
@@ -93,7 +93,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// None is needed where everything is recorded.
+    /// The filter of these patterns; None: they let everything pass.
     pub fn of(methods: &MethodFilter) -> Option<Self> {
         (!methods.is_empty()).then(|| Self {
             methods: methods.clone(),
@@ -111,7 +111,7 @@ impl Filter {
         remap: &RemapTable,
     ) -> Option<Filtered> {
         let space = (managed.space().serial(), managed.space().changes());
-        if self.space != space || self.by_address.len() > REMEMBERED {
+        if self.space != space || self.by_address.len() > MAX_CACHED {
             self.by_address.clear();
             self.space = space;
         }
@@ -122,10 +122,10 @@ impl Filter {
             match self.verdict(address.get(), managed, remap) {
                 Verdict::Keep => return None,
                 Verdict::Drop => return Some(filtered(incomplete)),
-                Verdict::Silent => {}
+                Verdict::Unnamed => {}
             }
         }
-        (!self.methods.keeps_the_unnamed()).then(|| filtered(incomplete))
+        (!self.methods.records_unnamed()).then(|| filtered(incomplete))
     }
 
     fn verdict(&mut self, address: u64, managed: &ManagedProcess, remap: &RemapTable) -> Verdict {
@@ -141,25 +141,25 @@ impl Filter {
         if remap::contains(Address::new(address)) {
             return remap
                 .name(address)
-                .map_or(Verdict::Silent, |name| self.methods.verdict(plain(name)));
+                .map_or(Verdict::Unnamed, |name| self.methods.verdict(plain(name)));
         }
         let Some(mapped) = managed.process.space.at(address) else {
-            return Verdict::Silent;
+            return Verdict::Unnamed;
         };
         let Image::Code(dex) = &mapped.image else {
-            return Verdict::Silent;
+            return Verdict::Unnamed;
         };
         let offset = address
             .wrapping_sub(mapped.start)
             .wrapping_add(mapped.pgoff);
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
         let Some(method) = dex.bytecode.method_at(offset) else {
-            return Verdict::Silent;
+            return Verdict::Unnamed;
         };
         let methods = &self.methods;
         let verdict = || match dex.bytecode.method_name(method.index) {
             Some(name) => methods.verdict(plain(&name)),
-            None => Verdict::Silent,
+            None => Verdict::Unnamed,
         };
         let known = self.by_method.entry((dex.build_id, method.index));
         *known.or_insert_with(verdict)
@@ -173,7 +173,7 @@ fn filtered(incomplete: bool) -> Filtered {
     }
 }
 
-/// A method's name without the parameters that tell it from others of its name.
+/// A method's name without its parameters.
 fn plain(name: &str) -> &str {
     name.split_once('(').map_or(name, |(plain, _)| plain)
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_stand_for_samples_from_their_time_on() {
+    fn patterns_hold_for_samples_from_their_time_on() {
         let mut managed = process();
         let mut gate = Gate::open();
         let mut at = |gate: &mut Gate, time| {
@@ -215,7 +215,7 @@ mod tests {
         );
         assert_eq!(at(&mut gate, 299), Some(methods("b.*")));
         assert_eq!(at(&mut gate, 300), None);
-        // One of a time that a change already waits for, or has gone by.
+        // A change of a time before that of one that waits already.
         gate.change(MonotonicNs::new(500), &methods("c.*"), &mut process());
         gate.change(MonotonicNs::new(400), &methods("d.*"), &mut process());
         assert_eq!(at(&mut gate, 499), None);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_recorded_for_want_of_frames_is_told_apart() {
+    fn a_sample_with_missing_frames_is_counted_separately() {
         let (managed, remap) = (process(), RemapTable::new().unwrap());
         let torn = address_of(Marker::Reason(Reason::TornFrames)).get() + 1;
         let why = |pattern: &str, user: &[u64]| {

@@ -1,32 +1,34 @@
-//! The kernel's functions as far as they were sampled: kept, because their addresses change at
-//! every boot, and because modules and BPF programs come and go.
+//! Which functions of the kernel were sampled?
+//!
+//! The recording keeps their names: their addresses change at every boot, and modules and BPF programs come and go.
 
 use varid_model::Ids;
 use varid_model::{Address, FrameAddress};
 use varid_symbolizer::kernel::{KernelSymbols, KernelText};
 
-/// The running kernel's symbols, and which of them are wanted.
+/// The running kernel's symbols, and which of them were sampled.
 #[derive(Debug)]
 pub struct Kernel {
     symbols: KernelSymbols,
+    /// The sampled addresses.
     addresses: Ids<u64>,
-    /// Where the functions start that hold them.
+    /// The starts of the sampled functions.
     functions: Ids<u64>,
-    /// Addresses in functions that have not been written down.
-    fresh: Vec<u64>,
-    /// All that was sampled has to be written down anew.
-    anew: bool,
-    /// An address has come that had no name when the symbols were read last.
-    nameless: bool,
+    /// Sampled addresses in functions that have not been written.
+    unwritten: Vec<u64>,
+    /// The file has to be written again as a whole.
+    rewrite: bool,
+    /// An address was sampled that had no name when the symbols were last read.
+    unresolved: bool,
 }
 
-/// What is to be written down.
+/// What has to be written to the file of symbols.
 #[derive(Debug, PartialEq, Eq)]
-pub enum News {
-    /// In the place of all that was.
-    Whole(Vec<u8>),
-    /// Behind it.
-    More(Vec<u8>),
+pub enum SymbolUpdate {
+    /// It replaces the file.
+    Replace(Vec<u8>),
+    /// It is appended to the file.
+    Append(Vec<u8>),
 }
 
 impl Kernel {
@@ -47,9 +49,9 @@ impl Kernel {
             symbols,
             addresses: Ids::default(),
             functions: Ids::default(),
-            fresh: Vec::new(),
-            anew: true,
-            nameless: false,
+            unwritten: Vec::new(),
+            rewrite: true,
+            unresolved: false,
         }
     }
 
@@ -68,63 +70,66 @@ impl Kernel {
                 if self.addresses.insert(address) {
                     match self.symbols.lookup(address) {
                         Some(function) if self.functions.insert(function.start) => {
-                            self.fresh.push(address)
+                            self.unwritten.push(address)
                         }
                         Some(_) => {}
-                        None => self.nameless = true,
+                        None => self.unresolved = true,
                     }
                 }
             }
         }
     }
 
-    /// The symbols of what was sampled, as a session keeps them, if there is anything new.
-    pub fn news(&mut self) -> Option<News> {
-        self.news_from(|| KernelSymbols::running().ok())
+    /// The symbols that were sampled and are not in the file yet; None: all are.
+    pub fn update(&mut self) -> Option<SymbolUpdate> {
+        self.update_from(|| KernelSymbols::running().ok())
     }
 
-    /// The news could not be written, or not whole.
-    pub fn not_written(&mut self) {
-        self.anew = true;
+    /// The last update could not be written, or not completely.
+    pub fn update_failed(&mut self) {
+        self.rewrite = true;
     }
 
-    /// Looks once more, at the end: who is in the memory of a module or BPF program by then?
-    pub fn look_again(&mut self) {
-        self.look_again_at(|| KernelSymbols::running().ok());
+    /// Reads the symbols again at the end: the memory of a module or BPF program may be another one's by then.
+    pub fn reread(&mut self) {
+        self.reread_from(|| KernelSymbols::running().ok());
     }
 
-    fn look_again_at(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) {
+    fn reread_from(&mut self, read: impl FnOnce() -> Option<KernelSymbols>) {
         let comes_and_goes = |address: &u64| {
             let symbol = self.symbols.lookup(*address);
             symbol.is_some_and(|symbol| symbol.module.is_some())
         };
         if self.addresses.iter().any(comes_and_goes)
-            && let Some(newer) = again()
+            && let Some(newer) = read()
         {
             self.symbols.add_new(&newer);
-            self.anew = true;
+            self.rewrite = true;
         }
     }
 
-    fn news_from(&mut self, again: impl FnOnce() -> Option<KernelSymbols>) -> Option<News> {
+    fn update_from(
+        &mut self,
+        read: impl FnOnce() -> Option<KernelSymbols>,
+    ) -> Option<SymbolUpdate> {
         // A module or BPF program may have been loaded since they were read.
-        if std::mem::take(&mut self.nameless)
-            && let Some(newer) = again()
+        if std::mem::take(&mut self.unresolved)
+            && let Some(newer) = read()
         {
             self.symbols.add_new(&newer);
-            self.anew = true;
+            self.rewrite = true;
         }
-        let fresh = std::mem::take(&mut self.fresh);
+        let unwritten = std::mem::take(&mut self.unwritten);
         let mut text = Vec::new();
         // Writing to memory does not fail.
-        if self.anew && !self.addresses.is_empty() {
-            self.anew = false;
+        if self.rewrite && !self.addresses.is_empty() {
+            self.rewrite = false;
             let addresses: Vec<u64> = self.addresses.iter().copied().collect();
             let _ = self.symbols.write(Some(&addresses), &mut text);
-            return Some(News::Whole(text));
+            return Some(SymbolUpdate::Replace(text));
         }
-        let _ = self.symbols.write_more(&fresh, &mut text);
-        (!fresh.is_empty()).then_some(News::More(text))
+        let _ = self.symbols.write_more(&unwritten, &mut text);
+        (!unwritten.is_empty()).then_some(SymbolUpdate::Append(text))
     }
 }
 
@@ -136,9 +141,9 @@ mod tests {
         KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap()
     }
 
-    fn whole(news: Option<News>) -> String {
-        match news {
-            Some(News::Whole(text)) => String::from_utf8(text).unwrap(),
+    fn whole(update: Option<SymbolUpdate>) -> String {
+        match update {
+            Some(SymbolUpdate::Replace(text)) => String::from_utf8(text).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -149,7 +154,7 @@ mod tests {
             "ffffffff81000000 T leaf\nffffffff81001000 T exits\nffffffff81002000 T behind\n",
         ));
         kernel.sampled(&[0xffff_ffff_8100_0000, 0xffff_ffff_8100_2000].map(Address::new));
-        let text = whole(kernel.news_from(|| None));
+        let text = whole(kernel.update_from(|| None));
         assert!(text.contains("leaf") && text.contains("exits"), "{text}");
         assert!(!text.contains("behind"), "{text}");
     }
@@ -159,11 +164,11 @@ mod tests {
         const OLD: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
         let mut kernel = Kernel::new(symbols(OLD));
         kernel.sampled(&[0xffff_ffff_c000_1010].map(Address::new));
-        assert!(kernel.news_from(|| None).is_some());
-        kernel.look_again_at(|| Some(symbols(&OLD.replace("walk", "other"))));
-        let text = whole(kernel.news_from(|| None));
+        assert!(kernel.update_from(|| None).is_some());
+        kernel.reread_from(|| Some(symbols(&OLD.replace("walk", "other"))));
+        let text = whole(kernel.update_from(|| None));
         assert!(!text.contains("bpf_prog"), "{text}");
-        kernel.look_again_at(|| panic!("no module has a sample"));
+        kernel.reread_from(|| panic!("no module has a sample"));
     }
 
     #[test]
@@ -172,26 +177,28 @@ mod tests {
         const BPF: &str = "ffffffffc0001000 t bpf_prog_12_walk\t[bpf]\n";
         let mut kernel = Kernel::new(symbols(KERNEL));
         kernel.sampled(&[0xffff_ffff_8100_0010].map(Address::new));
-        assert!(whole(kernel.news_from(|| panic!("all have names"))).contains("_text"));
-        assert_eq!(kernel.news_from(|| panic!("nothing is new")), None);
+        assert!(whole(kernel.update_from(|| panic!("all have names"))).contains("_text"));
+        assert_eq!(kernel.update_from(|| panic!("nothing is new")), None);
 
         kernel.sampled(&[0xffff_ffff_c000_1010].map(Address::new));
         let with_bpf = symbols(&[KERNEL, BPF].concat());
-        assert!(whole(kernel.news_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
-        // It has gone; what has no name is looked for once.
+        assert!(whole(kernel.update_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
+        // It has gone. An address without a name is looked up once.
         kernel.sampled(&[0xffff_ffff_d000_0000].map(Address::new));
-        assert!(whole(kernel.news_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
+        assert!(whole(kernel.update_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
         kernel.sampled(&[0xffff_ffff_8100_0020].map(Address::new));
-        assert_eq!(kernel.news_from(|| panic!("its function is known")), None);
+        assert_eq!(kernel.update_from(|| panic!("its function is known")), None);
         kernel.sampled(&[0xffff_ffff_8100_1000].map(Address::new));
-        let more = kernel.news_from(|| panic!("nothing is newly nameless"));
+        let more = kernel.update_from(|| panic!("no address is newly unresolved"));
         assert_eq!(
             more,
-            Some(News::More(b"ffffffff81001000\t1000\t_etext\t\n".to_vec())),
+            Some(SymbolUpdate::Append(
+                b"ffffffff81001000\t1000\t_etext\t\n".to_vec()
+            )),
             "only what is new"
         );
-        kernel.not_written();
-        let text = whole(kernel.news_from(|| panic!("nothing is newly nameless")));
+        kernel.update_failed();
+        let text = whole(kernel.update_from(|| panic!("no address is newly unresolved")));
         assert!(text.contains("_text") && text.contains("_etext"), "{text}");
     }
 }

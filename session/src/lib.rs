@@ -9,6 +9,25 @@
 //! | what is written, and what if it cannot be | `recorder`, `raw`, `output` |
 //! | what was lost, and when does the session end | `losses`, `schedule` |
 //! | what does a changed configuration change | `reload` |
+//!
+//! A configuration names the processes and the events. [`Session::start`] takes it with the session's folder as [`SessionOptions`]:
+//!
+//! ```
+//! use varid_model::Rate;
+//! use varid_session::config::{parse, to_toml};
+//! use varid_session::request::TargetSpec;
+//!
+//! let text = "apps = [\"org.example.game\"]\nfrequency = 499\n";
+//! // The second argument checks the names of events.
+//! let config = parse(text, |_event| Ok(())).expect("it is valid");
+//! assert_eq!(config.rate_or_default(), Rate::Frequency(499));
+//! let target = TargetSpec::named(&config).expect("it names an app");
+//! assert_eq!(target.to_string(), "org.example.game");
+//! assert!(to_toml(&config).contains("frequency = 499"));
+//!
+//! let problems = parse("frequency = -1", |_event| Ok(())).unwrap_err();
+//! assert!(problems[0].to_string().starts_with("1:13: "));
+//! ```
 
 #![cfg_attr(
     not(test),
@@ -284,7 +303,7 @@ impl Session {
         let recorder = &mut self.output.recorder;
         let (samples, known) = (&mut self.samples, &mut tracked.written);
         let written = samples.write(&mut sampled, managed, known, filter, recorder);
-        self.sampling.with(|sampler| sampler.take_back(sampled));
+        self.sampling.with(|sampler| sampler.reuse(sampled));
         self.output.tolerate(written)
     }
 
@@ -297,7 +316,7 @@ impl Session {
     }
 
     fn read_jit_names(&mut self, last: bool) {
-        let now = MonotonicNs::new(monotonic_ns());
+        let now = monotonic_ns();
         self.processes.read_jit_names(now, last);
     }
 
@@ -347,7 +366,7 @@ impl Session {
         match self.losses.unreported(no_space.unwrap_or(0)) {
             0 => Ok(()),
             count => self.output.write(&SessionRecord::Lost {
-                time: MonotonicNs::new(monotonic_ns()),
+                time: monotonic_ns(),
                 count,
             }),
         }

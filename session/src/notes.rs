@@ -1,29 +1,29 @@
-//! How many sentences of one kind does a recording carry?
+//! How many notes of one kind does a recording have?
 
-/// Of one kind; the last says that there were more.
-const MOST: usize = 32;
+/// Notes of one kind. The last one says that there were more.
+const MAX_NOTES: usize = 32;
 
-/// Sentences of one kind that are to be said.
+/// Notes of one kind.
 #[derive(Debug, Default)]
 pub struct Notes {
     added: usize,
-    unsaid: Vec<String>,
+    pending: Vec<String>,
 }
 
 impl Notes {
-    /// One more, if there is room; `further` says that there was none.
+    /// Adds a note, unless there are too many. `further` is the last note then.
     pub fn add(&mut self, note: String, further: &str) {
         self.added = self.added.saturating_add(1);
-        if self.added < MOST {
-            self.unsaid.push(note);
-        } else if self.added == MOST {
-            self.unsaid.push(further.to_owned());
+        if self.added < MAX_NOTES {
+            self.pending.push(note);
+        } else if self.added == MAX_NOTES {
+            self.pending.push(further.to_owned());
         }
     }
 
-    /// What has not been said yet.
+    /// The notes that have been added since the last call.
     pub fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.unsaid)
+        std::mem::take(&mut self.pending)
     }
 }
 
@@ -32,14 +32,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_sentence_says_that_there_were_more() {
+    fn the_last_note_says_that_there_were_more() {
         let mut notes = Notes::default();
-        for number in 0..MOST - 1 {
+        for number in 0..MAX_NOTES - 1 {
             notes.add(format!("{number}"), "more");
         }
-        let said = notes.take();
-        assert_eq!(said.len(), MOST - 1);
-        assert!(!said.contains(&"more".to_owned()));
+        let taken = notes.take();
+        assert_eq!(taken.len(), MAX_NOTES - 1);
+        assert!(!taken.contains(&"more".to_owned()));
         for number in 0..3 {
             notes.add(format!("{number}"), "more");
         }

@@ -1,4 +1,4 @@
-//! What a session is asked for, what others see of it, and how it can fail.
+//! What does a session record, what do others see of it while it runs, and how can it fail?
 
 use super::events::{limit_rates, resolve_events};
 use super::recorder::RecorderError;
@@ -8,23 +8,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_model::{MonotonicNs, Pid, Rate, Stack};
+use varid_model::{Pid, Rate, Stack};
 use varid_recording::{
     EventDesc, Manifest, Owner, SessionEvents, SessionTarget, Tactic, TargetKind,
 };
 use varid_sampler::event::{Group, Resolved};
 use varid_sampler::open::max_frequency;
-use varid_sampler::{SamplerError, Source, monotonic_ns, places};
+use varid_sampler::{SamplerError, Source, indexed_events, monotonic_ns};
 use varid_vm::VmKinds;
 
-/// What a session is asked to do.
+/// What a session records.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
     /// Who is profiled.
     pub target: TargetSpec,
     /// The events, as they are counted together; one at least.
     pub groups: Vec<Group>,
-    /// What of them is otherwise than it was asked for, as sentences.
+    /// What is other than requested, as sentences.
     pub notes: Vec<String>,
     /// How much of each stack.
     pub stack: Stack,
@@ -32,19 +32,19 @@ pub struct SessionOptions {
     pub tactic: Tactic,
     /// The session's folder.
     pub output: PathBuf,
-    /// Whose it becomes, where root records for a user.
+    /// Who owns it when it is complete, where root records for a user.
     pub owner: Option<Owner>,
-    /// The user's own folder of what can be made anew.
+    /// The user's cache folder.
     pub cache: PathBuf,
     /// The kinds of VM that are looked for.
     pub vms: VmKinds,
-    /// Who and what of whom is recorded, how long, and the request that this comes from.
+    /// The configuration, and the request that it comes from.
     pub configured: Configured,
 }
 
 impl SessionOptions {
     /// The session of a target that a configuration describes; `output`: its folder; `sudo_user`: who had sudo start this
-    /// program; `cache`: the user's own folder of what can be made anew.
+    /// program; `cache`: the user's cache folder.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl SessionOptions {
             notes,
             stack: config.stack.unwrap_or_default(),
             tactic: config.tactic.unwrap_or_default(),
-            // A folder that sudo's user names is theirs; those that varid names are root's own.
+            // A folder that sudo's user names becomes that user's. One that varid names stays root's.
             owner: configured.request.sampling.output.as_ref().and(sudo_user),
             cache,
             vms: VmKinds::default(),
@@ -111,7 +111,7 @@ pub enum SessionError {
         "--keep-raw needs the BPF shim or the kernel module: the other source has no samples but the kernel's own"
     )]
     NoRaw,
-    /// The kernel's own samples cannot be kept of groups that are read.
+    /// The kernel's own samples cannot be kept for groups that are read.
     #[error(
         "--keep-raw keeps no samples of groups that are read (':S', or a PMU whose interrupt does not arrive): leave it out, or sample the events one by one"
     )]
@@ -186,7 +186,7 @@ impl SessionControl {
     }
 }
 
-/// The session's facts as they are at its start.
+/// The manifest as it is when the session starts.
 pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let (kind, value) = match &options.target {
         TargetSpec::Named(kind, names) => (*kind, names.clone()),
@@ -198,7 +198,7 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
         events(&options.groups),
         source.kind(),
         SessionTarget { kind, value },
-        MonotonicNs::new(monotonic_ns()),
+        monotonic_ns(),
     );
     manifest.stack = options.stack;
     manifest.tactic = options.tactic;
@@ -207,23 +207,24 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     manifest
 }
 
-/// The events as a recording tells of them.
+/// The events as the manifest lists them.
 fn events(groups: &[Group]) -> SessionEvents {
     let mut leader = 0;
-    let mut events = places(groups).map(|(place, group, event, leads)| {
-        if leads {
-            leader = place;
+    let mut events = indexed_events(groups).map(|one| {
+        if one.is_leader {
+            leader = one.index;
         }
+        let event = one.event;
         let first = event.encodings.first();
         let (kind, config) = first.map_or((0, 0), |first| (first.kind, first.config[0]));
         EventDesc {
-            leader: (!leads && group.events.len() > 1).then_some(leader),
+            leader: (!one.is_leader && one.group.events.len() > 1).then_some(leader),
             ..EventDesc::new(event.name.clone(), event.rate, kind, config)
         }
     });
     let first = events.next();
     SessionEvents {
-        // What is asked for is an event at least.
+        // A session samples one event at least.
         first: first.unwrap_or_else(|| EventDesc::new("none", Rate::READ, 0, 0)),
         others: events.collect(),
     }

@@ -108,7 +108,7 @@ impl Output {
     pub fn note(&mut self, note: String) {
         if !self.recorder.writer().manifest_mut().notes.contains(&note) {
             tracing::warn!("{note}");
-            self.recorder.manifest_news().notes.push(note);
+            self.recorder.changed_manifest().notes.push(note);
         }
     }
 
@@ -119,7 +119,7 @@ impl Output {
         }
         let notes = self.unseen.take();
         if !notes.is_empty() {
-            self.recorder.manifest_news().notes.extend(notes);
+            self.recorder.changed_manifest().notes.extend(notes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `raw.data`: the kernel's own samples as it wrote them, for whoever doubts ours.
+//! How are the kernel's own samples kept, as it wrote them (`raw.data`)?
 //!
 //! A perf.data file with the session's events and no features; `perf script -F tid,time,ip,uregs` reads
 //! it. With `--stack full` the stacks are in it, too. A record has the time of the attributed sample in `perf.data` that shares its overflow.

@@ -1,4 +1,4 @@
-//! What goes to disk: records in order, and the symbols they need before them.
+//! How does a sample become records, with the mappings and symbol files that name its addresses before it?
 
 mod symbols;
 mod written;
@@ -24,8 +24,8 @@ use varid_symbolizer::substitute::Cache;
 use varid_vm::ManagedProcess;
 use varid_vm::attribution::{FILE_OFFSET, RemapTable};
 
-/// How old the counts may be that the manifest of a live session tells.
-const COUNTS: Duration = Duration::from_secs(5);
+/// How old the counts in the manifest of a running session may be.
+const MANIFEST_AGE: Duration = Duration::from_secs(5);
 
 /// Why something could not be recorded.
 #[derive(Debug, Error)]
@@ -68,7 +68,7 @@ impl RecorderError {
 #[derive(Debug)]
 pub struct Recorder {
     writer: SessionWriter,
-    /// Slots for methods without bytecode.
+    /// Addresses of methods without bytecode.
     pub remap: RemapTable,
     kernel: Option<Kernel>,
     vdso: Vdso,
@@ -77,13 +77,12 @@ pub struct Recorder {
     dexes: HashSet<[u8; 20]>,
     /// Substitutes of dex files that were seen before.
     cache: Option<Cache>,
-    /// When the manifest was saved; None: it does not tell of all images yet.
+    /// When the manifest was saved; None: it has to be saved at the next flush.
     saved: Option<Instant>,
 }
 
 impl Recorder {
-    /// Starts the session in `dir`, which becomes `owner`'s when it is complete. `cache`: the user's own folder of what can be
-    /// made anew.
+    /// Creates a recording in `dir`, which becomes `owner`'s when it is complete. `cache`: the user's cache folder.
     pub fn create(
         dir: &Path,
         manifest: Manifest,
@@ -118,8 +117,8 @@ impl Recorder {
         &mut self.writer
     }
 
-    /// The manifest, for something that is saved soon.
-    pub fn manifest_news(&mut self) -> &mut Manifest {
+    /// The manifest, for a change that the next flush saves.
+    pub fn changed_manifest(&mut self) -> &mut Manifest {
         self.saved = None;
         self.writer.manifest_mut()
     }
@@ -129,7 +128,7 @@ impl Recorder {
         self.saved = None;
     }
 
-    /// The kernel's own code is a mapping, too: perf finds its names by it.
+    /// Writes the mapping of the kernel's own code, by which perf finds its names.
     fn kernel_mapping(&mut self) -> Result<(), RecorderError> {
         let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
             return Ok(());
@@ -149,13 +148,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// A record that is no sample.
+    /// Writes a record that is no sample.
     pub fn write(&mut self, record: &SessionRecord) -> Result<(), RecorderError> {
         Ok(self.writer.write(record)?)
     }
 
-    /// A sample of a process, after everything that gives its addresses names.
-    /// `known`: which of its addresses stand for frames of an earlier one, and have their names.
+    /// Writes a sample of a process, and before it what names its addresses. `known`: which addresses of its callchain are those
+    /// of an earlier sample, and have their names. `written`: the mappings that the recording knows.
     pub fn sample(
         &mut self,
         sample: &Sample<&[Address]>,
@@ -169,7 +168,7 @@ impl Recorder {
         named
     }
 
-    /// A sample of a process whose addresses have their names.
+    /// Writes a sample whose addresses have their names.
     pub fn named_sample(&mut self, sample: &Sample<&[Address]>) -> Result<(), RecorderError> {
         if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
             kernel.sampled(sample.kernel);
@@ -177,7 +176,7 @@ impl Recorder {
         Ok(self.writer.write_sample(sample)?)
     }
 
-    /// Records what gives the addresses names that are not known.
+    /// Writes what names the addresses that are not `known`.
     fn name_frames(
         &mut self,
         sample: &Sample<&[Address]>,
@@ -204,7 +203,7 @@ impl Recorder {
         named
     }
 
-    /// Gives an address of a process the name that it has now.
+    /// Writes what names an address of a process from a time on.
     pub fn name(
         &mut self,
         address: u64,
@@ -215,7 +214,7 @@ impl Recorder {
         if is_recorded(address, managed, written) {
             return Ok(());
         }
-        let place = Sample::<&[Address]> {
+        let at = Sample::<&[Address]> {
             event: 0,
             time,
             pid: Pid::new(managed.process.pid),
@@ -229,7 +228,7 @@ impl Recorder {
             kernel: &[],
             user: &[],
         };
-        self.mapping_of(address, &place, managed, written)
+        self.mapping_of(address, &at, managed, written)
     }
 
     fn mapping_of(
@@ -246,7 +245,7 @@ impl Recorder {
             return Ok(());
         };
         if matches!(&mapped.image, Image::Other(path) if is_own_memory(path)) {
-            return self.own_code(address, sample, managed, written);
+            return self.jit_mapping(address, sample, managed, written);
         }
         if written.has(mapped.id) {
             return Ok(());
@@ -333,30 +332,33 @@ impl Recorder {
         Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
     }
 
-    /// Everything so far is on disk and readable afterwards.
+    /// Brings everything to the disk.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
         self.write_names()?;
         self.writer.flush()?;
-        if self.saved.is_none_or(|saved| saved.elapsed() >= COUNTS) {
+        if self
+            .saved
+            .is_none_or(|saved| saved.elapsed() >= MANIFEST_AGE)
+        {
             self.writer.save_manifest()?;
             self.saved = Some(Instant::now());
         }
         Ok(())
     }
 
-    /// The last flush: the session is complete.
+    /// Completes the recording.
     pub fn finish(&mut self) -> Result<(), RecorderError> {
         if let Some(kernel) = &mut self.kernel {
-            kernel.look_again();
+            kernel.reread();
         }
         let named = self.write_names();
         self.writer.finish()?;
-        // Where there was no room for names, there is what was kept for the end.
+        // Finishing frees the space that is reserved for the end: names that had no room have some now.
         named.or_else(|_| self.write_names())
     }
 }
 
-/// The recording has the mapping of an address. Of a process's own code it keeps every sample's.
+/// Whether the recording has the mapping of an address. Each sample in generated code is reported, so that its names are read.
 fn is_recorded(address: u64, managed: &ManagedProcess, written: &Written) -> bool {
     let known =
         |mapped: &Mapped| written.has(mapped.id) && !matches!(mapped.image, Image::Other(_));

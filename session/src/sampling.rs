@@ -81,7 +81,7 @@ impl Sampling {
             flags: target_flags::IGNORE,
             ..Target::default()
         };
-        if let Err(error) = self.with(|sampler| sampler.set_target(pid.get(), &ignored)) {
+        if let Err(error) = self.with(|sampler| sampler.set_target(pid, &ignored)) {
             // The session drops its samples then.
             tracing::warn!("process {pid} is sampled although it is not recorded: {error}");
         }
@@ -89,7 +89,7 @@ impl Sampling {
 
     /// Where the source does not see every process, it is attached to the threads of this one.
     pub fn attach_threads(&self, pid: Pid) -> Result<(), SessionError> {
-        if self.with(|sampler| sampler.source().samples(pid.get())) {
+        if self.with(|sampler| sampler.source().samples(pid)) {
             return Ok(());
         }
         // Threads that are not attached yet may create others meanwhile.
@@ -98,8 +98,8 @@ impl Sampling {
             .into_iter()
             .find(|tid| !attached.contains(tid))
         {
-            if let Err(error) = self.with(|sampler| sampler.add_thread(pid.get(), tid.get())) {
-                self.with(|sampler| sampler.let_go(pid.get()));
+            if let Err(error) = self.with(|sampler| sampler.add_thread(pid, tid)) {
+                self.with(|sampler| sampler.detach(pid));
                 return Err(match tasks::owner(pid) {
                     Some(owner) if error.is_refusal() && owner != geteuid() => {
                         let user = User::from_uid(owner).ok().flatten();

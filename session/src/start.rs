@@ -98,7 +98,7 @@ fn choose_source(
         false => request.ring_pages,
     };
     let source = choose(request.shim, &options.groups, own_ring)?;
-    if !source.sees_everyone() {
+    if !source.is_system_wide() {
         match &options.target {
             TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
             _ if request.keep_raw => return Err(SessionError::NoRaw),

@@ -1,7 +1,7 @@
-//! Which of a session's files has the kernel's code in a process?
+//! Which of a session's files holds the vDSO of a process?
 //!
-//! It is in no file, so the session keeps it. A process can write there what it likes and leave
-//! the build-id, so the daemon's own is taken where that is the same, and any other is one process's word.
+//! The vDSO is in no file, so that the session keeps a copy. A process can overwrite its vDSO and leave the build-id. So where the
+//! build-id is that of varid's own vDSO, that one is kept; any other vDSO is named by its content.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -9,17 +9,17 @@ use varid_process::ElfImage;
 use varid_symbolizer::hex;
 use varid_tunnel::{Memory, ProcessMemory};
 
-/// The daemon's own.
+/// The vDSO of this process, if it can be read.
 #[derive(Debug)]
 pub struct Vdso(Option<ElfImage>);
 
 impl Vdso {
-    /// Looks for it.
+    /// Reads the vDSO of this process.
     pub fn own() -> Self {
         Self(read_own())
     }
 
-    /// The file's name and bytes, for what is in a process; another's bytes have another name.
+    /// The name and bytes of the file for a vDSO that was found in a process.
     pub fn file<'a>(&'a self, found: &'a ElfImage) -> (String, &'a [u8]) {
         let build_id = hex(found.build_id());
         if let Some(own) = &self.0

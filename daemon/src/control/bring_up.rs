@@ -26,7 +26,7 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     let mut last = ControlError::NoDaemon;
     for _ in 0..TRIES {
         match client::ask(request) {
-            // An idle one may end at the moment it is asked.
+            // An idle daemon may end at the moment of the request.
             Err(error @ (ControlError::NoDaemon | ControlError::Gone(_))) => last = error,
             answer => return answer,
         }
@@ -83,7 +83,7 @@ fn bring_up() -> Result<(), ControlError> {
     }
 }
 
-/// It serves whoever comes: of the first one's environment it needs where to keep its files, and for whom.
+/// It serves all clients of its user: of the environment of the first one it needs where its files go, and for which user.
 fn is_for_the_daemon(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let is_own = name.starts_with(b"VARID_") || name.starts_with(b"XDG_");

@@ -26,7 +26,7 @@ pub fn connect() -> Result<UnixStream, ControlError> {
         .map_err(|error| ControlError::io("know who listens at", &socket)(error.into()))?;
     match peer.uid() {
         owner if owner == 0 || owner == nix::unistd::geteuid().as_raw() => Ok(stream),
-        owner => Err(ControlError::Stranger { socket, owner }),
+        owner => Err(ControlError::OtherUser { socket, owner }),
     }
 }
 

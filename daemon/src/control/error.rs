@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why the daemon cannot be run or asked.
+/// Why the daemon cannot run, or does not answer.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// Nobody listens.
+    /// No daemon listens.
     #[error("no daemon runs")]
     NoDaemon,
     /// The socket or its folder is another user's.
@@ -17,10 +17,10 @@ pub enum ControlError {
     #[error(
         "what listens at {socket} is of user {owner}: only this user's daemon, or root's, is trusted"
     )]
-    Stranger {
+    OtherUser {
         /// The socket.
         socket: PathBuf,
-        /// Who listens.
+        /// The user whose process listens.
         owner: u32,
     },
     /// It went away before it answered.
@@ -62,7 +62,7 @@ pub enum ControlError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// This process's user.
         user: u32,
     },
     /// A file, folder or socket.

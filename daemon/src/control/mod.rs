@@ -1,11 +1,11 @@
-//! The daemon and how it is asked for things.
+//! The daemon, and the protocol of its clients.
 //!
 //! | question | file |
 //! |---|---|
 //! | what do client and daemon say to each other | [`protocol`] |
-//! | who may ask, how is a client kept from blocking | [`server`] |
+//! | which clients are served, and how are they bounded | [`server`] |
 //! | which sessions run, how do they begin and end | [`registry`] |
-//! | how is the daemon asked | [`client`] |
+//! | how does a client send a request | [`client`] |
 //! | how is it brought up where none runs | [`bring_up`] |
 //! | which sessions run outside of it, and which one is meant | [`running`] |
 //! | where is its socket, and who can reach it | [`runtime`] |

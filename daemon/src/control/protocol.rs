@@ -26,13 +26,13 @@ pub struct Envelope<T> {
     pub body: T,
 }
 
-/// What the daemon can be asked.
+/// The requests of a client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
     /// Begin a session.
     Start {
-        /// Who is profiled.
+        /// Which processes are profiled.
         target: TargetRequest,
         /// How.
         sampling: Box<SamplingRequest>,
@@ -86,15 +86,15 @@ pub struct DaemonStatus {
 pub struct SessionStatus {
     /// The last part of its folder.
     pub session: String,
-    /// Who is profiled: a package, `pid 17` or `all`.
+    /// Which processes are profiled: a package, `pid 17` or `all`.
     pub target: String,
     /// Whether anybody is there to be sampled.
     pub state: Activity,
     /// The events, with commas between them.
     pub event: String,
-    /// Samples per second of the first, or none where a period was asked for.
+    /// Samples per second of the first, or none where a period was requested.
     pub frequency: Option<u64>,
-    /// Event counts between two samples, if that was asked for.
+    /// Event counts between two samples, if that was requested.
     pub period: Option<u64>,
     /// What delivers the samples: `bpf` or `perf`.
     pub source: String,
@@ -110,7 +110,7 @@ pub struct SessionStatus {
     pub bytes: u64,
     /// Where it is recorded.
     pub folder: PathBuf,
-    /// What is otherwise than it was asked for.
+    /// What is other than requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// What became of the configuration file when it was read again last.
@@ -139,7 +139,7 @@ pub enum Activity {
     Waiting,
     /// It samples.
     Recording,
-    /// It has been told to end.
+    /// It was requested to end.
     Stopping,
 }
 
@@ -181,7 +181,7 @@ pub fn send<T: Serialize>(stream: &mut UnixStream, body: T) -> io::Result<()> {
 }
 
 /// Reads a line of at most `limit` bytes, until `deadline` whatever the other side does.
-/// None: the other side closed without a word.
+/// None: the other side closed the connection without a message.
 pub fn receive(
     stream: &mut UnixStream,
     limit: usize,

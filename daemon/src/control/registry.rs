@@ -38,10 +38,10 @@ struct Inner {
     idle_since: Instant,
 }
 
-/// A session from the moment it was asked for.
+/// A session, from its request on.
 #[derive(Debug)]
 struct Running {
-    /// Who is profiled, at its start.
+    /// Which processes are profiled at its start.
     target: String,
     control: Arc<SessionControl>,
     started: Instant,
@@ -111,27 +111,27 @@ impl Registry {
         let configured = request.read().map_err(|error| error.to_string())?;
         let spec = configured.target().ok_or(NO_TARGET)?;
         let running = self.reserve(&spec)?;
-        let (tell, told) = mpsc::channel();
+        let (started, receiver) = mpsc::channel();
         let (registry, session) = (Arc::clone(self), Arc::clone(&running));
         let thread = std::thread::Builder::new()
             .name("session".to_owned())
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
-                let outcome = span.in_scope(|| session.carry_out(spec, configured, &tell));
-                // First it is no longer listed, then those who wait for it are told:
-                // a client that has been told asks for the status next.
+                let outcome = span.in_scope(|| session.carry_out(spec, configured, &started));
+                // It is removed from the list before the clients that wait for its end are answered: such a client may ask for the
+                // status next.
                 registry.remove(&session, outcome.as_ref().ok());
                 session.finish(outcome.as_ref().ok().cloned());
                 if let Err(reason) = outcome {
-                    // The client has gone: nobody needs to know.
-                    let _ = tell.send(Err(reason));
+                    // The client may have gone.
+                    let _ = started.send(Err(reason));
                 }
             });
         if let Err(error) = thread {
             self.remove(&running, None);
             return Err(format!("cannot start a thread for the session: {error}").into());
         }
-        match told.recv() {
+        match receiver.recv() {
             Ok(Ok(status)) => Ok(status),
             Ok(Err(reason)) => Err(reason.into()),
             Err(_) => Err("the session's thread is gone: see the daemon's log".into()),
@@ -193,7 +193,7 @@ impl Registry {
     /// Begins no further session, ends all and waits for them.
     pub fn close(&self) {
         self.lock().closing = true;
-        // That none runs is what is wanted.
+        // If none runs, there is nothing to do.
         let _ = self.stop(None);
     }
 
@@ -228,12 +228,12 @@ impl Running {
         &self,
         spec: TargetSpec,
         configured: Configured,
-        tell: &mpsc::Sender<Result<SessionStatus, String>>,
+        started: &mpsc::Sender<Result<SessionStatus, String>>,
     ) -> Result<Ended, String> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let session = self.begin(spec, configured)?;
             // The client has gone: the session runs all the same.
-            let _ = tell.send(Ok(self.status()));
+            let _ = started.send(Ok(self.status()));
             Ok(session.run().map_err(|error| error.to_string()).map(drop))
         }));
         let result = match result {
@@ -270,7 +270,7 @@ impl Running {
         Ok(ended)
     }
 
-    /// Tells those who wait for the end; None: it never came to a start.
+    /// Wakes the clients that wait for the end; None: the session did not start.
     fn finish(&self, ended: Option<Ended>) {
         *self.progress() = Progress::Ended(ended);
         self.changed.notify_all();

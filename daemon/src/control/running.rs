@@ -1,4 +1,4 @@
-//! Which sessions run, whoever records them: the daemon, or a `varid record` of this user.
+//! Which sessions run, in the daemon or in a `varid record` of this user?
 
 use super::protocol::{Activity, SessionStatus, frequency_and_period};
 use crate::sessions::{self, file_name};

@@ -1,10 +1,10 @@
-//! The folder of the control socket, which nobody else may enter.
+//! The folder of the control socket, which only its user may enter.
 
 use super::error::ControlError;
 use crate::paths::{make_private, runtime};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 
-/// Makes the runtime folder, and sees to it that it is this user's and nobody else can enter.
+/// Creates the runtime folder, and checks that it is this user's and that no other user can enter.
 pub fn private_runtime() -> Result<(), ControlError> {
     let path = runtime();
     make_private(&path).map_err(ControlError::io("create", &path))?;

@@ -1,4 +1,4 @@
-//! The daemon: its socket, who may use it, and one thread for each client.
+//! The daemon: its socket, the users that may connect, and one thread for each client.
 //!
 //! A client has a bounded time for a bounded line; there is a bounded number of clients; so
 //! none of them can keep the daemon from the others or from its sessions.
@@ -95,7 +95,7 @@ impl Daemon {
                 break;
             }
         }
-        // From here on a client finds nobody, and brings up the next daemon.
+        // From here on a client finds no daemon, and starts another.
         let _ = std::fs::remove_file(&self.socket);
         // Nor do those wait for it that it has not accepted.
         drop(self.listener);
@@ -181,7 +181,7 @@ impl Daemon {
     }
 }
 
-/// Those that asked for a stop are told that it is done.
+/// Answers the clients that requested a stop.
 fn wait_for(clients: &AtomicUsize) {
     let deadline = clock::after(PATIENCE);
     while clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
@@ -189,7 +189,7 @@ fn wait_for(clients: &AtomicUsize) {
     }
 }
 
-/// One of the [`MAX_CLIENTS`] places.
+/// One of the [`MAX_CLIENTS`] connections.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -301,7 +301,7 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
     }
 }
 
-/// Removes the socket that a killed daemon left. The lock is ours: nobody else does this now.
+/// Removes the socket that a killed daemon left. The caller holds the lock: no other process does this now.
 fn remove_stale(socket: &Path) -> Result<(), ControlError> {
     match client::connect() {
         Ok(_) => return Err(ControlError::AlreadyRuns(socket.to_owned())),

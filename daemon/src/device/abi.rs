@@ -61,7 +61,7 @@ pub fn binary_for(device: &Device) -> Result<Binary> {
             abi: answer.out.trim().replace('\n', ", "),
         });
     };
-    let binary = find(arch, &places())?;
+    let binary = find(arch, &folders())?;
     let program = std::env::current_exe().unwrap_or_default();
     if is_stale(&binary.path, &program) {
         tracing::warn!(
@@ -96,12 +96,13 @@ fn arch(answer: &str) -> Option<Arch> {
     })
 }
 
-/// Folders that hold `ARCH/varid`: as told, as installed, as built.
-fn places() -> Vec<PathBuf> {
-    let told = std::env::var_os(BINARIES).map(PathBuf::from);
+/// Folders that may hold `ARCH/varid`: the configured one, that of an installation, that of a build.
+fn folders() -> Vec<PathBuf> {
+    let configured = std::env::var_os(BINARIES).map(PathBuf::from);
     let program = std::env::current_exe().unwrap_or_default();
     let beside = program.parent().map(Path::to_owned).unwrap_or_default();
-    told.into_iter()
+    configured
+        .into_iter()
         .chain(
             ["device", "../lib/varid"]
                 .iter()

@@ -41,20 +41,20 @@ pub struct Answer {
 
 impl Device {
     /// The device of that serial, or the only one; ready to be used, as adb's own user there.
-    pub fn choose(wanted: Option<&str>) -> Result<Self> {
+    pub fn choose(requested: Option<&str>) -> Result<Self> {
         let variable = std::env::var("ANDROID_SERIAL").ok();
-        let wanted = wanted
+        let requested = requested
             .or(variable.as_deref())
             .filter(|serial| !serial.is_empty());
         let mut listed = list()?;
-        if let Some(address) = wanted.filter(|wanted| wanted.contains(':'))
+        if let Some(address) = requested.filter(|requested| requested.contains(':'))
             && listed.iter().all(|(serial, _)| serial != address)
         {
             let output = output(adb().args(["connect", address]))?;
             tracing::info!("adb connect: {}", said(&output));
             listed = list()?;
         }
-        let serial = choose(&listed, wanted)?;
+        let serial = choose(&listed, requested)?;
         Ok(Self {
             serial,
             access: Access::Adb,
@@ -256,7 +256,7 @@ fn parse(text: &str) -> Vec<(String, String)> {
     text.lines().filter_map(device).collect()
 }
 
-fn choose(listed: &[(String, String)], wanted: Option<&str>) -> Result<String> {
+fn choose(listed: &[(String, String)], requested: Option<&str>) -> Result<String> {
     let all = || {
         let named: Vec<String> = listed
             .iter()
@@ -267,8 +267,8 @@ fn choose(listed: &[(String, String)], wanted: Option<&str>) -> Result<String> {
             .collect();
         named.join(", ")
     };
-    let found = match wanted {
-        Some(wanted) => listed.iter().find(|(serial, _)| serial == wanted),
+    let found = match requested {
+        Some(requested) => listed.iter().find(|(serial, _)| serial == requested),
         None => match listed {
             [one] => Some(one),
             [] => return Err(DeviceError::NoDevice),
@@ -277,7 +277,7 @@ fn choose(listed: &[(String, String)], wanted: Option<&str>) -> Result<String> {
     };
     let Some((serial, state)) = found else {
         return Err(DeviceError::Unknown {
-            wanted: wanted.unwrap_or_default().to_owned(),
+            requested: requested.unwrap_or_default().to_owned(),
             others: if listed.is_empty() {
                 ", nor any other".to_owned()
             } else {
@@ -322,8 +322,9 @@ mod tests {
     #[test]
     fn a_choice_is_made_only_where_there_is_none() {
         let two = parse(TWO);
-        let why =
-            |listed: &[(String, String)], wanted| choose(listed, wanted).unwrap_err().to_string();
+        let why = |listed: &[(String, String)], requested| {
+            choose(listed, requested).unwrap_err().to_string()
+        };
         assert_eq!(
             choose(&two, Some("emulator-5554")).unwrap(),
             "emulator-5554"

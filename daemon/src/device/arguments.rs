@@ -9,17 +9,17 @@ const HOSTS: [&str; 1] = ["output"];
 /// The verb and its arguments as they were given, global ones excepted. Arguments are UTF-8 on
 /// every device; others are passed as well as they can be.
 pub fn of(command: &Command, matches: &ArgMatches) -> Vec<String> {
-    let mut words = Vec::new();
+    let mut line = Vec::new();
     if let Some((verb, matches)) = matches.subcommand() {
-        words.push(verb.to_owned());
+        line.push(verb.to_owned());
         if let Some(command) = command.find_subcommand(verb) {
-            arguments(command, matches, &mut words);
+            arguments(command, matches, &mut line);
         }
     }
-    words
+    line
 }
 
-fn arguments(command: &Command, matches: &ArgMatches, words: &mut Vec<String>) {
+fn arguments(command: &Command, matches: &ArgMatches, line: &mut Vec<String>) {
     let mut behind = Vec::new();
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
@@ -35,12 +35,12 @@ fn arguments(command: &Command, matches: &ArgMatches, words: &mut Vec<String>) {
             .map(|value| value.to_string_lossy().into_owned())
             .collect();
         match (arg.get_long(), arg.get_action()) {
-            (Some(long), ArgAction::SetTrue) => words.push(format!("--{long}")),
+            (Some(long), ArgAction::SetTrue) => line.push(format!("--{long}")),
             (None, ArgAction::SetTrue) => {
-                words.extend(arg.get_short().map(|short| format!("-{short}")));
+                line.extend(arg.get_short().map(|short| format!("-{short}")));
             }
             (Some(long), _) => {
-                words.extend(values.iter().map(|value| format!("--{long}={value}")));
+                line.extend(values.iter().map(|value| format!("--{long}={value}")));
             }
             (None, _) if arg.is_last_set() || arg.is_trailing_var_arg_set() => {
                 behind.push("--".to_owned());
@@ -49,7 +49,7 @@ fn arguments(command: &Command, matches: &ArgMatches, words: &mut Vec<String>) {
             (None, _) => behind.extend(values),
         }
     }
-    words.extend(behind);
+    line.extend(behind);
 }
 
 #[cfg(test)]

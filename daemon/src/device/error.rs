@@ -29,10 +29,10 @@ pub enum DeviceError {
         another: String,
     },
     /// The device that was named is not there.
-    #[error("adb sees no device {wanted}{others}")]
+    #[error("adb sees no device {requested}{others}")]
     Unknown {
-        /// The serial that was asked for.
-        wanted: String,
+        /// The requested serial number.
+        requested: String,
         /// What there is instead, as the end of a sentence.
         others: String,
     },
@@ -157,7 +157,7 @@ pub enum DeviceError {
     NoSession {
         /// The device.
         serial: String,
-        /// What was asked for.
+        /// The requested one.
         which: String,
     },
     /// A file of the host.

@@ -1,10 +1,10 @@
 //! `varid --adb`: how does a verb run on a device, and what comes back?
 //!
-//! - [`adb`]: a device, by the `adb` program; [`shell`]: what its shell is told;
+//! - [`adb`]: a device, by the `adb` program; [`shell`]: the commands of its shell;
 //! - [`access`], [`privilege`]: as whom; [`place`]: in which folder; [`abi`]: which program;
 //! - [`settings`]: what is changed there meanwhile; [`note`]: who needs that; [`remote`]: varid there;
 //! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names;
-//! - [`words`]: the command line that is passed on.
+//! - [`arguments`]: the command line that is passed on.
 
 mod abi;
 mod access;
@@ -43,7 +43,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     refuse_the_hosts(&cli.verb);
     let interrupts = Interrupts::watch().context("cannot watch for signals")?;
     let (device, root) = privilege::find(Device::choose(cli.adb.as_deref())?)?;
-    // Notes are kept by whoever is the same at the next call.
+    // A note belongs to a user that is the same at the next call.
     let keeper = Place::find(device)?;
     let runner = runner(&cli.verb, &keeper, root, &interrupts)?;
     let remote = Remote::install(runner, interrupts.clone())?;
@@ -132,7 +132,7 @@ fn as_user_of(app: Option<&str>, keeper: &Place) -> Result<Place> {
     Ok(place)
 }
 
-/// The app whose user has to be asked.
+/// The app as whose user varid has to run.
 fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
     match (target.apps.as_slice(), target.pids.first()) {
         ([app], _) => Ok(Some(app.clone())),
@@ -142,7 +142,7 @@ fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
         ([], Some(pid)) => {
             let line = device.shell("find the process", &format!("cat /proc/{pid}/cmdline"))?;
             let name = line.split('\0').next().unwrap_or_default();
-            // Other processes than apps are the shell's own, or nobody's.
+            // Processes that are no apps are the shell's own, or cannot be sampled.
             Ok(Some(name.to_owned()).filter(|name| name.contains('.') && !name.contains('/')))
         }
         ([], None) => Ok(None),
@@ -150,10 +150,10 @@ fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
 }
 
 fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result<ExitCode> {
-    let mut words = vec!["-v".to_owned(); usize::from(cli.verbose)];
-    words.extend(cli.quiet.then(|| "-q".to_owned()));
-    let verb_at = words.len();
-    words.extend(arguments::of(&Cli::command(), matches));
+    let mut line = vec!["-v".to_owned(); usize::from(cli.verbose)];
+    line.extend(cli.quiet.then(|| "-q".to_owned()));
+    let verb_at = line.len();
+    line.extend(arguments::of(&Cli::command(), matches));
     match &cli.verb {
         Verb::Pull { session, output } => {
             let session = choose(remote, session.as_deref())?;
@@ -162,10 +162,10 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
         }
         Verb::Record(args) => {
             let folder = new_folder(remote, args)?;
-            words.insert(verb_at.saturating_add(1), format!("--output={folder}"));
+            line.insert(verb_at.saturating_add(1), format!("--output={folder}"));
             // Without a recording it is empty, and goes even if the connection has gone before.
             let after = format!("rmdir {} 2>/dev/null", quote(&folder));
-            let status = remote.run(&words, &after)?;
+            let status = remote.run(&line, &after)?;
             let ended = ended(remote)?;
             if let Some(session) = ended.iter().find(|session| session.folder == folder) {
                 bring(remote, session, args.session.sampling.output.clone())?;
@@ -174,7 +174,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
         }
         Verb::Stop { .. } => {
             let before = remote.sessions()?;
-            let status = remote.run(&words, ":")?;
+            let status = remote.run(&line, ":")?;
             let ran = |session: &RemoteSession| {
                 before
                     .iter()
@@ -193,7 +193,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
             }
             Ok(code(status))
         }
-        _ => Ok(code(remote.run(&words, ":")?)),
+        _ => Ok(code(remote.run(&line, ":")?)),
     }
 }
 
@@ -225,7 +225,7 @@ echo "$new""#;
     Ok(place.path(&format!("sessions/{}", name.trim_end())))
 }
 
-/// The sessions that nobody writes any more, newest last.
+/// The sessions that have ended, newest last.
 fn ended(remote: &Remote) -> Result<Vec<RemoteSession>> {
     let mut sessions = remote.sessions()?;
     sessions.retain(|session| !session.is_recording());
@@ -233,18 +233,18 @@ fn ended(remote: &Remote) -> Result<Vec<RemoteSession>> {
 }
 
 /// The session of that name, or the last one.
-fn choose(remote: &Remote, wanted: Option<&str>) -> Result<RemoteSession> {
+fn choose(remote: &Remote, name: Option<&str>) -> Result<RemoteSession> {
     let sessions = ended(remote)?;
-    let is_it = |session: &&RemoteSession| match wanted {
-        Some(wanted) => session.session == wanted || session.folder == wanted,
+    let is_it = |session: &&RemoteSession| match name {
+        Some(name) => session.session == name || session.folder == name,
         None => true,
     };
     let found = sessions.iter().rfind(is_it).cloned();
     found.ok_or_else(|| DeviceError::NoSession {
         serial: remote.place.device.serial.clone(),
-        which: wanted.map_or_else(
+        which: name.map_or_else(
             || "session that has ended".to_owned(),
-            |wanted| format!("session '{wanted}' that has ended"),
+            |name| format!("session '{name}' that has ended"),
         ),
     })
 }

@@ -61,11 +61,11 @@ exit 1"#;
 impl Place {
     /// Finds the folder, or makes it.
     pub fn find(device: Device) -> Result<Self> {
-        let told = std::env::var(HOME).ok().filter(|home| !home.is_empty());
-        let homes = match (&device.access, &told) {
+        let configured = std::env::var(HOME).ok().filter(|home| !home.is_empty());
+        let homes = match (&device.access, &configured) {
             // It begins in the app's own folder.
             (Access::RunAs(_), _) => r#""$(pwd)/varid""#.to_owned(),
-            (_, Some(told)) => quote(told),
+            (_, Some(home)) => quote(home),
             (_, None) => quoted(DEVICE_HOMES),
         };
         let answer = device.ask(&SCRIPT.replace("HOMES", &homes))?;

@@ -49,12 +49,12 @@ impl Remote {
         })
     }
 
-    /// Runs it with these words, then a script there; its output and errors are ours. Its exit
+    /// Runs it with these arguments, then a script there; its output and errors are passed on. Its exit
     /// status.
-    pub fn run(&self, words: &[String], after: &str) -> Result<i32> {
+    pub fn run(&self, arguments: &[String], after: &str) -> Result<i32> {
         let device = &self.place.device;
         let mark = Mark::new();
-        let script = format!("{}; exec {}", self.setting(), self.line(words));
+        let script = format!("{}; exec {}", self.setting(), self.line(arguments));
         // The pid's line comes from within, the status from without.
         let script = device.wrap(&mark.announced(&script));
         let after = device.wrap(after);
@@ -89,7 +89,7 @@ impl Remote {
             Some(pid) => self
                 .interrupts
                 .forward(Some((self.place.device.clone(), pid))),
-            // Whoever speaks before varid does has something to say: su, run-as, the shell.
+            // A message before varid's own is one of su, run-as or the shell.
             None => show(&stream.take(&first)),
         }
         // An old device's terminal ends all lines so.
@@ -115,8 +115,8 @@ impl Remote {
             sessions: Vec<RemoteSession>,
         }
         let device = &self.place.device;
-        let words = ["sessions".to_owned(), "--json".to_owned()];
-        let script = format!("{}; {}", self.setting(), self.line(&words));
+        let arguments = ["sessions".to_owned(), "--json".to_owned()];
+        let script = format!("{}; {}", self.setting(), self.line(&arguments));
         let answer = device.shell("list its sessions", &script)?;
         let document: Document = serde_json::from_str(&answer)
             .map_err(|error| device.failed("list its sessions", &error.to_string()))?;
@@ -133,8 +133,8 @@ impl Remote {
         format!("export {}={home} {}=1", paths::HOME, record::TIED)
     }
 
-    fn line(&self, words: &[String]) -> String {
-        quoted(std::iter::once(self.program.as_str()).chain(words.iter().map(String::as_str)))
+    fn line(&self, arguments: &[String]) -> String {
+        quoted(std::iter::once(self.program.as_str()).chain(arguments.iter().map(String::as_str)))
     }
 }
 
@@ -164,7 +164,7 @@ struct State {
     running: Option<(super::adb::Device, u32)>,
 }
 
-/// Who insists gets this command's end, whatever goes on there.
+/// A second interrupt ends this command, whatever still runs there.
 const PATIENCE: u32 = 3;
 
 impl Interrupts {

@@ -1,4 +1,4 @@
-//! What has to be changed on the device while varid samples there, and who changes it back?
+//! Which settings of the device are changed while varid samples there, and when are they restored?
 //!
 //! What was changed is noted on the device before it is changed, with a claim of everybody who is
 //! about to record. Nobody restores it while another's claim is new: so several terminals may
@@ -19,19 +19,19 @@ struct Setting {
     after: &'static str,
     /// From which value to which.
     change: (&'static str, &'static str),
-    who: Who,
+    applies_to: AppliesTo,
     why: &'static str,
 }
 
-/// For whom something is changed.
+/// For which users a setting is changed.
 #[derive(PartialEq, Eq)]
-enum Who {
-    /// Who is not root.
-    User,
+enum AppliesTo {
+    /// All but root.
+    OtherThanRoot,
     /// Root.
     Root,
-    /// Root, who asked for it.
-    Asked,
+    /// Root, with --permissive.
+    RootPermissive,
 }
 
 const SETTINGS: [Setting; 3] = [
@@ -42,7 +42,7 @@ const SETTINGS: [Setting; 3] = [
         write: "setprop security.perf_harden ",
         after: "",
         change: ("1", "0"),
-        who: Who::User,
+        applies_to: AppliesTo::OtherThanRoot,
         why: "without it only root may sample",
     },
     // Root sees the kernel's functions by name with 1, nobody does with Android's 2.
@@ -52,7 +52,7 @@ const SETTINGS: [Setting; 3] = [
         write: "echo ",
         after: " > /proc/sys/kernel/kptr_restrict",
         change: ("2", "1"),
-        who: Who::Root,
+        applies_to: AppliesTo::Root,
         why: "with 2 the kernel's functions have no names",
     },
     Setting {
@@ -61,7 +61,7 @@ const SETTINGS: [Setting; 3] = [
         write: "setenforce ",
         after: "",
         change: ("1", "0"),
-        who: Who::Asked,
+        applies_to: AppliesTo::RootPermissive,
         why: "as --permissive asks",
     },
 ];
@@ -91,23 +91,23 @@ fi"#
     }
 }
 
-/// What a [`Setting::script`] said of a setting behind a word.
-fn said<'a>(out: &'a str, word: &str, name: &str) -> Option<&'a str> {
+/// What [`Setting::script`] printed of a setting behind a keyword.
+fn printed<'a>(out: &'a str, keyword: &str, name: &str) -> Option<&'a str> {
     out.lines().find_map(|line| {
-        let rest = line.strip_prefix(word)?.strip_prefix(' ')?;
+        let rest = line.strip_prefix(keyword)?.strip_prefix(' ')?;
         let rest = rest.strip_prefix(name)?;
         (rest.is_empty() || rest.starts_with(' ')).then(|| rest.trim())
     })
 }
 
-/// Changes what keeps varid from sampling, and says so. `permissive`: SELinux, too. It is claimed
+/// Changes the settings that prevent sampling, and says so. `permissive`: SELinux, too. It is claimed
 /// until it is restored or settled.
 pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Result<()> {
     let device = &place.device;
-    let is_meant = |setting: &&Setting| match setting.who {
-        Who::User => !root,
-        Who::Root => root,
-        Who::Asked => root && permissive,
+    let applies = |setting: &&Setting| match setting.applies_to {
+        AppliesTo::OtherThanRoot => !root,
+        AppliesTo::Root => root,
+        AppliesTo::RootPermissive => root && permissive,
     };
     let mut changing = Vec::new();
     let mut new = Vec::new();
@@ -116,7 +116,7 @@ pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Res
         note.claim(claim);
         changing = SETTINGS
             .iter()
-            .filter(is_meant)
+            .filter(applies)
             .filter(|setting| values.contains(&(setting.name, setting.change.0.to_owned())))
             .collect();
         new = note.add(changing.iter().map(|setting| setting.name));
@@ -125,20 +125,20 @@ pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Res
     })?;
     for setting in &changing {
         let (name, (from, to)) = (setting.name, setting.change);
-        if said(&out, "set", name).is_some() {
+        if printed(&out, "set", name).is_some() {
             tracing::info!(
                 "{}: {name} {from} -> {to} while something is recorded there: {}",
                 device.serial,
                 setting.why
             );
         }
-        if let Some(why) = said(&out, "failed", name) {
+        if let Some(why) = printed(&out, "failed", name) {
             let error = device.failed(&format!("set {name} to {to}"), why);
             tracing::warn!("{error}; {}", setting.why);
         }
     }
     // What is as it was needs no note, unless another has changed it since.
-    new.retain(|name| said(&out, "set", name).is_none());
+    new.retain(|name| printed(&out, "set", name).is_none());
     if !new.is_empty() {
         note::update(place, |note| {
             let values = values(device)?;
@@ -197,13 +197,13 @@ fn tell(device: &Device, note: &Note, out: &str) -> Vec<String> {
     let mut left = Vec::new();
     for setting in &SETTINGS {
         let (name, from) = (setting.name, setting.change.0);
-        if let Some(why) = said(out, "failed", name) {
+        if let Some(why) = printed(out, "failed", name) {
             let error = device.failed(&format!("set {name} to {from}"), why);
             tracing::warn!("{error}; the next command tries again");
         }
-        if said(out, "same", name).is_some() {
+        if printed(out, "same", name).is_some() {
             left.push(name.to_owned());
-        } else if said(out, "set", name).is_some() {
+        } else if printed(out, "set", name).is_some() {
             tracing::info!("{}: {name} is {from} again", device.serial);
         }
     }

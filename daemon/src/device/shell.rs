@@ -1,4 +1,4 @@
-//! How is a command written for the device's shell, and how is its end told from its output?
+//! How is a command written for the device's shell, and how is its exit status read from its output?
 //!
 //! adb hands the shell one line. Devices before Android 7 have one stream for output and
 //! errors, end lines by CR LF and tell no exit status: so scripts say it themselves, behind a
@@ -6,30 +6,30 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A word as the shell reads it back.
-pub fn quote(word: &str) -> String {
+/// An argument, quoted for the shell.
+pub fn quote(argument: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%=".contains(char);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        format!("'{}'", argument.replace('\'', "'\\''"))
     }
 }
 
-/// Words as one line.
-pub fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let words: Vec<String> = words.into_iter().map(quote).collect();
-    words.join(" ")
+/// Arguments, quoted, as one line.
+pub fn quoted<'a>(arguments: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = arguments.into_iter().map(quote).collect();
+    quoted.join(" ")
 }
 
-/// A word that nobody else says, by chance or at the same time.
+/// A token that no other command prints, by chance or at the same time.
 pub fn unique() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let moment = now.map_or(0, |since| since.as_nanos());
     format!("varid-{}-{moment:x}", std::process::id())
 }
 
-/// What stands before a script's exit status in its output.
+/// What precedes a script's exit status in its output.
 #[derive(Debug, Clone)]
 pub struct Mark(String);
 

@@ -1,4 +1,4 @@
-//! `varid config`: what is wrong with a configuration, and what a session would be asked for.
+//! `varid config`: what is wrong with a configuration, and what a session would record.
 
 use super::events::try_to_sample;
 use crate::cli::{ConfigVerb, SessionArgs};
@@ -13,7 +13,7 @@ use varid_session::request::{self, ConfigError, NO_TARGET};
 /// Bad usage.
 const WRONG: u8 = 2;
 
-/// Checks a file or shows what is asked for.
+/// Checks a file, or shows what a session would record.
 pub fn run(verb: ConfigVerb) -> anyhow::Result<ExitCode> {
     match verb {
         ConfigVerb::Check { here, file } => check(&file, here),

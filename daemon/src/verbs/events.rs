@@ -97,8 +97,8 @@ pub fn find_pmus(pmus: &[Pmu]) -> Vec<FoundPmu> {
 }
 
 impl FoundPmu {
-    /// What is to be known of it, in a line.
-    pub fn told(&self) -> String {
+    /// Describes it in a line.
+    pub fn summary(&self) -> String {
         let cpus = self.cpus.as_ref().map_or_else(String::new, |cpus| {
             let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
             format!(" on CPUs {}", cpus.join(","))
@@ -141,7 +141,7 @@ fn shown(document: &Document) -> String {
         text.push_str("No PMU of the CPUs is known to the kernel.\n");
     }
     for pmu in &document.pmus {
-        text.push_str(&format!("PMU {}.\n", pmu.told()));
+        text.push_str(&format!("PMU {}.\n", pmu.summary()));
     }
     text.push_str(&format!("Sampled by default: {}", document.default));
     if let Some(note) = &document.note {

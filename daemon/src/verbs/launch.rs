@@ -60,14 +60,14 @@ impl Held {
 
     /// The child becomes the command now, with this added to its environment; an error says why it cannot.
     pub fn release(&mut self, environment: &[(&str, String)]) -> anyhow::Result<()> {
-        let mut words = Vec::new();
+        let mut strings = Vec::new();
         for (name, value) in environment {
-            words.extend_from_slice(format!("{name}={value}\0").as_bytes());
+            strings.extend_from_slice(format!("{name}={value}\0").as_bytes());
         }
-        // An empty word is the last.
-        words.push(0);
+        // An empty string ends the list.
+        strings.push(0);
         self.gate
-            .write_all(&words)
+            .write_all(&strings)
             .context("cannot release the command")?;
         let mut answer = Vec::new();
         // Its end closes when it becomes the command; before that it only says what failed.
@@ -115,10 +115,10 @@ fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
 
 /// The child's side: `varid launch FD -- COMMAND`.
 pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode> {
-    // SAFETY: the parent opened this descriptor for this process and nobody else here uses it.
+    // SAFETY: the parent opened this descriptor for this process and nothing else here uses it.
     let mut gate = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
     let Some(added) = read_environment(&mut gate) else {
-        // Nobody will profile: the parent has gone.
+        // The parent has gone: the command is not recorded.
         return Ok(ExitCode::FAILURE);
     };
     let error = match become_command(&gate, command, &added) {
@@ -132,33 +132,38 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
     Ok(ExitCode::FAILURE)
 }
 
-/// Words that end in a zero byte, up to an empty one.
+/// Strings that end in a zero byte, up to an empty one.
 fn read_environment(gate: &mut UnixStream) -> Option<Vec<Vec<u8>>> {
     let mut reader = BufReader::new(gate);
-    let mut words = Vec::new();
+    let mut strings = Vec::new();
     loop {
-        let mut word = Vec::new();
-        reader.read_until(0, &mut word).ok()?;
-        match word.pop()? {
-            0 if word.is_empty() => return Some(words),
-            0 => words.push(word),
+        let mut string = Vec::new();
+        reader.read_until(0, &mut string).ok()?;
+        match string.pop()? {
+            0 if string.is_empty() => return Some(strings),
+            0 => strings.push(string),
             _ => return None,
         }
     }
 }
 
-/// Our environment, in which what is added replaces what is called the same.
+/// The environment of this process, in which added variables replace those of the same name.
 fn environment(added: &[Vec<u8>]) -> anyhow::Result<Vec<CString>> {
-    let name = |word: &[u8]| word.split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+    let name = |string: &[u8]| {
+        string
+            .split(|byte| *byte == b'=')
+            .next()
+            .map(<[u8]>::to_vec)
+    };
     let own = std::env::vars_os().map(|(key, value)| {
-        let mut word = key.into_vec();
-        word.push(b'=');
-        word.extend_from_slice(value.as_bytes());
-        word
+        let mut string = key.into_vec();
+        string.push(b'=');
+        string.extend_from_slice(value.as_bytes());
+        string
     });
-    own.filter(|word| added.iter().all(|new| name(new) != name(word)))
+    own.filter(|string| added.iter().all(|new| name(new) != name(string)))
         .chain(added.iter().cloned())
-        .map(|word| CString::new(word).context("the environment has a zero byte"))
+        .map(|string| CString::new(string).context("the environment has a zero byte"))
         .collect()
 }
 
@@ -169,15 +174,15 @@ fn become_command(
 ) -> anyhow::Result<std::convert::Infallible> {
     fcntl(gate, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
         .context("cannot close a socket at the start")?;
-    let words: Vec<CString> = command
+    let strings: Vec<CString> = command
         .iter()
-        .map(|word| CString::new(word.as_bytes()))
+        .map(|string| CString::new(string.as_bytes()))
         .collect::<Result<_, _>>()
         .context("an argument has a zero byte")?;
-    let program = words.first().context("no command")?;
+    let program = strings.first().context("no command")?;
     let environment = environment(added)?;
     Ok(
-        nix::unistd::execvpe(program, &words, &environment).map_err(|error| CannotRun {
+        nix::unistd::execvpe(program, &strings, &environment).map_err(|error| CannotRun {
             reason: format!(
                 "cannot run '{}': {}",
                 program.to_string_lossy(),

@@ -53,8 +53,8 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
 /// Launches the command, records it, and ends with its status.
 fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<ExitCode> {
     let mut held = Held::start(&args.command)?;
-    let words = args.command.iter().map(|word| word.to_string_lossy());
-    let line = words.collect::<Vec<_>>().join(" ");
+    let arguments = args.command.iter().map(|one| one.to_string_lossy());
+    let line = arguments.collect::<Vec<_>>().join(" ");
     let own = TargetSpec::Command(varid_model::Pid::new(held.child.id()), line);
     let target = configured.target().unwrap_or(own);
     let result = record(target, configured, Some(&mut held));
@@ -72,7 +72,7 @@ fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<E
     }
 }
 
-/// The exit status that stands for the command's, which is said if it is one of failure.
+/// The exit status for the command's, which is reported if the command has failed.
 fn code(status: ExitStatus) -> ExitCode {
     if status.success() {
         return ExitCode::SUCCESS;
@@ -92,7 +92,7 @@ fn code(status: ExitStatus) -> ExitCode {
 enum Ended {
     /// Nothing is left to profile, or its time is over.
     Target,
-    /// A signal asked for it.
+    /// A signal.
     Request,
 }
 
@@ -136,7 +136,7 @@ fn record(
     )
     .and_then(|options| Session::start(options, control.clone()))
     .map_err(anyhow::Error::from);
-    // Whoever made it meanwhile may be recording into it.
+    // Another process that has created it meanwhile may be recording into it.
     let made = started.is_ok() && new || own;
     let shares_terminal = held.is_some();
     let begun = started.and_then(|mut session| {
@@ -199,7 +199,7 @@ fn end_with_the_reader(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let stdout = std::io::stdout();
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
-        // Only that there is no reader any more is ever told; a signal may come in between.
+        // The only event is that there is no reader any more. A signal may come in between.
         while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
         stop.store(true, Ordering::Relaxed);
     });

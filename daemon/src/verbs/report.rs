@@ -74,7 +74,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         },
         fit: terminal.map_or_else(Fit::default, |columns| Fit {
             width: (!args.wide).then_some(columns),
-            // Who names a bound has the rows above it.
+            // A bound that the user names shows the rows above it.
             fold_below: if args.all_rows || args.min_percent > 0.0 {
                 0.0
             } else {

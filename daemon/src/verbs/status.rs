@@ -95,8 +95,8 @@ fn shown(daemon: Option<DaemonStatus>, foreground: Vec<SessionStatus>) -> String
         text.push_str(&output::table(head, &rows));
     }
     for session in &sessions {
-        if let Some(told) = &session.configuration {
-            text.push_str(&format!("{}: {told}\n", session.folder.display()));
+        if let Some(report) = &session.configuration {
+            text.push_str(&format!("{}: {report}\n", session.folder.display()));
         }
         if let Some(recorder) = session.recorder {
             let folder = session.folder.display();

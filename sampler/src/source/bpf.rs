@@ -1,35 +1,34 @@
-//! The shim as a BPF program on the events of each CPU. Its records have a ring of their own;
-//! where the kernel's sample of the same overflow is wanted, too, they stand before it in its
-//! ring, in order with mappings, names, forks and exits.
+//! The shim as a BPF program on the events of each CPU.
+//!
+//! Its records have a ring of their own. If the kernel's own samples are kept, the records go to the ring of these instead: the record of
+//! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
 
 use super::{raw_shape, side_band, watermark};
 use crate::decode::{Origin, SampleKind, Spare, Stamped};
-use crate::groups::{Spot, open_groups, places};
+use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
 use crate::open::{base_attr, open};
 use crate::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::os::fd::{AsFd, BorrowedFd};
-use varid_model::ById;
-use varid_model::perf;
+use varid_model::{ById, Pid, perf};
 use varid_shim::{Shim, Target};
 
 /// The loaded shim.
 #[derive(Debug)]
 pub struct Bpf {
-    /// One for each event that has samples, by its place: which event a record came of is told
-    /// by the output that it came by.
+    /// One for each event that has samples, by its index: a record does not say its event, but comes from the event's shim.
     shims: Vec<(usize, Shim)>,
     /// What the kernel's identifiers of events mean.
     origins: ById<u64, Origin>,
     /// Pages for each CPU of a shim's own ring.
     ring_pages: usize,
-    /// Tells of the shims' rings that fill up.
+    /// Readable when rings of the shims fill up.
     filling: Epoll,
 }
 
 impl Bpf {
-    /// The shim works here, with a ring of so many pages for each CPU; nothing is open yet.
+    /// A source with a loaded shim, which has a ring of so many pages for each CPU. No event is open yet.
     pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
         Ok(Self {
             shims: vec![(0, shim)],
@@ -42,12 +41,13 @@ impl Bpf {
     /// Loads what these events need.
     pub fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
         let mut spare = self.shims.pop().map(|(_, shim)| shim);
-        for (place, group, _, leads) in places(&options.groups) {
+        for one in indexed_events(&options.groups) {
+            let reads = one.group.reads;
             let shim = match spare.take() {
-                // Members are read with strangers' samples, too: else what those have counted
-                // would be taken for the next target's.
-                _ if group.reads && leads => Shim::load_keeping_all()?,
-                _ if group.reads => continue,
+                // Members are read with the samples of other processes, too. Without these, what other processes have counted would
+                // count for the next sample of the target.
+                _ if reads && one.is_leader => Shim::load_keeping_all()?,
+                _ if reads => continue,
                 Some(shim) => shim,
                 None => Shim::load(self.ring_pages)?,
             };
@@ -56,7 +56,7 @@ impl Bpf {
             self.filling
                 .add(shim.descriptor(), edge)
                 .map_err(watch_error)?;
-            self.shims.push((place, shim));
+            self.shims.push((one.index, shim));
         }
         Ok(())
     }
@@ -77,8 +77,8 @@ impl Bpf {
         watermark(&mut attr, pages);
         let owner = open_own(attr, cpu, "dummy")?;
         let mut opened = Cpu::with_ring(cpu, owner, pages)?;
-        let spot = Spot { cpu, thread: None };
-        let events = open_groups(&options.groups, spot, |attr| {
+        let scope = Scope { cpu, thread: None };
+        let events = open_groups(&options.groups, scope, |attr| {
             if options.keep_raw {
                 raw_shape(attr, options);
             } else if attr.sample_type & u64::from(perf::PERF_SAMPLE_READ) != 0 {
@@ -95,7 +95,7 @@ impl Bpf {
                 reads,
             };
             self.origins.insert(counter.id, origin(SampleKind::Raw));
-            let shim = self.shims.iter().find(|(place, _)| *place == counter.event);
+            let shim = self.shims.iter().find(|(index, _)| *index == counter.event);
             let Some((_, shim)) = shim.filter(|_| counter.samples) else {
                 continue;
             };
@@ -123,34 +123,34 @@ impl Bpf {
 
     /// What is in the shims' own rings.
     pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
-        // What it has told of is about to be drained.
+        // The rings that it reports are drained now.
         let _ = self
             .filling
             .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
-        for (place, shim) in &mut self.shims {
-            shim.drain(|bytes| pending.push(spare.sample(*place, bytes)));
+        for (index, shim) in &mut self.shims {
+            shim.drain(|bytes| pending.push(spare.sample(*index, bytes)));
         }
     }
 
-    /// Whose sample has this identifier.
+    /// The event whose samples have this identifier.
     pub fn origin(&self, id: u64) -> Option<Origin> {
         self.origins.get(&id).copied()
     }
 
-    /// Admits a process.
-    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), SamplerError> {
+    /// Says how a process is sampled.
+    pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
-        Ok(shims.try_for_each(|(_, shim)| shim.set_target(pid, target))?)
+        Ok(shims.try_for_each(|(_, shim)| shim.set_target(pid.get(), target))?)
     }
 
-    /// Forgets a process.
-    pub fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
+    /// A process has no target of its own any more.
+    pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
-        Ok(shims.try_for_each(|(_, shim)| shim.remove_target(pid))?)
+        Ok(shims.try_for_each(|(_, shim)| shim.remove_target(pid.get()))?)
     }
 
-    /// Admits all others.
-    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), SamplerError> {
+    /// Says how processes are sampled that have no target of their own.
+    pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
         Ok(shims.try_for_each(|(_, shim)| shim.admit_everyone(target))?)
     }
@@ -167,7 +167,7 @@ fn watch_error(source: nix::Error) -> SamplerError {
     SamplerError::Watch(source.into())
 }
 
-/// An event of varid's own, that nobody asked for.
+/// Opens an event that carries records of varid's own, and is not one of the session's.
 fn open_own(
     mut attr: perf::EventAttr,
     cpu: u32,

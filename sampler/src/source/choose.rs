@@ -1,11 +1,11 @@
-//! Which source is used: the one that was asked for, else the best that works here.
+//! Which source is used? The requested one, else the best that works here.
 
 use super::bpf::Bpf;
 use super::module::{Module, only_event};
 use super::stack_copy::StackCopy;
 use super::{SamplerError, Source};
 use crate::event::Group;
-use crate::groups::places;
+use crate::groups::indexed_events;
 use std::fmt::Display;
 use varid_shim::{Module as Device, Shim};
 
@@ -21,10 +21,10 @@ pub enum ShimKind {
     Perf,
 }
 
-/// Loads the source that was asked for, or the best that can be had and can sample these events.
-/// `ring_pages`: for each CPU, 0 where the kernel's samples are kept beside.
+/// Loads the requested source, or the best one that works here and can sample these events. `ring_pages`: of each CPU's rings; 0: the
+/// records go to the rings of the kernel's own samples, which are kept.
 pub fn choose(
-    wanted: Option<ShimKind>,
+    requested: Option<ShimKind>,
     groups: &[Group],
     ring_pages: usize,
 ) -> Result<Source, SamplerError> {
@@ -33,7 +33,7 @@ pub fn choose(
         tracing::warn!("{why}. Falling back to perf's stack copies: {would_help}");
         Ok(Source::StackCopy(StackCopy::default()))
     };
-    match wanted {
+    match requested {
         Some(ShimKind::Perf) => Ok(Source::StackCopy(StackCopy::default())),
         Some(_) if !in_initial_pid_namespace() => Err(SamplerError::PidNamespace(NAMESPACE)),
         Some(ShimKind::Bpf) => bpf(groups, ring_pages),
@@ -58,8 +58,10 @@ pub fn choose(
 }
 
 fn bpf(groups: &[Group], ring_pages: usize) -> Result<Source, SamplerError> {
-    // The events have a ring each, and together no more than that; read groups have none.
-    let rings = places(groups).filter(|(_, group, ..)| !group.reads).count();
+    // Each event has a ring, all rings together have the pages; events of groups that are read have none.
+    let rings = indexed_events(groups)
+        .filter(|one| !one.group.reads)
+        .count();
     let ring_pages = match ring_pages.checked_div(rings) {
         Some(part) => ring_pages.min(part.max(1)),
         None => 0,
@@ -74,7 +76,7 @@ fn module() -> Result<Source, SamplerError> {
     Ok(Source::Module(Box::new(Module::new(Device::open()?))))
 }
 
-/// Whether the ids of processes mean to the kernel what they mean here.
+/// Whether process ids here are those that the kernel uses.
 fn in_initial_pid_namespace() -> bool {
     /// `PROC_PID_INIT_INO` of the kernel's proc_ns.h.
     const INITIAL: &str = "pid:[4026531836]";

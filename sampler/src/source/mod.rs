@@ -1,4 +1,4 @@
-//! Where samples come from: one file per source, and what all of them can be asked.
+//! Where do samples come from? One file for each source; this one is what they have in common.
 
 mod bpf;
 mod choose;
@@ -14,7 +14,7 @@ use bpf::Bpf;
 use module::Module;
 use stack_copy::StackCopy;
 use std::os::fd::BorrowedFd;
-use varid_model::perf;
+use varid_model::{Pid, Tid, perf};
 use varid_shim::{Target, target_flags};
 
 /// Where samples come from.
@@ -39,7 +39,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// How the recording calls it.
+    /// The source as the recording names it.
     pub fn kind(&self) -> varid_recording::SampleSource {
         match self {
             Source::Bpf(_) => varid_recording::SampleSource::Bpf,
@@ -48,15 +48,15 @@ impl Source {
         }
     }
 
-    /// It samples whole CPUs and tells of every process; without that, threads are added one by one.
-    pub fn sees_everyone(&self) -> bool {
+    /// Whether it samples whole CPUs and reports every process. Otherwise it has to be attached to each thread.
+    pub fn is_system_wide(&self) -> bool {
         match self {
             Source::Bpf(_) | Source::Module(_) => true,
             Source::StackCopy(_) => false,
         }
     }
 
-    /// Records that found no room, if the source counts them itself.
+    /// How many records found no room in rings of the source's own; None: it has none.
     pub fn no_space(&self) -> Result<Option<u64>, SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.no_space().map(Some),
@@ -86,7 +86,7 @@ impl Source {
         }
     }
 
-    /// What the samples are that the kernel gives this identifier; none: not ours.
+    /// What the samples are that have this identifier of the kernel's; None: they are not of this source.
     pub(super) fn origin(&self, id: u64) -> Option<Origin> {
         match self {
             Source::Bpf(bpf) => bpf.origin(id),
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// What the source itself must be told besides the events of each CPU: sampling begins.
+    /// Starts sampling, besides the events of each CPU.
     pub(super) fn enable(&self) -> Result<(), SamplerError> {
         match self {
             Source::Module(module) => module.enable(),
@@ -103,7 +103,7 @@ impl Source {
         }
     }
 
-    /// Sampling ends.
+    /// Ends sampling.
     pub(super) fn disable(&self) -> Result<(), SamplerError> {
         match self {
             Source::Module(module) => module.disable(),
@@ -111,7 +111,7 @@ impl Source {
         }
     }
 
-    /// What becomes readable when rings of the source's own fill up.
+    /// Readable when rings of the source's own fill up.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Source::Module(module) => Some(module.descriptor()),
@@ -120,7 +120,7 @@ impl Source {
         }
     }
 
-    /// What is in rings of the source's own.
+    /// Takes the records of rings of the source's own.
     pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
         match self {
             Source::Module(module) => module.drain(pending, spare),
@@ -129,11 +129,11 @@ impl Source {
         }
     }
 
-    /// What may be looked at in a process.
+    /// Says how a process is sampled.
     pub(super) fn set_target(
         &mut self,
         options: &SamplerOptions,
-        pid: u32,
+        pid: Pid,
         target: &Target,
     ) -> Result<(), SamplerError> {
         match self {
@@ -143,8 +143,8 @@ impl Source {
         }
     }
 
-    /// The process is no longer looked at.
-    pub(super) fn remove_target(&mut self, pid: u32) -> Result<(), SamplerError> {
+    /// A process is sampled as those of which nothing is said.
+    pub(super) fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.remove_target(pid),
             Source::Module(module) => module.remove_target(pid),
@@ -155,25 +155,25 @@ impl Source {
         }
     }
 
-    /// Every process is looked at that has no target of its own.
-    pub(super) fn admit_everyone(
+    /// Says how processes are sampled that have no target of their own.
+    pub(super) fn set_default_target(
         &mut self,
         options: &SamplerOptions,
         target: &Target,
     ) -> Result<(), SamplerError> {
         match self {
-            Source::Bpf(bpf) => bpf.admit_everyone(&with_options(options, target)),
-            Source::Module(module) => module.admit_everyone(&with_options(options, target)),
+            Source::Bpf(bpf) => bpf.set_default_target(&with_options(options, target)),
+            Source::Module(module) => module.set_default_target(&with_options(options, target)),
             Source::StackCopy(_) => Ok(()),
         }
     }
 
-    /// A process's thread and all that it will create are sampled; of no use to one that sees
-    /// everyone. A thread that has ended meanwhile is no error.
+    /// Attaches to a thread of a process and to all that it will start, if the source is not system-wide. A thread that has ended
+    /// meanwhile is no error.
     pub(super) fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        (pid, tid): (u32, u32),
+        (pid, tid): (Pid, Tid),
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         match self {
@@ -182,8 +182,8 @@ impl Source {
         }
     }
 
-    /// The threads of a process are sampled, as those of everyone are, or with who forked it.
-    pub fn samples(&self, pid: u32) -> bool {
+    /// Whether the threads of a process are sampled: the source is system-wide, or attached to the process or to one that forked it.
+    pub fn samples(&self, pid: Pid) -> bool {
         match self {
             Source::Bpf(_) | Source::Module(_) => true,
             Source::StackCopy(copy) => copy.samples(pid),
@@ -191,18 +191,18 @@ impl Source {
     }
 
     /// A process has forked another.
-    pub(super) fn forked(&mut self, parent: u32, child: u32) {
+    pub(super) fn forked(&mut self, parent: Pid, child: Pid) {
         if let Source::StackCopy(copy) = self {
             copy.forked(parent, child);
         }
     }
 
-    /// The threads of a process are no longer sampled, where they were added: the counters that did,
-    /// which are closed with this, and the processes that these sampled, too.
-    pub(super) fn let_go(&mut self, pid: u32, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<u32>) {
+    /// Detaches from a process, if the source was attached to it. The counters that sampled it, by CPU, which are closed when they are
+    /// dropped; and the other processes that they sampled.
+    pub(super) fn detach(&mut self, pid: Pid, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<Pid>) {
         match self {
             Source::Bpf(_) | Source::Module(_) => (Vec::new(), Vec::new()),
-            Source::StackCopy(copy) => copy.let_go(pid, cpus),
+            Source::StackCopy(copy) => copy.detach(pid, cpus),
         }
     }
 }
@@ -219,7 +219,7 @@ fn with_options(options: &SamplerOptions, target: &Target) -> Target {
     }
 }
 
-/// What the kernel's own samples hold that are kept beside the shim's.
+/// Adds to an event what its samples hold if they are kept beside the shim's records.
 pub(super) fn raw_shape(attr: &mut perf::EventAttr, options: &SamplerOptions) {
     attr.sample_type |= STACK_COPY_SAMPLE;
     attr.sample_regs_user = regs_mask();
@@ -227,7 +227,7 @@ pub(super) fn raw_shape(attr: &mut perf::EventAttr, options: &SamplerOptions) {
     if options.raw_stack == 0 {
         attr.sample_type &= !u64::from(perf::PERF_SAMPLE_STACK_USER);
     } else {
-        // Whoever reads it unwinds the stack: there is one user callchain, not two.
+        // A reader unwinds the stack: a callchain of the kernel's would be a second one.
         attr.set_exclude_callchain_user(true);
     }
 }

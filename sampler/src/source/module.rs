@@ -9,21 +9,22 @@ use crate::open::{base_attr, open};
 use crate::ring::Ring;
 use crate::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
 use std::os::fd::{AsFd, BorrowedFd};
-use varid_model::perf;
 use varid_model::perf::RECORD_HEADER;
+use varid_model::{Pid, perf};
 use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target};
 
 /// A session with the module.
 #[derive(Debug)]
 pub struct Module {
     device: Device,
-    /// It is a session.
+    /// The module has begun a session.
     begun: bool,
     /// By CPU, in the order that they were opened in.
     rings: Vec<Ring>,
     /// What the module calls each CPU's counter.
     counters: Vec<u32>,
-    told: ModuleCounts,
+    /// The module's counts at the last drain.
+    drained: ModuleCounts,
 }
 
 impl Module {
@@ -34,7 +35,7 @@ impl Module {
             begun: false,
             rings: Vec::new(),
             counters: Vec::new(),
-            told: ModuleCounts::default(),
+            drained: ModuleCounts::default(),
         }
     }
 
@@ -105,7 +106,7 @@ impl Module {
         Ok(())
     }
 
-    /// The place of the event, if a CPU counts it.
+    /// The index of the event, if a CPU counts it.
     pub fn present(&self) -> Option<usize> {
         (!self.counters.is_empty()).then_some(0)
     }
@@ -125,18 +126,18 @@ impl Module {
         Ok(self.device.disable()?)
     }
 
-    /// Admits a process.
-    pub fn set_target(&self, pid: u32, target: &Target) -> Result<(), SamplerError> {
-        Ok(self.device.set_target(pid, target)?)
+    /// Says how a process is sampled.
+    pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
+        Ok(self.device.set_target(pid.get(), target)?)
     }
 
-    /// Forgets a process.
-    pub fn remove_target(&self, pid: u32) -> Result<(), SamplerError> {
-        Ok(self.device.remove_target(pid)?)
+    /// A process has no target of its own any more.
+    pub fn remove_target(&self, pid: Pid) -> Result<(), SamplerError> {
+        Ok(self.device.remove_target(pid.get())?)
     }
 
-    /// Admits all others.
-    pub fn admit_everyone(&self, target: &Target) -> Result<(), SamplerError> {
+    /// Says how processes are sampled that have no target of their own.
+    pub fn set_default_target(&self, target: &Target) -> Result<(), SamplerError> {
         Ok(self.device.admit_everyone(target)?)
     }
 
@@ -160,7 +161,7 @@ impl Module {
         Ok(self.device.counts()?.no_space)
     }
 
-    /// What is in the rings, and what the module has counted since it was last asked.
+    /// Takes the records of the rings, and what the module has counted since the last drain.
     pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
         for ring in &mut self.rings {
             let drained = ring.drain(|bytes| pending.extend(decoded(bytes, spare)));
@@ -170,17 +171,17 @@ impl Module {
             Ok(counts) => counts,
             Err(error) => return tracing::error!(%error),
         };
-        let time = monotonic_ns();
-        let lost = counts.no_space.saturating_sub(self.told.no_space);
+        let time = monotonic_ns().get();
+        let lost = counts.no_space.saturating_sub(self.drained.no_space);
         if lost > 0 {
             let event = RingEvent::Lost(lost);
             pending.push(Stamped { time, event });
         }
-        for _ in self.told.throttled..counts.throttled {
+        for _ in self.drained.throttled..counts.throttled {
             let event = RingEvent::Throttle;
             pending.push(Stamped { time, event });
         }
-        self.told = counts;
+        self.drained = counts;
     }
 }
 
@@ -194,7 +195,7 @@ fn failed(event: &Event, cpu: u32, source: std::io::Error) -> SamplerError {
     }
 }
 
-/// The event, if the module can sample what is asked for. A record of the module's does not say
+/// The event, if the module can sample the groups. A record of the module's does not say
 /// which counter it comes of: there is one.
 pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
     let mut events = groups.iter().flat_map(|group| &group.events);
@@ -234,25 +235,25 @@ mod tests {
 
     #[test]
     fn what_the_module_cannot_sample_is_refused_by_its_letters() {
-        let asked = |text| {
+        let resolved = |text| {
             let groups = resolve([text], Rate::Period(7), &[]).unwrap().groups;
             only_event(&groups)
                 .map(|event| event.name.clone())
                 .map_err(|error| error.to_string())
         };
         for text in ["cpu-clock", "cpu-clock:u", "cpu-clock:uk"] {
-            assert_eq!(asked(text).unwrap(), text);
+            assert_eq!(resolved(text).unwrap(), text);
         }
         for (text, letters) in [
             ("r11:pp", "'p'"),
             ("cpu-clock:uID", "'ID'"),
             ("r11:h", "'h'"),
         ] {
-            let said = asked(text).unwrap_err();
-            assert!(said.contains(&format!("modifiers {letters}")), "{said}");
+            let error = resolved(text).unwrap_err();
+            assert!(error.contains(&format!("modifiers {letters}")), "{error}");
         }
         for text in ["cpu-clock,page-faults", "{cpu-clock,page-faults}:S"] {
-            assert!(asked(text).unwrap_err().contains("one event at a time"));
+            assert!(resolved(text).unwrap_err().contains("one event at a time"));
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use super::{side_band, watermark};
 use crate::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
-use crate::groups::{Counter, Opened, Spot, check_presence, open_groups};
+use crate::groups::{Counter, Opened, Scope, check_presence, open_groups};
 use crate::ioctl::enable;
 use crate::open::{base_attr, open};
 use crate::{Cpu, SamplerError, SamplerOptions};
-use varid_model::ById;
-use varid_model::perf;
+use varid_model::{ById, Pid, Tid, perf};
 
 /// What was found out while events were opened.
 #[derive(Debug, Default)]
@@ -16,10 +15,10 @@ pub struct StackCopy {
     exclude_kernel: bool,
     /// What the kernel's identifiers of events mean.
     origins: ById<u64, Origin>,
-    /// For whose threads each was opened that still is.
-    opened_for: ById<u64, u32>,
-    /// Which process's events sample a process: its own, or those that it got when it was forked.
-    sampled_by: ById<u32, u32>,
+    /// By identifier of an open event: the process for whose threads it was opened.
+    opened_for: ById<u64, Pid>,
+    /// By process: the process whose events sample it, which is itself or one that forked it.
+    sampled_by: ById<Pid, Pid>,
 }
 
 /// A ring that events of threads will share.
@@ -41,18 +40,18 @@ pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError>
 }
 
 impl StackCopy {
-    /// Whose sample has this identifier; a thread's children have the identifiers of its own.
+    /// The event whose samples have this identifier. Those of a thread's children have the same.
     pub fn origin(&self, id: u64) -> Option<Origin> {
         self.origins.get(&id).copied()
     }
 
     /// Whether events are open that sample a process.
-    pub fn samples(&self, pid: u32) -> bool {
+    pub fn samples(&self, pid: Pid) -> bool {
         self.sampled_by.contains_key(&pid)
     }
 
-    /// A process that is forked has events of its parent's.
-    pub fn forked(&mut self, parent: u32, child: u32) {
+    /// A process that is forked inherits its parent's events.
+    pub fn forked(&mut self, parent: Pid, child: Pid) {
         match self.sampled_by.get(&parent).copied() {
             Some(by) => self.sampled_by.insert(child, by),
             None => self.sampled_by.remove(&child),
@@ -60,13 +59,13 @@ impl StackCopy {
     }
 
     /// A process has ended; the events that were opened for it sample those that it forked.
-    pub fn ended(&mut self, pid: u32) {
+    pub fn ended(&mut self, pid: Pid) {
         self.sampled_by.remove(&pid);
     }
 
-    /// Closes the events that sample a process: those, with their CPUs, and the other processes
-    /// that they sampled. What has an event of a parent's cannot be rid of it alone.
-    pub fn let_go(&mut self, pid: u32, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<u32>) {
+    /// Takes out the events that sample a process: the events, by CPU, and the other processes that they sampled. An inherited event
+    /// cannot be closed for one process alone.
+    pub fn detach(&mut self, pid: Pid, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<Pid>) {
         let Some(by) = self.sampled_by.remove(&pid) else {
             return (Vec::new(), Vec::new());
         };
@@ -80,26 +79,26 @@ impl StackCopy {
             closed.extend(its.into_iter().map(|counter| (cpu.cpu, counter)));
         }
         self.opened_for.retain(|_, of| *of != by);
-        let mut others: Vec<u32> = self.sampled_by.keys().copied().collect();
+        let mut others: Vec<Pid> = self.sampled_by.keys().copied().collect();
         others.retain(|other| self.sampled_by.get(other) == Some(&by));
         self.sampled_by.retain(|_, of| *of != by);
         (closed, others)
     }
 
-    /// Samples a process's thread and all that it will create, if it still runs.
+    /// Attaches to a thread of a process, if it still runs, and to all that it will start.
     pub fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        (pid, tid): (u32, u32),
+        (pid, tid): (Pid, Tid),
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         let (mut present, mut absent) = (Vec::new(), Vec::new());
         for cpu in cpus {
-            let spot = Spot {
+            let scope = Scope {
                 cpu: cpu.cpu,
                 thread: Some(tid),
             };
-            let opened = match self.open_thread(options, spot) {
+            let opened = match self.open_thread(options, scope) {
                 Err(SamplerError::Open { source, .. })
                     if source.raw_os_error() == Some(libc::ESRCH) =>
                 {
@@ -130,14 +129,14 @@ impl StackCopy {
     fn open_thread(
         &mut self,
         options: &SamplerOptions,
-        spot: Spot,
+        scope: Scope,
     ) -> Result<Opened, SamplerError> {
         let mut events = options.groups.iter().flat_map(|group| &group.events);
         let only_kernel = events.any(|event| event.modifiers.exclude_user);
         loop {
             let mut tracks = true;
-            let opened = open_groups(&options.groups, spot, |attr| {
-                // One tells of mappings, names, forks and exits.
+            let opened = open_groups(&options.groups, scope, |attr| {
+                // One event reports mappings, names, forks and exits.
                 if std::mem::take(&mut tracks) {
                     side_band(attr);
                 }

@@ -61,14 +61,14 @@ impl fmt::Display for MethodPattern {
 pub enum Verdict {
     /// It is named.
     Keep,
-    /// It is left out, whether it is named as well or not.
+    /// It is excluded, even if another pattern names it.
     Drop,
     /// No pattern names it.
-    Silent,
+    Unnamed,
 }
 
-/// Patterns of methods that are recorded: of a stack the innermost method that any of them names
-/// decides. Where none does, the sample is recorded if all of them leave something out.
+/// Patterns of methods that are recorded. The innermost method of a stack that any pattern names decides. If none is named, the
+/// sample is recorded if all patterns are exclusions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MethodFilter {
     patterns: Vec<MethodPattern>,
@@ -102,7 +102,7 @@ impl MethodFilter {
     /// What it says of a method, `package.Class.method` without parameters.
     pub fn verdict(&self, method: &str) -> Verdict {
         let named = self.patterns.iter().filter(|p| p.matches(method));
-        named.fold(Verdict::Silent, |verdict, pattern| {
+        named.fold(Verdict::Unnamed, |verdict, pattern| {
             if verdict == Verdict::Drop || pattern.is_exclusion() {
                 Verdict::Drop
             } else {
@@ -111,8 +111,8 @@ impl MethodFilter {
         })
     }
 
-    /// What the names begin with of all methods that are to be recorded: what a VM can judge cheaply. Empty: all
-    /// are, or more than that would have to be judged.
+    /// The prefixes of the names of all methods that are recorded, which a VM compares cheaply. Empty: all methods are recorded,
+    /// or prefixes do not describe them.
     pub fn prefixes(&self) -> Vec<String> {
         let included = self.patterns.iter().filter(|p| !p.is_exclusion());
         let prefixes: BTreeSet<&str> = included
@@ -125,8 +125,8 @@ impl MethodFilter {
         prefixes.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether a stack is recorded of which no method is named.
-    pub fn keeps_the_unnamed(&self) -> bool {
+    /// Whether a sample is recorded that has no method which a pattern names.
+    pub fn records_unnamed(&self) -> bool {
         self.patterns.iter().all(MethodPattern::is_exclusion)
     }
 }
@@ -191,11 +191,11 @@ mod tests {
             let filter = filter(&order);
             assert_eq!(filter.verdict("a.Main.run"), Verdict::Keep);
             assert_eq!(filter.verdict("a.Debug.log"), Verdict::Drop);
-            assert_eq!(filter.verdict("b.Main.run"), Verdict::Silent);
-            assert!(!filter.keeps_the_unnamed());
+            assert_eq!(filter.verdict("b.Main.run"), Verdict::Unnamed);
+            assert!(!filter.records_unnamed());
         }
-        assert!(filter(&["!a.*"]).keeps_the_unnamed());
-        assert!(filter(&[]).keeps_the_unnamed());
+        assert!(filter(&["!a.*"]).records_unnamed());
+        assert!(filter(&[]).records_unnamed());
     }
 
     #[test]

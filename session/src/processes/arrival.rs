@@ -24,7 +24,7 @@ impl Processes {
         let mut pids = tasks::all_pids();
         if self.tracker.selects_all() {
             let target = target_of(None, self.options.stack);
-            sampling.with(|sampler| sampler.admit_everyone(&target))?;
+            sampling.with(|sampler| sampler.set_default_target(&target))?;
             pids.retain(|pid| pid.get() != std::process::id());
         }
         self.refused.retain(|pid, _| pids.contains(pid));
@@ -59,7 +59,7 @@ impl Processes {
         sampling: &Sampling,
         output: &mut Output,
     ) -> Result<(), SessionError> {
-        let reports_all = sampling.with(|sampler| sampler.source().sees_everyone());
+        let reports_all = sampling.with(|sampler| sampler.source().is_system_wide());
         let due = self.search.at.elapsed() >= SEARCH_INTERVAL;
         if reports_all || !self.tracker.selects_by_name() || !due {
             return Ok(());
@@ -149,7 +149,7 @@ impl Processes {
         let managed = self.read(pid);
         let mut target = target_of(Some(&managed), self.options.stack);
         target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
-        sampling.with(|sampler| sampler.set_target(pid.get(), &target))?;
+        sampling.with(|sampler| sampler.set_target(pid, &target))?;
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Processes {
         let pid = tracked.pid();
         self.search.found = true;
         let target = target_of(Some(&tracked.managed), self.options.stack);
-        sampling.with(|sampler| sampler.set_target(pid.get(), &target))?;
+        sampling.with(|sampler| sampler.set_target(pid, &target))?;
         self.tracked.insert(pid, tracked);
         Ok(())
     }

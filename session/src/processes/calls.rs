@@ -1,7 +1,7 @@
-//! The tactic method-invoke: VMs are told to count calls, and what they counted is kept.
+//! What have VMs counted of the calls of each method (the tactic method-invoke)?
 //!
-//! A VM counts as long as this holds its control page. Its counts are read at every flush, and
-//! once more when it or the session has ended: the file outlives the process.
+//! A VM counts as long as the session holds its control page. Its counts are read at every flush, and once more when the VM or the
+//! session has ended: the file of counts outlives the process.
 
 use super::tracked::Tracked;
 use crate::notes::Notes;
@@ -18,40 +18,40 @@ use varid_tunnel::calls::{CallsFile, Counted};
 use varid_tunnel::control::{Control, Order};
 use varid_vm::{ManagedProcess, Method};
 
-/// How often the counts of a live session are brought to the disk.
-const SAVED: Duration = Duration::from_secs(5);
-/// Said where many processes' calls are not what was asked for.
+/// How often the counts of a running session are written.
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
+/// The last note where more processes have calls that are not counted than notes are written.
 const FURTHER: &str = "the calls of further processes are not, or not all, counted either";
 /// The environment in which a VM counts from its start on.
 const TACTIC: &str = "VARID_TACTIC";
 const LOG: &str = "VARID_CALL_LOG";
 const FILTERS: &str = "VARID_CALL_FILTERS";
-/// What is between two filters there: no pattern of methods has it.
-const BETWEEN: &str = ";";
+/// The separator of filters there. No pattern of methods has it.
+const SEPARATOR: &str = ";";
 
-/// What a session asks of VMs at a call, and what they have counted.
+/// What VMs count, and have counted.
 #[derive(Debug, Default)]
 pub struct Calls {
-    /// None: nothing.
+    /// What VMs are to do; None: nothing.
     order: Option<Order>,
     vms: HashMap<Pid, Counting>,
-    /// What the names of methods begin with that are counted in a process; all, where nothing is here.
+    /// The prefixes of the names of the methods that a process counts. A process without an entry counts all methods.
     filters: HashMap<Pid, Vec<String>>,
-    /// The same, as the environment of the session's command has it.
+    /// The same, in the environment of the session's command.
     at_start: Vec<String>,
-    /// Processes with VMs that cannot be told anything, as far as is known.
-    deaf: BTreeSet<Pid>,
-    /// Of processes that have ended or become others.
+    /// Processes whose VMs have no control page, as far as is known.
+    without_control: BTreeSet<Pid>,
+    /// The counts of processes that have ended or executed another program.
     ended: Vec<CallCount>,
-    lacks: BTreeMap<Lack, u64>,
-    /// What VMs did not do that they were asked for.
+    missing: BTreeMap<Missing, u64>,
+    /// Why the calls of a process are not counted.
     notes: Notes,
     saved: Option<Instant>,
 }
 
-/// Events that a count or a log does not have.
+/// Why events are missing in the counts or the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Lack {
+enum Missing {
     Room,
     Log,
     Name,
@@ -60,18 +60,18 @@ enum Lack {
 /// A VM that counts.
 #[derive(Debug)]
 struct Counting {
-    /// What it calls what it counts for us: it begins from zero with another number.
+    /// The number of the session that it counts for. It counts from zero when it is given another number.
     session: u64,
-    /// None: it could not be had, which has been said.
+    /// None: another profiler holds it, or it cannot be opened. There is a note of that.
     control: Option<Control>,
     file: Option<CallsFile>,
     counted: Counted,
-    /// Of each entry: since when it has an address that means it.
-    placed: Vec<Option<(MonotonicNs, u64)>>,
+    /// By entry: the address that stands for its method, from a time on.
+    addresses: Vec<Option<(MonotonicNs, u64)>>,
 }
 
 impl Calls {
-    /// What a session in this folder asks for. `log`: a line for each event, too.
+    /// The counting of a session in this folder. `log`: a line is logged for each event, too.
     pub fn new(tactic: Tactic, log: bool, folder: &Path) -> Self {
         let order = || Order {
             tactic: abi::TACTIC_METHOD_INVOKE,
@@ -86,28 +86,28 @@ impl Calls {
         }
     }
 
-    /// What a command's environment must say for it to count from its start on: methods whose names begin
-    /// so, or all.
+    /// What a command's environment must say for it to count from its start on: methods whose names have one of these prefixes, or
+    /// all.
     pub fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
         let Some(order) = &self.order else {
             return Vec::new();
         };
         self.at_start = prefixes;
-        // Empty or not: varid itself may have been launched so.
+        // Those that are empty, too: varid itself may have been started with others.
         vec![
             (TACTIC, Tactic::MethodInvoke.name().to_owned()),
             (LOG, order.log.clone()),
-            (FILTERS, self.at_start.join(BETWEEN)),
+            (FILTERS, self.at_start.join(SEPARATOR)),
         ]
     }
 
-    /// A VM that may not live long has not said yet where it counts.
+    /// Whether a VM has not said yet where it counts. It may not live long.
     pub fn awaits(&self, tracked: &Tracked) -> bool {
         let counts = |counting: &Counting| counting.file.is_some() || counting.control.is_none();
         self.order.is_some() && !self.vms.get(&tracked.pid()).is_some_and(counts)
     }
 
-    /// Tells VMs that are new what is wanted, and finds where they count.
+    /// Starts the counting of new VMs, and finds their files of counts.
     pub fn start_counting(&mut self, tracked: &ById<Pid, Tracked>) {
         let Some(order) = &self.order else {
             return;
@@ -118,15 +118,15 @@ impl Calls {
                 continue;
             };
             let Some(page) = vm.facts().control(pid.get()) else {
-                self.deaf.insert(*pid);
+                self.without_control.insert(*pid);
                 continue;
             };
-            self.deaf.remove(pid);
+            self.without_control.remove(pid);
             let notes = &mut self.notes;
             let filters = &self.filters;
             let counting = self.vms.entry(*pid).or_insert_with(|| {
-                // Any number that no other session has, nor had this one when it counted here before.
-                let session = monotonic_ns().max(1);
+                // A number that no other session has, nor had an earlier counting of this one.
+                let session = monotonic_ns().get().max(1);
                 let order = Order {
                     session,
                     filters: filters.get(pid).cloned().unwrap_or_default(),
@@ -137,7 +137,7 @@ impl Calls {
                     control: take(*pid, &page, &order, notes),
                     file: None,
                     counted: Counted::default(),
-                    placed: Vec::new(),
+                    addresses: Vec::new(),
                 }
             });
             if counting.file.is_none()
@@ -151,7 +151,7 @@ impl Calls {
         }
     }
 
-    /// From now on only methods are counted in a process whose names begin so; none: all of them.
+    /// From now on a process only counts methods whose names have one of these prefixes; none: all methods.
     pub fn restrict(&mut self, pid: Pid, prefixes: Vec<String>) {
         let Some(order) = &self.order else {
             return;
@@ -174,8 +174,7 @@ impl Calls {
         }
     }
 
-    /// Reads what was counted; what is new gets an address that has a name from a time on that
-    /// no record is of before which may still come.
+    /// Reads what was counted. New methods get addresses, which have names from a time on: that of the latest record.
     pub fn read(
         &mut self,
         tracked: &mut ById<Pid, Tracked>,
@@ -197,7 +196,7 @@ impl Calls {
         named
     }
 
-    /// A process counts no more for the session; what it has counted is read and named before.
+    /// A process leaves the session. What it has counted is read and named before.
     pub fn read_last(
         &mut self,
         tracked: &mut Tracked,
@@ -213,7 +212,7 @@ impl Calls {
         named
     }
 
-    /// The process has ended, or is another program: what it counted stays.
+    /// A process has ended, or executes another program. Its counts are kept.
     pub fn forget(&mut self, pid: Pid) {
         let filters = self.filters.remove(&pid).unwrap_or_default();
         if let Some(mut counting) = self.vms.remove(&pid) {
@@ -232,8 +231,8 @@ impl Calls {
                 ), FURTHER);
             }
             self.ended.extend(counting.counts(pid));
-            for (lack, events) in counting.lacks() {
-                let sum = self.lacks.entry(lack).or_default();
+            for (missing, events) in counting.missing() {
+                let sum = self.missing.entry(missing).or_default();
                 *sum = sum.saturating_add(events);
             }
             if counting.file.is_none() && counting.control.is_some() {
@@ -249,9 +248,11 @@ impl Calls {
         }
     }
 
-    /// Brings the counts to the disk, if they are due; at the `last` VMs stop counting.
+    /// Writes the counts, if that is due; at the `last` call VMs stop counting.
     pub fn save(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
-        let due = self.saved.is_none_or(|saved| saved.elapsed() >= SAVED);
+        let due = self
+            .saved
+            .is_none_or(|saved| saved.elapsed() >= SAVE_INTERVAL);
         if self.order.is_none() || !(due || last) {
             return Ok(());
         }
@@ -259,29 +260,29 @@ impl Calls {
         if last {
             let pids: Vec<Pid> = self.vms.keys().copied().collect();
             pids.into_iter().for_each(|pid| self.forget(pid));
-            self.tell(recorder);
+            self.add_notes(recorder);
         }
         let live = self.vms.iter().flat_map(|(pid, vm)| vm.counts(*pid));
         let counts: Vec<CallCount> = self.ended.iter().copied().chain(live).collect();
         Ok(recorder.writer().save_calls(&counts)?)
     }
 
-    /// What the counts lack, as the recording says it.
-    fn tell(&mut self, recorder: &mut Recorder) {
-        let lacks = self.lacks.iter().filter(|(_, events)| **events > 0);
-        let sentences = lacks.map(|(lack, events)| match lack {
-            Lack::Room => format!(
+    /// Adds notes to the recording: why calls are not counted.
+    fn add_notes(&mut self, recorder: &mut Recorder) {
+        let missing = self.missing.iter().filter(|(_, events)| **events > 0);
+        let sentences = missing.map(|(missing, events)| match missing {
+            Missing::Room => format!(
                 "{events} calls, returns and unwinds are not counted: a VM counts {} methods, it called more",
                 abi::MAX_CALLS
             ),
-            Lack::Log => format!(
+            Missing::Log => format!(
                 "{events} calls, returns and unwinds are not in the log: the app cannot write it"
             ),
-            Lack::Name => format!(
+            Missing::Name => format!(
                 "{events} calls, returns and unwinds are of methods that could not be named"
             ),
         });
-        for pid in &self.deaf {
+        for pid in &self.without_control {
             self.notes.add(format!(
                 "process {pid} has no part of varid's in its VM, or ended before that was seen: its calls are not counted"
             ), FURTHER);
@@ -292,10 +293,10 @@ impl Calls {
 }
 
 impl Counting {
-    /// Takes what is counted now, if it is this session's.
+    /// Reads the counts, if they are this session's.
     fn read(&mut self) {
         match self.file.as_ref().map(CallsFile::read) {
-            // 0: it counts from its start on, and has not seen the session yet.
+            // 0: the VM counts from its start on, and has not read the session's number yet.
             Some(Ok(counted)) if [self.session, 0].contains(&counted.session) => {
                 self.counted = counted;
             }
@@ -304,7 +305,7 @@ impl Counting {
         }
     }
 
-    /// Gives the entries that are new addresses, and these the names that they have.
+    /// Gives addresses to the entries that are new, and writes the names of these addresses.
     fn name(
         &mut self,
         tracked: &mut Tracked,
@@ -312,22 +313,22 @@ impl Counting {
         time: MonotonicNs,
     ) -> Result<(), RecorderError> {
         let mut named = Ok(());
-        let known = self.placed.len();
+        let known = self.addresses.len();
         for call in self.counted.calls.iter().skip(known) {
             let address = address_of(call, &mut tracked.managed, recorder);
             if let Some(address) = address {
                 let (managed, written) = (&mut tracked.managed, &mut tracked.written);
                 named = named.and(recorder.name(address, time, managed, written));
             }
-            self.placed.push(address.map(|address| (time, address)));
+            self.addresses.push(address.map(|address| (time, address)));
         }
         named
     }
 
     fn counts(&self, pid: Pid) -> impl Iterator<Item = CallCount> {
-        let entries = self.counted.calls.iter().zip(&self.placed);
-        entries.filter_map(move |(call, placed)| {
-            let (time, address) = (*placed)?;
+        let entries = self.counted.calls.iter().zip(&self.addresses);
+        entries.filter_map(move |(call, address)| {
+            let (time, address) = (*address)?;
             let counted = events(call) > 0 && call.flags & abi::CALL_LEFT_OUT == 0;
             counted.then_some(CallCount {
                 pid,
@@ -340,20 +341,20 @@ impl Counting {
         })
     }
 
-    fn lacks(&self) -> [(Lack, u64); 3] {
+    fn missing(&self) -> [(Missing, u64); 3] {
         let unnamed = self.counted.calls.iter().enumerate();
         let unnamed = unnamed
-            .filter(|(index, _)| self.placed.get(*index).is_none_or(Option::is_none))
+            .filter(|(index, _)| self.addresses.get(*index).is_none_or(Option::is_none))
             .fold(0u64, |sum, (_, call)| sum.saturating_add(events(call)));
         [
-            (Lack::Room, self.counted.uncounted),
-            (Lack::Log, self.counted.unlogged),
-            (Lack::Name, unnamed),
+            (Missing::Room, self.counted.uncounted),
+            (Missing::Log, self.counted.unlogged),
+            (Missing::Name, unnamed),
         ]
     }
 }
 
-/// Everything that happened to calls of a method.
+/// How many calls, returns and unwinds a method has.
 fn events(call: &Call) -> u64 {
     let ends = call.returns.saturating_add(call.unwinds);
     call.invokes.saturating_add(ends)
@@ -373,7 +374,7 @@ fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Con
         .ok()
 }
 
-/// The address that means a method in samples of its process.
+/// The address that stands for a method in samples of its process.
 fn address_of(call: &Call, managed: &mut ManagedProcess, recorder: &mut Recorder) -> Option<u64> {
     match managed.counted_method(call) {
         Method::Known {
@@ -409,7 +410,7 @@ mod tests {
                     refused,
                     ..Counted::default()
                 },
-                placed: Vec::new(),
+                addresses: Vec::new(),
             };
             calls.vms.insert(pid, counting);
             calls.forget(pid);

@@ -98,9 +98,13 @@ impl Processes {
             );
         }
         let target = target_of(Some(&tracked.managed), self.options.stack);
-        sampling.with(|sampler| sampler.set_target(pid.get(), &target))?;
+        sampling.with(|sampler| sampler.set_target(pid, &target))?;
         if vm.is_some() {
-            tracing::debug!(pid = pid.get(), since = monotonic_ns(), "frames are walked");
+            tracing::debug!(
+                pid = pid.get(),
+                since = monotonic_ns().get(),
+                "frames are walked"
+            );
         }
         Ok(())
     }
@@ -214,7 +218,7 @@ impl Processes {
         let is_process = pid != ppid;
         if is_process {
             self.forget_earlier(pid, output);
-            sampling.with(|sampler| sampler.forked(ppid.get(), pid.get()));
+            sampling.with(|sampler| sampler.forked(ppid, pid));
         }
         let parent = self.tracked.get(&ppid);
         let parent = parent.filter(|parent| !parent.lifetime.has_left());

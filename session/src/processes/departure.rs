@@ -49,7 +49,7 @@ impl Processes {
                 self.tracker.forget(pid);
                 self.refused.remove(&pid);
                 // The source may have been told to ignore it.
-                sampling.with(|sampler| sampler.remove_target(pid.get()))?;
+                sampling.with(|sampler| sampler.remove_target(pid))?;
             }
             return Ok(());
         };
@@ -66,7 +66,7 @@ impl Processes {
             }
             // Its last samples may still come: it stays tracked for a while.
             self.tracker.forget(pid);
-            sampling.with(|sampler| sampler.remove_target(pid.get()))?;
+            sampling.with(|sampler| sampler.remove_target(pid))?;
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Processes {
         sampling: &Sampling,
         output: &mut Output,
     ) -> Result<(), SessionError> {
-        let now = MonotonicNs::new(monotonic_ns());
+        let now = monotonic_ns();
         let mut unseen = Vec::new();
         self.tracked.retain(|_, tracked| {
             let is_over = tracked.lifetime.is_over(now);
@@ -123,8 +123,7 @@ impl Processes {
         let counted = self.calls.read_last(tracked, &mut output.recorder, latest);
         output.tolerate(counted)?;
         sampling.ignore(pid);
-        for other in sampling.with(|sampler| sampler.let_go(pid.get())) {
-            let other = Pid::new(other);
+        for other in sampling.with(|sampler| sampler.detach(pid)) {
             let attached = sampling.attach_threads(other);
             self.refuse_on_error(other, attached, output)?;
         }

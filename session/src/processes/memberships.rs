@@ -28,7 +28,7 @@ impl Memberships {
             Some(service) => drop(self.0.insert(pid, service.clone())),
             None => drop(self.0.remove(&pid)),
         }
-        let memberships = &mut output.recorder.manifest_news().memberships;
+        let memberships = &mut output.recorder.changed_manifest().memberships;
         if memberships.len() < MAX_MEMBERSHIPS {
             memberships.push(Membership {
                 pid,

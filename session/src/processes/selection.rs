@@ -1,4 +1,4 @@
-//! Who is recorded by name, for which service does a process count, which methods of it are recorded?
+//! What does a configuration say of a process by its name: is it recorded, for which service, and which of its methods?
 
 use crate::config::{Config, MethodFilter, ProcessPattern};
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     apps: Vec<ProcessPattern>,
-    /// Those that are recorded first, in their order; a process counts for the first that has it.
+    /// The recorded ones come first, in the configuration's order. A process counts for the first one that has it.
     services: Vec<Service>,
-    /// How many of them are recorded.
+    /// How many services are recorded.
     recorded: usize,
-    /// Of every process.
+    /// The methods that are recorded of every process.
     methods: MethodFilter,
     app_methods: Vec<(ProcessPattern, MethodFilter)>,
 }
@@ -31,10 +31,10 @@ impl Service {
     }
 }
 
-/// What is asked of a process.
+/// What a configuration says of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// What it counts for.
+    /// The service that it counts for.
     pub service: Option<Arc<str>>,
     /// Which of its methods are recorded.
     pub methods: MethodFilter,
@@ -48,7 +48,7 @@ impl Selection {
         let others = known.filter(|name| config.services.iter().all(|other| other != name));
         let service = |name: &str| Service {
             name: name.into(),
-            // Those that are recorded are known.
+            // A recorded service is known: the configuration was checked.
             processes: config.processes_of(name).unwrap_or_default(),
             methods: config
                 .service
@@ -81,13 +81,13 @@ impl Selection {
         own.all(MethodFilter::is_empty).then_some(&self.methods)
     }
 
-    /// What is asked of a process that is called so, or, where no service has that name, of one
-    /// that was forked by `by`.
-    pub fn terms(&self, called: &str, by: &str) -> Terms {
+    /// What the configuration says of a process by its own name. Where no service has that name, the service is that of the name that
+    /// the process was selected by.
+    pub fn terms(&self, own: &str, selected_by: &str) -> Terms {
         let service = |name: &str| self.services.iter().find(|service| service.has(name));
-        let service = service(called).or_else(|| service(by));
+        let service = service(own).or_else(|| service(selected_by));
         let apps = self.app_methods.iter();
-        let apps = apps.filter(|(pattern, _)| pattern.matches(called) || pattern.matches(by));
+        let apps = apps.filter(|(pattern, _)| pattern.matches(own) || pattern.matches(selected_by));
         let lists = apps.map(|(_, methods)| methods);
         let lists = lists.chain(service.map(|service| &service.methods));
         Terms {

@@ -1,7 +1,7 @@
-//! What is kept beside the recording so that its addresses have names: copies, substitutes, code that was made.
+//! Which files beside perf.data give its addresses names: copies, substitutes, the names of generated code.
 
 use super::{Recorder, RecorderError, Written};
-use crate::kernel::News;
+use crate::kernel::SymbolUpdate;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,14 @@ use varid_vm::attribution::random_build_id;
 
 /// Name of the paper's text form of all methods.
 const SUBSTITUTE_SYM: &str = "substitute.sym";
-/// Name of the folder of substitutes among what can be made anew, and the most bytes that they take.
+/// Name of the folder of substitutes in the cache, and the most bytes that they take.
 const CACHE: &str = "substitutes";
 const CACHE_LIMIT: u64 = 512 << 20;
 /// Name of the kernel's symbols as far as they were sampled.
 const KERNEL_SYM: &str = "kernel.sym";
 
 impl Recorder {
-    /// Where an ELF file's symbols are: the kernel's code in the process is kept, because it
-    /// is in no file.
+    /// Where an ELF file's symbols are. The vDSO is in no file, so that the session keeps a copy.
     pub(super) fn path_of(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
         let build_id = hex(elf.build_id());
         if elf.memory().is_empty() || build_id.is_empty() {
@@ -52,8 +51,8 @@ impl Recorder {
         Ok(absolute(&path))
     }
 
-    /// Code that the process has made: named by a file of its own, as soon as it says names.
-    pub(super) fn own_code(
+    /// Generated code of a process. It is named by a file of its own as soon as the process gives names.
+    pub(super) fn jit_mapping(
         &mut self,
         address: u64,
         sample: &Sample<&[Address]>,
@@ -100,21 +99,21 @@ impl Recorder {
         Ok(())
     }
 
-    /// The file of a process's own code; the manifest knows it from the first sample on.
+    /// The file that names a process's generated code. The manifest lists it from the first sample on.
     fn jit_file(&mut self, managed: &mut ManagedProcess) -> Result<JitFile, RecorderError> {
         if let Some(known) = &managed.process.jit.file {
             return Ok(known.clone());
         }
         let images = &self.writer.manifest_mut().images;
-        // A process that has become another program makes other code.
+        // A process that has executed another program has another file.
         let taken = |name: &str| {
             let relative = Some(format!("symbols/{name}"));
             images.iter().any(|image| image.substitute == relative)
         };
         let name = (0u32..)
-            .map(|again| match again {
+            .map(|number| match number {
                 0 => format!("jit-{}.elf", managed.process.pid),
-                again => format!("jit-{}.{again}.elf", managed.process.pid),
+                number => format!("jit-{}.{number}.elf", managed.process.pid),
             })
             .find(|name| !taken(name))
             .unwrap_or_default();
@@ -135,8 +134,7 @@ impl Recorder {
         Ok(file)
     }
 
-    /// Writes down what is new about the code that a process has made, at the `last` whatever
-    /// that costs.
+    /// Writes the names of a process's generated code that are new, if that is due; at the `last` call in any case.
     pub fn write_jit_names(
         &mut self,
         managed: &mut ManagedProcess,
@@ -158,7 +156,7 @@ impl Recorder {
             .find(|image| image.substitute == relative)
             .filter(|_| !slots.is_empty())
         {
-            // What has names is a program's code, not any memory.
+            // Code that has names is a program's; before that it may be any memory.
             (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
             self.saved = None;
         }
@@ -209,7 +207,7 @@ impl Recorder {
         Ok(absolute(&path))
     }
 
-    /// Libraries of the VM have a layer of their own.
+    /// Adds the libraries of a VM to the manifest: they are of a layer of their own.
     pub(super) fn note_vm(&mut self, elf: &ElfImage, managed: &ManagedProcess) {
         let is_vm = managed
             .vm_directory()
@@ -228,18 +226,18 @@ impl Recorder {
         }
     }
 
-    /// The names of what was sampled of the kernel and in the remap range.
+    /// Writes the names of sampled kernel functions and of the remap range.
     pub(super) fn write_names(&mut self) -> Result<(), RecorderError> {
         if let Some(kernel) = &mut self.kernel
-            && let Some(news) = kernel.news()
+            && let Some(update) = kernel.update()
         {
             let here = self.writer.symbols_here().join(KERNEL_SYM);
-            let written = match news {
-                News::Whole(text) => replace(&here, &text),
-                News::More(text) => append(&here, &text),
+            let written = match update {
+                SymbolUpdate::Replace(text) => replace(&here, &text),
+                SymbolUpdate::Append(text) => append(&here, &text),
             };
             written.map_err(|source| {
-                kernel.not_written();
+                kernel.update_failed();
                 let path = self.writer.symbols().join(KERNEL_SYM);
                 RecorderError::Io { path, source }
             })?;
@@ -253,7 +251,7 @@ impl Recorder {
     }
 }
 
-/// The user's own substitutes, kept in `cache`.
+/// The cache of the user's substitutes, below the folder `cache`.
 pub(super) fn substitutes(cache: &Path) -> Option<Cache> {
     let owner = nix::unistd::geteuid().as_raw();
     Cache::open(&cache.join(CACHE), owner, CACHE_LIMIT)
@@ -261,12 +259,12 @@ pub(super) fn substitutes(cache: &Path) -> Option<Cache> {
         .ok()
 }
 
-/// A reader sees the old file or the new one.
+/// Replaces a file at once: a reader sees the old one or the new one.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension("new");
     let mut options = std::fs::OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);
-    // One that could not be written whole may have stayed.
+    // An earlier file may be left whose writing failed.
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => options.open(&new)?.write_all(bytes)?,

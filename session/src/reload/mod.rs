@@ -104,7 +104,7 @@ impl Configuration {
                 waiting.push(key);
             }
         }
-        let time = MonotonicNs::new(monotonic_ns());
+        let time = monotonic_ns();
         self.configured.config = effective;
         let config = &self.configured.config;
         if !changed.is_empty() {
@@ -150,7 +150,7 @@ impl Reconfigured<'_> {
         tracing::warn!("{message}");
         self.control.report_configuration(message);
         self.record(ConfigurationChange {
-            time_ns: MonotonicNs::new(monotonic_ns()),
+            time_ns: monotonic_ns(),
             changed: Vec::new(),
             waiting: Vec::new(),
             configuration: String::new(),
@@ -191,7 +191,7 @@ impl Reconfigured<'_> {
 
     /// The recording tells of a change.
     fn record(&mut self, change: ConfigurationChange) {
-        let changes = &mut self.output.recorder.manifest_news().changes;
+        let changes = &mut self.output.recorder.changed_manifest().changes;
         if changes.len() < MAX_CHANGES {
             changes.push(change);
         } else {

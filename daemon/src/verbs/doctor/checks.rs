@@ -50,7 +50,7 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
     let number =
         |value: Option<i64>| value.map_or_else(|| "not told".to_owned(), |value| value.to_string());
     let host = &machine.host;
-    let pmus: Vec<_> = machine.pmus.iter().map(FoundPmu::told).collect();
+    let pmus: Vec<_> = machine.pmus.iter().map(FoundPmu::summary).collect();
     vec![
         check(
             "kernel",

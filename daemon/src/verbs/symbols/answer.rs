@@ -1,7 +1,7 @@
 //! `varid symbols FILE --at ADDRESS...`: what is at these addresses?
 
 use super::Errors;
-use super::image::{Code, Image, Wanted};
+use super::image::{Code, Image, InputFile};
 use crate::cli::bad_usage;
 use crate::output;
 use anyhow::{Context, anyhow, bail};
@@ -36,7 +36,12 @@ struct Answered {
 }
 
 /// Answers for the one image that is meant.
-pub fn run(files: &[Wanted], at: &[String], json: bool, errors: &mut Errors) -> anyhow::Result<()> {
+pub fn run(
+    files: &[InputFile],
+    at: &[String],
+    json: bool,
+    errors: &mut Errors,
+) -> anyhow::Result<()> {
     let [file] = files else {
         bad_usage("--at needs one file: what an address means is its own affair");
     };
@@ -67,8 +72,8 @@ fn answer(image: &Image<'_>, at: &[String], json: bool, errors: &mut Errors) -> 
     let mut document = Document {
         addresses: Vec::new(),
     };
-    let mut one = |word: &str, out: &mut dyn Write, errors: &mut Errors| -> io::Result<()> {
-        let Some(address) = errors.keep(parse(word)) else {
+    let mut one = |text: &str, out: &mut dyn Write, errors: &mut Errors| -> io::Result<()> {
+        let Some(address) = errors.report(parse(text)) else {
             return Ok(());
         };
         let frames = image.frames(address);
@@ -78,13 +83,13 @@ fn answer(image: &Image<'_>, at: &[String], json: bool, errors: &mut Errors) -> 
         }
         write(out, address, &frames)
     };
-    let written = at.iter().try_for_each(|word| match word.as_str() {
-        "-" => from_input(|word, last| {
-            one(word, &mut out, errors)?;
-            // Who asks one address at a time waits for the answer.
+    let written = at.iter().try_for_each(|text| match text.as_str() {
+        "-" => from_input(|text, last| {
+            one(text, &mut out, errors)?;
+            // A program that writes one address at a time waits for the answer.
             if last { out.flush() } else { Ok(()) }
         }),
-        word => one(word, &mut out, errors),
+        text => one(text, &mut out, errors),
     });
     match written.and_then(|()| out.flush()) {
         // A reader that has seen enough.
@@ -109,23 +114,23 @@ fn from_input(mut take: impl FnMut(&str, bool) -> io::Result<()>) -> io::Result<
         if read == 0 {
             return Ok(());
         }
-        let word = String::from_utf8_lossy(line.trim_ascii());
-        if !word.is_empty() {
-            take(&word, input.buffer().is_empty())?;
+        let text = String::from_utf8_lossy(line.trim_ascii());
+        if !text.is_empty() {
+            take(&text, input.buffer().is_empty())?;
         }
     }
 }
 
 /// An address as addr2line takes it.
-fn parse(word: &str) -> anyhow::Result<u64> {
-    let digits = word
+fn parse(text: &str) -> anyhow::Result<u64> {
+    let digits = text
         .strip_prefix("0x")
-        .or_else(|| word.strip_prefix("0X"))
-        .unwrap_or(word);
+        .or_else(|| text.strip_prefix("0X"))
+        .unwrap_or(text);
     if digits.starts_with('+') {
-        bail!("'{word}' is no hexadecimal address");
+        bail!("'{text}' is no hexadecimal address");
     }
-    u64::from_str_radix(digits, 16).map_err(|_| anyhow!("'{word}' is no hexadecimal address"))
+    u64::from_str_radix(digits, 16).map_err(|_| anyhow!("'{text}' is no hexadecimal address"))
 }
 
 fn write(out: &mut dyn Write, address: u64, frames: &[Frame<'_>]) -> io::Result<()> {

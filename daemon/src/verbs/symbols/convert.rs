@@ -1,7 +1,7 @@
 //! `varid symbols FILE... --elf OUT --sym OUT`: how do other tools learn what is in these dex files?
 
 use super::Errors;
-use super::image::{Code, Image, Wanted};
+use super::image::{Code, Image, InputFile};
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,8 +19,8 @@ struct Form<'a> {
     written: BTreeSet<PathBuf>,
 }
 
-/// Writes what is asked for of each dex file.
-pub fn run(files: &[Wanted], elf: Option<&Path>, sym: Option<&Path>, errors: &mut Errors) {
+/// Writes the requested files for each dex file.
+pub fn run(files: &[InputFile], elf: Option<&Path>, sym: Option<&Path>, errors: &mut Errors) {
     let mut forms: Vec<Form<'_>> = Vec::new();
     forms.extend(elf.map(|out| {
         Form::new(out, "elf", |image, path| {
@@ -33,7 +33,7 @@ pub fn run(files: &[Wanted], elf: Option<&Path>, sym: Option<&Path>, errors: &mu
             let many = files.len() > 1 || images.len() > 1;
             for form in &mut forms {
                 for image in images {
-                    errors.keep(form.put(image, many));
+                    errors.report(form.put(image, many));
                 }
             }
         });

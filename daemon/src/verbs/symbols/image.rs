@@ -15,14 +15,14 @@ use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbol};
 /// No file that holds dex files is larger: offsets in an archive have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
 
-/// What the command line calls `FILE` or `FILE!ENTRY`.
-pub struct Wanted {
+/// A file, or an entry of an archive, that the command line names: `FILE` or `FILE!ENTRY`.
+pub struct InputFile {
     path: PathBuf,
     entry: Option<String>,
     debug_files: DebugFiles,
 }
 
-/// One space of addresses: a dex file, or an ELF file.
+/// A dex file or an ELF file: addresses are looked up in one of these.
 pub struct Image<'a> {
     /// As the command line would call it.
     pub name: String,
@@ -55,8 +55,8 @@ pub struct Function {
     pub line: Option<u32>,
 }
 
-impl Wanted {
-    /// A name with a `!` in it is a file's where there is such a file.
+impl InputFile {
+    /// The file of this name. A name with a `!` is that of a file if there is one, else that of an entry of an archive.
     pub fn new(name: &Path, debug_files: &DebugFiles) -> Self {
         let debug_files = debug_files.clone();
         let entry = name.to_str().filter(|_| !name.exists()).and_then(|text| {
@@ -79,28 +79,28 @@ impl Wanted {
         }
     }
 
-    /// Calls `visit` with the images that are meant; what cannot be read goes to `errors`, the others stay.
+    /// Calls `visit` with the images of the file. Those that cannot be read are reported in `errors`.
     pub fn visit(&self, errors: &mut Errors, visit: impl FnOnce(&[Image<'_>], &mut Errors)) {
         let shown = self.path.display().to_string();
-        let Some((file, size)) = errors.keep(self.open()) else {
+        let Some((file, size)) = errors.report(self.open()) else {
             return;
         };
         let mut magic = [0; 4];
-        // What is shorter is neither.
+        // A shorter file has neither magic.
         let _ = file.read_exact_at(&mut magic, 0);
         let mut images = Vec::new();
         if magic == *b"\x7fELF" && self.entry.is_none() {
-            images.extend(errors.keep(self.elf(&shown, &file)));
+            images.extend(errors.report(self.elf(&shown, &file)));
             // An oat file holds dex files, too.
             if container::entries(&shown, &ReadCache::new(&file)).is_err() {
                 return visit(&images, errors);
             }
         }
-        let Some(bytes) = errors.keep(read(file, size, &self.path)) else {
+        let Some(bytes) = errors.report(read(file, size, &self.path)) else {
             return;
         };
         if let Some(library) = self.entry.as_ref().filter(|name| name.ends_with(".so")) {
-            images.extend(errors.keep(self.library(&shown, &bytes, library)));
+            images.extend(errors.report(self.library(&shown, &bytes, library)));
             return visit(&images, errors);
         }
         let entries = self.dex_files(&shown, &bytes, errors);
@@ -150,7 +150,7 @@ impl Wanted {
         errors: &mut Errors,
     ) -> Vec<DexEntry<'b>> {
         let found = container::dex_files(shown, bytes).map_err(Into::into);
-        let Some(found) = errors.keep(found) else {
+        let Some(found) = errors.report(found) else {
             return Vec::new();
         };
         let mut broken = false;
@@ -214,7 +214,7 @@ impl<'a> Image<'a> {
         for (_, dex) in entry.dex_files() {
             let dex = dex.and_then(|dex| Ok((MethodIndex::new(&dex)?, dex)));
             let in_file = dex.with_context(|| name.clone());
-            let Some((index, dex)) = errors.keep(in_file) else {
+            let Some((index, dex)) = errors.report(in_file) else {
                 continue;
             };
             if let Some(problem) = index.problem() {

@@ -1,7 +1,7 @@
 //! `varid symbols FILE...`: which functions are in these files?
 
 use super::Errors;
-use super::image::{Function, Image, Wanted};
+use super::image::{Function, Image, InputFile};
 use crate::output::{self, Align};
 use serde::Serialize;
 use varid_symbolizer::hex;
@@ -23,7 +23,7 @@ struct Listed {
 }
 
 /// Lists all functions of all files.
-pub fn run(files: &[Wanted], json: bool, errors: &mut Errors) -> anyhow::Result<()> {
+pub fn run(files: &[InputFile], json: bool, errors: &mut Errors) -> anyhow::Result<()> {
     let mut document = Document { images: Vec::new() };
     let mut text = String::new();
     for file in files {

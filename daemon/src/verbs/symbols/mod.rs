@@ -7,7 +7,7 @@ mod list;
 
 use crate::cli::SymbolsArgs;
 use crate::output;
-use image::Wanted;
+use image::InputFile;
 use std::process::ExitCode;
 use varid_symbolizer::elf::DebugFiles;
 
@@ -17,13 +17,13 @@ pub fn run(args: &SymbolsArgs) -> anyhow::Result<ExitCode> {
     let debug_files = args
         .symbols
         .iter()
-        .fold(DebugFiles::system(), |places, folder| {
-            places.with_folder(folder)
+        .fold(DebugFiles::system(), |files, folder| {
+            files.with_folder(folder)
         });
-    let files: Vec<Wanted> = args
+    let files: Vec<InputFile> = args
         .files
         .iter()
-        .map(|file| Wanted::new(file, &debug_files))
+        .map(|file| InputFile::new(file, &debug_files))
         .collect();
     if !args.at.is_empty() {
         answer::run(&files, &args.at, args.json, &mut errors)?;
@@ -49,14 +49,14 @@ pub fn run(args: &SymbolsArgs) -> anyhow::Result<ExitCode> {
 pub struct Errors(u64);
 
 impl Errors {
-    /// Says what went wrong.
+    /// Reports an error.
     fn add(&mut self, error: &anyhow::Error) {
         output::message(&format!("varid: {}", output::reason(error.as_ref())));
         self.0 = self.0.saturating_add(1);
     }
 
-    /// The value, or none with its error said.
-    fn keep<T>(&mut self, result: anyhow::Result<T>) -> Option<T> {
+    /// The value; None: an error, which is reported.
+    fn report<T>(&mut self, result: anyhow::Result<T>) -> Option<T> {
         result.inspect_err(|error| self.add(error)).ok()
     }
 }
