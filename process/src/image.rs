@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_model::Layer;
 use varid_symbolizer::bytecode::BytecodeImage;
-use varid_symbolizer::container::Place;
+use varid_symbolizer::container::ContainerEntry;
 use varid_unwind::Module;
 
 /// An ELF file. What is in it is read when a sample first lands there.
@@ -47,7 +47,12 @@ impl ElfImage {
     }
 
     /// An ELF file that lies in an archive as it is.
-    pub(super) fn in_archive(archive: File, open: OpenFile, path: &Path, place: &Place) -> Self {
+    pub(super) fn in_archive(
+        archive: File,
+        open: OpenFile,
+        path: &Path,
+        place: &ContainerEntry,
+    ) -> Self {
         let mut path = path.as_os_str().to_owned();
         path.push("!");
         path.push(&place.name);

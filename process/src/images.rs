@@ -13,17 +13,17 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use varid_recording::is_own_memory;
-use varid_symbolizer::container::{self, Place, zip};
+use varid_symbolizer::container::{self, ContainerEntry, zip};
 
 /// Every file that was read, once.
 #[derive(Debug, Default)]
 pub struct Images {
     by_file: HashMap<(FileKey, u64), Image>,
-    containers: HashMap<FileKey, Rc<[Place]>>,
+    containers: HashMap<FileKey, Rc<[ContainerEntry]>>,
     /// Formats of bytecode, beside dex.
     formats: Formats,
     /// Where libraries lie in archives.
-    libraries: HashMap<FileKey, Rc<[Place]>>,
+    libraries: HashMap<FileKey, Rc<[ContainerEntry]>>,
 }
 
 impl Images {
@@ -119,7 +119,7 @@ impl Images {
             .containers
             .entry(key.clone())
             .or_insert_with(|| {
-                usable(container::places(
+                usable(container::entries(
                     &path.to_string_lossy(),
                     &ReadCache::new(file),
                 ))
@@ -169,7 +169,7 @@ impl Images {
             .entry(key.clone())
             .or_insert_with(read)
             .clone();
-        let part = |place: &Place| {
+        let part = |place: &ContainerEntry| {
             let end = place.offset.saturating_add(place.len);
             let (addresses, pgoff) = mapped.part(place.offset, end)?;
             let known = (key.clone(), place.offset);
@@ -248,16 +248,16 @@ impl Images {
     }
 }
 
-type Places = Vec<Result<Place, varid_symbolizer::Error>>;
+type Places = Vec<Result<ContainerEntry, varid_symbolizer::Error>>;
 
 /// Those parts of a file that lie there uncompressed.
-fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[Place]> {
+fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[ContainerEntry]> {
     let found = found.unwrap_or_else(|reason| {
         // Not every archive has any.
         tracing::debug!("{reason}");
         Vec::new()
     });
-    let usable = |place: Result<Place, varid_symbolizer::Error>| {
+    let usable = |place: Result<ContainerEntry, varid_symbolizer::Error>| {
         place
             .inspect_err(|reason| tracing::warn!("{reason}; what is in it stays without names"))
             .ok()

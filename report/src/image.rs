@@ -9,7 +9,7 @@ use varid_model::Layer;
 use varid_recording::{ImageKind, Manifest, MappingRecord, REMAP_ELF, SYMBOLS, is_own_memory};
 use varid_symbolizer::{
     Frame,
-    elf::{ElfSource, Origin},
+    elf::{ElfSource, SymbolOrigin},
 };
 
 use crate::{
@@ -315,7 +315,7 @@ fn functions(
     }
     let named = symbol
         .as_ref()
-        .is_none_or(|symbol| symbol.origin != Origin::Unnamed || symbol.raw != name.as_str());
+        .is_none_or(|symbol| symbol.origin != SymbolOrigin::Unnamed || symbol.raw != name.as_str());
     let start = symbol.map_or(0, |symbol| symbol.start);
     let name = if named {
         name

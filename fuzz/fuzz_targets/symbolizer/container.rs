@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_fuzz::bounded;
-use varid_symbolizer::container::{dex_files, places, zip};
+use varid_symbolizer::container::{dex_files, entries, zip};
 
 /// Deflate makes at most so many bytes of one.
 const INFLATED: usize = 1032;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
                 "an entry outside of the archive"
             );
         }
-        for place in places("fuzz", bytes).into_iter().flatten().flatten() {
+        for place in entries("fuzz", bytes).into_iter().flatten().flatten() {
             assert!(
                 place.offset + place.len <= bytes.len() as u64,
                 "a dex file outside of the file"

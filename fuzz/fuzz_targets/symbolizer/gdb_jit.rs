@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_fuzz::bounded;
-use varid_symbolizer::jit::{Abi, Descriptor, symfile_codes};
+use varid_symbolizer::jit::{JitAbi, JitDescriptor, symfile_codes};
 
 fuzz_target!(|bytes: &[u8]| {
     bounded(bytes, 256, || {
@@ -14,8 +14,8 @@ fuzz_target!(|bytes: &[u8]| {
             let from = bytes.get(start..start.saturating_add(to.len()));
             from.map(|from| to.copy_from_slice(from)).is_some()
         };
-        for abi in [Abi::Bits64, Abi::Bits32, Abi::X86] {
-            let Ok(descriptor) = Descriptor::read(abi, 0, &mut read) else {
+        for abi in [JitAbi::Bits64, JitAbi::Bits32, JitAbi::X86] {
+            let Ok(descriptor) = JitDescriptor::read(abi, 0, &mut read) else {
                 continue;
             };
             for entry in descriptor.list(&mut read).entries {

@@ -197,7 +197,7 @@ impl Files {
         reading.to = reading.to.saturating_add(read);
         reading.changed = changed;
         if is_over {
-            map.looked(began);
+            map.finish_listing(began);
             reading.look = None;
         }
         self.more |= !is_over;

@@ -8,7 +8,9 @@ use super::files::News;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use varid_symbolizer::jit::{Abi, Code, CodeMap, Descriptor, Entry, descriptors_of, symfile_codes};
+use varid_symbolizer::jit::{
+    CodeMap, JitAbi, JitDescriptor, JitEntry, JitFunction, descriptors_of, symfile_codes,
+};
 use varid_tunnel::Memory;
 
 /// A larger file in memory is not read.
@@ -29,9 +31,9 @@ pub struct Descriptors {
     /// Libraries that were searched, by where they are: one that is loaded again is elsewhere.
     searched: HashSet<(PathBuf, u64)>,
     /// How they are laid out, and where they are.
-    found: Vec<(Abi, u64)>,
+    found: Vec<(JitAbi, u64)>,
     /// As they were when their lists were read.
-    known: Vec<(u64, Descriptor)>,
+    known: Vec<(u64, JitDescriptor)>,
     map: CodeMap,
     /// Where the functions of each file start.
     entries: HashMap<Registered, Vec<u64>>,
@@ -46,7 +48,7 @@ pub struct Descriptors {
 struct Registered {
     /// Where the list's descriptor is.
     descriptor: u64,
-    entry: Entry,
+    entry: JitEntry,
     /// What its bytes are, where there is no time to tell it from what took its place.
     content: Option<u64>,
 }
@@ -68,13 +70,13 @@ impl Descriptors {
         let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
         // One that cannot be read, because its library has gone, costs the others nothing.
-        let current: Vec<(u64, Descriptor)> = self
+        let current: Vec<(u64, JitDescriptor)> = self
             .found
             .iter()
-            .filter_map(|&(abi, at)| Some((at, Descriptor::read(abi, at, &mut read).ok()?)))
+            .filter_map(|&(abi, at)| Some((at, JitDescriptor::read(abi, at, &mut read).ok()?)))
             .collect();
         let uncounted = current.iter().any(|(_, known)| known.seqlock.is_none());
-        let before = self.map.last_look();
+        let before = self.map.last_listing();
         let due = uncounted && now.saturating_sub(before) >= LOOK;
         if current == self.known && !due {
             return News::default();
@@ -140,7 +142,7 @@ impl Descriptors {
             }
             self.entries.insert(registered, starts);
         }
-        self.map.looked(now);
+        self.map.finish_listing(now);
         (replaced, news)
     }
 
@@ -181,7 +183,12 @@ impl Descriptors {
 }
 
 /// A registered file's bytes, unless they are too many.
-fn contents(entry: &Entry, memory: &ForeignMemory, spent: &mut u64, limit: u64) -> Option<Vec<u8>> {
+fn contents(
+    entry: &JitEntry,
+    memory: &ForeignMemory,
+    spent: &mut u64,
+    limit: u64,
+) -> Option<Vec<u8>> {
     let size = entry.symfile.end.saturating_sub(entry.symfile.start);
     let total = spent.saturating_add(size);
     if size > MAX_SYMFILE || total > limit {
@@ -194,7 +201,7 @@ fn contents(entry: &Entry, memory: &ForeignMemory, spent: &mut u64, limit: u64) 
 }
 
 /// The functions of a registered file; none if it is no ELF file.
-fn codes(file: &[u8]) -> Vec<Code> {
+fn codes(file: &[u8]) -> Vec<JitFunction> {
     symfile_codes(file, "an ELF file in memory")
         .inspect_err(|error| tracing::debug!(%error, "a registered file is not used"))
         .unwrap_or_default()
@@ -233,7 +240,7 @@ mod tests {
             let own = self.descriptor.as_ptr() as u64;
             let addresses = others.iter().copied().chain([own]);
             Descriptors {
-                found: addresses.map(|at| (Abi::Bits64, at)).collect(),
+                found: addresses.map(|at| (JitAbi::Bits64, at)).collect(),
                 ..Descriptors::default()
             }
         }

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use varid_symbolizer::jit::{Code, CodeMap};
+use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
 
 /// Areas start here in the file: behind the headers of an ELF file, at a page.
@@ -285,12 +285,12 @@ impl JitCode {
     }
 
     fn slots(&self) -> Vec<Slot> {
-        let mut slots: Vec<(Slot, &Code)> = Vec::new();
+        let mut slots: Vec<(Slot, &JitFunction)> = Vec::new();
         // The byte behind the last sampled one: the earliest that a slot may start at.
         let mut free = 0;
         let mut names = 0usize;
         for (&offset, sampled) in &self.sampled {
-            let fits = |code: &&Code| names.saturating_add(code.name.len()) <= MAX_NAMES;
+            let fits = |code: &&JitFunction| names.saturating_add(code.name.len()) <= MAX_NAMES;
             let Some(code) = self.name(sampled).filter(fits) else {
                 if let Some((last, _)) = slots.last_mut() {
                     last.size = last.size.min(offset.saturating_sub(last.offset));
@@ -327,7 +327,7 @@ impl JitCode {
     }
 
     /// What was at a sampled address, if all its samples saw the same.
-    fn name(&self, sampled: &Sampled) -> Option<&Code> {
+    fn name(&self, sampled: &Sampled) -> Option<&JitFunction> {
         self.maps().find_map(|map| {
             let first = map.lookup(sampled.first, sampled.address);
             let last = map.lookup(sampled.last, sampled.address);

@@ -187,7 +187,7 @@ impl Recorder {
             match &self.cache {
                 Some(cache) => {
                     let provided = cache.provide(image, &elf, &sym)?;
-                    if let Some(error) = provided.not_kept {
+                    if let Some(error) = provided.not_stored {
                         tracing::warn!("the next session will write {name} anew: {error}");
                     }
                 }

@@ -1,4 +1,4 @@
-//! How is a number or a dex file's extent read from a file that may lie?
+//! Numbers and extents of dex files, read from a file that is not trusted.
 
 use crate::{Error, Result};
 use object::ReadRef;
@@ -36,7 +36,7 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
 
     /// The `len` bytes at `offset`.
     pub(super) fn bytes(&self, field: &'static str, offset: u64, len: u64) -> Result<&'d [u8]> {
-        // Asked first: a reader of files would make room for what a file merely claims.
+        // Checked first: a reader of files would allocate what the file merely claims.
         offset
             .checked_add(len)
             .filter(|end| *end <= self.len())
@@ -66,7 +66,7 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
         }
     }
 
-    /// What the dex file at `offset` says of its extent; nothing of it lies at or behind `limit`.
+    /// The extent that the dex file at `offset` claims; an error if it reaches `limit`.
     pub(super) fn dex(&self, offset: u64, limit: u64) -> Result<Extent> {
         let at = |field_offset: u64| offset.saturating_add(field_offset);
         let number = |name, field_offset| self.u32(name, at(field_offset)).map(u64::from);

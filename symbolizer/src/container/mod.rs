@@ -8,7 +8,7 @@
 //! | oat (.odex, .oat) of Android 5 to 7 | ELF, symbol `oatdata` | all of them | only our own writer's; one of Android 8.1 is told from them |
 //! | Dalvik's optimized dex (.odex) | `dey\n` | the one in it | only our own writer's |
 //!
-//! [`places`] reads no more than directories and headers, and takes anything that [`object::ReadRef`] does: bytes, or
+//! [`entries`] reads no more than directories and headers, and takes anything that [`object::ReadRef`] does: bytes, or
 //! a file of any size. [`dex_files`] goes into archives in archives, and inflates.
 //!
 //! Every entry is checked on its own: a broken one is an [`crate::Error::Container`] in its place, and the others stay usable.
@@ -24,16 +24,16 @@ use input::Input;
 use object::ReadRef;
 use std::borrow::Cow;
 
-/// No dex file, and no archive in an archive, is inflated to more bytes.
+/// The most bytes to which one dex file, or one archive in an archive, is inflated.
 const MAX_INFLATED: u64 = 1 << 28;
-/// All of a file's together are not inflated to more.
+/// The most bytes to which all entries of a file together are inflated.
 const MAX_INFLATED_IN_ALL: u64 = 1 << 30;
-/// A bundle of APKs, one of them, a library in it.
+/// How deep archives are nested at most: a bundle of APKs, an APK, a library in it.
 const MAX_DEPTH: u32 = 3;
 
 /// A part of a file: where it lies, and how it is compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ContainerEntry {
     /// The entry's name in an archive, `classes.dex`, `classes2.dex` and so on where there are no names, or the path
     /// that an oat file has noted down.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct Place {
     pub offset: u64,
     /// Number of its bytes in the file.
     pub len: u64,
-    /// How many of them are no other's: compact dex files share the data behind the last of them.
+    /// How many of them belong to it alone: compact dex files share the data behind the last of them.
     pub own_len: u64,
     /// None: it lies there as it is.
     pub compression: Option<Compression>,
@@ -55,13 +55,13 @@ pub struct Compression {
     /// Bytes after inflation.
     pub size: u64,
     /// Checksum of them.
-    pub crc32: u32,
+    crc32: u32,
 }
 
 /// A dex file that was found; from version 041 on it may be a container of several.
 #[derive(Debug, Clone)]
-pub struct Entry<'d> {
-    /// [`Place::name`]; in an archive within an archive `inner.jar!classes.dex`.
+pub struct DexEntry<'d> {
+    /// [`ContainerEntry::name`]; in an archive within an archive `inner.jar!classes.dex`.
     pub name: String,
     /// Where it lies in the file; None: it is compressed there.
     pub offset: Option<u64>,
@@ -69,7 +69,7 @@ pub struct Entry<'d> {
     pub bytes: Cow<'d, [u8]>,
 }
 
-impl Place {
+impl ContainerEntry {
     fn plain(name: String, offset: u64, len: u64) -> Self {
         Self {
             name,
@@ -121,7 +121,7 @@ impl Place {
     }
 }
 
-impl Entry<'_> {
+impl DexEntry<'_> {
     /// The dex files that its bytes are, with their names: one, except in a container of version 041, where the others
     /// are called `classes.dex!classes2.dex` and so on, as ART calls them.
     pub fn dex_files(&self) -> impl Iterator<Item = (String, Result<DexFile<'_>>)> {
@@ -165,18 +165,22 @@ pub fn is_container(first: &[u8]) -> bool {
     MAGICS.iter().any(|magic| first.starts_with(magic))
 }
 
-/// Where a file's dex files are, and of an archive the archives in it.
+/// Where a file's dex files are, and the archives in an archive.
 ///
 /// # Errors
-/// [`crate::Error::Container`] if the file is none that can hold dex files, or its own header is broken.
-pub fn places<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<Place>>> {
+/// [`crate::Error::Container`] if the file is of no format that holds dex files, or its own header is broken.
+pub fn entries<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<ContainerEntry>>> {
     let input = Input { file, data };
     let first = input.bytes("magic", 0, 4)?;
     match first {
-        b"dex\n" | b"cdex" => Ok(vec![Ok(Place::plain(classes_dex(0), 0, input.len()))]),
+        b"dex\n" | b"cdex" => Ok(vec![Ok(ContainerEntry::plain(
+            classes_dex(0),
+            0,
+            input.len(),
+        ))]),
         b"dey\n" => Ok(vec![Ok(optimized(&input)?)]),
-        b"vdex" => vdex::places(&input),
-        b"\x7fELF" => oat::places(&input),
+        b"vdex" => vdex::entries(&input),
+        b"\x7fELF" => oat::entries(&input),
         // Anything may precede an archive, which is found by its end.
         _ => zip::entries(file, data, |name| {
             has_suffix(name, &["dex"]) || is_archive(name)
@@ -189,7 +193,7 @@ pub fn places<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<Plac
 }
 
 /// The dex file in one that Dalvik has optimized.
-fn optimized<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Place> {
+fn optimized<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<ContainerEntry> {
     if input.bytes("dey magic", 0, 8)? != b"dey\n036\0" {
         return Err(input.bad("dey magic", 0, "not version 036"));
     }
@@ -199,32 +203,32 @@ fn optimized<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Place> {
         return Err(input.bad("dexOffset", 8, "lies within the header"));
     }
     let extent = input.dex(offset, offset.saturating_add(len))?;
-    Ok(Place::plain(classes_dex(0), offset, extent.whole))
+    Ok(ContainerEntry::plain(classes_dex(0), offset, extent.whole))
 }
 
 /// Two entries that share bytes contradict each other: the one that starts later is an error.
 fn refuse_overlaps<'d, R: ReadRef<'d>>(
     input: &Input<'_, R>,
-    mut places: Vec<Result<Place>>,
-) -> Vec<Result<Place>> {
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    let range = |places: &[Result<Place>], index: usize| match places.get(index) {
-        Some(Ok(place)) => (place.offset, place.len),
+    mut entries: Vec<Result<ContainerEntry>>,
+) -> Vec<Result<ContainerEntry>> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    let range = |entries: &[Result<ContainerEntry>], index: usize| match entries.get(index) {
+        Some(Ok(entry)) => (entry.offset, entry.len),
         _ => (0, 0),
     };
-    order.sort_by_key(|index| range(&places, *index));
+    order.sort_by_key(|index| range(&entries, *index));
     let mut taken = 0;
     for index in order {
-        let (offset, len) = range(&places, index);
+        let (offset, len) = range(&entries, index);
         if len != 0 && offset < taken {
-            if let Some(place) = places.get_mut(index) {
-                *place = Err(input.bad("entry", offset, "overlaps the entry before it"));
+            if let Some(entry) = entries.get_mut(index) {
+                *entry = Err(input.bad("entry", offset, "overlaps the entry before it"));
             }
             continue;
         }
         taken = taken.max(offset.saturating_add(len));
     }
-    places
+    entries
 }
 
 /// Every dex file in `bytes`, the content of a file of any kind, with those in archives in archives.
@@ -232,38 +236,38 @@ fn refuse_overlaps<'d, R: ReadRef<'d>>(
 /// `file`: its name, for errors.
 ///
 /// # Errors
-/// As [`places`]. An entry that cannot be read is an error in its place.
-pub fn dex_files<'d>(file: &str, bytes: &'d [u8]) -> Result<Vec<Result<Entry<'d>>>> {
+/// As [`entries`]. An entry that cannot be read is an error in its place.
+pub fn dex_files<'d>(file: &str, bytes: &'d [u8]) -> Result<Vec<Result<DexEntry<'d>>>> {
     let mut left = MAX_INFLATED_IN_ALL;
-    entries(file, bytes, 0, &mut left)
+    dex_entries(file, bytes, 0, &mut left)
 }
 
 /// `left`: how many bytes may still be inflated.
-fn entries<'d>(
+fn dex_entries<'d>(
     file: &str,
     bytes: &'d [u8],
     depth: u32,
     left: &mut u64,
-) -> Result<Vec<Result<Entry<'d>>>> {
+) -> Result<Vec<Result<DexEntry<'d>>>> {
     let input = Input { file, data: bytes };
     let mut found = Vec::new();
-    for place in places(file, bytes)? {
-        let read = place.and_then(|place| {
-            let size = place.compression.map_or(0, |compression| compression.size);
-            spend(left, size, &input, place.offset)?;
-            Ok((place.read(file, bytes)?, place))
+    for entry in entries(file, bytes)? {
+        let read = entry.and_then(|entry| {
+            let size = entry.compression.map_or(0, |compression| compression.size);
+            spend(left, size, &input, entry.offset)?;
+            Ok((entry.read(file, bytes)?, entry))
         });
-        let (content, place) = match read {
+        let (content, entry) = match read {
             Ok(read) => read,
             Err(error) => {
                 found.push(Err(error));
                 continue;
             }
         };
-        if !place.is_archive {
-            found.push(Ok(Entry {
-                offset: place.compression.is_none().then_some(place.offset),
-                name: place.name,
+        if !entry.is_archive {
+            found.push(Ok(DexEntry {
+                offset: entry.compression.is_none().then_some(entry.offset),
+                name: entry.name,
                 bytes: content,
             }));
             continue;
@@ -273,22 +277,22 @@ fn entries<'d>(
         }
         if depth == MAX_DEPTH {
             let problem = "archives in archives, deeper than is looked";
-            found.push(Err(input.bad("entry", place.offset, problem)));
+            found.push(Err(input.bad("entry", entry.offset, problem)));
             continue;
         }
-        let inner_file = format!("{file}!{}", place.name);
+        let inner_file = format!("{file}!{}", entry.name);
         let depth = depth.saturating_add(1);
         let inner = match content {
-            Cow::Borrowed(content) => entries(&inner_file, content, depth, left),
-            Cow::Owned(content) => entries(&inner_file, &content, depth, left).map(|inner| {
-                let mut own = |entry: Entry<'_>| {
+            Cow::Borrowed(content) => dex_entries(&inner_file, content, depth, left),
+            Cow::Owned(content) => dex_entries(&inner_file, &content, depth, left).map(|inner| {
+                let mut own = |dex: DexEntry<'_>| {
                     // Compact ones may all claim the same data.
-                    spend(left, entry.bytes.len() as u64, &input, place.offset)?;
-                    Ok(entry.into_owned())
+                    spend(left, dex.bytes.len() as u64, &input, entry.offset)?;
+                    Ok(dex.into_owned())
                 };
                 inner
                     .into_iter()
-                    .map(|entry| entry.and_then(&mut own))
+                    .map(|dex| dex.and_then(&mut own))
                     .collect()
             }),
         };
@@ -296,7 +300,7 @@ fn entries<'d>(
             Ok(inner) => found.extend(
                 inner
                     .into_iter()
-                    .map(|entry| entry.map(|entry| entry.within(&place))),
+                    .map(|dex| dex.map(|dex| dex.within(&entry))),
             ),
             Err(error) => found.push(Err(error)),
         }
@@ -313,10 +317,10 @@ fn spend(left: &mut u64, size: u64, input: &Input<'_, &[u8]>, offset: u64) -> Re
     Ok(())
 }
 
-impl<'d> Entry<'d> {
+impl<'d> DexEntry<'d> {
     /// The same, of what has been inflated.
-    fn into_owned<'o>(self) -> Entry<'o> {
-        Entry {
+    fn into_owned<'o>(self) -> DexEntry<'o> {
+        DexEntry {
             name: self.name,
             offset: None,
             bytes: Cow::Owned(self.bytes.into_owned()),
@@ -324,7 +328,7 @@ impl<'d> Entry<'d> {
     }
 
     /// The same, seen from the file that the archive lies in.
-    fn within(self, archive: &Place) -> Self {
+    fn within(self, archive: &ContainerEntry) -> Self {
         Self {
             name: format!("{}!{}", archive.name, self.name),
             offset: self

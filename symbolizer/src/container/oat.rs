@@ -3,7 +3,7 @@
 //! The dynamic symbol `oatdata` says where ART's own header is, an OatDexFile for each dex file follows it, and the
 //! files themselves lie in the same section. From Android 8 on they are in the .vdex file beside it.
 
-use super::Place;
+use super::ContainerEntry;
 use super::input::Input;
 use crate::Result;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadRef};
@@ -24,7 +24,9 @@ enum After {
 }
 
 /// The dex files of an oat file.
-pub(super) fn places<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Vec<Result<Place>>> {
+pub(super) fn entries<'d, R: ReadRef<'d>>(
+    input: &Input<'_, R>,
+) -> Result<Vec<Result<ContainerEntry>>> {
     let (start, end) = oatdata(input)?;
     let at = |offset: u64| start.saturating_add(offset);
     if input.bytes("oat magic", start, 4)? != b"oat\n" {
@@ -59,17 +61,17 @@ pub(super) fn places<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Vec<Res
     let count = input.u32("dex_file_count", at(20))?;
     let store = input.u32("key_value_store_size", at(layout.header.saturating_sub(4)))?;
     let mut cursor = at(layout.header).saturating_add(u64::from(store));
-    let mut places = Vec::new();
+    let mut entries = Vec::new();
     for _ in 0..count {
         match one(input, &layout, start, end, &mut cursor) {
-            Ok(place) => places.push(place),
+            Ok(entry) => entries.push(entry),
             Err(error) => {
-                places.push(Err(error));
+                entries.push(Err(error));
                 break;
             }
         }
     }
-    Ok(super::refuse_overlaps(input, places))
+    Ok(super::refuse_overlaps(input, entries))
 }
 
 /// The OatDexFile at `cursor`, which moves behind it. The outer error: the next one cannot be found.
@@ -79,7 +81,7 @@ fn one<'d, R: ReadRef<'d>>(
     start: u64,
     end: u64,
     cursor: &mut u64,
-) -> Result<Result<Place>> {
+) -> Result<Result<ContainerEntry>> {
     /// The longest path that a system has.
     const MAX_LOCATION: u32 = 4096;
     let len = input.u32("dex_file_location_size", *cursor)?;
@@ -104,7 +106,7 @@ fn one<'d, R: ReadRef<'d>>(
     });
     let name = String::from_utf8_lossy(location).into_owned();
     match (extent, &layout.after) {
-        (Ok(extent), _) => Ok(Ok(Place::plain(name, offset, extent.whole))),
+        (Ok(extent), _) => Ok(Ok(ContainerEntry::plain(name, offset, extent.whole))),
         (Err(error), After::Bytes(_)) => Ok(Err(error)),
         (Err(error), After::PerClass) => Err(error),
     }

@@ -10,7 +10,7 @@
 //! From 019 on the files may be compact, and share the data that follows the last of them. The app's own .vdex file
 //! of Android 10 and later has mostly none: then the VM uses the APK's.
 
-use super::Place;
+use super::ContainerEntry;
 use super::input::Input;
 use crate::Result;
 use object::ReadRef;
@@ -33,7 +33,9 @@ struct Files {
 }
 
 /// The dex files of a .vdex file.
-pub(super) fn places<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Vec<Result<Place>>> {
+pub(super) fn entries<'d, R: ReadRef<'d>>(
+    input: &Input<'_, R>,
+) -> Result<Vec<Result<ContainerEntry>>> {
     let files = match input.version("vdex version", 4)? {
         6 | 10 => one_header(input)?,
         19 => section_after(input, 20)?,
@@ -122,16 +124,16 @@ fn section_table<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Option<File
 
 impl Files {
     /// Each file's end is the next one's start: behind a broken one nothing can be found.
-    fn walk<'d, R: ReadRef<'d>>(&self, input: &Input<'_, R>) -> Vec<Result<Place>> {
+    fn walk<'d, R: ReadRef<'d>>(&self, input: &Input<'_, R>) -> Vec<Result<ContainerEntry>> {
         /// Compact dex files whose data all of the section is; an app has no more.
         const MAX_SHARING: u64 = 64;
-        let mut places = Vec::new();
+        let mut entries = Vec::new();
         let mut at = self.start;
         let mut left = input.len().saturating_mul(MAX_SHARING);
         for index in 0..self.count {
             if at >= self.end {
                 let problem = format!("there are only {index} of {} dex files", self.count);
-                places.push(Err(input.bad("dex section", self.start, problem)));
+                entries.push(Err(input.bad("dex section", self.start, problem)));
                 break;
             }
             let offset = at.saturating_add(self.prefix);
@@ -151,18 +153,18 @@ impl Files {
                     } else {
                         extent.own
                     };
-                    places.push(Ok(Place {
+                    entries.push(Ok(ContainerEntry {
                         own_len,
-                        ..Place::plain(name, offset, extent.whole)
+                        ..ContainerEntry::plain(name, offset, extent.whole)
                     }));
                     at = offset.saturating_add(extent.own).saturating_add(3) & !3;
                 }
                 Err(error) => {
-                    places.push(Err(error));
+                    entries.push(Err(error));
                     break;
                 }
             }
         }
-        places
+        entries
     }
 }

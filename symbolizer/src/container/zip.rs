@@ -4,13 +4,13 @@
 //! encryption is not looked at, as VMs do not either: some packers set it on plain entries to mislead readers.
 
 use super::input::Input;
-use super::{Compression, Place};
+use super::{Compression, ContainerEntry};
 use crate::Result;
 use object::ReadRef;
 use rawzip::{CompressionMethod, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ReaderAt, ZipLocator};
 use std::io;
 
-/// No archive has more entries that anybody wants.
+/// No more entries of an archive are read.
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// What rawzip reads from.
@@ -32,7 +32,7 @@ impl<'d, R: ReadRef<'d>> ReaderAt for At<R> {
     }
 }
 
-/// The entries of an archive whose names `wanted` accepts, in the order of the central directory.
+/// The entries of an archive whose names `accept` accepts, in the order of the central directory.
 ///
 /// # Errors
 /// [`crate::Error::Container`] if there is no central directory. An entry that contradicts the file, or overlaps one
@@ -40,8 +40,8 @@ impl<'d, R: ReadRef<'d>> ReaderAt for At<R> {
 pub fn entries<'d, R: ReadRef<'d>>(
     file: &str,
     data: R,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<Result<Place>>> {
+    accept: impl Fn(&str) -> bool,
+) -> Result<Vec<Result<ContainerEntry>>> {
     let input = Input { file, data };
     let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
     let archive = ZipLocator::new()
@@ -67,7 +67,7 @@ pub fn entries<'d, R: ReadRef<'d>>(
             }
         };
         let name = String::from_utf8_lossy(record.file_path().as_bytes()).into_owned();
-        if record.is_dir() || !wanted(&name) {
+        if record.is_dir() || !accept(&name) {
             continue;
         }
         if found.len() >= MAX_ENTRIES {
@@ -98,17 +98,19 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 "uncompressed size",
                 format!("{size} bytes, though {len} are stored as they are"),
             ),
-            method @ (CompressionMethod::STORE | CompressionMethod::DEFLATE) => Ok(Place {
-                is_archive: super::is_archive(&name),
-                name,
-                offset: range.0,
-                len,
-                own_len: len,
-                compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
-                    size,
-                    crc32: record.crc32(),
-                }),
-            }),
+            method @ (CompressionMethod::STORE | CompressionMethod::DEFLATE) => {
+                Ok(ContainerEntry {
+                    is_archive: super::is_archive(&name),
+                    name,
+                    offset: range.0,
+                    len,
+                    own_len: len,
+                    compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
+                        size,
+                        crc32: record.crc32(),
+                    }),
+                })
+            }
             other => bad(
                 "compression method",
                 format!("{} is neither stored nor deflated", other.as_u16()),

@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use super::file::DexFile;
 use super::header::Header;
 use super::index::MethodIndex;
-use super::method::MethodId;
+use super::method::DexMethodId;
 use crate::bytecode::{BytecodeImage, CodeLine, MethodCode};
 use crate::{Error, Location, Result};
 
@@ -133,7 +133,7 @@ impl<'a> DexBytecode<'a> {
     fn name(
         &self,
         index: u32,
-        name: impl FnOnce(MethodId<'_>) -> Result<String>,
+        name: impl FnOnce(DexMethodId<'_>) -> Result<String>,
     ) -> Option<String> {
         self.ask(index, |dex, index| dex.method_id(index).and_then(name))
             .ok()

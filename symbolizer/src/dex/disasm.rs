@@ -319,7 +319,7 @@ impl fmt::Display for Reference<'_> {
                 let name = or(dex.field_reference(index), "<field?>");
                 write!(f, "{name} // field@{index:0width$x}")
             }
-            Index::Method => write!(f, "{} // method@{index:0width$x}", method()),
+            Index::DexMethod => write!(f, "{} // method@{index:0width$x}", method()),
             Index::MethodAndProto => {
                 let proto = or(dex.prototype(self.proto.into()), "<proto?>");
                 let number = self.proto;

@@ -1,7 +1,7 @@
 //! Which method's instructions is this offset in?
 
 use super::file::DexFile;
-use super::method::Method;
+use super::method::DexMethod;
 use super::read::bad;
 use crate::bytecode::{MethodCode, method_at};
 use crate::{Error, Result};
@@ -22,7 +22,7 @@ impl MethodIndex {
     /// # Errors
     /// The first thing that is wrong, if nothing at all could be read.
     pub fn new(dex: &DexFile<'_>) -> Result<Self> {
-        let code = |method: Result<Method<'_>>| method.map(|method| method.method_code());
+        let code = |method: Result<DexMethod<'_>>| method.map(|method| method.method_code());
         Self::of(dex.methods().filter_map(|method| code(method).transpose())).or_problem()
     }
 

@@ -12,19 +12,19 @@ use crate::bytecode::{MethodCode, shared_name};
 impl DexFile<'_> {
     /// All methods that the file's classes define, class by class, with and without code.
     #[must_use]
-    pub fn methods(&self) -> Methods<'_> {
-        Methods::new(self)
+    pub fn methods(&self) -> DexMethods<'_> {
+        DexMethods::new(self)
     }
 
     /// The method that `index` names, whether it is defined here or elsewhere.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if there is no such index.
-    pub fn method_id(&self, index: u32) -> Result<MethodId<'_>> {
-        MethodId::new(self, index)
+    pub fn method_id(&self, index: u32) -> Result<DexMethodId<'_>> {
+        DexMethodId::new(self, index)
     }
 
-    /// [`MethodId::display_name`] of method `index`.
+    /// [`DexMethodId::display_name`] of method `index`.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if there is no such index or its name is broken.
@@ -44,13 +44,13 @@ impl DexFile<'_> {
 
 /// A method by its index, whether it is defined in this file or elsewhere.
 #[derive(Debug, Clone, Copy)]
-pub struct MethodId<'d> {
+pub struct DexMethodId<'d> {
     dex: &'d DexFile<'d>,
     index: u32,
     item: MethodItem,
 }
 
-impl<'d> MethodId<'d> {
+impl<'d> DexMethodId<'d> {
     pub(super) fn new(dex: &'d DexFile<'_>, index: u32) -> Result<Self> {
         Ok(Self {
             dex,
@@ -160,9 +160,9 @@ impl<'d> MethodId<'d> {
 
 /// A method that a class of the file defines.
 #[derive(Debug, Clone)]
-pub struct Method<'d> {
+pub struct DexMethod<'d> {
     /// What it is called.
-    pub id: MethodId<'d>,
+    pub id: DexMethodId<'d>,
     /// Access flags, as in the dex format.
     pub access_flags: u32,
     /// File offsets of its instructions, without the code_item's header; none for
@@ -172,7 +172,7 @@ pub struct Method<'d> {
     class: u32,
 }
 
-impl Method<'_> {
+impl DexMethod<'_> {
     /// What [`super::MethodIndex`] keeps of it; none without code.
     #[must_use]
     pub fn method_code(&self) -> Option<MethodCode> {
@@ -204,7 +204,7 @@ impl Method<'_> {
 /// once and skipped, the next class follows. A file
 /// that defines more methods or fields than it names is lying, and ends there.
 #[derive(Debug, Clone)]
-pub struct Methods<'d> {
+pub struct DexMethods<'d> {
     dex: &'d DexFile<'d>,
     next_class: u32,
     class: u32,
@@ -216,7 +216,7 @@ pub struct Methods<'d> {
     methods_left: u32,
 }
 
-impl<'d> Methods<'d> {
+impl<'d> DexMethods<'d> {
     pub(super) fn new(dex: &'d DexFile<'_>) -> Self {
         Self {
             dex,
@@ -314,9 +314,9 @@ impl<'d> Methods<'d> {
     }
 
     /// What an encoded_method is about: if that is broken, those behind it need not be.
-    fn method(&self, (index, access_flags, code): (u32, u32, u32)) -> Result<Method<'d>> {
-        Ok(Method {
-            id: MethodId::new(self.dex, index)?,
+    fn method(&self, (index, access_flags, code): (u32, u32, u32)) -> Result<DexMethod<'d>> {
+        Ok(DexMethod {
+            id: DexMethodId::new(self.dex, index)?,
             access_flags,
             code: code_range(self.dex, code)?,
             class: self.class,
@@ -324,8 +324,8 @@ impl<'d> Methods<'d> {
     }
 }
 
-impl<'d> Iterator for Methods<'d> {
-    type Item = Result<Method<'d>>;
+impl<'d> Iterator for DexMethods<'d> {
+    type Item = Result<DexMethod<'d>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.direct == 0 && self.virtuals == 0 {

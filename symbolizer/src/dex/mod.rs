@@ -49,7 +49,7 @@ pub use disasm::{Instruction, Instructions};
 pub use file::DexFile;
 pub use index::MethodIndex;
 pub use lines::{LineRow, LineTable};
-pub use method::{Method, MethodId, Methods};
+pub use method::{DexMethod, DexMethodId, DexMethods};
 pub use names::{class_name, type_name};
 pub use opcodes::Dialect;
 pub use tries::{CatchHandler, TryRange};
@@ -57,4 +57,4 @@ pub use tries::{CatchHandler, TryRange};
 pub use crate::bytecode::{MethodCode, split_shared_name};
 
 /// The longest name that is made, in bytes: what a class file can hold in one constant.
-pub const MAX_NAME: usize = 65_535;
+const MAX_NAME: usize = 65_535;

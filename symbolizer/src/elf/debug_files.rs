@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::image::{Image, c_string};
+use super::reader::{ElfReader, c_string};
 use crate::hex;
 
 /// Where distributions put debug files.
@@ -20,7 +20,7 @@ const MAX_FILES: usize = 1_000_000;
 /// How deep folders in a symbol folder may lie.
 const MAX_DEPTH: usize = 32;
 
-/// Where separate debug files are looked for: in this order, what was added first first.
+/// Where separate debug files are looked for, in this order; within each kind, in the order in which they were added.
 ///
 /// 1. roots, as gdb's debug-file-directory: `ROOT/.build-id/ab/cdef.debug`, or `cdef` for the
 ///    library itself, and the name that its `.gnu_debuglink` has, whose checksum must agree;
@@ -28,8 +28,8 @@ const MAX_DEPTH: usize = 32;
 ///    debug file;
 /// 3. debuginfod servers, by `debuginfod-find`, which shares gdb's and perf's cache.
 ///
-/// A file with another build-id than the library's is never taken. Copies share what they have
-/// found and missed.
+/// A file with another build-id than the library's is never taken. Clones share what they have
+/// found and what is missing.
 #[derive(Debug, Clone, Default)]
 pub struct DebugFiles(Arc<Places>);
 
@@ -50,7 +50,7 @@ pub struct MissingDebug {
     pub file: String,
     /// Its build-id in hexadecimal digits; none if it has none.
     pub build_id: Option<String>,
-    /// Why it was not to be had, if there is more to say than that it was nowhere.
+    /// Why it was not found, if the reason is not just that no place has it.
     pub reason: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for MissingDebug {
 }
 
 impl DebugFiles {
-    /// Looks nowhere: a library has what it holds itself.
+    /// Looks nowhere: only the library's own debug information is used.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -106,13 +106,12 @@ impl DebugFiles {
     }
 
     /// Asks the debuginfod servers that DEBUGINFOD_URLS names, or does not.
-    #[must_use]
-    pub fn with_servers(self, ask: bool) -> Self {
+    fn with_servers(self, ask: bool) -> Self {
         self.changed(|places| places.servers = ask)
     }
 
     /// The file that has this build-id: of the symbol folders, or a root's `.build-id/ab/cdef`.
-    /// Where the library itself is not at hand, its unstripped copy does as well.
+    /// The library itself, or its unstripped copy.
     #[must_use]
     pub fn file_with(&self, build_id: &[u8]) -> Option<PathBuf> {
         let indexed = self
@@ -158,15 +157,15 @@ impl DebugFiles {
     }
 
     /// The file with the debug information of `library`, which has none itself.
-    pub(super) fn of(&self, library: &Image<'_>) -> Option<Image<'static>> {
+    pub(super) fn of(&self, library: &ElfReader<'_>) -> Option<ElfReader<'static>> {
         let path = Path::new(&library.name);
         let by_id = library.build_id.as_deref().and_then(|id| self.by_id(id));
         let found = by_id.or_else(|| self.by_link(library, path));
-        self.or_servers(found, &library.name, library.build_id.as_deref())
+        self.or_from_servers(found, &library.name, library.build_id.as_deref())
     }
 
     /// The file with the parts that `debug` shares with others, if it says that there is one.
-    pub(super) fn shared_by(&self, debug: &Image<'_>) -> Option<Image<'static>> {
+    pub(super) fn shared_by(&self, debug: &ElfReader<'_>) -> Option<ElfReader<'static>> {
         let link = debug.bytes_of(".gnu_debugaltlink").ok()?;
         let name = c_string(&link);
         let build_id = link.get(name.len().checked_add(1)?..)?;
@@ -174,7 +173,7 @@ impl DebugFiles {
         let found = beside(&debug.name, &name)
             .and_then(|path| with_id(&path, build_id))
             .or_else(|| self.by_id(build_id));
-        self.or_servers(found, &name, Some(build_id))
+        self.or_from_servers(found, &name, Some(build_id))
     }
 
     /// Candidates for the file that `name` says holds a unit's functions.
@@ -187,8 +186,8 @@ impl DebugFiles {
         candidates
     }
 
-    /// Notes that something is not to be had.
-    pub(super) fn miss(&self, file: &str, build_id: Option<&[u8]>, reason: Option<String>) {
+    /// Notes that debug information is missing.
+    pub(super) fn note_missing(&self, file: &str, build_id: Option<&[u8]>, reason: Option<String>) {
         let missing = MissingDebug {
             file: file.to_owned(),
             build_id: build_id.map(hex),
@@ -205,7 +204,7 @@ impl DebugFiles {
     }
 
     /// Looks up a build-id in the roots and the symbol folders.
-    fn by_id(&self, build_id: &[u8]) -> Option<Image<'static>> {
+    fn by_id(&self, build_id: &[u8]) -> Option<ElfReader<'static>> {
         self.in_roots(build_id, ".debug")
             .find_map(|path| with_id(&path, build_id))
             .or_else(|| with_id(&self.file_with(build_id)?, build_id))
@@ -213,12 +212,12 @@ impl DebugFiles {
     }
 
     /// Looks for the file that the library's `.gnu_debuglink` names.
-    fn by_link(&self, library: &Image<'_>, path: &Path) -> Option<Image<'static>> {
+    fn by_link(&self, library: &ElfReader<'_>, path: &Path) -> Option<ElfReader<'static>> {
         let link = library.bytes_of(".gnu_debuglink").ok()?;
         let name = c_string(&link);
         let at = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
-        let sum = library.order().u32(&link, at)?;
-        // A name, not a path: nothing outside of the folders is asked for.
+        let sum = library.encoding().u32(&link, at)?;
+        // A name, not a path: it cannot lead out of the folders.
         let name = Path::new(std::str::from_utf8(name).ok()?).file_name()?;
         let folder = fs::canonicalize(path).ok()?.parent()?.to_owned();
         let inside = folder.strip_prefix("/").ok()?;
@@ -227,30 +226,30 @@ impl DebugFiles {
         candidates.into_iter().find_map(|path| {
             let file = regular(&path)?;
             (crc32(&file)? == sum).then_some(())?;
-            let image = Image::from_file(file, path.to_str()?).ok()?;
+            let image = ElfReader::from_file(file, path.to_str()?).ok()?;
             let other = image.build_id.is_some() && image.build_id != library.build_id;
             (!other && has_debug(&image)).then_some(image)
         })
     }
 
-    /// Asks the servers for what has not been found, and notes it if they have not got it either.
-    fn or_servers(
+    /// Fetches from the servers what has not been found. What they have not got either is noted as missing.
+    fn or_from_servers(
         &self,
-        found: Option<Image<'static>>,
+        found: Option<ElfReader<'static>>,
         file: &str,
         build_id: Option<&[u8]>,
-    ) -> Option<Image<'static>> {
+    ) -> Option<ElfReader<'static>> {
         if found.is_some() {
             return found;
         }
-        let asked = match build_id {
+        let fetched = match build_id {
             Some(id) if self.0.servers => fetch(id),
             _ => Err(None),
         };
-        match asked {
+        match fetched {
             Ok(image) => Some(image),
             Err(reason) => {
-                self.miss(file, build_id, reason);
+                self.note_missing(file, build_id, reason);
                 None
             }
         }
@@ -258,7 +257,7 @@ impl DebugFiles {
 }
 
 /// Whether a file has debug information.
-pub(super) fn has_debug(image: &Image<'_>) -> bool {
+pub(super) fn has_debug(image: &ElfReader<'_>) -> bool {
     image
         .section(".debug_info")
         .is_some_and(|section| section.kind != object::elf::SHT_NOBITS)
@@ -271,12 +270,12 @@ fn regular(path: &Path) -> Option<File> {
 }
 
 /// Opens an ELF file.
-pub(super) fn open(path: &Path) -> Option<Image<'static>> {
-    Image::from_file(regular(path)?, path.to_str()?).ok()
+pub(super) fn open(path: &Path) -> Option<ElfReader<'static>> {
+    ElfReader::from_file(regular(path)?, path.to_str()?).ok()
 }
 
 /// Opens an ELF file if it has this build-id.
-fn with_id(path: &Path, build_id: &[u8]) -> Option<Image<'static>> {
+fn with_id(path: &Path, build_id: &[u8]) -> Option<ElfReader<'static>> {
     open(path).filter(|image| image.build_id.as_deref() == Some(build_id))
 }
 
@@ -299,7 +298,7 @@ fn beside(file: &str, name: impl AsRef<Path>) -> Option<PathBuf> {
 
 /// Has `debuginfod-find` fetch a debug file; why it could not, if there is more to say than
 /// that no server has it.
-fn fetch(build_id: &[u8]) -> Result<Image<'static>, Option<String>> {
+fn fetch(build_id: &[u8]) -> Result<ElfReader<'static>, Option<String>> {
     let output = Command::new("debuginfod-find")
         .args(["debuginfo", &hex(build_id)])
         .stdin(Stdio::null())
@@ -315,8 +314,8 @@ fn fetch(build_id: &[u8]) -> Result<Image<'static>, Option<String>> {
             })
         })?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Some(format!("debuginfod-find: {}", said.trim())));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(Some(format!("debuginfod-find: {}", stderr.trim())));
     }
     let path = String::from_utf8_lossy(&output.stdout);
     with_id(Path::new(path.trim_end()), build_id).ok_or(Some(

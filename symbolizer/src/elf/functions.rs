@@ -8,7 +8,7 @@ use gimli::{
 };
 use object::elf;
 
-use super::image::{Image, Section};
+use super::reader::{ElfReader, Section};
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 
@@ -40,8 +40,8 @@ impl Functions {
 /// The bounds that a file and those that belong to it have, from `.eh_frame` and
 /// `.debug_frame`, or else `.ARM.exidx`.
 ///
-/// A broken entry is left out, a broken section ends the list: what was read stands.
-pub(super) fn of(images: &[&Image<'_>]) -> Functions {
+/// A broken entry is left out. A broken section ends the list; what was read before is used.
+pub(super) fn of(images: &[&ElfReader<'_>]) -> Functions {
     let mut bounds = read(images, ".eh_frame", eh_frame);
     bounds.extend(read(images, ".debug_frame", debug_frame));
     let exact = !bounds.is_empty();
@@ -55,11 +55,11 @@ pub(super) fn of(images: &[&Image<'_>]) -> Functions {
 
 /// The bounds in the first section of that name that has some.
 fn read(
-    images: &[&Image<'_>],
+    images: &[&ElfReader<'_>],
     name: &str,
-    read: impl Fn(&Image<'_>, &Section, &[u8]) -> Bounds,
+    read: impl Fn(&ElfReader<'_>, &Section, &[u8]) -> Bounds,
 ) -> Bounds {
-    let of = |image: &&Image<'_>| {
+    let of = |image: &&ElfReader<'_>| {
         let section = image.section(name)?;
         let mut bounds = read(image, section, &image.bytes(section).ok()?);
         // A linker that dropped a function leaves its entry at zero.
@@ -69,9 +69,9 @@ fn read(
     images.iter().find_map(of).unwrap_or_default()
 }
 
-fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Bounds {
-    let mut frames = EhFrame::from(Slice::new(bytes, image.order().endian()));
-    frames.set_address_size(image.order().address_size());
+fn eh_frame(image: &ElfReader<'_>, section: &Section, bytes: &[u8]) -> Bounds {
+    let mut frames = EhFrame::from(Slice::new(bytes, image.encoding().endian()));
+    frames.set_address_size(image.encoding().address_size());
     let text = image.section(".text").map_or(0, |text| text.address);
     let bases = BaseAddresses::default()
         .set_eh_frame(section.address)
@@ -79,9 +79,9 @@ fn eh_frame(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Bounds {
     entries(&frames, &bases)
 }
 
-fn debug_frame(image: &Image<'_>, _: &Section, bytes: &[u8]) -> Bounds {
-    let mut frames = DebugFrame::from(Slice::new(bytes, image.order().endian()));
-    frames.set_address_size(image.order().address_size());
+fn debug_frame(image: &ElfReader<'_>, _: &Section, bytes: &[u8]) -> Bounds {
+    let mut frames = DebugFrame::from(Slice::new(bytes, image.encoding().endian()));
+    frames.set_address_size(image.encoding().address_size());
     entries(&frames, &BaseAddresses::default())
 }
 
@@ -112,13 +112,13 @@ fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -
 
 /// ARM's index has where each function starts, as a distance from the entry itself; it ends
 /// where the next one starts, the last one with its section.
-fn exidx(image: &Image<'_>, section: &Section, bytes: &[u8]) -> Bounds {
+fn exidx(image: &ElfReader<'_>, section: &Section, bytes: &[u8]) -> Bounds {
     let starts: Vec<u64> = bytes
         .chunks_exact(8)
         .zip((section.address..).step_by(8))
         .filter_map(|(entry, address)| {
             // A number of 31 bits with a sign; bit 0 says Thumb.
-            let distance = image.order().u32(entry, 0)?;
+            let distance = image.encoding().u32(entry, 0)?;
             let distance = i64::from(((distance << 1) as i32) >> 1);
             Some(address.wrapping_add_signed(distance) & 0xffff_fffe)
         })

@@ -1,10 +1,10 @@
 //! Which functions does an ELF file have?
 
-use super::symbols::{ElfSymbols, Symbol};
+use super::symbols::{ElfSymbol, ElfSymbols};
 
 impl ElfSymbols {
     /// The functions, by ascending address: each that [`ElfSymbols::lookup`] has for its own first address.
-    pub fn functions(&self) -> impl Iterator<Item = Symbol<'_>> {
+    pub fn functions(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
         let tables = self.symbols.stretches().chain(self.functions.stretches());
         let extra = self.extra.iter().map(|(range, _)| range.start);
         let mut starts: Vec<u64> = tables.map(|(start, _)| start).chain(extra).collect();

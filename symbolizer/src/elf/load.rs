@@ -7,9 +7,9 @@ use object::read::elf::Sym;
 use object::{Endianness, elf, pod};
 
 use super::functions;
-use super::image::{Image, Segment, c_string};
 use super::minidebug;
 use super::ranges::Ranges;
+use super::reader::{ElfReader, Segment, c_string};
 use super::symbols::{ElfSymbols, Named};
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ impl ElfSymbols {
     /// # Errors
     /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
     pub fn open(path: &Path) -> Result<Self> {
-        load(&Image::open(path)?, None)
+        load(&ElfReader::open(path)?, None)
     }
 
     /// As [`ElfSymbols::open`], for a file that is already open (a mapped file that has been
@@ -32,7 +32,7 @@ impl ElfSymbols {
         let file = file
             .try_clone()
             .map_err(Error::io("duplicate", Path::new(name)))?;
-        load(&Image::from_file(file, name)?, None)
+        load(&ElfReader::from_file(file, name)?, None)
     }
 
     /// Reads a file's bytes. `name` is what it is called.
@@ -40,19 +40,19 @@ impl ElfSymbols {
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self> {
-        load(&Image::from_bytes(bytes, name)?, None)
+        load(&ElfReader::from_bytes(bytes, name)?, None)
     }
 }
 
 /// Reads the symbols and function bounds of a file, and those that its debug file adds.
-pub(super) fn load(image: &Image<'_>, debug: Option<&Image<'_>>) -> Result<ElfSymbols> {
+pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Result<ElfSymbols> {
     if image.kind == elf::ET_REL {
         let problem =
             "a relocatable file: its functions get their addresses when it is linked or loaded";
         return Err(image.wrong("header", problem));
     }
     let mini = minidebug::unpack(image);
-    let images: Vec<&Image<'_>> = [Some(image), debug, mini.as_ref()]
+    let images: Vec<&ElfReader<'_>> = [Some(image), debug, mini.as_ref()]
         .into_iter()
         .flatten()
         .collect();
@@ -60,7 +60,7 @@ pub(super) fn load(image: &Image<'_>, debug: Option<&Image<'_>>) -> Result<ElfSy
     let mut symbols = Symbols::default();
     for (index, image) in images.iter().enumerate() {
         let added = symbols.add(image);
-        // Those of the file itself are asked for, the others welcome.
+        // Errors in the file's own tables are reported; the other files' tables are optional.
         if index == 0 {
             added?;
         }
@@ -129,14 +129,14 @@ struct Symbols {
 
 impl Symbols {
     /// Adds a file's `.symtab` and `.dynsym`.
-    fn add(&mut self, image: &Image<'_>) -> Result<()> {
+    fn add(&mut self, image: &ElfReader<'_>) -> Result<()> {
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
             self.add_table(image, kind)?;
         }
         Ok(())
     }
 
-    fn add_table(&mut self, image: &Image<'_>, kind: u32) -> Result<()> {
+    fn add_table(&mut self, image: &ElfReader<'_>, kind: u32) -> Result<()> {
         let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
             return Ok(());
         };
@@ -163,7 +163,7 @@ impl Symbols {
             names: &names,
             entries: &table,
         };
-        match image.order().is_64 {
+        match image.encoding().is_64 {
             true => self.add_entries::<elf::Sym64<Endianness>>(&table, kind),
             false => self.add_entries::<elf::Sym32<Endianness>>(&table, kind),
         }
@@ -173,7 +173,7 @@ impl Symbols {
 
     /// Adds the functions among a table's symbols.
     fn add_entries<S: Sym<Endian = Endianness>>(&mut self, table: &Table<'_>, kind: u32) {
-        let endian = table.image.order().endian;
+        let endian = table.image.encoding().endian;
         // Bit 0 of an ARM function's address says Thumb.
         let thumb = u64::from(table.image.machine == elf::EM_ARM);
         let count = table.entries.len().checked_div(size_of::<S>());
@@ -185,7 +185,7 @@ impl Symbols {
             if !is_function || section == elf::SHN_UNDEF {
                 continue;
             }
-            // No more of a name than is asked here: symbols can share a long one.
+            // Only the start of a name matters here. Many symbols can share one long name.
             let name = symbol.st_name(endian);
             let text = table.names.get(name as usize..).unwrap_or_default();
             let text = c_string(text.get(..8).unwrap_or(text));
@@ -226,7 +226,7 @@ impl Symbols {
 
 /// A symbol table, and what its names are read from.
 struct Table<'t> {
-    image: &'t Image<'t>,
+    image: &'t ElfReader<'t>,
     /// Which of the string tables its names lie in.
     index: u8,
     names: &'t [u8],
@@ -236,7 +236,7 @@ struct Table<'t> {
 /// Gives symbols without a size, as assembly leaves them, one where it is certain, and
 /// drops the others.
 ///
-/// Certain is: the function that `.eh_frame` has at its start; and, where the file lists
+/// It is certain for the function that `.eh_frame` has at its start; and, where the file lists
 /// all its symbols (`complete`), everything up to the next one. A symbol in the
 /// midst of a sized one is a label.
 fn bound_unsized(found: Vec<Candidate>, functions: &[(u64, u64)], complete: bool) -> Vec<Named> {

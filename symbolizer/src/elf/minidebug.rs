@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::image::Image;
+use super::reader::ElfReader;
 
 /// The largest symbol table that is unpacked, in bytes.
 const MAX_UNPACKED: u64 = 256 << 20;
@@ -12,7 +12,7 @@ const MAX_MEMORY: u32 = 70 << 10;
 
 /// The ELF file, with symbols only, that lies compressed in a stripped one: as Fedora's and
 /// Android's libraries have it.
-pub(super) fn unpack(image: &Image<'_>) -> Option<Image<'static>> {
+pub(super) fn unpack(image: &ElfReader<'_>) -> Option<ElfReader<'static>> {
     let packed = image.bytes_of(".gnu_debugdata").ok()?;
     if packed.is_empty() {
         return None;
@@ -22,5 +22,5 @@ pub(super) fn unpack(image: &Image<'_>) -> Option<Image<'static>> {
         .take(MAX_UNPACKED)
         .read_to_end(&mut bytes)
         .ok()?;
-    Image::from_bytes(bytes, &image.name).ok()
+    ElfReader::from_bytes(bytes, &image.name).ok()
 }

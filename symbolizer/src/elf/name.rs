@@ -1,4 +1,4 @@
-//! What is a name called that is asked for often?
+//! A symbol's name, demangled once.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;

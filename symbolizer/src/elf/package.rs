@@ -5,31 +5,33 @@ use std::path::Path;
 
 use object::ReadCache;
 
-use super::image::Image;
-use crate::container::{Place, zip};
+use super::reader::ElfReader;
+use crate::container::{ContainerEntry, zip};
 use crate::{Error, Result};
 
-/// No library in an archive is larger, if it is asked for by its name.
+/// The largest library that is read from an archive by its name, in bytes.
 const MAX_LIBRARY: u64 = 1 << 28;
 
 /// Opens the ELF file that has the byte at `offset` of a file: the file itself, or what lies
 /// uncompressed in an archive, as Android maps libraries. It is then called `base.apk!lib/…/libx.so`.
-pub(super) fn open_at(path: &Path, offset: u64) -> Result<Image<'static>> {
-    let holds = |entry: &Place| {
+pub(super) fn open_at(path: &Path, offset: u64) -> Result<ElfReader<'static>> {
+    let holds = |entry: &ContainerEntry| {
         offset
             .checked_sub(entry.offset)
             .is_some_and(|within| within < entry.len)
     };
     match find(path, holds, || format!("at offset {offset:#x}"))? {
         Found::File(image) => Ok(image),
-        Found::Entry(file, entry, name) => Image::from_part(file, entry.offset, entry.len, &name),
+        Found::Entry(file, entry, name) => {
+            ElfReader::from_part(file, entry.offset, entry.len, &name)
+        }
     }
 }
 
 /// The same by the name in the archive. Offsets count from where the library begins.
-pub(super) fn open_entry(path: &Path, entry: &str) -> Result<Image<'static>> {
-    let is_it = |found: &Place| found.name == entry;
-    match find(path, is_it, || format!("called {entry}"))? {
+pub(super) fn open_entry(path: &Path, entry: &str) -> Result<ElfReader<'static>> {
+    let is_named = |found: &ContainerEntry| found.name == entry;
+    match find(path, is_named, || format!("called {entry}"))? {
         Found::File(image) => Ok(image),
         Found::Entry(_, entry, name) if entry.len > MAX_LIBRARY => Err(Error::Elf {
             file: name,
@@ -38,7 +40,7 @@ pub(super) fn open_entry(path: &Path, entry: &str) -> Result<Image<'static>> {
         }),
         Found::Entry(file, entry, name) => {
             let bytes = entry.read(&name, &ReadCache::new(file))?.into_owned();
-            Image::from_bytes(bytes, &name)
+            ElfReader::from_bytes(bytes, &name)
         }
     }
 }
@@ -48,8 +50,8 @@ pub(super) fn open_entry(path: &Path, entry: &str) -> Result<Image<'static>> {
 /// # Errors
 /// [`Error::Io`] if it cannot be read, [`Error::Elf`] or [`Error::Container`] if the archive has no such library.
 pub fn library_in(path: &Path, entry: &str) -> Result<Vec<u8>> {
-    let is_it = |found: &Place| found.name == entry;
-    match find(path, is_it, || format!("called {entry}"))? {
+    let is_named = |found: &ContainerEntry| found.name == entry;
+    match find(path, is_named, || format!("called {entry}"))? {
         Found::File(_) => std::fs::read(path).map_err(Error::io("read", path)),
         Found::Entry(file, entry, name) => {
             Ok(entry.read(&name, &ReadCache::new(file))?.into_owned())
@@ -60,14 +62,18 @@ pub fn library_in(path: &Path, entry: &str) -> Result<Vec<u8>> {
 /// What was asked for.
 enum Found {
     /// The file is no archive.
-    File(Image<'static>),
+    File(ElfReader<'static>),
     /// A part of the file, and what to call it.
-    Entry(File, Place, String),
+    Entry(File, ContainerEntry, String),
 }
 
-fn find(path: &Path, wanted: impl Fn(&Place) -> bool, which: impl Fn() -> String) -> Result<Found> {
+fn find(
+    path: &Path,
+    matches: impl Fn(&ContainerEntry) -> bool,
+    which: impl Fn() -> String,
+) -> Result<Found> {
     let name = path.display().to_string();
-    let whole = Image::open(path);
+    let whole = ElfReader::open(path);
     let Err(Error::Elf { .. }) = whole else {
         return whole.map(Found::File);
     };
@@ -77,13 +83,13 @@ fn find(path: &Path, wanted: impl Fn(&Place) -> bool, which: impl Fn() -> String
         zip::entries(&name, &data, |_| true)
     };
     let Ok(entries) = entries else {
-        // Neither of the two: the first fault says more.
+        // It is neither ELF nor an archive: the first error says more.
         return whole.map(Found::File);
     };
     entries
         .into_iter()
         .flatten()
-        .find(|entry| entry.compression.is_none() && wanted(entry))
+        .find(|entry| entry.compression.is_none() && matches(entry))
         .ok_or_else(|| Error::Elf {
             file: name.clone(),
             part: "archive",

@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use super::debug_files::{DebugFiles, has_debug};
 use super::dwarf::DebugFile;
-use super::image::Image;
 use super::name::Name;
-use super::symbols::{ElfSymbols, Origin};
+use super::reader::ElfReader;
+use super::symbols::{ElfSymbols, SymbolOrigin};
 use super::{load, package};
 use crate::{Frame, Result};
 
@@ -24,9 +24,9 @@ pub struct ElfSource {
     /// The symbols' names, by number.
     names: Vec<OnceLock<Name>>,
     /// The file that has the debug information: itself, or a separate one.
-    image: Image<'static>,
+    image: ElfReader<'static>,
     /// The file that it shares parts with.
-    shared: Option<Image<'static>>,
+    shared: Option<ElfReader<'static>>,
     debug: OnceLock<DebugFile>,
     /// The file's path.
     path: String,
@@ -40,7 +40,7 @@ impl ElfSource {
     /// [`Error::Io`](crate::Error::Io) if it cannot be read,
     /// [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
     pub fn open(path: &Path, debug_files: &DebugFiles) -> Result<Self> {
-        Self::new(Image::open(path)?, debug_files)
+        Self::new(ElfReader::open(path)?, debug_files)
     }
 
     /// As [`ElfSource::open`], for a file of which the byte at `offset` is mapped: where it is an
@@ -67,7 +67,7 @@ impl ElfSource {
     /// # Errors
     /// As [`ElfSource::open`].
     pub fn from_file(file: File, name: &str, debug_files: &DebugFiles) -> Result<Self> {
-        Self::new(Image::from_file(file, name)?, debug_files)
+        Self::new(ElfReader::from_file(file, name)?, debug_files)
     }
 
     /// As [`ElfSource::open`], for a file's bytes: those of the vdso, say.
@@ -75,10 +75,10 @@ impl ElfSource {
     /// # Errors
     /// [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
     pub fn from_bytes(bytes: Vec<u8>, name: &str, debug_files: &DebugFiles) -> Result<Self> {
-        Self::new(Image::from_bytes(bytes, name)?, debug_files)
+        Self::new(ElfReader::from_bytes(bytes, name)?, debug_files)
     }
 
-    fn new(image: Image<'static>, debug_files: &DebugFiles) -> Result<Self> {
+    fn new(image: ElfReader<'static>, debug_files: &DebugFiles) -> Result<Self> {
         let separate = match has_debug(&image) {
             true => None,
             false => debug_files.of(&image),
@@ -106,9 +106,9 @@ impl ElfSource {
         let mut frames = self.debug().frames(address);
         let unnamed = frames.last().is_none_or(|frame| frame.function.is_empty());
         let name = self.symbol(address).or_else(|| {
-            // A name made of the place only serves where debug information has none.
+            // A name made of the address is used only where debug information has none.
             let symbol = self.symbols.lookup(address).filter(|_| unnamed)?;
-            (symbol.origin == Origin::Unnamed).then_some(symbol.raw)
+            (symbol.origin == SymbolOrigin::Unnamed).then_some(symbol.raw)
         });
         match (frames.last_mut(), name) {
             (Some(outermost), Some(name)) => outermost.function = name,
@@ -118,7 +118,7 @@ impl ElfSource {
             }),
             (_, None) => {}
         }
-        // Broken debug information has functions of which it says nothing at all.
+        // Broken debug information can have functions without name and location.
         frames.retain(|frame| !frame.function.is_empty() || frame.location.is_some());
         frames
     }

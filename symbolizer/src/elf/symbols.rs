@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::demangle::demangle;
-use super::image::{Segment, c_string};
 use super::ranges::Ranges;
+use super::reader::{Segment, c_string};
 
 /// The longest symbol name that is shown, in bytes.
 const MAX_SYMBOL: usize = 65_536;
@@ -39,7 +39,7 @@ pub(super) struct Named {
 
 /// Where a name comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
+pub enum SymbolOrigin {
     /// The table given to [`ElfSymbols::with_extra`].
     Extra,
     /// The file's `.symtab` or `.dynsym`.
@@ -50,7 +50,7 @@ pub enum Origin {
 
 /// A function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbol<'a> {
+pub struct ElfSymbol<'a> {
     /// Its name as the file has it: mangled.
     pub raw: Cow<'a, str>,
     /// First address.
@@ -58,16 +58,16 @@ pub struct Symbol<'a> {
     /// The address after its last byte.
     pub end: u64,
     /// Where the name comes from.
-    pub origin: Origin,
+    pub origin: SymbolOrigin,
 }
 
-impl Symbol<'_> {
+impl ElfSymbol<'_> {
     /// Its name in its own language.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self.origin {
-            Origin::Symbol => demangle(&self.raw),
-            Origin::Extra | Origin::Unnamed => Cow::Borrowed(&self.raw),
+            SymbolOrigin::Symbol => demangle(&self.raw),
+            SymbolOrigin::Extra | SymbolOrigin::Unnamed => Cow::Borrowed(&self.raw),
         }
     }
 }
@@ -92,22 +92,22 @@ impl ElfSymbols {
     /// `.eh_frame` knows a function, its name is the module's and the function's
     /// address: `libart.so+0x7b2d80`.
     #[must_use]
-    pub fn lookup(&self, address: u64) -> Option<Symbol<'_>> {
+    pub fn lookup(&self, address: u64) -> Option<ElfSymbol<'_>> {
         self.extra(address)
             .or_else(|| {
-                self.symbols.get(address).map(|named| Symbol {
+                self.symbols.get(address).map(|named| ElfSymbol {
                     raw: self.name(&named),
                     start: named.start,
                     end: named.end,
-                    origin: Origin::Symbol,
+                    origin: SymbolOrigin::Symbol,
                 })
             })
             .or_else(|| {
-                self.functions.get(address).map(|(start, end)| Symbol {
+                self.functions.get(address).map(|(start, end)| ElfSymbol {
                     raw: Cow::Owned(format!("{}+{start:#x}", self.module)),
                     start,
                     end,
-                    origin: Origin::Unnamed,
+                    origin: SymbolOrigin::Unnamed,
                 })
             })
     }
@@ -120,7 +120,7 @@ impl ElfSymbols {
 
     /// The function at an offset of the file, as a mapping has it: `lookup(vaddr(offset))`.
     #[must_use]
-    pub fn lookup_offset(&self, offset: u64) -> Option<Symbol<'_>> {
+    pub fn lookup_offset(&self, offset: u64) -> Option<ElfSymbol<'_>> {
         self.lookup(self.vaddr(offset)?)
     }
 
@@ -173,16 +173,16 @@ impl ElfSymbols {
         self.function_count
     }
 
-    fn extra(&self, address: u64) -> Option<Symbol<'_>> {
+    fn extra(&self, address: u64) -> Option<ElfSymbol<'_>> {
         let after = self
             .extra
             .partition_point(|(range, _)| range.start <= address);
         let (range, name) = self.extra.get(after.checked_sub(1)?)?;
-        range.contains(&address).then(|| Symbol {
+        range.contains(&address).then(|| ElfSymbol {
             raw: Cow::Borrowed(name),
             start: range.start,
             end: range.end,
-            origin: Origin::Extra,
+            origin: SymbolOrigin::Extra,
         })
     }
 

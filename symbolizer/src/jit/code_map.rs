@@ -16,19 +16,19 @@ const MAX_VERSIONS: usize = 1 << 10;
 
 /// A function that a program made while it ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
+pub struct JitFunction {
     /// Its addresses.
     pub range: Range<u64>,
     /// Its name as its producer says it.
     pub name: Arc<str>,
     /// When it was put there, in nanoseconds of the producer's clock (CLOCK_MONOTONIC as a
-    /// rule); 0: it has been there for as long as anybody knows.
+    /// rule); 0: before the first listing of its producer.
     pub from: u64,
     /// When it was freed or moved away; `u64::MAX`: not yet.
     pub until: u64,
 }
 
-impl Code {
+impl JitFunction {
     /// A function at `range` since `from`.
     #[must_use]
     pub fn new(range: Range<u64>, name: impl Into<Arc<str>>, from: u64) -> Self {
@@ -40,7 +40,7 @@ impl Code {
         }
     }
 
-    /// It as what is at an address: its producers' source lines are not kept.
+    /// The frame of an address in it. Source lines of its producer are not kept.
     #[must_use]
     pub fn frame(&self) -> Frame<'_> {
         Frame {
@@ -53,20 +53,20 @@ impl Code {
 /// Code by address and time: of those that hold an address, the one that came last counts.
 #[derive(Debug, Clone, Default)]
 pub struct CodeMap {
-    codes: Vec<Code>,
+    codes: Vec<JitFunction>,
     /// Bytes of their names.
     names: usize,
     /// Size class (its longest size is 2^class - 1), first address, index in `codes`.
     by_start: BTreeSet<(u32, u64, usize)>,
     /// Size classes that there are: the bit below their number.
     classes: u64,
-    /// How many of `codes` were known when their producer had been looked at last, and when that was.
-    looked: (usize, u64),
+    /// How many of `codes` were known at the end of the last listing, and its time.
+    last_listing: (usize, u64),
 }
 
 impl CodeMap {
-    /// Takes in a function whose time is known; false: there is too much already, or it is empty.
-    pub fn load(&mut self, code: Code) -> bool {
+    /// Adds a function whose time is known. Returns false if the map is full or the function is empty.
+    pub fn load(&mut self, code: JitFunction) -> bool {
         let names = self.names.saturating_add(code.name.len());
         let has_room = self.codes.len() < MAX_CODES && names <= MAX_NAMES;
         let Some(class) = class_of(&code.range).filter(|_| has_room) else {
@@ -80,15 +80,20 @@ impl CodeMap {
         true
     }
 
-    /// Takes in functions that were seen at `now`, and were not there yet when their producer
-    /// was [looked at](CodeMap::looked) before; their own times do not count. Where they took the
-    /// place of what was known then, that ended then, and they start at `now`: in
-    /// between either may have been there. Others have no rival: they are there from 0 on.
+    /// Adds functions that a producer without times lists at `now` and did not list before the last
+    /// [`CodeMap::finish_listing`]; their own times are ignored. A function that overlaps none of the earlier listings is
+    /// there from time 0 on. One that replaces an earlier function is there from `now` on, and the earlier one ends at the time
+    /// of the last listing: in between either may have been there.
     ///
-    /// Of those of one look, a later one hides an earlier one. Returns the addresses of those
-    /// that took another's place.
-    pub fn appear(&mut self, codes: impl IntoIterator<Item = Code>, now: u64) -> Vec<Range<u64>> {
-        let (known, before) = self.looked;
+    /// Example: A is listed at 10, B at the same addresses at 20. A is there until 10, B from 20 on.
+    ///
+    /// Within one listing a later function hides an earlier one. Returns the addresses whose function was replaced.
+    pub fn appear(
+        &mut self,
+        codes: impl IntoIterator<Item = JitFunction>,
+        now: u64,
+    ) -> Vec<Range<u64>> {
+        let (known, before) = self.last_listing;
         let mut replaced = Vec::new();
         for mut code in codes {
             // There is nothing to be replaced in a map that was empty.
@@ -100,12 +105,12 @@ impl CodeMap {
                 continue;
             };
             rivals.retain(|&index| index < known);
-            let again = rivals.iter().any(|&index| {
+            let is_known = rivals.iter().any(|&index| {
                 self.codes.get(index).is_some_and(|old| {
                     old.range == code.range && old.name == code.name && old.until == u64::MAX
                 })
             });
-            if again {
+            if is_known {
                 continue;
             }
             (code.from, code.until) = (0, u64::MAX);
@@ -121,18 +126,18 @@ impl CodeMap {
         replaced
     }
 
-    /// All that the producer had said at `time` has been taken in: what appears from now on is newer.
-    pub const fn looked(&mut self, time: u64) {
-        self.looked = (self.codes.len(), time);
+    /// Ends a listing: all that the producer listed at `time` has been added.
+    pub const fn finish_listing(&mut self, time: u64) {
+        self.last_listing = (self.codes.len(), time);
     }
 
-    /// When the producer was looked at last; 0: it was not.
+    /// The time of the last listing; 0: there was none.
     #[must_use]
-    pub const fn last_look(&self) -> u64 {
-        self.looked.1
+    pub const fn last_listing(&self) -> u64 {
+        self.last_listing.1
     }
 
-    /// What started at `start` and is there at `time` ends there and then.
+    /// Ends the function that starts at `start` and is there at `time`.
     pub fn unload(&mut self, start: u64, time: u64) {
         let at = start..start.saturating_add(1);
         for index in self.overlapping(&at).unwrap_or_default() {
@@ -145,7 +150,7 @@ impl CodeMap {
 
     /// The function that was at `address` at `time`.
     #[must_use]
-    pub fn lookup(&self, time: u64, address: u64) -> Option<&Code> {
+    pub fn lookup(&self, time: u64, address: u64) -> Option<&JitFunction> {
         let mut best: Option<(u64, usize)> = None;
         for index in self.overlapping(&(address..address.checked_add(1)?))? {
             let code = self.codes.get(index)?;
@@ -159,12 +164,12 @@ impl CodeMap {
     /// What was at `address` at `time`.
     #[must_use]
     pub fn frame(&self, time: u64, address: u64) -> Option<Frame<'_>> {
-        self.lookup(time, address).map(Code::frame)
+        self.lookup(time, address).map(JitFunction::frame)
     }
 
     /// All functions, in the order in which they came.
     #[must_use]
-    pub fn codes(&self) -> &[Code] {
+    pub fn codes(&self) -> &[JitFunction] {
         &self.codes
     }
 
@@ -181,10 +186,10 @@ impl CodeMap {
         }
     }
 
-    /// Those that share an address with `range`, at whatever time; none: too many to look at.
+    /// The functions that share an address with `range`, at any time; None: they are more than are searched.
     fn overlapping(&self, range: &Range<u64>) -> Option<Vec<usize>> {
         let mut found = Vec::new();
-        let mut looked = 0usize;
+        let mut searched = 0usize;
         let there = |class: &u32| (self.classes >> class.saturating_sub(1)) & 1 != 0;
         for class in (1..=u64::BITS).filter(there) {
             let longest = u64::MAX >> 64u32.saturating_sub(class).min(63);
@@ -193,8 +198,8 @@ impl CodeMap {
                 .by_start
                 .range((class, first, 0)..(class, range.end, 0))
             {
-                looked = looked.saturating_add(1);
-                if looked > MAX_VERSIONS {
+                searched = searched.saturating_add(1);
+                if searched > MAX_VERSIONS {
                     return None;
                 }
                 if self.codes.get(*index)?.range.end > range.start {
@@ -217,8 +222,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn code(start: u64, end: u64, name: &str, from: u64) -> Code {
-        Code::new(start..end, name, from)
+    fn code(start: u64, end: u64, name: &str, from: u64) -> JitFunction {
+        JitFunction::new(start..end, name, from)
     }
 
     fn name(map: &CodeMap, time: u64, address: u64) -> Option<&str> {
@@ -246,12 +251,12 @@ mod tests {
         let mut map = CodeMap::default();
         let before_all = [code(0x10, 0x40, "a", 0), code(0x20, 0x30, "in a", 0)];
         assert_eq!(map.appear(before_all, 100), []);
-        map.looked(100);
+        map.finish_listing(100);
         assert_eq!(name(&map, 1, 0x20), Some("in a"));
         assert_eq!(name(&map, 1, 0x30), Some("a"));
-        let again = [code(0x10, 0x40, "a", 0), code(0x50, 0x60, "new", 0)];
-        assert_eq!(map.appear(again, 200), []);
-        map.looked(200);
+        let relisted = [code(0x10, 0x40, "a", 0), code(0x50, 0x60, "new", 0)];
+        assert_eq!(map.appear(relisted, 200), []);
+        map.finish_listing(200);
         assert_eq!(name(&map, 1, 0x50), Some("new"));
         assert_eq!(
             map.appear([code(0x28, 0x38, "b", 0)], 300),
@@ -275,7 +280,7 @@ mod tests {
         let mut map = CodeMap::default();
         assert!(!map.load(code(5, 5, "empty", 0)));
         #[expect(clippy::reversed_empty_ranges)]
-        let reversed = Code::new(6..5, "reversed", 0);
+        let reversed = JitFunction::new(6..5, "reversed", 0);
         assert!(!map.load(reversed));
         assert!(map.load(code(0, u64::MAX, "all", 0)));
         assert_eq!(name(&map, 0, u64::MAX), None);

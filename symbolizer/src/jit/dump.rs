@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{Code, CodeMap, shown};
+use super::{CodeMap, JitFunction, shown};
 use crate::{Error, Frame, Result};
 
 /// `JiTD` as the writing machine wrote it.
@@ -31,7 +31,7 @@ pub struct JitDump {
     pid: u32,
     map: CodeMap,
     /// Functions by their producer's number, as they were last loaded or moved.
-    by_index: HashMap<u64, Code>,
+    by_index: HashMap<u64, JitFunction>,
     broken: usize,
     is_closed: bool,
 }
@@ -173,7 +173,7 @@ impl JitDump {
                 if (body.bytes.len() as u64) < size || range.is_empty() {
                     return None;
                 }
-                Some(self.load(index, Code::new(range, shown(name), time)))
+                Some(self.load(index, JitFunction::new(range, shown(name), time)))
             }
             CODE_MOVE => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
@@ -189,7 +189,7 @@ impl JitDump {
                 if known.range.start != old || known.range.end.checked_sub(old)? != size {
                     return None;
                 }
-                let code = Code::new(new..end, known.name.clone(), time);
+                let code = JitFunction::new(new..end, known.name.clone(), time);
                 self.map.unload(old, time);
                 Some(self.load(index, code))
             }
@@ -202,7 +202,7 @@ impl JitDump {
         }
     }
 
-    fn load(&mut self, index: u64, code: Code) -> Option<Range<u64>> {
+    fn load(&mut self, index: u64, code: JitFunction) -> Option<Range<u64>> {
         let range = code.range.clone();
         let replaced = self.map.holds_any(&range);
         if self.map.load(code.clone()) {

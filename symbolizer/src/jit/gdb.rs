@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 4;
 
 /// How a program lays its structures out. All of them are little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Abi {
+pub enum JitAbi {
     /// Pointers of 64 bits.
     Bits64,
     /// Pointers of 32 bits, `uint64_t` aligned to 8 bytes: ARM and most others.
@@ -29,7 +29,7 @@ pub enum Abi {
     X86,
 }
 
-impl Abi {
+impl JitAbi {
     const fn pointer(self) -> usize {
         match self {
             Self::Bits64 => 8,
@@ -47,11 +47,11 @@ impl Abi {
 
 /// A JIT descriptor as it was found in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptor {
-    abi: Abi,
+pub struct JitDescriptor {
+    abi: JitAbi,
     address: u64,
     /// Address of the first entry; 0: there is none.
-    pub first_entry: u64,
+    first_entry: u64,
     /// ART's sequence lock over the whole list: it changes with every change of the list.
     /// None: the program keeps none, and who wants to know of changes must read the list.
     pub seqlock: Option<u32>,
@@ -61,7 +61,7 @@ pub struct Descriptor {
 
 /// A file that the program has registered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct JitEntry {
     /// Address of the entry.
     pub address: u64,
     /// Where the file lies. Nothing is said of what is there.
@@ -72,21 +72,21 @@ pub struct Entry {
 
 /// The entries of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct List {
+pub struct JitList {
     /// From the first to the last, or to where it broke off.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JitEntry>,
     /// False: it changed while it was read, could not be read to its end, or has none.
     pub is_whole: bool,
 }
 
-impl Descriptor {
+impl JitDescriptor {
     /// Reads the descriptor at `address`; `read` fills in bytes of the program's memory, or
     /// says that they are not there.
     ///
     /// # Errors
     /// [`Error::Jit`] if it cannot be read, is not initialised, or is of a version that is not known.
     pub fn read(
-        abi: Abi,
+        abi: JitAbi,
         address: u64,
         read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
     ) -> Result<Self> {
@@ -122,11 +122,11 @@ impl Descriptor {
     }
 
     /// Reads the list. One that changes meanwhile is read a few times over.
-    pub fn list(&self, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> List {
-        let mut list = List::default();
+    pub fn list(&self, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> JitList {
+        let mut list = JitList::default();
         for _ in 0..ATTEMPTS {
             let Ok(before) = Self::read(self.abi, self.address, read) else {
-                return List::default();
+                return JitList::default();
             };
             let is_locked = before.seqlock.is_some_and(|lock| lock % 2 != 0);
             list = before.walk(read);
@@ -139,8 +139,8 @@ impl Descriptor {
         list
     }
 
-    fn walk(&self, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> List {
-        let mut list = List::default();
+    fn walk(&self, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> JitList {
+        let mut list = JitList::default();
         let mut seen = HashSet::new();
         let mut next = self.first_entry;
         while next != 0 {
@@ -162,7 +162,7 @@ impl Descriptor {
         &self,
         address: u64,
         read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
-    ) -> Option<(Option<Entry>, u64)> {
+    ) -> Option<(Option<JitEntry>, u64)> {
         let abi = self.abi;
         let mut memory = Memory { abi, address, read };
         let next = memory.pointer()?;
@@ -171,7 +171,7 @@ impl Descriptor {
         let size = memory.u64()?;
         let entry = |time| {
             let end = start.checked_add(size).filter(|end| *end > start)?;
-            Some(Entry {
+            Some(JitEntry {
                 address,
                 symfile: start..end,
                 time,
@@ -195,7 +195,7 @@ impl Descriptor {
 
 /// Reads a structure's fields, one after the other.
 struct Memory<'r> {
-    abi: Abi,
+    abi: JitAbi,
     address: u64,
     read: &'r mut dyn FnMut(u64, &mut [u8]) -> bool,
 }
@@ -224,8 +224,8 @@ impl Memory<'_> {
 
     fn pointer(&mut self) -> Option<u64> {
         match self.abi {
-            Abi::Bits64 => self.u64(),
-            Abi::Bits32 | Abi::X86 => self.u32().map(u64::from),
+            JitAbi::Bits64 => self.u64(),
+            JitAbi::Bits32 | JitAbi::X86 => self.u32().map(u64::from),
         }
     }
 }
@@ -267,9 +267,9 @@ mod tests {
         }
     }
 
-    fn list(memory: &[(u64, Vec<u8>)]) -> Result<(Descriptor, List)> {
+    fn list(memory: &[(u64, Vec<u8>)]) -> Result<(JitDescriptor, JitList)> {
         let mut read = reader(memory);
-        let descriptor = Descriptor::read(Abi::Bits64, 0x1000, &mut read)?;
+        let descriptor = JitDescriptor::read(JitAbi::Bits64, 0x1000, &mut read)?;
         Ok((descriptor, descriptor.list(&mut read)))
     }
 
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_size_lies_where_the_machine_aligns_it() {
-        for (abi, padding) in [(Abi::X86, 0), (Abi::Bits32, 4)] {
+        for (abi, padding) in [(JitAbi::X86, 0), (JitAbi::Bits32, 4)] {
             let word = |word: u32| word.to_le_bytes().to_vec();
             let descriptor = [1, 0, 0, 0x2000].map(word).concat();
             let entry = [
@@ -327,7 +327,7 @@ mod tests {
             .concat();
             let memory = [(0x1000, descriptor), (0x2000, entry)];
             let mut read = reader(&memory);
-            let descriptor = Descriptor::read(abi, 0x1000, &mut read).unwrap();
+            let descriptor = JitDescriptor::read(abi, 0x1000, &mut read).unwrap();
             assert_eq!(descriptor.seqlock, None);
             let list = descriptor.list(&mut read);
             assert!(list.is_whole, "{abi:?}");

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `/tmp/perf-PID.map`: text, a line per function, without times | [`PerfMap`] |
 //! | a jitdump file: binary records with times; its source lines are not kept | [`JitDump`] |
-//! | its own memory, for GDB: a list of ELF files, of ART also dex files | [`Descriptor`] |
+//! | its own memory, for GDB: a list of ELF files, of ART also dex files | [`JitDescriptor`] |
 
 mod code_map;
 mod dump;
@@ -15,12 +15,12 @@ mod gdb;
 mod perf_map;
 mod symfile;
 
-pub use code_map::{Code, CodeMap};
+pub use code_map::{CodeMap, JitFunction};
 pub use dump::JitDump;
-pub use gdb::{Abi, Descriptor, Entry, List};
+pub use gdb::{JitAbi, JitDescriptor, JitEntry, JitList};
 pub use perf_map::PerfMap;
 pub(crate) use symfile::symbol_addresses;
-pub use symfile::{Descriptors, descriptors_of, symfile_codes};
+pub use symfile::{JitDescriptors, descriptors_of, symfile_codes};
 
 /// A longer name is cut: it is shown in a row.
 const MAX_NAME: usize = 4096;

@@ -3,14 +3,14 @@
 //! Each line is `START SIZE NAME`, numbers in hexadecimal, the name to the end of the line. The
 //! file says neither times nor an end: producers append as they go, or write it anew.
 
-use super::{Code, CodeMap, shown};
+use super::{CodeMap, JitFunction, shown};
 use crate::Frame;
 
 /// A perf map as far as it has been read.
 #[derive(Debug, Clone, Default)]
 pub struct PerfMap {
     map: CodeMap,
-    /// Lines that are none: not `START SIZE NAME`.
+    /// Lines that are not `START SIZE NAME`.
     broken: usize,
 }
 
@@ -24,8 +24,8 @@ impl PerfMap {
         map
     }
 
-    /// Takes in what has been appended since the last time, or the map as it was written anew,
-    /// at `now`, in as many pieces as it takes until it has been [`PerfMap::looked`] at. Returns how many bytes were read (those of a torn last line were not), and the
+    /// Reads what has been appended since the last [`PerfMap::finish_listing`], or the map as it was written anew, at `now`, in
+    /// as many pieces as its reader likes. Returns how many bytes were read, without those of a torn last line, and the
     /// addresses that now have another name.
     pub fn feed(&mut self, bytes: &[u8], now: u64) -> (usize, Vec<std::ops::Range<u64>>) {
         let whole = bytes
@@ -49,9 +49,9 @@ impl PerfMap {
         (whole, replaced)
     }
 
-    /// All that the file said at `time` has been taken in: what follows is newer.
-    pub const fn looked(&mut self, time: u64) {
-        self.map.looked(time);
+    /// Ends a reading: all that the file said at `time` has been fed.
+    pub const fn finish_listing(&mut self, time: u64) {
+        self.map.finish_listing(time);
     }
 
     /// What is at an address at a time; of a map that was read as a whole at any time.
@@ -73,7 +73,7 @@ impl PerfMap {
     }
 }
 
-fn entry(line: &[u8]) -> Option<Code> {
+fn entry(line: &[u8]) -> Option<JitFunction> {
     let (start, rest) = word(line)?;
     let (size, rest) = word(rest)?;
     let (start, size) = (hex(start)?, hex(size)?);
@@ -81,7 +81,11 @@ fn entry(line: &[u8]) -> Option<Code> {
     if name.is_empty() {
         return None;
     }
-    Some(Code::new(start..start.checked_add(size)?, shown(name), 0))
+    Some(JitFunction::new(
+        start..start.checked_add(size)?,
+        shown(name),
+        0,
+    ))
 }
 
 /// The first word, and what follows it.
@@ -155,7 +159,7 @@ mod tests {
         // Of one look the later piece counts, as the later line does.
         assert_eq!(map.feed(b"80 10 right\n", 50), (12, vec![]));
         assert_eq!(map.feed(b"100 10 old\n200 10 ne", 50), (11, vec![]));
-        map.looked(50);
+        map.finish_listing(50);
         assert_eq!(
             map.feed(b"200 10 new\n108 10 reused\n", 60).1,
             std::slice::from_ref(&(0x108..0x118))

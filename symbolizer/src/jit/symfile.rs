@@ -9,8 +9,8 @@ use object::{
     FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionIndex, SymbolKind,
 };
 
-use super::gdb::Abi;
-use super::{Code, shown};
+use super::gdb::JitAbi;
+use super::{JitFunction, shown};
 use crate::elf::demangle;
 use crate::{Error, Result, elf_file};
 
@@ -21,9 +21,9 @@ const MAX_TABLE: u64 = 1 << 26;
 
 /// Where an ELF file has GDB's and ART's descriptors, as addresses of the file itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptors {
+pub struct JitDescriptors {
     /// How they are laid out.
-    pub abi: Abi,
+    pub abi: JitAbi,
     /// `__jit_debug_descriptor`: ELF files.
     pub jit: Option<u64>,
     /// `__dex_debug_descriptor`: dex files.
@@ -35,7 +35,7 @@ pub struct Descriptors {
 ///
 /// # Errors
 /// [`Error::Elf`] if it is no ELF file.
-pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
+pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<JitFunction>> {
     let file = crate::parse_elf(bytes).map_err(refuse(name))?;
     let relocatable = file.kind() == object::ObjectKind::Relocatable;
     let functions = file
@@ -52,7 +52,7 @@ pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
             let start = base.checked_add(symbol.address())?;
             let end = start.checked_add(symbol.size())?;
             let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
-            Some(Code::new(start..end, demangle(&shown(name)), 0))
+            Some(JitFunction::new(start..end, demangle(&shown(name)), 0))
         })
         .collect())
 }
@@ -61,20 +61,20 @@ pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<Code>> {
 ///
 /// # Errors
 /// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
-pub fn descriptors_of(file: &File, name: &str) -> Result<Option<Descriptors>> {
+pub fn descriptors_of(file: &File, name: &str) -> Result<Option<JitDescriptors>> {
     let cache = ReadCache::new(file);
     let header = crate::parse_elf(&cache).map_err(refuse(name))?;
     let abi = match header.architecture() {
         _ if !header.is_little_endian() => return Ok(None),
-        _ if header.is_64() => Abi::Bits64,
-        object::Architecture::I386 => Abi::X86,
-        _ => Abi::Bits32,
+        _ if header.is_64() => JitAbi::Bits64,
+        object::Architecture::I386 => JitAbi::X86,
+        _ => JitAbi::Bits32,
     };
-    let wanted = ["__jit_debug_descriptor", "__dex_debug_descriptor"];
-    let found = symbol_addresses(file, name, &wanted)?;
+    let names = ["__jit_debug_descriptor", "__dex_debug_descriptor"];
+    let found = symbol_addresses(file, name, &names)?;
     let [jit, dex] = [0, 1].map(|index| found.get(index).copied().flatten());
     let any = jit.is_some() || dex.is_some();
-    Ok(any.then_some(Descriptors { abi, jit, dex }))
+    Ok(any.then_some(JitDescriptors { abi, jit, dex }))
 }
 
 /// The addresses of symbols of an ELF file, whatever they are, by their names: two of its
@@ -85,32 +85,32 @@ pub fn descriptors_of(file: &File, name: &str) -> Result<Option<Descriptors>> {
 pub(crate) fn symbol_addresses(
     file: &File,
     name: &str,
-    wanted: &[&str],
+    symbol_names: &[&str],
 ) -> Result<Vec<Option<u64>>> {
     let cache = ReadCache::new(file);
     match FileKind::parse(&cache).map_err(refuse(name))? {
         FileKind::Elf64 => {
             let file = elf_file::parse::<FileHeader64<object::Endianness>, _>(&cache);
-            Ok(find(&file.map_err(refuse(name))?, wanted))
+            Ok(find(&file.map_err(refuse(name))?, symbol_names))
         }
         FileKind::Elf32 => {
             let file = elf_file::parse::<FileHeader32<object::Endianness>, _>(&cache);
-            Ok(find(&file.map_err(refuse(name))?, wanted))
+            Ok(find(&file.map_err(refuse(name))?, symbol_names))
         }
-        _ => Ok(vec![None; wanted.len()]),
+        _ => Ok(vec![None; symbol_names.len()]),
     }
 }
 
-fn find<'data, H, R>(file: &ElfFile<'data, H, R>, wanted: &[&str]) -> Vec<Option<u64>>
+fn find<'data, H, R>(file: &ElfFile<'data, H, R>, symbol_names: &[&str]) -> Vec<Option<u64>>
 where
     H: FileHeader<Endian = object::Endianness>,
     R: ReadRef<'data>,
 {
     // A library exports them; of a program only the debugger's table may have them.
-    let mut found = vec![None; wanted.len()];
+    let mut found = vec![None; symbol_names.len()];
     for table in [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB] {
         if found.contains(&None) {
-            search(file, table, wanted, &mut found);
+            search(file, table, symbol_names, &mut found);
         }
     }
     found
@@ -120,7 +120,7 @@ where
 fn search<'data, H, R>(
     file: &ElfFile<'data, H, R>,
     kind: u32,
-    wanted: &[&str],
+    symbol_names: &[&str],
     found: &mut [Option<u64>],
 ) -> Option<()>
 where
@@ -143,7 +143,7 @@ where
     for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) != 0) {
         let own = strings.get(symbol.st_name(endian) as usize..);
         let own = own.unwrap_or_default();
-        for (name, place) in wanted.iter().zip(&mut *found) {
+        for (name, place) in symbol_names.iter().zip(&mut *found) {
             let rest = own.strip_prefix(name.as_bytes());
             if place.is_none() && rest.is_some_and(|rest| rest.starts_with(b"\0")) {
                 *place = Some(symbol.st_value(endian).into());

@@ -163,13 +163,13 @@ impl KernelSymbols {
     }
 
     /// Writes the symbols as tab-separated text: address, size, name, module. With
-    /// `keep`, only those that hold one of these addresses.
+    /// `addresses`, only those that hold one of them.
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn write(&self, keep: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, addresses: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{HEADER}")?;
-        self.write_entries(keep, out)
+        self.write_entries(addresses, out)
     }
 
     /// What [`KernelSymbols::write`] would have written for these addresses, too.
@@ -180,13 +180,13 @@ impl KernelSymbols {
         self.write_entries(Some(addresses), out)
     }
 
-    fn write_entries(&self, keep: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
-        let wanted = keep.map(|addresses| {
+    fn write_entries(&self, addresses: Option<&[u64]>, out: &mut dyn Write) -> io::Result<()> {
+        let selected = addresses.map(|addresses| {
             let indexes = addresses.iter().filter_map(|&at| self.index(at));
             indexes.collect::<BTreeSet<_>>()
         });
-        let entries: &mut dyn Iterator<Item = &Entry> = match &wanted {
-            Some(wanted) => &mut wanted.iter().filter_map(|&index| self.symbols.get(index)),
+        let entries: &mut dyn Iterator<Item = &Entry> = match &selected {
+            Some(selected) => &mut selected.iter().filter_map(|&index| self.symbols.get(index)),
             None => &mut self.symbols.iter(),
         };
         for entry in entries {

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::elf::{DebugFiles, ElfSource, Origin};
+use crate::elf::{DebugFiles, ElfSource, SymbolOrigin};
 use crate::jit::symbol_addresses;
 use crate::{Error, Frame, Result};
 
@@ -100,7 +100,7 @@ impl Vmlinux {
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let address = address.wrapping_sub(self.moved);
         let symbol = self.source.symbols().lookup(address);
-        match symbol.filter(|symbol| symbol.origin == Origin::Symbol) {
+        match symbol.filter(|symbol| symbol.origin == SymbolOrigin::Symbol) {
             Some(_) => self.source.frames(address),
             None => Vec::new(),
         }

@@ -1,13 +1,13 @@
 //! How are the numbers of a DWARF section written?
 
-use super::machine::Machine;
+use super::machine::TargetMachine;
 use crate::{Error, Result};
 
 /// A section that grows at its end, little-endian, in the 32-bit DWARF format.
 #[derive(Debug, Default)]
 pub(super) struct Bytes(pub(super) Vec<u8>);
 
-/// Where the length of a part stands that is not written yet.
+/// Where the length of a part is that is not complete yet.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Length(usize);
@@ -26,7 +26,7 @@ impl Bytes {
     }
 
     /// An address or a size as wide as the machine's addresses.
-    pub(super) fn word(&mut self, machine: Machine, value: u64) {
+    pub(super) fn word(&mut self, machine: TargetMachine, value: u64) {
         let bytes = value.to_le_bytes();
         self.0.extend(bytes.iter().take(machine.address_size()));
     }

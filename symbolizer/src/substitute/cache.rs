@@ -1,6 +1,6 @@
-//! How does a file of bytecode that was seen before cost nothing?
+//! A cache of substitutes, so that a file of bytecode is read and written once, not at every session.
 //!
-//! Its substitute is kept by its content id, the version of what is written and the machine.
+//! A substitute is stored by its content id, the version of what is written and the machine.
 //! A session gets a copy: it holds all its files, and can be moved, changed and given away.
 
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use object::read::elf::FileHeader;
 use object::{Endianness, Object, ObjectSection, ReadCache};
 
-use super::machine::Machine;
+use super::machine::TargetMachine;
 use super::table::{Substitute, text_of};
 use super::{atomic, text};
 use crate::bytecode::BytecodeImage;
@@ -38,8 +38,8 @@ pub struct Cache {
 pub struct Provided {
     /// Nothing had to be written.
     pub reused: bool,
-    /// Why the next session will write it anew.
-    pub not_kept: Option<Error>,
+    /// Why the next session has to write it again.
+    pub not_stored: Option<Error>,
 }
 
 impl Cache {
@@ -100,7 +100,7 @@ impl Cache {
     /// # Errors
     /// As [`Substitute::write`] and [`super::write_sym`]; the cache is no reason to fail.
     pub fn provide(&self, image: &dyn BytecodeImage, elf: &Path, sym: &Path) -> Result<Provided> {
-        let machine = Machine::host();
+        let machine = TargetMachine::host();
         let build_id = &image.content_id();
         let stem = hex(build_id);
         let entry = |kind| {
@@ -110,47 +110,47 @@ impl Cache {
         let end = text_of(image).end;
         let mut provided = Provided {
             reused: true,
-            not_kept: None,
+            not_stored: None,
         };
-        let (kept, whole) = (entry("elf"), |path: &Path| {
+        let (stored, whole) = (entry("elf"), |path: &Path| {
             is_substitute(path, build_id, end)
         });
-        if !self.take(&kept, elf, whole) {
+        if !self.reuse(&stored, elf, whole) {
             Substitute::of_bytecode(image).write(elf)?;
-            provided.missed(self.keep(elf, &kept));
+            provided.missed(self.store(elf, &stored));
         }
-        let (kept, whole) = (entry("sym"), |path: &Path| is_text(path, build_id));
-        if !self.take(&kept, sym, whole) {
+        let (stored, whole) = (entry("sym"), |path: &Path| is_text(path, build_id));
+        if !self.reuse(&stored, sym, whole) {
             text::write_sym(image, sym)?;
-            provided.missed(self.keep(sym, &kept));
+            provided.missed(self.store(sym, &stored));
         }
         Ok(provided)
     }
 
-    /// Puts an entry at `wanted`, if there is one that can be trusted.
-    fn take(&self, entry: &Path, wanted: &Path, whole: impl Fn(&Path) -> Option<bool>) -> bool {
+    /// Copies an entry to `target`, if there is one that can be trusted.
+    fn reuse(&self, entry: &Path, target: &Path, whole: impl Fn(&Path) -> Option<bool>) -> bool {
         let own = |file: &Metadata| {
             file.is_file() && file.uid() == self.owner && file.mode() & 0o022 == 0
         };
         let trusted = fs::symlink_metadata(entry).is_ok_and(|file| own(&file))
             && whole(entry) == Some(true)
-            && atomic::copy(entry, wanted).is_ok();
+            && atomic::copy(entry, target).is_ok();
         if trusted {
-            // Who cannot say when it was used last loses it sooner.
+            // If this fails the entry is removed earlier than it should be.
             let now = FileTimes::new().set_accessed(SystemTime::now());
             let _ = File::open(entry).and_then(|file| file.set_times(now));
         }
         trusted
     }
 
-    /// Keeps the file at `written` as an entry, and makes room for it.
-    fn keep(&self, written: &Path, entry: &Path) -> Result<()> {
+    /// Stores the file at `written` as an entry, and removes old entries until all are within the limit.
+    fn store(&self, written: &Path, entry: &Path) -> Result<()> {
         atomic::copy(written, entry)?;
         let io = || Error::io("make room in", &self.folder);
         let mut files = Vec::new();
         for file in fs::read_dir(self.here()).map_err(io())? {
             let file = file.map_err(io())?;
-            // One that another varid has just removed takes no room.
+            // Another varid has just removed it.
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
@@ -175,9 +175,9 @@ impl Cache {
 }
 
 impl Provided {
-    fn missed(&mut self, kept: Result<()>) {
+    fn missed(&mut self, stored: Result<()>) {
         self.reused = false;
-        self.not_kept = self.not_kept.take().or(kept.err());
+        self.not_stored = self.not_stored.take().or(stored.err());
     }
 }
 

@@ -18,7 +18,7 @@ use gimli::constants::{
 };
 
 use super::bytes::Bytes;
-use super::machine::Machine;
+use super::machine::TargetMachine;
 use super::table::{Row, Slot, Substitute, Unit};
 use crate::Result;
 
@@ -188,7 +188,7 @@ impl Dwarf {
 }
 
 /// An address and how many bytes from there.
-fn extent(info: &mut Bytes, machine: Machine, start: u64, size: u64) {
+fn extent(info: &mut Bytes, machine: TargetMachine, start: u64, size: u64) {
     info.word(machine, start);
     // More than 4 GB are no dex file.
     info.u32(u32::try_from(size).unwrap_or(u32::MAX));
@@ -197,7 +197,7 @@ fn extent(info: &mut Bytes, machine: Machine, start: u64, size: u64) {
 /// A line number program that is written.
 struct LineProgram<'b> {
     line: &'b mut Bytes,
-    machine: Machine,
+    machine: TargetMachine,
     /// Bytes that addresses are multiples of; not zero.
     code_unit: u64,
 }

@@ -11,7 +11,7 @@ use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
 use object::{Endianness, elf};
 
 use super::dwarf::Dwarf;
-use super::machine::Machine;
+use super::machine::TargetMachine;
 use super::sparse::Sparse;
 use super::table::Substitute;
 use crate::{Error, Result};
@@ -75,7 +75,7 @@ pub(super) fn write(substitute: &Substitute, dwarf: &Dwarf, out: &mut Sparse<'_>
         e_type: elf::ET_DYN,
         e_machine: machine.e_machine(),
         e_entry: 0,
-        e_flags: if machine == Machine::Arm {
+        e_flags: if machine == TargetMachine::Arm {
             elf::EF_ARM_EABI_VER5
         } else {
             0

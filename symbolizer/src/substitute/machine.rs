@@ -4,7 +4,7 @@ use object::elf;
 
 /// The machine whose readers shall take the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Machine {
+pub enum TargetMachine {
     /// 64-bit x86.
     X86_64,
     /// 32-bit x86.
@@ -17,7 +17,7 @@ pub enum Machine {
     Riscv64,
 }
 
-impl Machine {
+impl TargetMachine {
     /// The machine that this program was built for.
     #[must_use]
     pub const fn host() -> Self {

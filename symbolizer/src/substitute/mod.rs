@@ -20,6 +20,6 @@ mod text;
 mod write;
 
 pub use cache::{Cache, Provided};
-pub use machine::Machine;
+pub use machine::TargetMachine;
 pub use table::{Slot, Substitute};
 pub use text::write_sym;

@@ -1,4 +1,4 @@
-//! Which names come out of other tools as they went in?
+//! Names in a form that other tools show unchanged.
 
 /// A name as a line of text and a string table can hold it: control characters become U+FFFD.
 pub(super) fn printable(name: String) -> String {
@@ -7,7 +7,7 @@ pub(super) fn printable(name: String) -> String {
 
 /// A method's name as its symbol.
 ///
-/// Readers demangle symbols without being asked: a name that one of them would take for a mangled one
+/// Readers demangle every symbol: a name that one of them would take for a mangled one
 /// stands in single quotes, with which no mangled name starts. `;`, which cannot be part
 /// of a Java name, becomes U+FFFD: perf's demangler of Java and folded stacks end a name there.
 pub(super) fn symbol(name: String) -> String {

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
 use object::write::WritableBuffer;
 
-/// Bytes that a file system gives or does not give, at most of them.
+/// Bytes of a block of most file systems: what a hole is made of.
 const BLOCK: usize = 4096;
 
 /// A file written from start to end in which zeros become holes.

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::machine::Machine;
+use super::machine::TargetMachine;
 use super::name;
 use crate::bytecode::{BytecodeImage, CodeLine, MethodCode, NO_CLASS, unqualified};
 use crate::dex::{DexBytecode, DexFile};
 use crate::{Error, Result};
 
-/// The bytes that all names of one file may take; a file of 64 K methods with names of 1,000 characters stays below.
+/// The bytes that all names of one file may take: enough for 64 K methods with names of 1,000 characters.
 const NAMES: usize = 64 << 20;
-/// Those of a large file may take so many times its size, up to a bound: classes are named once there.
+/// The names of a large file may take this many times its size, up to [`MAX_NAMES`].
 const NAMES_PER_BYTE: usize = 4;
 const MAX_NAMES: usize = 1 << 29;
 /// Where the text starts, unless code lies before: after a dex file's header, which is longer than an ELF header.
@@ -61,7 +61,7 @@ pub(super) struct Row {
 /// What a substitute ELF file says, before it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitute {
-    pub(super) machine: Machine,
+    pub(super) machine: TargetMachine,
     pub(super) text: Range<u64>,
     /// Bytes of the smallest step between instructions; not zero.
     pub(super) code_unit: u8,
@@ -91,7 +91,7 @@ impl Substitute {
             builder.method(method);
         }
         Self {
-            machine: Machine::host(),
+            machine: TargetMachine::host(),
             text: text_of(image),
             code_unit: builder.code_unit,
             build_id: image.content_id().to_vec(),
@@ -134,7 +134,7 @@ impl Substitute {
             slot.name = name::symbol(std::mem::take(&mut slot.name));
         }
         Ok(Self {
-            machine: Machine::host(),
+            machine: TargetMachine::host(),
             // The headers lie over the first addresses, as they do over a dex file's.
             text: 0..length.max(TEXT_START),
             code_unit: 1,
@@ -146,7 +146,7 @@ impl Substitute {
 
     /// The same for another machine than the one this program runs on: readers expect the recorded one's.
     #[must_use]
-    pub fn for_machine(mut self, machine: Machine) -> Self {
+    pub fn for_machine(mut self, machine: TargetMachine) -> Self {
         self.machine = machine;
         self
     }
@@ -172,7 +172,7 @@ pub(super) fn text_of(image: &dyn BytecodeImage) -> Range<u64> {
     start.min(TEXT_START)..end
 }
 
-/// Symbols and lines as far as they are known, method by method by ascending address.
+/// Collects symbols and lines, method by method, by ascending address.
 #[derive(Debug)]
 struct Builder<'i> {
     image: &'i dyn BytecodeImage,
@@ -203,7 +203,7 @@ impl<'i> Builder<'i> {
         let image = self.image;
         let name = self.budget.take(|| image.code_name(method));
         let class = || image.class_name(method.index);
-        // It is a part of the method's name.
+        // Where the method has a name, its class is a part of that and costs nothing more.
         let class = match name {
             Some(_) => class().map(name::printable),
             None => self.budget.take(class),
@@ -295,7 +295,7 @@ impl<'i> Builder<'i> {
     }
 }
 
-/// What is left for a file: a small one can claim that a million methods share the longest name, or the
+/// What may still be written for a file. A small file can claim that a million methods share the longest name, or the
 /// longest stretch of instructions.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -304,7 +304,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// What a file has, with the others of its container.
+    /// The budget of a file, with the others of its container.
     pub(super) fn of(image: &dyn BytecodeImage) -> Self {
         let size = image.bytes().len();
         Self {
@@ -313,7 +313,8 @@ impl Budget {
         }
     }
 
-    /// A name; none if it is broken. The first one that there is no room for ends them all.
+    /// Takes a name's bytes from the budget; None: the name is broken, or the budget is used up. After the first name that
+    /// does not fit no other does.
     pub(super) fn take(&mut self, name: impl FnOnce() -> Option<String>) -> Option<String> {
         if self.names == 0 {
             return None;

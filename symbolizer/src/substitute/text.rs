@@ -1,4 +1,4 @@
-//! What does `substitute.sym`, the text form of a substitute, say?
+//! `substitute.sym`, the text form of a substitute.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

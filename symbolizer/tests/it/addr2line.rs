@@ -9,7 +9,7 @@ use std::process::Command;
 use addr2line::Context;
 use addr2line::gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
-use varid_symbolizer::elf::{DebugFiles, ElfSource, Origin, demangle};
+use varid_symbolizer::elf::{DebugFiles, ElfSource, SymbolOrigin, demangle};
 
 /// How many addresses of each file are compared.
 const ADDRESSES: usize = 10_000;
@@ -186,7 +186,7 @@ fn difference(
         }
         let symbol = source.symbols().lookup(address);
         let symbol = symbol.filter(|symbol| {
-            symbol.origin == Origin::Symbol
+            symbol.origin == SymbolOrigin::Symbol
                 && symbol.name() == our.function
                 && index + 1 == ours.len()
         });

@@ -7,14 +7,14 @@ use std::path::Path;
 use varid_symbolizer::bytecode::{BytecodeImage, CodeLine, MethodCode};
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
-use varid_symbolizer::substitute::{Cache, Machine, Substitute, write_sym};
+use varid_symbolizer::substitute::{Cache, Substitute, TargetMachine, write_sym};
 
-const MACHINES: [Machine; 5] = [
-    Machine::X86_64,
-    Machine::X86,
-    Machine::Aarch64,
-    Machine::Arm,
-    Machine::Riscv64,
+const MACHINES: [TargetMachine; 5] = [
+    TargetMachine::X86_64,
+    TargetMachine::X86,
+    TargetMachine::Aarch64,
+    TargetMachine::Arm,
+    TargetMachine::Riscv64,
 ];
 
 /// A format made up here: a byte for an instruction, code from offset 16 on, four methods that have code in two classes, and

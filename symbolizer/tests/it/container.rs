@@ -5,7 +5,7 @@ use crate::containers;
 
 use std::path::Path;
 use std::process::Command;
-use varid_symbolizer::container::{Entry, dex_files, places};
+use varid_symbolizer::container::{DexEntry, dex_files, entries};
 
 /// Two dex files, one in a container's first place, one in another.
 fn dexes() -> (Vec<u8>, Vec<u8>) {
@@ -18,7 +18,7 @@ fn dexes() -> (Vec<u8>, Vec<u8>) {
     (first, second)
 }
 
-fn usable(found: Vec<varid_symbolizer::Result<Entry<'_>>>) -> Vec<Entry<'_>> {
+fn usable(found: Vec<varid_symbolizer::Result<DexEntry<'_>>>) -> Vec<DexEntry<'_>> {
     found.into_iter().map(Result::unwrap).collect()
 }
 
@@ -124,7 +124,7 @@ fn compact_dex_files_come_with_the_data_that_they_share() {
             assert!(entry.bytes.ends_with(&shared));
             assert_eq!(entry.bytes.len() as u64, data + 64 - start);
         }
-        for place in places("x.vdex", bytes.as_slice()).unwrap() {
+        for place in entries("x.vdex", bytes.as_slice()).unwrap() {
             assert_eq!(place.unwrap().own_len, first.len() as u64, "{version}");
         }
         // Data beyond the section is nobody's.
@@ -283,7 +283,7 @@ fn what_holds_no_dex_file_says_so() {
         (b"PK\x03\x04 cut short", "end of central directory"),
         (b"\x7fELF", "ELF header at offset 0x0"),
     ] {
-        let error = places("some file", bytes).unwrap_err().to_string();
+        let error = entries("some file", bytes).unwrap_err().to_string();
         assert!(error.starts_with("some file: "), "{error}");
         assert!(error.contains(reason), "{error}");
     }

@@ -4,7 +4,7 @@ use crate::common;
 use crate::containers;
 
 use proptest::prelude::*;
-use varid_symbolizer::container::{dex_files, places};
+use varid_symbolizer::container::{dex_files, entries};
 
 /// Everything that can be asked of a container; what it hands out is bounded.
 fn exercise(bytes: &[u8]) {
@@ -22,7 +22,7 @@ fn exercise(bytes: &[u8]) {
     }
     // Deflate makes at most 1032 bytes of one.
     assert!(owned <= bytes.len() * 1032);
-    for place in places("x", bytes).unwrap().into_iter().flatten() {
+    for place in entries("x", bytes).unwrap().into_iter().flatten() {
         assert!(place.offset + place.len <= bytes.len() as u64);
     }
 }

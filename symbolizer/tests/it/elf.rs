@@ -5,7 +5,7 @@ use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use varid_symbolizer::elf::{ElfSymbols, Origin};
+use varid_symbolizer::elf::{ElfSymbols, SymbolOrigin};
 
 /// Libraries of this machine: with unnamed functions between exported ones, and with assembly.
 fn libraries() -> Vec<PathBuf> {
@@ -93,7 +93,7 @@ fn names_at_random_addresses_are_those_of_nm() {
             let theirs = covering(&mangled, address);
             let ours = symbols.lookup(address);
             match ours {
-                Some(symbol) if symbol.origin == Origin::Symbol => {
+                Some(symbol) if symbol.origin == SymbolOrigin::Symbol => {
                     named += 1;
                     let found = (symbol.start, symbol.raw.to_string());
                     assert!(
@@ -118,7 +118,7 @@ fn names_at_random_addresses_are_those_of_nm() {
                     );
                     if let Some(symbol) = other {
                         unnamed += 1;
-                        assert_eq!(symbol.origin, Origin::Unnamed);
+                        assert_eq!(symbol.origin, SymbolOrigin::Unnamed);
                         assert_eq!(
                             symbol.raw,
                             format!("{}+{:#x}", symbols.module(), symbol.start)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use varid_symbolizer::jit::{
-    Abi, CodeMap, Descriptor, JitDump, PerfMap, descriptors_of, symfile_codes,
+    CodeMap, JitAbi, JitDescriptor, JitDump, PerfMap, descriptors_of, symfile_codes,
 };
 
 /// Where the programs are that make code.
@@ -71,10 +71,10 @@ fn every_byte_of_registered_code_has_the_name_that_gdb_gives_it() {
     let found = descriptors_of(&File::open(&program).unwrap(), "registrar")
         .unwrap()
         .unwrap();
-    assert_eq!((found.abi, found.dex), (Abi::Bits64, None));
+    assert_eq!((found.abi, found.dex), (JitAbi::Bits64, None));
     let memory = File::open(format!("/proc/{}/mem", child.id())).unwrap();
     let mut read = |address: u64, to: &mut [u8]| memory.read_exact_at(to, address).is_ok();
-    let descriptor = Descriptor::read(found.abi, found.jit.unwrap(), &mut read).unwrap();
+    let descriptor = JitDescriptor::read(found.abi, found.jit.unwrap(), &mut read).unwrap();
     let list = descriptor.list(&mut read);
     assert!(list.is_whole && list.entries.len() == 1, "{list:?}");
     let symfile = list.entries[0].symfile.clone();

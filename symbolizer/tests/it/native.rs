@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols, Origin};
+use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols, SymbolOrigin};
 
 /// The small program in all its forms, made once; none, with a reason, without a compiler.
 fn programs() -> Option<&'static Path> {
@@ -243,7 +243,7 @@ fn symbols_of_a_mini_symbol_table_are_read() {
     let symbols = ElfSymbols::open(&folder.join("mini.stripped")).unwrap();
     for address in addresses(&folder.join("whole")) {
         let symbol = symbols.lookup(address).unwrap();
-        assert_eq!(symbol.origin, Origin::Symbol);
+        assert_eq!(symbol.origin, SymbolOrigin::Symbol);
         assert!(["hidden", "shown", "main"].contains(&&*symbol.raw));
     }
 }
@@ -262,7 +262,7 @@ fn functions_are_told_apart_without_an_eh_frame() {
         for address in addresses(&folder.join(whole)) {
             let symbol = symbols.lookup(address).unwrap();
             let found = unnamed.lookup(address).unwrap();
-            assert_eq!(found.origin, Origin::Unnamed);
+            assert_eq!(found.origin, SymbolOrigin::Unnamed);
             assert!(found.start <= symbol.start && found.start.is_multiple_of(2));
             starts.push(found.start);
             // ARM's table has one entry for neighbours that unwind alike.

@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::ElfSymbols;
-use varid_symbolizer::substitute::{Machine, Slot, Substitute, write_sym};
+use varid_symbolizer::substitute::{Slot, Substitute, TargetMachine, write_sym};
 
-const MACHINES: [Machine; 5] = [
-    Machine::X86_64,
-    Machine::X86,
-    Machine::Aarch64,
-    Machine::Arm,
-    Machine::Riscv64,
+const MACHINES: [TargetMachine; 5] = [
+    TargetMachine::X86_64,
+    TargetMachine::X86,
+    TargetMachine::Aarch64,
+    TargetMachine::Arm,
+    TargetMachine::Riscv64,
 ];
 
 fn names_dex() -> DexFile<'static> {
     DexFile::from_vec(std::fs::read(common::fixtures().join("names.dex")).unwrap()).unwrap()
 }
 
-fn write_dex(folder: &Path, machine: Machine) -> PathBuf {
+fn write_dex(folder: &Path, machine: TargetMachine) -> PathBuf {
     let path = folder.join("names.elf");
     let substitute = Substitute::of_dex(&names_dex()).unwrap();
     substitute.for_machine(machine).write(&path).unwrap();
@@ -132,7 +132,7 @@ fn readelf_and_elflint_find_nothing_to_complain_about() {
 #[test]
 fn addr2line_and_gdb_name_an_address_within_a_method() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_dex(folder.path(), Machine::host());
+    let path = write_dex(folder.path(), TargetMachine::host());
     let dex = names_dex();
     let index = MethodIndex::new(&dex).unwrap();
     let method = index
@@ -389,13 +389,13 @@ fn a_thumb_function_starts_at_its_even_address() {
     let substitute = Substitute::remap([slot], 0x200, &[1]).unwrap();
     substitute
         .clone()
-        .for_machine(Machine::Arm)
+        .for_machine(TargetMachine::Arm)
         .write(&path)
         .unwrap();
     let start = |symbols: ElfSymbols| symbols.lookup(0x110).unwrap().start;
     assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x100);
     substitute
-        .for_machine(Machine::Aarch64)
+        .for_machine(TargetMachine::Aarch64)
         .write(&path)
         .unwrap();
     assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x101);

@@ -62,7 +62,7 @@ impl Bed {
     /// Whether it came out of the cache; it must be right.
     fn provide(&self) -> bool {
         let provided = self.provide_at(&self.elf(), &self.sym());
-        assert!(provided.not_kept.is_none(), "{:?}", provided.not_kept);
+        assert!(provided.not_stored.is_none(), "{:?}", provided.not_stored);
         self.check(&self.elf(), &self.sym());
         assert_eq!(files(&self.session()).len(), 2);
         provided.reused
@@ -160,7 +160,7 @@ fn a_damaged_entry_is_written_anew() {
             }
             if damage == "folder" {
                 let provided = bed.provide_at(&bed.elf(), &bed.sym());
-                assert!(provided.not_kept.is_some());
+                assert!(provided.not_stored.is_some());
                 fs::remove_dir(&entry).unwrap();
                 bed.check(&bed.elf(), &bed.sym());
                 bed.provide();

@@ -8,9 +8,9 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use varid_symbolizer::Frame;
-use varid_symbolizer::container::{self, Entry};
+use varid_symbolizer::container::{self, DexEntry};
 use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
-use varid_symbolizer::elf::{DebugFiles, ElfSource, Symbol};
+use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbol};
 
 /// No file that holds dex files is larger: offsets in an archive have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
@@ -92,7 +92,7 @@ impl Wanted {
         if magic == *b"\x7fELF" && self.entry.is_none() {
             images.extend(errors.keep(self.elf(&shown, &file)));
             // An oat file holds dex files, too.
-            if container::places(&shown, &ReadCache::new(&file)).is_err() {
+            if container::entries(&shown, &ReadCache::new(&file)).is_err() {
                 return visit(&images, errors);
             }
         }
@@ -143,7 +143,12 @@ impl Wanted {
     }
 
     /// The dex files that are meant.
-    fn dex_files<'b>(&self, shown: &str, bytes: &'b [u8], errors: &mut Errors) -> Vec<Entry<'b>> {
+    fn dex_files<'b>(
+        &self,
+        shown: &str,
+        bytes: &'b [u8],
+        errors: &mut Errors,
+    ) -> Vec<DexEntry<'b>> {
         let found = container::dex_files(shown, bytes).map_err(Into::into);
         let Some(found) = errors.keep(found) else {
             return Vec::new();
@@ -159,7 +164,8 @@ impl Wanted {
                 }
             }
         }
-        let meant = |entry: &Entry<'_>| self.entry.as_ref().is_none_or(|name| *name == entry.name);
+        let meant =
+            |entry: &DexEntry<'_>| self.entry.as_ref().is_none_or(|name| *name == entry.name);
         entries.retain(meant);
         match &self.entry {
             Some(entry) if entries.is_empty() => {
@@ -203,7 +209,7 @@ fn read(mut file: File, size: u64, path: &Path) -> anyhow::Result<Vec<u8>> {
 
 impl<'a> Image<'a> {
     /// What of an entry's dex files can be read.
-    fn of_dex(name: String, entry: &'a Entry<'a>, errors: &mut Errors) -> Option<Self> {
+    fn of_dex(name: String, entry: &'a DexEntry<'a>, errors: &mut Errors) -> Option<Self> {
         let mut files = Vec::new();
         for (_, dex) in entry.dex_files() {
             let dex = dex.and_then(|dex| Ok((MethodIndex::new(&dex)?, dex)));
@@ -304,7 +310,7 @@ fn dex_function(dex: &DexFile<'_>, method: &MethodCode) -> Function {
     }
 }
 
-fn elf_function(elf: &ElfSource, symbol: &Symbol<'_>) -> Function {
+fn elf_function(elf: &ElfSource, symbol: &ElfSymbol<'_>) -> Function {
     let outermost = elf.frames(symbol.start).pop();
     let (name, location) = match outermost {
         Some(frame) => (frame.function, frame.location),

@@ -16,8 +16,8 @@ use super::unit_tables::UnitTables;
 use super::units::Units;
 use crate::Frame;
 use crate::elf::debug_files::DebugFiles;
-use crate::elf::image::Image;
 use crate::elf::ranges::Ranges;
+use crate::elf::reader::ElfReader;
 
 /// The debug information of a file.
 #[derive(Debug, Default)]
@@ -37,8 +37,8 @@ impl DebugFile {
     /// Reads the debug sections of `image`, the debug file of `program`, and of its supplementary file (`.gnu_debugaltlink`).
     pub(in crate::elf) fn read(
         program: &str,
-        image: &Image<'_>,
-        supplementary: Option<&Image<'_>>,
+        image: &ElfReader<'_>,
+        supplementary: Option<&ElfReader<'_>>,
         debug_files: &DebugFiles,
     ) -> Self {
         let sections = Sections::read(image);

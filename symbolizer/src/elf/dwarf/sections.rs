@@ -7,7 +7,7 @@ use gimli::{Dwarf, DwarfSections, RunTimeEndian, SectionId};
 use super::Slice;
 use super::budget::Budget;
 use crate::Result;
-use crate::elf::image::Image;
+use crate::elf::reader::ElfReader;
 
 /// The debug sections of a file.
 #[derive(Debug, Default)]
@@ -20,16 +20,16 @@ pub(super) struct Sections {
 
 impl Sections {
     /// Reads the sections that are used. A section that cannot be read counts as empty.
-    pub(super) fn read(image: &Image<'_>) -> Self {
+    pub(super) fn read(image: &ElfReader<'_>) -> Self {
         Self::load(image, |id| Some(id.name()))
     }
 
     /// As [`Sections::read`], for a `.dwo` file.
-    pub(super) fn read_split(image: &Image<'_>) -> Self {
+    pub(super) fn read_split(image: &ElfReader<'_>) -> Self {
         Self::load(image, SectionId::dwo_name)
     }
 
-    fn load(image: &Image<'_>, name: impl Fn(SectionId) -> Option<&'static str>) -> Self {
+    fn load(image: &ElfReader<'_>, name: impl Fn(SectionId) -> Option<&'static str>) -> Self {
         let mut size = 0usize;
         let load = |id: SectionId| -> Result<Vec<u8>> {
             let used = matches!(
@@ -56,7 +56,7 @@ impl Sections {
         let sections = DwarfSections::load(load).unwrap_or_default();
         Self {
             sections,
-            endian: image.order().endian(),
+            endian: image.encoding().endian(),
             size,
         }
     }

@@ -13,7 +13,7 @@ use super::sections::Sections;
 use super::unit_input::UnitInput;
 use super::unit_tables::UnitTables;
 use crate::elf::debug_files::{self, DebugFiles};
-use crate::elf::image::Image;
+use crate::elf::reader::ElfReader;
 
 /// The `.dwo` files of a program, or the `.dwp` package of them.
 #[derive(Debug, Default)]
@@ -97,8 +97,11 @@ impl Split {
         });
         if found.is_none() {
             let reason = "the file with its functions is not there, nor beside the program, nor in a symbol folder";
-            self.debug_files
-                .miss(&path.display().to_string(), None, Some(reason.to_owned()));
+            self.debug_files.note_missing(
+                &path.display().to_string(),
+                None,
+                Some(reason.to_owned()),
+            );
         }
         found
     }
@@ -126,14 +129,14 @@ impl Split {
         };
         Some(Package {
             sections: DwarfPackageSections::load(load).ok()?,
-            endian: image.order().endian(),
+            endian: image.encoding().endian(),
             budget: Budget::new(size),
         })
     }
 }
 
 /// The bytes of a section; none if it cannot be read.
-fn read(image: &Image<'_>, name: &str) -> Vec<u8> {
+fn read(image: &ElfReader<'_>, name: &str) -> Vec<u8> {
     image
         .bytes_of(name)
         .map(std::borrow::Cow::into_owned)

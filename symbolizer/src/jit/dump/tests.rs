@@ -10,9 +10,9 @@ enum Field<'a> {
     Word(u32),
     Long(u64),
     Text(&'a [u8]),
-    Code(usize),
+    JitFunction(usize),
 }
-use Field::{Code as Bytes, Long, Text, Word};
+use Field::{JitFunction as Bytes, Long, Text, Word};
 
 impl Maker {
     fn new(big: bool) -> Self {

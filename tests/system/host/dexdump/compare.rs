@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use varid_symbolizer::dex::{CodeItem, DexFile, LineTable, Method, MethodCode, type_name};
+use varid_symbolizer::dex::{CodeItem, DexFile, DexMethod, LineTable, MethodCode, type_name};
 
 /// What was compared, and found equal.
 #[derive(Debug, Default)]
@@ -145,7 +145,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// A method's part of `dexdump -d`, up to the rows of its line table.
-fn text(dex: &DexFile<'_>, method: &Method<'_>, compared: &mut Compared) -> Result<String> {
+fn text(dex: &DexFile<'_>, method: &DexMethod<'_>, compared: &mut Compared) -> Result<String> {
     let mut out = String::new();
     let id = &method.id;
     writeln!(out, "      name          : '{}'", id.name()?)?;
@@ -271,7 +271,7 @@ fn catches(
 fn lines(
     printed: &mut Printed<impl BufRead>,
     dex: &DexFile<'_>,
-    method: &Method<'_>,
+    method: &DexMethod<'_>,
     compared: &mut Compared,
 ) -> Result<()> {
     let code = method.method_code().context("it has no code")?;
@@ -329,7 +329,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 /// What dexdump's list of locals has of each parameter with a name.
 fn parameters(
     dex: &DexFile<'_>,
-    method: &Method<'_>,
+    method: &DexMethod<'_>,
     item: &CodeItem,
     table: &LineTable,
 ) -> Result<Vec<Vec<u8>>> {

@@ -15,10 +15,10 @@ use crate::{Error, Result};
 
 /// An ELF file whose headers have been read; sections are read when they are asked for.
 #[derive(Debug)]
-pub(super) struct Image<'d> {
+pub(super) struct ElfReader<'d> {
     pub(super) name: String,
     data: Data<'d>,
-    order: Order,
+    encoding: Encoding,
     /// `ET_DYN`, say.
     pub(super) kind: u16,
     pub(super) machine: u16,
@@ -29,12 +29,12 @@ pub(super) struct Image<'d> {
 
 /// How numbers are laid out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Order {
+pub(super) struct Encoding {
     pub(super) endian: Endianness,
     pub(super) is_64: bool,
 }
 
-impl Order {
+impl Encoding {
     /// The number in the four bytes at `at`.
     pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let field = bytes.get(at..)?.first_chunk()?;
@@ -53,7 +53,7 @@ impl Order {
     }
 }
 
-impl Image<'static> {
+impl ElfReader<'static> {
     /// Opens a file.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(Error::io("open", path))?;
@@ -75,7 +75,7 @@ impl Image<'static> {
     }
 }
 
-impl<'d> Image<'d> {
+impl<'d> ElfReader<'d> {
     /// Reads the headers of a file's bytes.
     pub(super) fn from_bytes(bytes: impl Into<Cow<'d, [u8]>>, name: &str) -> Result<Self> {
         Self::new(Data::in_memory(bytes), name)
@@ -87,7 +87,7 @@ impl<'d> Image<'d> {
         Ok(Self {
             name: name.to_owned(),
             data,
-            order: Order {
+            encoding: Encoding {
                 endian: headers.endian,
                 is_64: headers.is_64,
             },
@@ -99,8 +99,8 @@ impl<'d> Image<'d> {
         })
     }
 
-    pub(super) fn order(&self) -> Order {
-        self.order
+    pub(super) fn encoding(&self) -> Encoding {
+        self.encoding
     }
 
     /// The error that `part` of this file cannot be used.
@@ -125,7 +125,7 @@ impl<'d> Image<'d> {
         if section.flags & u64::from(elf::SHF_COMPRESSED) == 0 {
             return Ok(bytes);
         }
-        let unpacked = match self.order.is_64 {
+        let unpacked = match self.encoding.is_64 {
             true => self.unpack::<elf::FileHeader64<Endianness>>(&bytes),
             false => self.unpack::<elf::FileHeader32<Endianness>>(&bytes),
         };
@@ -153,10 +153,10 @@ impl<'d> Image<'d> {
         let format = |error: &dyn ToString| Problem::Format(error.to_string());
         let (header, packed) = pod::from_bytes::<Elf::CompressionHeader>(bytes)
             .map_err(|()| format(&"ends within its header"))?;
-        let size: u64 = header.ch_size(self.order.endian).into();
+        let size: u64 = header.ch_size(self.encoding.endian).into();
         self.data.take(size)?;
         let limit = usize::try_from(size).map_err(|error| format(&error))?;
-        let unpacked = match header.ch_type(self.order.endian) {
+        let unpacked = match header.ch_type(self.encoding.endian) {
             elf::ELFCOMPRESS_ZLIB => {
                 miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
                     .map_err(|error| format(&error))?
