@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use std::io::sink;
 use varid_fuzz::{bounded, manifest, with_session};
 use varid_recording::{CALLS_TSV, PERF_DATA, SessionReader, SessionWriter};
-use varid_report::{Format, Options, Profile, View, render};
+use varid_report::{Options, OutputFormat, Profile, View, render};
 
 /// A line of 14 bytes becomes a count of 48; a list that grows has twice its size.
 const PER_BYTE: usize = 16;
@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(copy.calls().expect("counts"), counts);
         });
         let profile = Profile::from_session(session, &Options::default()).expect("a profile");
-        for format in [Format::Text, Format::Json, Format::Csv] {
+        for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::Csv] {
             render(&profile, &View::default(), format, &mut sink())
                 .expect("a sink takes everything");
         }

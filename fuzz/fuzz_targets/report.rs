@@ -5,14 +5,14 @@ use libfuzzer_sys::fuzz_target;
 use std::io::sink;
 use varid_fuzz::with_session;
 use varid_recording::PERF_DATA;
-use varid_report::{Format, Options, Profile, View, render};
+use varid_report::{Options, OutputFormat, Profile, View, render};
 
 fuzz_target!(|bytes: &[u8]| {
     with_session(&[(PERF_DATA, bytes)], |session| {
         let Ok(profile) = Profile::from_session(session, &Options::default()) else {
             return;
         };
-        for format in [Format::Text, Format::Json, Format::Csv] {
+        for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::Csv] {
             render(&profile, &View::default(), format, &mut sink())
                 .expect("a sink takes everything");
         }

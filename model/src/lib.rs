@@ -7,6 +7,7 @@
 //! | where is a frame, and which instruction is it at | `address` |
 //! | how are numbers that the kernel or a VM gives out looked up | `by_id` |
 //! | which process, which thread | `id` |
+//! | which value holds at an address | `interval_map` |
 //! | whose code is it | `layer` |
 //! | when, how much, how far | `measure` |
 //! | what may a process do with a mapping | `mode` |
@@ -30,6 +31,7 @@
 mod address;
 mod by_id;
 mod id;
+mod interval_map;
 mod layer;
 mod measure;
 mod mode;
@@ -42,6 +44,7 @@ mod stack;
 pub use address::{Address, FrameAddress};
 pub use by_id::{ById, Ids, NumberHasher};
 pub use id::{Pid, Tid};
+pub use interval_map::{Interval, IntervalMap, IntervalValue};
 pub use layer::Layer;
 pub use measure::{CodeUnits, MonotonicNs, Period};
 pub use mode::Mode;

@@ -12,15 +12,15 @@ pub enum Error {
     /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] varid_recording::Error),
-    /// No event has the name that was asked for.
-    #[error("no event of this session is called '{asked}': it has {}", recorded.join(", "))]
+    /// No event has the name that the options give.
+    #[error("no event of this session is called '{name}': it has {}", recorded.join(", "))]
     NoEvent {
-        /// As it was asked for.
-        asked: String,
+        /// The name.
+        name: String,
         /// The session's events.
         recorded: Vec<String>,
     },
-    /// A folder that names were to come from cannot be read.
+    /// A folder of the name options cannot be read.
     #[error("cannot look for symbols in {}: {source}", path.display())]
     Folder {
         /// The folder.
@@ -28,7 +28,7 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A file that names were to come from cannot be read.
+    /// A file of the name options cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     File {
         /// The file.
@@ -36,7 +36,7 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A file that names were to come from breaks its format.
+    /// A file of the name options breaks its format.
     #[error("{}: {source}", path.display())]
     Symbols {
         /// The file.

@@ -1,31 +1,64 @@
 //! The profile of a recording and its views.
 //!
-//! [`Profile::from_session`] reads a session once and makes of it a weighted call tree over
-//! symbols, or over their lines; [`render`] shows a [`View`] of it as text, JSON or CSV.
+//! [`Profile::from_session`] reads a session once and makes tables of it: frames, stacks, tasks, and the weights of stacks in
+//! each event; [`render`] writes a [`View`] of them as text, JSON or CSV.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use varid_recording::{EventDesc, Manifest, SampleSource, SessionTarget, SessionWriter, TargetKind};
+//! # let folder = std::env::temp_dir().join(format!("varid-report-example-{}", std::process::id()));
+//! # let event = EventDesc::new("cpu-clock", varid_model::Rate::Frequency(997), 1, 0);
+//! # let target = SessionTarget { kind: TargetKind::All, value: String::new() };
+//! # SessionWriter::create(&folder, Manifest::new(event, SampleSource::Bpf, target, varid_model::MonotonicNs::ZERO))?.finish()?;
+//! use varid_recording::SessionReader;
+//! use varid_report::{OutputFormat, Options, Profile, ProfileCounter, View, render};
+//!
+//! let session = SessionReader::open(&folder)?;
+//! let profile = Profile::from_session(&session, &Options::default())?;
+//! render(&profile, &View::default(), OutputFormat::Text, &mut std::io::stdout())?;
+//!
+//! // The same by hand: the samples of each stack, with its frames from the leaf to the outermost.
+//! let event = profile.event(None)?.event;
+//! for row in profile.weights.rows([ProfileCounter::Samples(event)]) {
+//!     let frames = row.stack.into_iter().flat_map(|stack| profile.stacks.frames_of(stack));
+//!     let symbols = frames.filter_map(|frame| profile.frames.symbol_of(frame));
+//!     let names: Vec<&str> = symbols.map(|symbol| symbol.name.as_str()).collect();
+//!     let [samples] = row.weight.0;
+//!     println!("{samples} {}", names.join(" < "));
+//! }
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | question | file |
 //! |---|---|
-//! | which samples count | [`options`] |
-//! | where do names come from, how many of them are wanted | [`names`] |
-//! | which mapping held an address at that time | `address_space` |
-//! | which file and which layer is behind a mapping | `image` |
-//! | which file of this machine is the recorded one | `files` |
-//! | what is an address called | `resolve`, `kernel` |
-//! | what were an app's methods called before R8 or ProGuard | `renamed` |
-//! | which symbols and lines are there | [`place`] |
-//! | how much did each line, symbol, image or layer take | [`tree`] |
-//! | how often was each method called | [`calls`] |
-//! | which service does a process count for | [`services`] |
-//! | what is known of the whole recording | [`profile`] |
-//! | what would give more names, and where is it to be had | [`missing`] |
-//! | in which frames were the threads, one by one | [`dim`] |
-//! | which images and tasks are there | [`tables`] |
-//! | what is shown, which rows does that have | [`view`], `rows`, `callgraph`, `dim_rows` |
-//! | how do they look | [`mod@render`], `text`, `json`, `csv` |
+//! | what is known of the whole recording, how does a session become a profile | `profile`, `read` |
+//! | which samples count | `options` |
+//! | which images, symbols, lines and frames are there | `frames` |
+//! | which stacks of frames | `stacks` |
+//! | which threads, processes and services | `tasks` |
+//! | how much does each stack weigh, in which counters | `weights` |
+//! | when was each sample taken | `samples` |
+//! | how often was each method called | `call_counts` |
+//! | in which frames were the threads, one by one | `sampled_frames` |
+//! | what is an address called, where do names come from | `naming`, `name_options` |
+//! | which files would give more names | `missing_files` |
+//! | how much did each line, symbol, image or layer take | `shares` |
+//! | what is shown of which event | `view`, `scope` |
+//! | which rows and columns does a view have | `views`, `columns` |
+//! | how do they look | `render` |
 //!
-//! Nothing in a recording is trusted, and no file is that has another build-id than the
-//! recorded one. What cannot be named is shown as `image+0xoffset`, and why is said at the foot
-//! of the report ([`Profile::missing`], [`Profile::notes`]).
+//! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
+//! What cannot be named is shown as `image+0xoffset`, and why is said at the foot
+//! of the report ([`EventSummary::missing`], [`RecordingSummary::notes`]).
+//!
+//! # Memory
+//!
+//! With sums only, which is the default, memory grows with what is different: 8 bytes for each node of the stacks' prefix tree, and for each
+//! pair of a thread and a leaf's stack 8 bytes and 16 for each event. With [`Options::keep_samples`] it grows with the samples, too, by
+//! 28 bytes each. While the profile is made, nodes and rows take some 20 to 40 bytes more each: the hash index that finds them.
+//! `examples/profile_memory.rs` measures it.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -38,45 +71,46 @@
     )
 )]
 
-mod address_space;
-mod callgraph;
-pub mod calls;
-mod csv;
-pub mod dim;
-mod dim_rows;
+mod call_counts;
+mod columns;
 mod error;
-mod files;
-mod image;
-mod json;
-mod kernel;
-pub mod missing;
-pub mod names;
-pub mod options;
-pub mod place;
-pub mod profile;
-mod renamed;
-pub mod render;
-mod resolve;
-mod rows;
-pub mod services;
-pub mod tables;
-mod text;
-pub mod tree;
-pub mod view;
+mod frames;
+mod missing_files;
+mod name_options;
+mod naming;
+mod options;
+mod profile;
+mod read;
+mod render;
+mod sampled_frames;
+mod samples;
+mod scope;
+mod shares;
+mod stacks;
+mod tasks;
+mod view;
+mod views;
+mod weights;
 
-pub use calls::Calls;
-pub use dim::Dim;
+pub use columns::OutputFormat;
 pub use error::{Error, Result};
-pub use missing::{Lack, Missing};
-pub use names::Names;
+pub use frames::{
+    FrameId, FrameTable, ImageId, ProfileFrame, ProfileImage, ProfileSymbol, SourceLine, SymbolId,
+};
+pub use missing_files::{MissingFile, MissingPart};
+pub use name_options::NameOptions;
 pub use options::{Options, Pattern};
-pub use place::{Location, Place, PlaceId, Symbol, SymbolId};
-pub use profile::Profile;
-pub use render::{Format, render};
-pub use services::ServiceId;
-pub use tables::{Image, ImageId, Task, TaskId};
-pub use tree::{CallTree, Key, Share, Weight};
-pub use view::{By, Fit, PercentOf, Table, View};
+pub use profile::{EventSummary, Profile, RecordingSummary};
+pub use render::render;
+pub use sampled_frames::{FrameMapping, SampledFrame};
+pub use samples::{ProfileSample, SampleTable};
+pub use shares::Share;
+pub use stacks::{StackId, StackTable, StackTree, Visit};
+pub use tasks::{ServiceId, Task, TaskId, TaskTable};
+pub use view::{GroupBy, PercentOf, ReportTable, TextLimits, View};
+pub use weights::{
+    CallWeight, EventId, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
+};
 
 /// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`.
 pub const JSON_VERSION: u32 = 1;

@@ -1,7 +1,9 @@
 //! Which samples of a recording count, and what are they called?
 
-use crate::names::Names;
+use varid_model::{Pid, Tid};
 use wildmatch::WildMatch;
+
+use crate::name_options::NameOptions;
 
 /// Which samples become part of a profile, and where it takes names from; the default is all of
 /// them, and names from where the recorded files were.
@@ -10,23 +12,25 @@ pub struct Options {
     /// Only samples of this event, by its name with or without modifiers; none: of all.
     pub event: Option<String>,
     /// Only this process.
-    pub pid: Option<u32>,
+    pub pid: Option<Pid>,
     /// Only this thread.
-    pub tid: Option<u32>,
+    pub tid: Option<Tid>,
     /// Only threads that had a matching name when they were sampled.
     pub thread: Option<Pattern>,
     /// Where names and lines come from.
-    pub names: Names,
-    /// Whether the frames in which threads were sampled are wanted, one by one.
-    pub dim: bool,
+    pub names: NameOptions,
+    /// Whether the frames in which threads were sampled are collected, one by one.
+    pub sampled_frames: bool,
+    /// Whether [`Profile::samples`](crate::Profile::samples) has every sample, 28 bytes each. Without it memory grows with the
+    /// number of different stacks only.
+    pub keep_samples: bool,
 }
 
 impl Options {
     /// Whether a sample of this thread counts.
-    #[must_use]
-    pub fn selects(&self, pid: u32, tid: u32, thread: &str) -> bool {
-        self.pid.is_none_or(|wanted| wanted == pid)
-            && self.tid.is_none_or(|wanted| wanted == tid)
+    pub(crate) fn selects(&self, pid: Pid, tid: Tid, thread: &str) -> bool {
+        self.pid.is_none_or(|only| only == pid)
+            && self.tid.is_none_or(|only| only == tid)
             && self
                 .thread
                 .as_ref()
@@ -34,20 +38,18 @@ impl Options {
     }
 
     /// Whether samples of the event of this name count.
-    #[must_use]
-    pub fn selects_event(&self, name: &str) -> bool {
+    pub(crate) fn selects_event(&self, name: &str) -> bool {
         // Modifiers stand behind the last '/' of a PMU's terms, or behind ':'.
         let plain = match name.rfind('/') {
             Some(end) => name.get(..=end),
             None => name.split(':').next(),
         };
-        let wanted = self.event.as_deref();
-        wanted.is_none_or(|wanted| wanted == name || Some(wanted) == plain)
+        let only = self.event.as_deref();
+        only.is_none_or(|only| only == name || Some(only) == plain)
     }
 
-    /// Which samples were asked for, as on the command line; empty for everything.
-    #[must_use]
-    pub fn describe(&self) -> String {
+    /// Which samples count, as on the command line; empty for everything.
+    pub(crate) fn describe(&self) -> String {
         let pid = self.pid.map(|pid| format!("--pid {pid}"));
         let tid = self.tid.map(|tid| format!("--tid {tid}"));
         let thread = self
@@ -79,7 +81,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether a name is meant. Takes time in proportion to both lengths at most.
+    /// Whether it is the pattern of a name. Takes time in proportion to both lengths at most.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         if !self.text.contains(['*', '?']) {

@@ -2,13 +2,18 @@
 
 use varid_model::Layer;
 
-use crate::{options::Pattern, tree::Weight};
+use crate::{
+    options::Pattern,
+    weights::{EventId, SampleWeight},
+};
 
-/// What to show. The default is everything: layers, images and symbols.
+/// What to show. The default is everything of the first event: layers, images and symbols.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
+    /// Whose samples; none: the first of [`Profile::events`](crate::Profile::events).
+    pub event: Option<EventId>,
     /// The table.
-    pub table: Table,
+    pub table: ReportTable,
     /// Only rows of this layer. Percentages stay those of the whole profile.
     pub layer: Option<Layer>,
     /// Only symbols with a matching name. Percentages stay those of the whole profile.
@@ -21,42 +26,42 @@ pub struct View {
     /// What percentages are of, and what rows are sorted by.
     pub percent_of: PercentOf,
     /// How text is made shorter.
-    pub fit: Fit,
+    pub text: TextLimits,
 }
 
 /// How text is made to fit a terminal. The default shortens nothing; JSON and CSV are always whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Fit {
+pub struct TextLimits {
     /// Columns of the terminal. Names in wider tables are cut in the middle.
     pub width: Option<usize>,
     /// Rows whose total is below so many percent are one line with their number and their sum.
     pub fold_below: f64,
-    /// At most so many entries of [`Profile::missing`](crate::Profile::missing), those with the most samples.
+    /// At most so many entries of [`EventSummary::missing`](crate::EventSummary::missing), those with the most samples.
     pub missing: Option<usize>,
 }
 
 /// What a view's rows are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Table {
+pub enum ReportTable {
     /// Layers, then images, then symbols; in JSON and CSV the rows are the symbols.
     #[default]
     Overview,
     /// One table.
-    By(By),
+    By(GroupBy),
     /// Symbols with their callers and callees.
     Callgraph,
-    /// The frames in which threads were sampled; known if [`Options::dim`](crate::Options) asked for them.
-    Dim,
+    /// The frames in which threads were sampled; known if [`Options::sampled_frames`](crate::Options::sampled_frames) is set.
+    SampledFrames,
 }
 
 /// What a row of a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum GroupBy {
     /// A dex file, library, or kernel module.
     Image,
     /// A method or function.
     Symbol,
-    /// A line of a method or function; known if [`Names::lines`](crate::Names) asked for it.
+    /// A line of a method or function; known if [`NameOptions::lines`](crate::NameOptions::lines) is set.
     Line,
     /// A thread under one of its names, in one of its services.
     Thread,
@@ -70,10 +75,9 @@ pub enum By {
     Calls,
 }
 
-impl By {
+impl GroupBy {
     /// Its name on the command line and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
             Self::Symbol => "symbol",
@@ -99,18 +103,17 @@ pub enum PercentOf {
 
 impl PercentOf {
     /// Its name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Period => "period",
             Self::Samples => "samples",
         }
     }
 
-    pub(crate) const fn value(self, weight: Weight) -> u64 {
+    pub(crate) const fn value(self, weight: SampleWeight) -> u64 {
         match self {
-            Self::Period => weight.period,
-            Self::Samples => weight.samples,
+            Self::Period => weight.period(),
+            Self::Samples => weight.samples(),
         }
     }
 }

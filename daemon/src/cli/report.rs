@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use varid_model::Layer;
-use varid_report::{By, Table};
+use varid_report::{GroupBy, ReportTable};
 
 /// `varid report`.
 #[derive(Debug, Args)]
@@ -105,18 +105,18 @@ pub enum FormatArg {
     Csv,
 }
 
-impl From<ByArg> for Table {
+impl From<ByArg> for ReportTable {
     fn from(by: ByArg) -> Self {
-        Table::By(match by {
-            ByArg::Image => By::Image,
-            ByArg::Symbol => By::Symbol,
-            ByArg::Line => By::Line,
-            ByArg::Thread => By::Thread,
-            ByArg::Process => By::Process,
-            ByArg::Service => By::Service,
-            ByArg::Layer => By::Layer,
-            ByArg::Calls => By::Calls,
-            ByArg::Dim => return Table::Dim,
+        ReportTable::By(match by {
+            ByArg::Image => GroupBy::Image,
+            ByArg::Symbol => GroupBy::Symbol,
+            ByArg::Line => GroupBy::Line,
+            ByArg::Thread => GroupBy::Thread,
+            ByArg::Process => GroupBy::Process,
+            ByArg::Service => GroupBy::Service,
+            ByArg::Layer => GroupBy::Layer,
+            ByArg::Calls => GroupBy::Calls,
+            ByArg::Dim => return ReportTable::SampledFrames,
         })
     }
 }

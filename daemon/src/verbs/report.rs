@@ -5,10 +5,11 @@ use crate::cli::{ByArg, FormatArg, ReportArgs};
 use crate::{output, paths, sessions};
 use anyhow::Context;
 use std::process::ExitCode;
-use varid_model::Layer;
+use varid_model::{Layer, Pid, Tid};
 use varid_recording::SessionReader;
 use varid_report::{
-    By, Fit, Format, Names, Options, Pattern, PercentOf, Profile, Table, View, render,
+    GroupBy, NameOptions, Options, OutputFormat, Pattern, PercentOf, Profile, ReportTable,
+    TextLimits, View, render,
 };
 
 /// On a terminal, rows below so many percent are one line.
@@ -30,38 +31,44 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     let session = SessionReader::open(&folder)?;
     let table = match (args.by, args.callgraph) {
-        (_, true) => Table::Callgraph,
+        (_, true) => ReportTable::Callgraph,
         (Some(by), _) => by.into(),
-        (None, false) => Table::Overview,
+        (None, false) => ReportTable::Overview,
     };
-    let dim = table == Table::Dim;
-    let lines = dim || table == Table::By(By::Line);
+    let sampled_frames = table == ReportTable::SampledFrames;
+    let lines = sampled_frames || table == ReportTable::By(GroupBy::Line);
     let options = Options {
         event: args.event,
-        pid: args.pid,
-        tid: args.tid,
+        pid: args.pid.map(Pid::new),
+        tid: args.tid.map(Tid::new),
         thread: args.thread.map(Pattern::new),
-        names: Names {
+        names: NameOptions {
             symfs: args.symfs,
             symbols: args.symbols,
             kept: Some(paths::device_symbols()),
             mapping: args.mapping,
             vmlinux: args.vmlinux,
             // Debug information is read only for views that show it.
-            inlined: !args.no_inline && !dim && (lines || table == Table::Callgraph),
+            inlined: !args.no_inline
+                && !sampled_frames
+                && (lines || table == ReportTable::Callgraph),
             lines,
         },
-        dim,
+        sampled_frames,
+        ..Options::default()
     };
-    let profiles = Profile::of_every_event(&session, &options)?;
+    let profile = Profile::from_session(&session, &options)?;
     let format = match args.format {
-        FormatArg::Text => Format::Text,
-        FormatArg::Json => Format::Json,
-        FormatArg::Csv => Format::Csv,
+        FormatArg::Text => OutputFormat::Text,
+        FormatArg::Json => OutputFormat::Json,
+        FormatArg::Csv => OutputFormat::Csv,
     };
     // Only people have a terminal; a pipe gets all of it.
-    let terminal = (format == Format::Text).then(pager::columns).flatten();
+    let terminal = (format == OutputFormat::Text)
+        .then(pager::columns)
+        .flatten();
     let view = View {
+        event: None,
         table,
         layer: args.layer.map(Layer::from),
         symbol: args.symbol.map(Pattern::new),
@@ -72,7 +79,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         } else {
             PercentOf::Period
         },
-        fit: terminal.map_or_else(Fit::default, |columns| Fit {
+        text: terminal.map_or_else(TextLimits::default, |columns| TextLimits {
             width: (!args.wide).then_some(columns),
             // A bound that the user names shows the rows above it.
             fold_below: if args.all_rows || args.min_percent > 0.0 {
@@ -85,15 +92,19 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let mut text = Vec::new();
     let shown = match format {
-        Format::Text => profiles.len(),
+        OutputFormat::Text => profile.events.len(),
         // For programs one document is one event.
-        Format::Json | Format::Csv => 1,
+        OutputFormat::Json | OutputFormat::Csv => 1,
     };
-    for profile in profiles.iter().take(shown) {
+    for event in profile.events.iter().take(shown) {
         if !text.is_empty() {
             text.extend(b"\n");
         }
-        render(profile, &view, format, &mut text)?;
+        let view = View {
+            event: Some(event.event),
+            ..view.clone()
+        };
+        render(&profile, &view, format, &mut text)?;
     }
     match terminal {
         Some(_) => pager::show(&text)?,

@@ -12,16 +12,14 @@ use crate::common::{
     native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, options, run},
 };
 use varid_recording::{Host, SessionReader};
-use varid_report::{By, Error, Lack, Names, Options, Pattern, Profile, View};
+use varid_report::{Error, GroupBy, MissingPart, NameOptions, Options, Pattern, Profile, View};
 
 /// The only thing that is missing of the library.
-fn missing(profile: &Profile, path: &Path) -> Option<(Lack, u64, String)> {
-    let of_it = profile
-        .missing
-        .iter()
-        .filter(|missing| missing.file == path);
+fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)> {
+    let event = profile.event(None).unwrap();
+    let of_it = event.missing.iter().filter(|missing| missing.file == path);
     let mut of_it =
-        of_it.map(|missing| (missing.lack, missing.weight.samples, missing.why.clone()));
+        of_it.map(|missing| (missing.part, missing.weight.samples(), missing.why.clone()));
     let found = of_it.next();
     assert!(of_it.next().is_none());
     found
@@ -31,15 +29,16 @@ fn missing(profile: &Profile, path: &Path) -> Option<(Lack, u64, String)> {
 fn a_library_that_is_gone_is_named_and_found_again_in_each_place() {
     let native = Native::new(true);
     let samples = native.addresses.len() as u64;
-    let gone = native.profile(Names::default());
+    let gone = native.profile(NameOptions::default());
     let (lack, weight, why) = missing(&gone, &native.recorded).unwrap();
-    assert_eq!((lack, weight), (Lack::File, samples));
+    assert_eq!((lack, weight), (MissingPart::File, samples));
     assert!(why.contains("No such file"), "{why}");
     assert_eq!(
-        gone.missing[0].file, native.recorded,
+        gone.event(None).unwrap().missing[0].file,
+        native.recorded,
         "what helps most comes first"
     );
-    assert_eq!(gone.missing[0].build_id.len(), 40);
+    assert_eq!(gone.event(None).unwrap().missing[0].build_id.len(), 40);
 
     let dir = native.fixture.dir.path();
     let expected = lines_by_addr2line(&native.library, &native.addresses);
@@ -48,11 +47,11 @@ fn a_library_that_is_gone_is_named_and_found_again_in_each_place() {
     let inside = symfs.join(native.recorded.strip_prefix("/").unwrap());
     fs::create_dir_all(inside.parent().unwrap()).unwrap();
     fs::copy(&native.library, &inside).unwrap();
-    let names = Names {
+    let names = NameOptions {
         symfs: Some(symfs),
         inlined: true,
         lines: true,
-        ..Names::default()
+        ..NameOptions::default()
     };
     assert_eq!(lines(&native.profile(names.clone())), expected);
     // Stripped there, with its debug information in a folder of files with any names.
@@ -64,8 +63,8 @@ fn a_library_that_is_gone_is_named_and_found_again_in_each_place() {
     run(Command::new("strip").arg(&inside));
     let stripped = native.profile(names.clone());
     let lack = missing(&stripped, &native.recorded).map(|(lack, ..)| lack);
-    assert_eq!(lack, Some(Lack::Lines));
-    let names = Names {
+    assert_eq!(lack, Some(MissingPart::Lines));
+    let names = NameOptions {
         symbols: vec![dir.join("symbols")],
         ..names
     };
@@ -88,16 +87,17 @@ fn a_stripped_library_has_names_of_an_unstripped_copy() {
     run(Command::new("strip")
         .args(["-o"])
         .args([&inside, &native.library]));
-    let names = |symbols: &[PathBuf]| Names {
+    let names = |symbols: &[PathBuf]| NameOptions {
         symfs: Some(symfs.clone()),
         symbols: symbols.to_vec(),
-        ..Names::default()
+        ..NameOptions::default()
     };
-    let has = |profile: &Profile, name: &str| profile.symbols.iter().any(|s| s.name == name);
+    let has =
+        |profile: &Profile, name: &str| profile.frames.symbols().iter().any(|s| s.name == name);
     let stripped = native.profile(names(&[]));
     assert!(has(&stripped, "leaf") && !has(&stripped, "hidden"));
     let (lack, ..) = missing(&stripped, &native.recorded).unwrap();
-    assert_eq!(lack, Lack::Names);
+    assert_eq!(lack, MissingPart::Names);
     // With symbols only: no debug information.
     let folder = dir.join("unstripped");
     fs::create_dir(&folder).unwrap();
@@ -111,12 +111,16 @@ fn a_stripped_library_has_names_of_an_unstripped_copy() {
     let cache = dir.join("cache");
     fs::create_dir(&cache).unwrap();
     fs::rename(&inside, cache.join("0123")).unwrap();
-    let cached = native.profile(Names {
+    let cached = native.profile(NameOptions {
         symbols: vec![cache],
-        ..Names::default()
+        ..NameOptions::default()
     });
     let image = native.recorded.file_name().unwrap().to_str().unwrap();
-    let symbols = cached.symbols.iter().map(|symbol| symbol.name.as_str());
+    let symbols = cached
+        .frames
+        .symbols()
+        .iter()
+        .map(|symbol| symbol.name.as_str());
     let unnamed: Vec<&str> = symbols.filter(|name| name.contains("+0x")).collect();
     assert!(has(&cached, "leaf") && !unnamed.is_empty());
     assert!(
@@ -136,14 +140,20 @@ fn another_build_is_used_from_nowhere() {
     run(Command::new("cc")
         .args(["-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=sha1", "-o"])
         .args([&inside, &dir.join("native.c")]));
-    let profile = native.profile(Names {
+    let profile = native.profile(NameOptions {
         symfs: Some(other.clone()),
         symbols: vec![other],
-        ..Names::default()
+        ..NameOptions::default()
     });
-    assert!(!profile.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    assert!(
+        !profile
+            .frames
+            .symbols()
+            .iter()
+            .any(|symbol| symbol.name == "leaf")
+    );
     let (lack, _, why) = missing(&profile, &native.recorded).unwrap();
-    assert_eq!(lack, Lack::File);
+    assert_eq!(lack, MissingPart::File);
     assert!(why.contains("build-id"), "{why}");
 }
 
@@ -152,8 +162,14 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     let native = Native::new(false);
     fs::create_dir(native.recorded.parent().unwrap()).unwrap();
     fs::copy(&native.library, &native.recorded).unwrap();
-    let elsewhere = native.profile(Names::default());
-    assert!(!elsewhere.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    let elsewhere = native.profile(NameOptions::default());
+    assert!(
+        !elsewhere
+            .frames
+            .symbols()
+            .iter()
+            .any(|symbol| symbol.name == "leaf")
+    );
     let (_, _, why) = missing(&elsewhere, &native.recorded).unwrap();
     assert!(why.contains("the recording is another one's"), "{why}");
     // The user may say so, and the machine may be the one.
@@ -161,28 +177,38 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     let inside = root.join(native.recorded.strip_prefix("/").unwrap());
     fs::create_dir_all(inside.parent().unwrap()).unwrap();
     fs::copy(&native.library, &inside).unwrap();
-    let told = native.profile(Names {
+    let told = native.profile(NameOptions {
         symfs: Some(root),
-        ..Names::default()
+        ..NameOptions::default()
     });
-    assert!(told.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    assert!(
+        told.frames
+            .symbols()
+            .iter()
+            .any(|symbol| symbol.name == "leaf")
+    );
     let path = native.fixture.session.join("session.json");
     let text = fs::read_to_string(&path).unwrap();
     let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     manifest["host"] = serde_json::to_value(Host::this_machine()).unwrap();
     fs::write(&path, manifest.to_string()).unwrap();
     // It was written today, the recording is of long ago.
-    let later = native.profile(Names::default());
+    let later = native.profile(NameOptions::default());
     let (_, _, why) = missing(&later, &native.recorded).unwrap();
     assert!(why.contains("it was changed after"), "{why}");
     manifest["wall_start"] = "9999-01-01T00:00:00Z".into();
     fs::write(&path, manifest.to_string()).unwrap();
-    let here = native.profile(Names::default());
-    assert!(here.symbols.iter().any(|symbol| symbol.name == "leaf"));
+    let here = native.profile(NameOptions::default());
+    assert!(
+        here.frames
+            .symbols()
+            .iter()
+            .any(|symbol| symbol.name == "leaf")
+    );
     // Nobody knows where a session without this key was recorded.
     manifest["host"].as_object_mut().unwrap().remove("machine");
     fs::write(&path, manifest.to_string()).unwrap();
-    let unknown = native.profile(Names::default());
+    let unknown = native.profile(NameOptions::default());
     let (_, _, why) = missing(&unknown, &native.recorded).unwrap();
     assert!(why.contains("the recording is another one's"), "{why}");
 }
@@ -196,11 +222,15 @@ fn links_in_a_file_system_lead_nowhere_outside_of_it() {
     let folder = inside.parent().unwrap();
     fs::create_dir_all(folder).unwrap();
     let names_leaf = || {
-        let profile = native.profile(Names {
+        let profile = native.profile(NameOptions {
             symfs: Some(symfs.clone()),
-            ..Names::default()
+            ..NameOptions::default()
         });
-        profile.symbols.iter().any(|symbol| symbol.name == "leaf")
+        profile
+            .frames
+            .symbols()
+            .iter()
+            .any(|symbol| symbol.name == "leaf")
     };
     // The host's file, by its path and from below.
     let host = dir.join("host.so");
@@ -246,15 +276,15 @@ java.lang.Wrong -> java.lang.Math:
     double no(double) -> sqrt
 ";
     fs::write(&path, mapping).unwrap();
-    let names = Names {
+    let names = NameOptions {
         mapping: Some(path.clone()),
-        ..Names::default()
+        ..NameOptions::default()
     };
     let profile = fixture.profile(&options(names.clone()));
     for name in ["paint", "draw"] {
         let view = View {
             symbol: Some(Pattern::new(format!("*.{name}"))),
-            ..by(By::Symbol)
+            ..by(GroupBy::Symbol)
         };
         let report = json(&profile, &view);
         let [row] = &report["rows"].as_array().unwrap()[..] else {
@@ -265,7 +295,8 @@ java.lang.Wrong -> java.lang.Math:
         assert_eq!(row["self"], 3);
     }
     let found: Vec<_> = profile
-        .symbols
+        .frames
+        .symbols()
         .iter()
         .map(|symbol| symbol.name.as_str())
         .collect();
@@ -281,12 +312,12 @@ com.acme.Ball -> org.example.Balls:
     8:20:void after():11 -> draw
 ";
     fs::write(&path, mapping).unwrap();
-    let profile = fixture.profile(&options(Names {
+    let profile = fixture.profile(&options(NameOptions {
         lines: true,
         inlined: true,
         ..names.clone()
     }));
-    let report = json(&profile, &by(By::Line));
+    let report = json(&profile, &by(GroupBy::Line));
     let row = |symbol: &str| {
         let mut rows = report["rows"].as_array().unwrap().iter();
         rows.find(|row| row["symbol"] == symbol).unwrap()
@@ -327,7 +358,7 @@ with zipfile.ZipFile(apk, "w") as made:
         let native = Native::recorded_as(path, with_build_id);
         let dir = native.fixture.dir.path();
         let expected = lines_by_addr2line(&native.library, &native.addresses);
-        let names = |names| Names {
+        let names = |names| NameOptions {
             inlined: true,
             lines: true,
             ..names
@@ -338,9 +369,9 @@ with zipfile.ZipFile(apk, "w") as made:
         run(Command::new("python3")
             .args(["-c", APK])
             .args([&apk, &native.library]));
-        let in_archive = native.profile(names(Names {
+        let in_archive = native.profile(names(NameOptions {
             symfs: Some(symfs),
-            ..Names::default()
+            ..NameOptions::default()
         }));
         assert_eq!(lines(&in_archive), expected);
         assert_eq!(missing(&in_archive, &native.recorded), None);
@@ -348,9 +379,9 @@ with zipfile.ZipFile(apk, "w") as made:
         let folder = dir.join("symbols");
         fs::create_dir_all(&folder).unwrap();
         fs::copy(&native.library, folder.join("libnative.so")).unwrap();
-        let alone = native.profile(names(Names {
+        let alone = native.profile(names(NameOptions {
             symbols: vec![folder],
-            ..Names::default()
+            ..NameOptions::default()
         }));
         assert_eq!(lines(&alone) == expected, with_build_id);
     }
@@ -366,9 +397,14 @@ fn a_file_of_the_session_that_is_gone_is_missing() {
         fs::remove_file(&path).unwrap();
         let profile = fixture.profile(&Options::default());
         let (lack, weight, why) = missing(&profile, &path).unwrap();
-        assert_eq!((lack, weight), (Lack::File, samples), "{name}");
+        assert_eq!((lack, weight), (MissingPart::File, samples), "{name}");
         assert!(why.contains("No such file"), "{why}");
-        let missing = profile.missing.iter().find(|missing| missing.file == path);
+        let missing = profile
+            .event(None)
+            .unwrap()
+            .missing
+            .iter()
+            .find(|missing| missing.file == path);
         assert_eq!(
             missing.unwrap().fetch,
             ["copy the whole session from where it was recorded"]

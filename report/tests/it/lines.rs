@@ -12,7 +12,7 @@ use crate::common::{
 };
 use varid_model::{Address, Pid, Tid};
 use varid_recording::{MappingRecord, SessionRecord};
-use varid_report::{By, Format, Names, Pattern, Table, View};
+use varid_report::{GroupBy, NameOptions, OutputFormat, Pattern, ReportTable, View};
 
 #[test]
 fn lines_and_inlined_functions_are_those_of_addr2line() {
@@ -30,7 +30,7 @@ fn lines_and_inlined_functions_are_those_of_addr2line() {
 #[test]
 fn without_inlining_a_line_stays_and_its_function_is_the_one_that_is_there() {
     let native = Native::new(true);
-    let names = Names {
+    let names = NameOptions {
         inlined: false,
         ..all(native.fixture.dir.path())
     };
@@ -55,12 +55,12 @@ fn without_inlining_a_line_stays_and_its_function_is_the_one_that_is_there() {
 #[test]
 fn the_call_graph_marks_what_is_inlined() {
     let native = Native::new(true);
-    let profile = native.profile(Names {
+    let profile = native.profile(NameOptions {
         lines: false,
         ..all(native.fixture.dir.path())
     });
     let view = View {
-        table: Table::Callgraph,
+        table: ReportTable::Callgraph,
         symbol: Some(Pattern::new("twice")),
         ..View::default()
     };
@@ -79,7 +79,7 @@ fn the_call_graph_marks_what_is_inlined() {
     assert_eq!(names("callers"), ["entry", "leaf"]);
     assert_eq!(names("callees"), ["store"]);
     let mut text = Vec::new();
-    varid_report::render(&profile, &view, Format::Text, &mut text).unwrap();
+    varid_report::render(&profile, &view, OutputFormat::Text, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("twice (inlined)"), "{text}");
     assert!(text.contains("  store (inlined)"), "{text}");
@@ -88,8 +88,8 @@ fn the_call_graph_marks_what_is_inlined() {
 #[test]
 fn names_do_not_depend_on_lines_and_totals_do_not_on_inlining() {
     let native = Native::new(true);
-    let shares = |names: Names| {
-        let report = json(&native.profile(names), &by(By::Symbol));
+    let shares = |names: NameOptions| {
+        let report = json(&native.profile(names), &by(GroupBy::Symbol));
         let rows = report["rows"].as_array().unwrap().clone();
         let row = |row: &serde_json::Value| {
             let own = row["self"].as_u64().unwrap();
@@ -99,12 +99,12 @@ fn names_do_not_depend_on_lines_and_totals_do_not_on_inlining() {
         rows.iter().map(row).collect::<BTreeMap<_, _>>()
     };
     let folder = native.fixture.dir.path();
-    let plain = shares(Names {
+    let plain = shares(NameOptions {
         symbols: vec![folder.to_owned()],
-        ..Names::default()
+        ..NameOptions::default()
     });
     let (lines, inlined) = (
-        shares(Names {
+        shares(NameOptions {
             inlined: false,
             ..all(folder)
         }),
@@ -161,20 +161,28 @@ fn the_kernel_has_lines_wherever_it_was_loaded() {
         fixture.kernel_samples(1, (100, 100), &[address + moved], &[RUN]);
     }
     fixture.writer.finish().unwrap();
-    let names = |vmlinux: Option<PathBuf>| Names {
+    let names = |vmlinux: Option<PathBuf>| NameOptions {
         vmlinux,
         inlined: true,
         lines: true,
-        ..Names::default()
+        ..NameOptions::default()
     };
     let profile = fixture.profile(&options(names(Some(vmlinux.clone()))));
     let expected = lines_by_addr2line(&vmlinux, &addresses);
     assert_eq!(lines_of(&profile, "[kernel]"), expected);
     let without = fixture.profile(&options(names(None)));
-    let note = without.notes.iter().find(|note| note.contains("--vmlinux"));
+    let note = without
+        .recording
+        .notes
+        .iter()
+        .find(|note| note.contains("--vmlinux"));
     assert!(note.is_some_and(|note| note.contains("1234567890")));
     // Another kernel's is not used.
     let other = fixture.profile(&options(names(Some(fixture.dir.path().join("libfoo.so")))));
-    assert!(other.notes[0].contains("build-id"), "{:?}", other.notes);
+    assert!(
+        other.recording.notes[0].contains("build-id"),
+        "{:?}",
+        other.recording.notes
+    );
     assert!(lines_of(&other, "[kernel]").keys().all(|key| key.3 == 0));
 }

@@ -4,22 +4,24 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use crate::common::{APP, DRAW, FIB, Fixture, RUN, SQRT};
 use proptest::{collection::vec, prelude::*};
-use varid_model::{Marker, Pid, Reason, Tid};
+use varid_model::{Marker, MonotonicNs, Pid, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{SessionReader, SessionRecord};
-use varid_report::{By, Format, Key, Options, Profile, Table, View, render};
+use varid_report::{
+    GroupBy, Options, OutputFormat, Profile, ProfileCounter, ReportTable, View, WeightTable, render,
+};
 
 /// Self and total samples of every symbol of the two substitutes.
 fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
-    let shares = profile.tree.shares(|key| match key {
-        Key::Place(id) => Some(profile.place(id)?.symbol),
-        Key::Task(_) => None,
+    let event = profile.event(None).unwrap().event;
+    let shares = profile.shares(ProfileCounter::of_samples(event), |id| {
+        Some(profile.frames.frame(id)?.symbol)
     });
     shares
         .into_iter()
         .map(|(id, share)| {
-            let name = profile.symbol(id).unwrap().name.clone();
-            (name, (share.own.samples, share.total.samples))
+            let name = profile.frames.symbol(id).unwrap().name.clone();
+            (name, (share.own.samples(), share.total.samples()))
         })
         .filter(|(name, _)| name.starts_with("org.") || name.starts_with("java."))
         .collect()
@@ -88,9 +90,11 @@ fn a_killed_session_counts_its_records_not_its_manifest() {
     fixture.samples(5, (100, 100), &[DRAW, RUN + 1]);
     fixture.writer.flush().unwrap();
     let profile = fixture.profile(&Options::default());
-    assert_eq!(profile.manifest.counts.samples, 0);
-    assert_eq!((profile.recorded, profile.weight().samples), (5, 5));
-    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    assert_eq!(profile.recording.manifest.counts.samples, 0);
+    let event = profile.event(None).unwrap();
+    let samples = profile.weight(event.event).samples();
+    assert_eq!((event.recorded, samples), (5, 5));
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     assert!(text.contains("live or killed"), "{text}");
 }
 
@@ -111,9 +115,13 @@ fn a_damaged_session_is_reported_up_to_the_damage() {
     fs::write(&path, bytes).unwrap();
     let profile = fixture.profile(&Options::default());
     let note = format!("offset {at:#x}: a record smaller than its header");
-    assert!(profile.notes[0].contains(&note), "{:?}", profile.notes);
+    assert!(
+        profile.recording.notes[0].contains(&note),
+        "{:?}",
+        profile.recording.notes
+    );
     // Nothing that was read before the damage is lost, whether it could be overtaken or not.
-    assert_eq!(profile.recorded, 10);
+    assert_eq!(profile.event(None).unwrap().recorded, 10);
 }
 
 #[test]
@@ -140,11 +148,11 @@ fn an_exec_unmaps_and_a_fork_inherits() {
     fixture.samples(1, (300, 300), &[FIB]);
     fixture.writer.finish().unwrap();
     let profile = fixture.profile(&Options {
-        pid: Some(300),
+        pid: Some(Pid::new(300)),
         ..Options::default()
     });
     assert_eq!(methods(&profile)["org.example.Balls.fib(int)"], (2, 2));
-    let names: Vec<_> = profile.tasks.iter().map(|task| &*task.name).collect();
+    let names: Vec<_> = profile.tasks.tasks.iter().map(|task| &*task.name).collect();
     assert_eq!(names, ["balls", "sh"]);
 }
 
@@ -155,10 +163,10 @@ fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
         fixture.samples(1, (100, 100), chain);
         fixture.writer.finish().unwrap();
         let view = View {
-            table: Table::By(By::Image),
+            table: ReportTable::By(GroupBy::Image),
             ..View::default()
         };
-        let csv = fixture.render(&Options::default(), &view, Format::Csv);
+        let csv = fixture.render(&Options::default(), &view, OutputFormat::Csv);
         csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     let torn = address_of(Marker::Reason(Reason::TornFrames)).get();
@@ -190,6 +198,34 @@ fn a_call_at_the_end_of_a_method_belongs_to_it() {
     assert_eq!(methods["org.example.Balls.run"], (1, 1));
 }
 
+#[test]
+fn samples_that_are_kept_add_up_to_the_weights_and_parts_of_time_to_the_whole() {
+    let fixture = Fixture::full();
+    let profile = fixture.profile(&Options {
+        keep_samples: true,
+        ..Options::default()
+    });
+    let event = profile.event(None).unwrap().event;
+    let counters = ProfileCounter::of_samples(event);
+    let samples = profile.samples.as_ref().unwrap();
+    let times: Vec<_> = samples.iter().map(|sample| sample.time).collect();
+    assert!(times.is_sorted() && times.len() == 100);
+    let (first, end) = (times[0], MonotonicNs::new(u64::MAX));
+    let rows = |weights: &WeightTable| {
+        let rows = weights.rows(counters).map(|row| {
+            let key = (row.task.unwrap(), row.stack.unwrap());
+            (key, row.weight)
+        });
+        rows.collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(rows(&samples.weights(first..end)), rows(&profile.weights));
+    let (early, late) = (first..times[30], times[30]..end);
+    let (early, late) = (samples.weights(early), samples.weights(late));
+    assert_eq!(early.sum(counters).samples(), 30);
+    assert_eq!(late.sum(counters).samples(), 70);
+    assert!(fixture.profile(&Options::default()).samples.is_none());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -208,14 +244,15 @@ proptest! {
         fs::write(&path, &bytes).unwrap();
         let session = SessionReader::open(&fixture.session).unwrap();
         let profile = Profile::from_session(&session, &Options::default()).unwrap();
-        let tables = [By::Symbol, By::Line, By::Image, By::Layer, By::Thread, By::Process].map(Table::By);
-        for table in tables.into_iter().chain([Table::Overview, Table::Callgraph]) {
+        let tables = [GroupBy::Symbol, GroupBy::Line, GroupBy::Image, GroupBy::Layer, GroupBy::Thread, GroupBy::Process].map(ReportTable::By);
+        for table in tables.into_iter().chain([ReportTable::Overview, ReportTable::Callgraph]) {
             let view = View { table, ..View::default() };
-            for format in [Format::Text, Format::Json, Format::Csv] {
+            for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::Csv] {
                 render(&profile, &view, format, &mut std::io::sink()).unwrap();
             }
         }
-        let weight = profile.weight().samples;
-        prop_assert!(weight == profile.recorded && weight <= 100);
+        let event = profile.event(None).unwrap();
+        let weight = profile.weight(event.event).samples();
+        prop_assert!(weight == event.recorded && weight <= 100);
     }
 }

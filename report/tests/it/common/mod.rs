@@ -11,7 +11,7 @@ use varid_recording::{
     SampleSource, SessionImage, SessionReader, SessionRecord, SessionTarget, SessionWriter,
     TargetKind, remap,
 };
-use varid_report::{Format, Options, Profile, View, render};
+use varid_report::{Options, OutputFormat, Profile, View, render};
 use varid_symbolizer::substitute::{Slot, Substitute};
 
 pub const APP: u64 = 0x7000_0000_0000;
@@ -324,7 +324,7 @@ impl Fixture {
     }
 
     /// A view of the profile, without the folder's name of this run.
-    pub fn render(&self, options: &Options, view: &View, format: Format) -> String {
+    pub fn render(&self, options: &Options, view: &View, format: OutputFormat) -> String {
         let mut out = Vec::new();
         render(&self.profile(options), view, format, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

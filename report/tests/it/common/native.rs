@@ -9,7 +9,7 @@ use std::{
 
 use varid_model::{Address, Pid, Tid};
 use varid_recording::{MappingRecord, SessionRecord};
-use varid_report::{By, Format, Names, Options, Profile, Table, View};
+use varid_report::{GroupBy, NameOptions, Options, OutputFormat, Profile, ReportTable, View};
 
 use super::{Fixture, RUN};
 
@@ -126,28 +126,28 @@ impl Native {
         }
     }
 
-    pub fn profile(&self, names: Names) -> Profile {
+    pub fn profile(&self, names: NameOptions) -> Profile {
         self.fixture.profile(&options(names))
     }
 }
 
-pub fn options(names: Names) -> Options {
+pub fn options(names: NameOptions) -> Options {
     Options {
         names,
         ..Options::default()
     }
 }
 
-pub fn by(by: By) -> View {
+pub fn by(by: GroupBy) -> View {
     View {
-        table: Table::By(by),
+        table: ReportTable::By(by),
         ..View::default()
     }
 }
 
 pub fn json(profile: &Profile, view: &View) -> serde_json::Value {
     let mut out = Vec::new();
-    varid_report::render(profile, view, Format::Json, &mut out).unwrap();
+    varid_report::render(profile, view, OutputFormat::Json, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -161,7 +161,7 @@ pub fn lines(profile: &Profile) -> Lines {
 
 /// The rows of an image.
 pub fn lines_of(profile: &Profile, image: &str) -> Lines {
-    let report = json(profile, &by(By::Line));
+    let report = json(profile, &by(GroupBy::Line));
     let rows = report["rows"].as_array().unwrap().iter();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     rows.filter(|row| row["image"] == image)
@@ -209,11 +209,11 @@ pub fn lines_by_addr2line(library: &Path, addresses: &[u64]) -> Lines {
     found
 }
 
-pub fn all(symbols: &Path) -> Names {
-    Names {
+pub fn all(symbols: &Path) -> NameOptions {
+    NameOptions {
         symbols: vec![symbols.to_owned()],
         inlined: true,
         lines: true,
-        ..Names::default()
+        ..NameOptions::default()
     }
 }

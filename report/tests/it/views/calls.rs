@@ -26,7 +26,7 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     let shown = |min_percent| -> Vec<(String, u64)> {
         let view = View {
             min_percent,
-            ..by(By::Calls)
+            ..by(GroupBy::Calls)
         };
         let report = json(&fixture, &Options::default(), &view);
         let rows = report["rows"].as_array().unwrap().iter();
@@ -45,6 +45,6 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     assert_eq!(shown(10.0), all[..1]);
     assert_eq!(shown(90.1), []);
     // Counting takes time that the usual profile does not have.
-    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     assert!(text.contains("shares of time are distorted"), "{text}");
 }

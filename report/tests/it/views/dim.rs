@@ -4,7 +4,7 @@ use super::*;
 
 pub fn by_dim() -> View {
     View {
-        table: Table::Dim,
+        table: ReportTable::SampledFrames,
         ..View::default()
     }
 }
@@ -12,7 +12,7 @@ pub fn by_dim() -> View {
 /// The frames are collected, with lines as far as they are known.
 pub fn dim_options() -> Options {
     let mut options = Options {
-        dim: true,
+        sampled_frames: true,
         ..Options::default()
     };
     options.names.lines = true;
@@ -22,7 +22,7 @@ pub fn dim_options() -> Options {
 #[test]
 fn frames_of_threads_in_text() {
     let fixture = Fixture::full();
-    insta::assert_snapshot!(fixture.render(&dim_options(), &by_dim(), Format::Text));
+    insta::assert_snapshot!(fixture.render(&dim_options(), &by_dim(), OutputFormat::Text));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn frames_of_threads_in_csv() {
         limit: Some(6),
         ..by_dim()
     };
-    insta::assert_snapshot!(fixture.render(&dim_options(), &view, Format::Csv));
+    insta::assert_snapshot!(fixture.render(&dim_options(), &view, OutputFormat::Csv));
 }
 
 #[test]

@@ -8,27 +8,28 @@ mod services;
 use std::collections::HashMap;
 
 use crate::common::{DRAW, Fixture, JNI, RUN};
-use varid_model::Layer;
-use varid_model::{Address, MonotonicNs, Pid};
+use varid_model::{Address, Layer, MonotonicNs, Pid};
 use varid_recording::{ConfigurationChange, Membership, TargetKind};
-use varid_report::{By, Fit, Format, Options, Pattern, PercentOf, Table, View};
+use varid_report::{
+    GroupBy, Options, OutputFormat, Pattern, PercentOf, ReportTable, TextLimits, View,
+};
 
-fn by(by: By) -> View {
+fn by(by: GroupBy) -> View {
     View {
-        table: Table::By(by),
+        table: ReportTable::By(by),
         ..View::default()
     }
 }
 
 fn callgraph() -> View {
     View {
-        table: Table::Callgraph,
+        table: ReportTable::Callgraph,
         ..View::default()
     }
 }
 
 fn json(fixture: &Fixture, options: &Options, view: &View) -> serde_json::Value {
-    serde_json::from_str(&fixture.render(options, view, Format::Json)).unwrap()
+    serde_json::from_str(&fixture.render(options, view, OutputFormat::Json)).unwrap()
 }
 
 /// Self and total of a report's rows by name.
@@ -50,21 +51,25 @@ fn shares(report: &serde_json::Value, rows: &str, name: &str) -> HashMap<String,
 #[test]
 fn overview_in_text() {
     let fixture = Fixture::full();
-    insta::assert_snapshot!(fixture.render(&Options::default(), &View::default(), Format::Text));
+    insta::assert_snapshot!(fixture.render(
+        &Options::default(),
+        &View::default(),
+        OutputFormat::Text
+    ));
 }
 
 #[test]
 fn overview_on_a_terminal_of_eighty_columns() {
     let fixture = Fixture::full();
     let view = View {
-        fit: Fit {
+        text: TextLimits {
             width: Some(80),
             fold_below: 20.0,
             missing: Some(1),
         },
         ..View::default()
     };
-    let text = fixture.render(&Options::default(), &view, Format::Text);
+    let text = fixture.render(&Options::default(), &view, OutputFormat::Text);
     insta::assert_snapshot!(text);
     // What is folded is neither lost nor counted twice.
     let whole = json(&fixture, &Options::default(), &View::default());
@@ -96,26 +101,26 @@ fn overview_on_a_terminal_of_eighty_columns() {
 fn callgraph_on_a_terminal_of_seventy_columns() {
     let fixture = Fixture::full();
     let view = View {
-        fit: Fit {
+        text: TextLimits {
             width: Some(70),
-            ..Fit::default()
+            ..TextLimits::default()
         },
         min_percent: 5.0,
         ..callgraph()
     };
-    insta::assert_snapshot!(fixture.render(&Options::default(), &view, Format::Text));
+    insta::assert_snapshot!(fixture.render(&Options::default(), &view, OutputFormat::Text));
 }
 
 #[test]
 fn a_selection_that_matches_nothing_says_so() {
     let fixture = Fixture::full();
     let options = Options {
-        pid: Some(4_000_000),
+        pid: Some(Pid::new(4_000_000)),
         ..Options::default()
     };
-    let text = fixture.render(&options, &View::default(), Format::Text);
+    let text = fixture.render(&options, &View::default(), OutputFormat::Text);
     assert!(text.contains("no sample matches --pid 4000000: "), "{text}");
-    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     assert!(!text.contains("no sample matches"), "{text}");
 }
 
@@ -126,18 +131,18 @@ fn callgraph_in_text() {
         min_percent: 5.0,
         ..callgraph()
     };
-    insta::assert_snapshot!(fixture.render(&Options::default(), &view, Format::Text));
+    insta::assert_snapshot!(fixture.render(&Options::default(), &view, OutputFormat::Text));
 }
 
 #[test]
 fn threads_of_a_selection_in_text() {
     let fixture = Fixture::full();
     let options = Options {
-        pid: Some(100),
+        pid: Some(Pid::new(100)),
         thread: Some(Pattern::new("B*")),
         ..Options::default()
     };
-    insta::assert_snapshot!(fixture.render(&options, &by(By::Thread), Format::Text));
+    insta::assert_snapshot!(fixture.render(&options, &by(GroupBy::Thread), OutputFormat::Text));
 }
 
 #[test]
@@ -147,13 +152,17 @@ fn callgraph_of_one_method_in_json() {
         symbol: Some(Pattern::new("*.fib(int)")),
         ..callgraph()
     };
-    insta::assert_snapshot!(fixture.render(&Options::default(), &view, Format::Json));
+    insta::assert_snapshot!(fixture.render(&Options::default(), &view, OutputFormat::Json));
 }
 
 #[test]
 fn symbols_in_csv() {
     let fixture = Fixture::full();
-    insta::assert_snapshot!(fixture.render(&Options::default(), &by(By::Symbol), Format::Csv));
+    insta::assert_snapshot!(fixture.render(
+        &Options::default(),
+        &by(GroupBy::Symbol),
+        OutputFormat::Csv
+    ));
 }
 
 #[test]
@@ -241,7 +250,7 @@ fn a_file_of_another_build_is_named_and_not_believed() {
 #[test]
 fn lost_and_unattributed_samples_are_in_every_format_that_has_room() {
     let fixture = Fixture::full();
-    let report = json(&fixture, &Options::default(), &by(By::Layer));
+    let report = json(&fixture, &Options::default(), &by(GroupBy::Layer));
     assert_eq!(
         (&report["lost"], &report["malformed"], &report["throttled"]),
         (&7.into(), &3.into(), &2.into())
@@ -260,7 +269,7 @@ fn lost_and_unattributed_samples_are_in_every_format_that_has_room() {
 fn filters_of_samples_change_what_percentages_are_of_and_filters_of_rows_do_not() {
     let fixture = Fixture::full();
     let other = Options {
-        pid: Some(200),
+        pid: Some(Pid::new(200)),
         ..Options::default()
     };
     let report = json(&fixture, &other, &View::default());
@@ -293,22 +302,22 @@ fn filters_of_samples_change_what_percentages_are_of_and_filters_of_rows_do_not(
 #[test]
 fn processes_and_threads_have_their_own_samples() {
     let fixture = Fixture::full();
-    let threads = json(&fixture, &Options::default(), &by(By::Thread));
+    let threads = json(&fixture, &Options::default(), &by(GroupBy::Thread));
     let expected = HashMap::from([
         ("balls".to_owned(), (94, 94)),
         ("Binder:1".to_owned(), (5, 5)),
         ("other".to_owned(), (1, 1)),
     ]);
     assert_eq!(shares(&threads, "rows", "thread"), expected);
-    let processes = json(&fixture, &Options::default(), &by(By::Process));
+    let processes = json(&fixture, &Options::default(), &by(GroupBy::Process));
     assert_eq!(shares(&processes, "rows", "process")["balls"], (99, 99));
 }
 
 #[test]
 fn csv_has_the_rows_of_json() {
     let fixture = Fixture::full();
-    let view = by(By::Symbol);
-    let csv = fixture.render(&Options::default(), &view, Format::Csv);
+    let view = by(GroupBy::Symbol);
+    let csv = fixture.render(&Options::default(), &view, OutputFormat::Csv);
     let report = json(&fixture, &Options::default(), &view);
     let rows = report["rows"].as_array().unwrap();
     let mut lines = csv.lines().map(fields);
@@ -328,7 +337,7 @@ fn csv_has_the_rows_of_json() {
     }
     // A name with commas is one field.
     assert!(csv.contains("\"art::Thread::Attach(char const*, bool, _jobject*, bool)\""));
-    let pairs = fixture.render(&Options::default(), &callgraph(), Format::Csv);
+    let pairs = fixture.render(&Options::default(), &callgraph(), OutputFormat::Csv);
     assert!(pairs.lines().all(|line| fields(line).len() == 10));
     let run = "app,balls.apk!classes.dex,org.example.Balls.run";
     let draw = "app,balls.apk!classes.dex,org.example.Balls.draw";
@@ -372,7 +381,7 @@ fn an_event_that_took_turns_says_so_and_what_all_of_it_would_have_been() {
     assert_eq!(report["period_sum"], 30_000_000);
     assert_eq!(report["running_percent"], 60.0);
     assert_eq!(report["period_estimate"], 50_000_000);
-    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     let said = "It had a counter for 60.00 % of the time (multiplexed): about 50000000 ";
     assert!(text.contains(said), "{text}");
 }
@@ -386,7 +395,7 @@ fn an_event_that_never_had_a_counter_is_not_estimated() {
     let report = json(&fixture, &Options::default(), &View::default());
     assert_eq!(report["running_percent"], 0.0);
     assert_eq!(report.get("period_estimate"), None);
-    let text = fixture.render(&Options::default(), &View::default(), Format::Text);
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     assert!(
         text.contains("It had a counter for 0.00 % of the time (multiplexed)\n"),
         "{text}"

@@ -9,18 +9,18 @@ fn json_keeps_to_its_schema() {
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
     let fixture = Fixture::full();
     let tables = [
-        By::Image,
-        By::Symbol,
-        By::Line,
-        By::Thread,
-        By::Process,
-        By::Service,
-        By::Layer,
+        GroupBy::Image,
+        GroupBy::Symbol,
+        GroupBy::Line,
+        GroupBy::Thread,
+        GroupBy::Process,
+        GroupBy::Service,
+        GroupBy::Layer,
     ]
-    .map(Table::By);
+    .map(ReportTable::By);
     for table in tables
         .into_iter()
-        .chain([Table::Overview, Table::Callgraph])
+        .chain([ReportTable::Overview, ReportTable::Callgraph])
     {
         for percent_of in [PercentOf::Period, PercentOf::Samples] {
             let view = View {

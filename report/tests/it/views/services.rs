@@ -39,7 +39,7 @@ fn samples_count_for_the_service_of_their_process_and_time() {
         },
     ];
     fixture.writer.finish().unwrap();
-    let report = json(&fixture, &Options::default(), &by(By::Service));
+    let report = json(&fixture, &Options::default(), &by(GroupBy::Service));
     let rows: Vec<_> = report["rows"].as_array().unwrap().iter().collect();
     let of = |row: &serde_json::Value| {
         (
@@ -58,7 +58,11 @@ fn samples_count_for_the_service_of_their_process_and_time() {
     let schema: serde_json::Value =
         serde_json::from_str(include_str!("../../../schema/report.schema.json")).unwrap();
     valid(&schema, &schema, &report).unwrap();
-    let text = fixture.render(&Options::default(), &by(By::Service), Format::Text);
+    let text = fixture.render(
+        &Options::default(),
+        &by(GroupBy::Service),
+        OutputFormat::Text,
+    );
     for line in [
         "filtered      by method 5",
         "1.499 s after the start the configuration changed methods; has another events for the next session",
@@ -66,7 +70,11 @@ fn samples_count_for_the_service_of_their_process_and_time() {
     ] {
         assert!(text.contains(line), "{text}");
     }
-    let csv = fixture.render(&Options::default(), &by(By::Service), Format::Csv);
+    let csv = fixture.render(
+        &Options::default(),
+        &by(GroupBy::Service),
+        OutputFormat::Csv,
+    );
     assert!(
         csv.starts_with("service,self,") && csv.contains("\nmedia,3,"),
         "{csv}"

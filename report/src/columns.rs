@@ -1,0 +1,367 @@
+//! Which columns does a table have? One description, from which text, JSON and CSV are written.
+//!
+//! A view describes each [`Column`] once: its name in every format that has it, and its value in a row. [`Sheet::new`] takes the
+//! columns of one format and evaluates them; what writes the format knows values, and no view.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use crate::scope::Scope;
+
+/// How a view is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: `schema/report.schema.json`.
+    Json,
+    /// For spreadsheets: the rows, RFC 4180, with a header.
+    Csv,
+}
+
+/// The value of a column in a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'p> {
+    /// There is none: JSON has no such key, other formats an empty cell.
+    Absent,
+    Text(Cow<'p, str>),
+    Count(u64),
+    Signed(i64),
+    /// With two decimals in text, with six in JSON and CSV.
+    Percent(f64),
+    /// A flag that is set; one that is not set is [`Value::Absent`].
+    True,
+    /// For JSON only.
+    Object(Object<'p>),
+    /// For JSON only.
+    List(Vec<Object<'p>>),
+}
+
+impl Value<'_> {
+    /// An address as it is shown. JSON has it as text: programs lose the last digits of larger numbers.
+    pub fn hex(address: u64) -> Self {
+        Self::Text(format!("{address:#x}").into())
+    }
+
+    /// How a cell of text and CSV shows it, with so many decimals.
+    pub fn cell(&self, decimals: usize) -> Cow<'_, str> {
+        match self {
+            Self::Absent | Self::Object(_) | Self::List(_) => "".into(),
+            Self::Text(text) => text.as_ref().into(),
+            Self::Count(number) => number.to_string().into(),
+            Self::Signed(number) => number.to_string().into(),
+            Self::Percent(percent) => format!("{percent:.decimals$}").into(),
+            Self::True => "true".into(),
+        }
+    }
+}
+
+impl<'p, T: Into<Value<'p>>> From<Option<T>> for Value<'p> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Into::into)
+    }
+}
+
+impl<'p> From<&'p str> for Value<'p> {
+    fn from(text: &'p str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl<'p> From<Cow<'p, str>> for Value<'p> {
+    fn from(text: Cow<'p, str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(number: u32) -> Self {
+        Self::Count(number.into())
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Self::Count(number)
+    }
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Absent => serializer.serialize_none(),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Count(number) => serializer.serialize_u64(*number),
+            Self::Signed(number) => serializer.serialize_i64(*number),
+            Self::Percent(percent) => serializer.serialize_f64(rounded(*percent)),
+            Self::True => serializer.serialize_bool(true),
+            Self::Object(object) => object.serialize(serializer),
+            Self::List(objects) => objects.serialize(serializer),
+        }
+    }
+}
+
+/// Six decimals tell all there is to tell of a percentage.
+pub fn rounded(percent: f64) -> f64 {
+    (percent * 1e6).round() / 1e6
+}
+
+/// A JSON object: the columns of a row that have a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object<'p>(Vec<(&'static str, Value<'p>)>);
+
+impl<'p> Object<'p> {
+    /// The values of the columns that JSON has.
+    pub fn new<R>(columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) -> Self {
+        let named = columns.iter().filter_map(|column| {
+            let name = column.name(OutputFormat::Json)?;
+            Some((name, (column.value)(scope, row)))
+        });
+        Self(named.collect())
+    }
+
+    /// With these values behind its own.
+    pub fn with(mut self, values: impl IntoIterator<Item = (&'static str, Value<'p>)>) -> Self {
+        self.0.extend(values);
+        self
+    }
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let present = self.0.iter().filter(|(_, value)| *value != Value::Absent);
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in present {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// A column of a table whose rows are of type `R`.
+#[derive(Debug)]
+pub struct Column<'p, R> {
+    /// The name in each format; none: the format does not have it.
+    text: Option<&'static str>,
+    json: Option<&'static str>,
+    csv: Option<&'static str>,
+    /// Text has `-` for no or empty text.
+    dash: bool,
+    value: fn(&Scope<'p>, &R) -> Value<'p>,
+}
+
+impl<R> Clone for Column<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Column<'_, R> {}
+
+impl<'p, R> Column<'p, R> {
+    /// A column that no format has yet.
+    pub const fn new(value: fn(&Scope<'p>, &R) -> Value<'p>) -> Self {
+        Self {
+            text: None,
+            json: None,
+            csv: None,
+            dash: false,
+            value,
+        }
+    }
+
+    /// Text has it under this name.
+    pub const fn text(self, name: &'static str) -> Self {
+        let text = Some(name);
+        Self { text, ..self }
+    }
+
+    /// As [`Column::text`], with `-` where there is no value.
+    pub const fn text_or_dash(self, name: &'static str) -> Self {
+        let (text, dash) = (Some(name), true);
+        Self { text, dash, ..self }
+    }
+
+    /// JSON has it under this name.
+    pub const fn json(self, name: &'static str) -> Self {
+        let json = Some(name);
+        Self { json, ..self }
+    }
+
+    /// CSV has it under this name.
+    pub const fn csv(self, name: &'static str) -> Self {
+        let csv = Some(name);
+        Self { csv, ..self }
+    }
+
+    /// JSON and CSV have it under this name.
+    pub const fn data(self, name: &'static str) -> Self {
+        self.json(name).csv(name)
+    }
+
+    /// Text does not have it.
+    pub const fn without_text(self) -> Self {
+        let text = None;
+        Self { text, ..self }
+    }
+
+    const fn name(&self, format: OutputFormat) -> Option<&'static str> {
+        match format {
+            OutputFormat::Text => self.text,
+            OutputFormat::Json => self.json,
+            OutputFormat::Csv => self.csv,
+        }
+    }
+}
+
+/// The columns of a table, in the order of each part. Text has the shares first and the labels last, CSV and JSON the labels first.
+#[derive(Debug, Clone)]
+pub struct Columns<'p, R> {
+    /// What a row is.
+    pub labels: Vec<Column<'p, R>>,
+    /// What was counted exactly; before the shares in CSV, behind them in JSON.
+    pub counts: Vec<Column<'p, R>>,
+    /// What a row took.
+    pub shares: Vec<Column<'p, R>>,
+}
+
+impl<'p, R> Columns<'p, R> {
+    /// The columns that a format has, in its order.
+    pub fn of(self, format: OutputFormat) -> Vec<Column<'p, R>> {
+        let Self {
+            labels,
+            counts,
+            shares,
+        } = self;
+        let parts = match format {
+            OutputFormat::Text => [shares, counts, labels],
+            OutputFormat::Json => [labels, shares, counts],
+            OutputFormat::Csv => [labels, counts, shares],
+        };
+        let columns = parts.into_iter().flatten();
+        columns
+            .filter(|column| column.name(format).is_some())
+            .collect()
+    }
+}
+
+/// A table, ready to be written in one format.
+#[derive(Debug, Clone)]
+pub struct Sheet<'p> {
+    /// What it is: its key in JSON.
+    pub role: SheetRole,
+    /// Text says this above the table.
+    pub intro: Option<&'static str>,
+    /// Text says this instead of the table.
+    pub replacement: Option<String>,
+    /// The columns' names.
+    pub header: Vec<&'static str>,
+    /// Which columns have `-` for no or empty text.
+    pub dashes: Vec<bool>,
+    pub lines: Vec<SheetLine<'p>>,
+    /// Text says this of the rows that are folded into one line.
+    pub folded: Option<String>,
+    /// Rows that the view's limits hide.
+    pub hidden: usize,
+    /// Columns of the terminal that text has to fit into.
+    pub width: Option<usize>,
+}
+
+/// What a sheet is among those of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SheetRole {
+    /// The images of an overview.
+    Images,
+    /// What the view is of: the only sheet in CSV.
+    Rows,
+    /// What people are shown beside it; JSON does not have it.
+    TextOnly,
+}
+
+/// A line of a sheet.
+#[derive(Debug, Clone)]
+pub enum SheetLine<'p> {
+    Cells(Vec<Value<'p>>),
+    /// A rule between groups of rows, in text only.
+    Rule,
+}
+
+impl<'p> Sheet<'p> {
+    /// The columns of a format, without rows.
+    pub fn new<R>(role: SheetRole, columns: &[Column<'p, R>], format: OutputFormat) -> Self {
+        let named = columns.iter().filter_map(|column| column.name(format));
+        Self {
+            role,
+            intro: None,
+            replacement: None,
+            header: named.collect(),
+            dashes: columns.iter().map(|column| column.dash).collect(),
+            lines: Vec::new(),
+            folded: None,
+            hidden: 0,
+            width: None,
+        }
+    }
+
+    /// Adds a row.
+    pub fn push<R>(&mut self, columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) {
+        let values = columns.iter().map(|column| (column.value)(scope, row));
+        self.lines.push(SheetLine::Cells(values.collect()));
+    }
+
+    /// The rows as JSON objects.
+    pub fn into_objects(self) -> Vec<Object<'p>> {
+        let Self { header, lines, .. } = self;
+        let object = |line| match line {
+            SheetLine::Cells(cells) => Some(Object(header.iter().copied().zip(cells).collect())),
+            SheetLine::Rule => None,
+        };
+        lines.into_iter().filter_map(object).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_has_the_columns_that_are_named_in_it_in_its_order() {
+        let absent = |name| {
+            Column::<()>::new(|_, ()| Value::Absent)
+                .text(name)
+                .data(name)
+        };
+        let columns = Columns {
+            labels: vec![
+                absent("label"),
+                Column::new(|_, ()| Value::True).json("flag"),
+            ],
+            counts: vec![absent("count")],
+            shares: vec![
+                absent("share"),
+                Column::new(|_, ()| Value::True).csv("period"),
+            ],
+        };
+        let names = |format| {
+            let columns = columns.clone().of(format);
+            Sheet::new(SheetRole::Rows, &columns, format).header
+        };
+        assert_eq!(names(OutputFormat::Text), ["share", "count", "label"]);
+        assert_eq!(
+            names(OutputFormat::Json),
+            ["label", "flag", "share", "count"]
+        );
+        assert_eq!(
+            names(OutputFormat::Csv),
+            ["label", "count", "share", "period"]
+        );
+    }
+}

@@ -1,0 +1,377 @@
+//! Which file, which layer and which functions are behind a mapping?
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use varid_model::Layer;
+use varid_recording::{ImageKind, Manifest, MappingRecord, REMAP_ELF, SYMBOLS, is_own_memory};
+use varid_symbolizer::{
+    Frame,
+    elf::{ElfSource, SymbolOrigin},
+};
+
+use super::recorded_files::RecordedFiles;
+use crate::{
+    frames::{ImageId, ProfileImage},
+    name_options::Detail,
+};
+
+/// The files of a profile, each with its symbols from the first time they are needed.
+#[derive(Debug)]
+pub struct ImageTable {
+    /// The session folder.
+    session: PathBuf,
+    /// Where the recorded files are looked for.
+    files: RecordedFiles,
+    /// What the manifest says, by the path in a mapping, or by the substitute's relative path.
+    listed: HashMap<String, varid_recording::SessionImage>,
+    /// By path and build-id; files that only have a name have no path.
+    ids: HashMap<(PathBuf, Vec<u8>), ImageId>,
+    images: Vec<ProfileImage>,
+    states: Vec<State>,
+}
+
+/// The file of an image.
+#[derive(Debug)]
+enum State {
+    /// Not looked at yet.
+    Unread(ImageFile),
+    /// Looked for: the symbols, or why there are none.
+    Read(ImageFile, Result<Box<ElfSource>, String>),
+    /// There is no file.
+    Named,
+}
+
+/// The file behind an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageFile {
+    /// Where it was when it was recorded; of dex files, where the substitute is.
+    pub path: PathBuf,
+    /// Empty: not known.
+    pub build_id: Vec<u8>,
+    /// What it is.
+    pub kind: ImageKind,
+    /// Whether it is a file of the session.
+    pub in_session: bool,
+}
+
+/// What became of an image's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageFileState {
+    /// The file.
+    pub file: ImageFile,
+    /// Why nothing could be read of it.
+    pub problem: Option<String>,
+    /// Why there is no debug information of it, if there is more to say than that.
+    pub no_debug: Option<String>,
+}
+
+/// A function at an address of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFunction {
+    /// Its name as profiles show it.
+    pub name: String,
+    /// Its name in the recording, if a mapping file knows it by the other one.
+    pub recorded: Option<String>,
+    /// Its first address, which tells functions of the same name apart.
+    pub start: u64,
+    /// Whether it has a name, not only a place where it starts.
+    pub named: bool,
+    /// Whether it is a copy in its caller.
+    pub inlined: bool,
+    /// Its file and line at the address.
+    pub line: Option<(String, u32)>,
+}
+
+impl ImageTable {
+    /// The images of a session.
+    pub fn new(session: &Path, manifest: &Manifest, files: RecordedFiles) -> Self {
+        let mut listed = HashMap::new();
+        for image in &manifest.images {
+            let key = image.substitute.as_ref().unwrap_or(&image.path);
+            listed.entry(key.clone()).or_insert_with(|| image.clone());
+        }
+        Self {
+            session: session.to_owned(),
+            files,
+            listed,
+            ids: HashMap::new(),
+            images: Vec::new(),
+            states: Vec::new(),
+        }
+    }
+
+    /// The image of a user mapping.
+    pub fn intern(&mut self, mapping: &MappingRecord) -> ImageId {
+        let key = (mapping.path.clone(), mapping.build_id.clone());
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        let (image, file) = self.identify(mapping);
+        let id = self.push(image, State::Unread(file));
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// Whether an image is memory in which a process may make code.
+    pub fn is_own_memory(&self, id: ImageId) -> bool {
+        let path = self.get(id).and_then(|image| image.path.as_deref());
+        // The remap range's file is listed by its name alone.
+        let is_remap = self.kind(id) == Some(ImageKind::Remap);
+        let is_file = |path: &Path| is_remap && path.extension().is_some_and(|name| name == "elf");
+        path.is_some_and(|path| is_own_memory(path) && path != "[vdso]" && !is_file(path))
+    }
+
+    /// An image that is only a name: the kernel, a module, the markers.
+    pub fn intern_named(&mut self, name: &str, layer: Layer) -> ImageId {
+        let key = (PathBuf::new(), [layer.name(), name].concat().into_bytes());
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        let image = ProfileImage {
+            name: name.to_owned(),
+            path: None,
+            layer,
+        };
+        let id = self.push(image, State::Named);
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// The functions at an offset of an image's file, innermost first; none if it has none there.
+    pub fn functions(&mut self, id: ImageId, offset: u64, detail: Detail) -> Vec<NamedFunction> {
+        let state = usize::try_from(id.0)
+            .ok()
+            .and_then(|index| self.states.get_mut(index));
+        let Some(state) = state else {
+            return Vec::new();
+        };
+        if let State::Unread(file) = state {
+            let ImageFile { path, build_id, .. } = file;
+            let source = if file.in_session {
+                self.files.open_own(path, build_id)
+            } else {
+                self.files.open(path, build_id)
+            };
+            let source = source.map(Box::new);
+            *state = State::Read(file.clone(), source);
+        }
+        match state {
+            State::Read(file, Ok(source)) => {
+                let image = usize::try_from(id.0)
+                    .ok()
+                    .and_then(|index| self.images.get(index));
+                let image = image.map_or("", |image| &image.name);
+                functions(source, image, file.kind, offset, detail)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether any instruction of the dex method at an offset has a line.
+    pub fn has_lines(&self, id: ImageId, offset: u64) -> bool {
+        let index = usize::try_from(id.0).ok();
+        let Some(State::Read(_, Ok(source))) = index.and_then(|index| self.states.get(index))
+        else {
+            return false;
+        };
+        let symbol = source.symbols().lookup_offset(offset);
+        let code = symbol.map_or(0..0, |symbol| symbol.start..symbol.end);
+        // Instructions start at code units.
+        code.step_by(2).any(|offset| {
+            let frames = source.frames_at_offset(offset);
+            frames.iter().any(|frame| frame.location.is_some())
+        })
+    }
+
+    /// What kind of file an image is; none: it is only a name.
+    pub fn kind(&self, id: ImageId) -> Option<ImageKind> {
+        match self.states.get(usize::try_from(id.0).ok()?)? {
+            State::Unread(file) | State::Read(file, _) => Some(file.kind),
+            State::Named => None,
+        }
+    }
+
+    /// Whether an image holds the app's own methods.
+    pub fn is_app(&self, id: ImageId) -> bool {
+        let is_managed = self.kind(id).is_some_and(|kind| kind != ImageKind::Elf);
+        is_managed && self.get(id).is_some_and(|image| image.layer == Layer::App)
+    }
+
+    /// An image.
+    pub fn get(&self, id: ImageId) -> Option<&ProfileImage> {
+        self.images.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// All images, and by their number the files that were looked at.
+    pub fn into_parts(self) -> (Vec<ProfileImage>, Vec<Option<ImageFileState>>) {
+        let looked_at = |state| match state {
+            State::Read(file, source) => Some(ImageFileState {
+                no_debug: self.files.why_no_debug(&file.build_id),
+                file,
+                problem: source.err(),
+            }),
+            State::Unread(_) | State::Named => None,
+        };
+        let files = self.states.into_iter().map(looked_at).collect();
+        (self.images, files)
+    }
+
+    fn push(&mut self, image: ProfileImage, state: State) -> ImageId {
+        let id = ImageId(u32::try_from(self.images.len()).unwrap_or(u32::MAX));
+        self.images.push(image);
+        self.states.push(state);
+        id
+    }
+
+    fn identify(&self, mapping: &MappingRecord) -> (ProfileImage, ImageFile) {
+        let path = &mapping.path;
+        if let Some(substitute) = self.substitute(path) {
+            let listed = self.listed.get(&substitute);
+            let kind = match listed {
+                Some(image) => image.kind,
+                None if substitute == REMAP_ELF => ImageKind::Remap,
+                None => ImageKind::Dex,
+            };
+            let name = match (listed, kind) {
+                (Some(image), _) => display_name(image),
+                (None, ImageKind::Remap) => "[remap]".to_owned(),
+                (None, _) => base_name(path),
+            };
+            let image = ProfileImage {
+                name,
+                path: listed.map(|image| PathBuf::from(&image.path)),
+                layer: listed.map_or(Layer::App, |image| image.layer),
+            };
+            // The remap range's file grows while it is mapped: its build-id may be a later one.
+            let build_id = match kind {
+                ImageKind::Remap => Vec::new(),
+                _ => mapping.build_id.clone(),
+            };
+            let file = ImageFile {
+                path: self.session.join(substitute),
+                build_id,
+                kind,
+                in_session: true,
+            };
+            return (image, file);
+        }
+        let listed = self.listed.get(path.to_string_lossy().as_ref());
+        let image = ProfileImage {
+            name: listed.map_or_else(|| base_name(path), display_name),
+            path: Some(path.clone()),
+            layer: listed.map_or(Layer::Native, |image| image.layer),
+        };
+        let file = ImageFile {
+            path: path.clone(),
+            build_id: mapping.build_id.clone(),
+            kind: listed.map_or(ImageKind::Elf, |image| image.kind),
+            in_session: false,
+        };
+        (image, file)
+    }
+
+    /// The relative path of this session's substitute that a mapping names, wherever the
+    /// session was when it was recorded.
+    fn substitute(&self, path: &Path) -> Option<String> {
+        let name = path.file_name()?.to_str()?;
+        if path.parent()?.file_name()? != SYMBOLS {
+            return None;
+        }
+        let relative = format!("{SYMBOLS}/{name}");
+        let known = self.listed.contains_key(&relative) || self.session.join(&relative).is_file();
+        known.then_some(relative)
+    }
+}
+
+/// The functions at an offset of an image's file, innermost first. One without a name is called
+/// by the image's: the file's own may be that of a cache.
+fn functions(
+    source: &ElfSource,
+    image: &str,
+    kind: ImageKind,
+    offset: u64,
+    detail: Detail,
+) -> Vec<NamedFunction> {
+    let symbol = source.symbols().lookup_offset(offset);
+    // Debug information is slow to read: only what needs it asks for it.
+    let frames = if detail.inlined || detail.lines {
+        source.frames_at_offset(offset)
+    } else {
+        Vec::new()
+    };
+    let name = match (&symbol, frames.last()) {
+        // A method's name is what it is, even if it looks mangled.
+        (Some(symbol), _) if kind != ImageKind::Elf => symbol.raw.clone().into_owned(),
+        (_, Some(outermost)) => outermost.function.clone().into_owned(),
+        (Some(symbol), None) => symbol.name().into_owned(),
+        (None, None) => String::new(),
+    };
+    // Lines may be known of a place in no function.
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let named = symbol
+        .as_ref()
+        .is_none_or(|symbol| symbol.origin != SymbolOrigin::Unnamed || symbol.raw != name.as_str());
+    let start = symbol.map_or(0, |symbol| symbol.start);
+    let name = if named {
+        name
+    } else {
+        format!("{image}+{start:#x}")
+    };
+    with_inlined(&frames, detail, name, start, named)
+}
+
+/// The functions of an address, innermost first, with what debug information says of it: the
+/// outermost is called `name`.
+pub fn with_inlined(
+    frames: &[Frame<'_>],
+    detail: Detail,
+    name: String,
+    start: u64,
+    named: bool,
+) -> Vec<NamedFunction> {
+    let (inlined, innermost) = match frames.split_last() {
+        Some((outermost, inlined)) if detail.inlined => (inlined, Some(outermost)),
+        // Without inlined functions the line is still the innermost one's.
+        _ => (&[][..], frames.first()),
+    };
+    let outermost = NamedFunction {
+        name,
+        recorded: None,
+        start,
+        named,
+        inlined: false,
+        line: innermost.and_then(line),
+    };
+    let inlined = inlined.iter().map(|frame| NamedFunction {
+        name: frame.function.clone().into_owned(),
+        recorded: None,
+        start: 0,
+        named: true,
+        inlined: true,
+        line: line(frame),
+    });
+    inlined.chain([outermost]).collect()
+}
+
+/// The line of a frame.
+pub fn line(frame: &Frame<'_>) -> Option<(String, u32)> {
+    let location = frame.location.as_ref()?;
+    Some((location.file.clone().into_owned(), location.line))
+}
+
+fn display_name(image: &varid_recording::SessionImage) -> String {
+    let name = image.location.as_ref().unwrap_or(&image.path);
+    base_name(Path::new(name))
+}
+
+fn base_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}

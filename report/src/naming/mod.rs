@@ -1,0 +1,20 @@
+//! What is an address of a recording called?
+//!
+//! | question | file |
+//! |---|---|
+//! | which mapping held an address at that time | `address_spaces` |
+//! | which file, which layer and which functions are behind a mapping | `images` |
+//! | which file of this machine is the recorded one | `recorded_files` |
+//! | what is a kernel address called | `kernel` |
+//! | what were an app's methods called before R8 or ProGuard | `retrace` |
+//! | all of it together | `resolver` |
+
+mod address_spaces;
+mod images;
+mod kernel;
+mod recorded_files;
+mod resolver;
+mod retrace;
+
+pub use images::ImageFileState;
+pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};

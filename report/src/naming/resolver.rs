@@ -1,0 +1,374 @@
+//! What is an address called?
+
+use std::collections::{BTreeSet, HashMap};
+
+use varid_model::{Address, FrameAddress, Interval, Layer, Marker, Pid, Reason};
+use varid_recording::{
+    ImageKind, MappingRecord, SessionReader,
+    remap::{self, address_of, marker_at},
+};
+
+use super::{
+    address_spaces::{AddressSpaces, MappedImage},
+    images::{ImageFileState, ImageTable, NamedFunction},
+    kernel::KernelNames,
+    recorded_files::RecordedFiles,
+    retrace::{self, Retracer},
+};
+use crate::{
+    error::Result,
+    frames::{
+        FrameId, FrameTable, FrameTableBuilder, ImageId, InlinedFrames, ProfileFrame, ProfileSymbol,
+    },
+    name_options::{Detail, NameOptions},
+};
+
+/// Instead of a file, where a marker is.
+pub const MARKERS: &str = "[marker]";
+
+/// What code is called that a process has made at run time and that has no name.
+pub const UNNAMED_JIT: &str = "[unnamed JIT code]";
+
+/// Names addresses. It knows of the mappings that the records so far have told of.
+#[derive(Debug)]
+pub struct Resolver {
+    spaces: AddressSpaces,
+    images: ImageTable,
+    kernel: KernelNames,
+    detail: Detail,
+    retracer: Option<Retracer>,
+    /// Whether a method has lines, by its image and start.
+    have_lines: HashMap<(ImageId, u64), bool>,
+    frames: FrameTableBuilder,
+    cache: AddressCache,
+    /// Offsets of images that have been looked up.
+    by_offset: HashMap<(ImageId, u64), InlinedFrames>,
+    /// Kernel addresses that have been looked up.
+    by_kernel_address: HashMap<Address, InlinedFrames>,
+    by_marker: HashMap<Address, InlinedFrames>,
+    notes: BTreeSet<String>,
+}
+
+/// User addresses that were looked up lately, each in the slot of its last bits.
+///
+/// It owns its invalidation: an entry holds while no mapping has changed since.
+#[derive(Debug)]
+struct AddressCache {
+    slots: Vec<CachedAddress>,
+    /// Grows with every change of the mappings.
+    generation: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct CachedAddress {
+    pid: Pid,
+    address: Address,
+    generation: u64,
+    frames: InlinedFrames,
+}
+
+impl AddressCache {
+    /// A power of two.
+    const SLOTS: usize = 1 << 13;
+
+    fn new() -> Self {
+        Self {
+            slots: vec![CachedAddress::default(); Self::SLOTS],
+            // Slots begin with generation 0, which never holds.
+            generation: 1,
+        }
+    }
+
+    /// Mappings change.
+    const fn invalidate(&mut self) {
+        self.generation = self.generation.saturating_add(1);
+    }
+
+    fn slot(address: Address) -> usize {
+        usize::try_from(address.get()).unwrap_or(0) & Self::SLOTS.saturating_sub(1)
+    }
+
+    fn get(&self, pid: Pid, address: Address) -> Option<InlinedFrames> {
+        let cached = self.slots.get(Self::slot(address))?;
+        let holds =
+            (cached.pid, cached.address, cached.generation) == (pid, address, self.generation);
+        holds.then_some(cached.frames)
+    }
+
+    fn insert(&mut self, pid: Pid, address: Address, frames: InlinedFrames) {
+        if let Some(slot) = self.slots.get_mut(Self::slot(address)) {
+            *slot = CachedAddress {
+                pid,
+                address,
+                generation: self.generation,
+                frames,
+            };
+        }
+    }
+}
+
+/// What a resolver has found.
+#[derive(Debug)]
+pub struct ResolvedNames {
+    pub frames: FrameTable,
+    /// By [`ImageId`]: the files that were looked at.
+    pub files: Vec<Option<ImageFileState>>,
+    /// What could not be read, and why.
+    pub notes: Vec<String>,
+}
+
+impl Resolver {
+    /// A resolver for a session.
+    ///
+    /// # Errors
+    ///
+    /// A folder or file of `names` cannot be read.
+    pub fn new(session: &SessionReader, names: &NameOptions) -> Result<Self> {
+        let files = RecordedFiles::new(names, session.manifest())?;
+        let (retracer, note) = match &names.mapping {
+            Some(path) => {
+                let (retracer, note) = retrace::read(path)?;
+                (Some(retracer), note)
+            }
+            None => (None, None),
+        };
+        let kernel = KernelNames::new(session, names, files.debug().clone());
+        Ok(Self {
+            spaces: AddressSpaces::default(),
+            images: ImageTable::new(session.dir(), session.manifest(), files),
+            kernel,
+            detail: names.detail(),
+            retracer,
+            have_lines: HashMap::new(),
+            frames: FrameTableBuilder::default(),
+            cache: AddressCache::new(),
+            by_offset: HashMap::new(),
+            by_kernel_address: HashMap::new(),
+            by_marker: HashMap::new(),
+            notes: note.into_iter().collect(),
+        })
+    }
+
+    /// A mapping appeared.
+    pub fn map(&mut self, mapping: &MappingRecord) {
+        if mapping.kernel {
+            self.kernel.map(mapping);
+            return;
+        }
+        self.cache.invalidate();
+        let image = self.images.intern(mapping);
+        let start = mapping.start;
+        let end = Address::new(start.get().saturating_add(mapping.len));
+        let pid = mapping.pid;
+        if !self
+            .spaces
+            .map(pid, start..end, mapping.pgoff, (image, mapping.mode))
+        {
+            self.notes.insert(
+                "too many mappings: addresses in the later ones are in [unknown]".to_owned(),
+            );
+        }
+    }
+
+    /// A process was forked.
+    pub fn fork(&mut self, parent: Pid, child: Pid) {
+        self.cache.invalidate();
+        self.spaces.fork(parent, child);
+    }
+
+    /// A process is gone, or another program runs in it.
+    pub fn clear(&mut self, pid: Pid) {
+        self.cache.invalidate();
+        self.spaces.clear(pid);
+    }
+
+    /// The frames at a user address, innermost first: more than one where functions were inlined.
+    pub fn user_frames(&mut self, pid: Pid, address: FrameAddress) -> &[FrameId] {
+        let address = remap::lookup(address);
+        let frames = match marker_at(address) {
+            Some(marker) => self.marker(marker),
+            None => match self.cache.get(pid, address) {
+                Some(frames) => frames,
+                None => {
+                    let frames = self.look_up(pid, address);
+                    self.cache.insert(pid, address, frames);
+                    frames
+                }
+            },
+        };
+        self.frames.list(frames)
+    }
+
+    /// The mapping of a user address now, and what is left of its range.
+    pub fn mapping(&self, pid: Pid, address: Address) -> Option<&Interval<MappedImage>> {
+        self.spaces.lookup(pid, address)
+    }
+
+    /// Whether an address of an image is in a method of a VM.
+    pub fn is_managed(&self, image: ImageId, address: Address) -> bool {
+        match self.images.kind(image) {
+            Some(ImageKind::Dex) => true,
+            Some(ImageKind::Remap) => remap::contains(address) && marker_at(address).is_none(),
+            Some(ImageKind::Elf) | None => false,
+        }
+    }
+
+    /// A frame and its symbol.
+    pub fn frame(&self, id: FrameId) -> Option<(&ProfileSymbol, &ProfileFrame)> {
+        self.frames.get(id)
+    }
+
+    /// The frames at a kernel address, as [`Resolver::user_frames`] has them.
+    pub fn kernel_frames(&mut self, address: FrameAddress) -> &[FrameId] {
+        let address = address.lookup();
+        let frames = match self.by_kernel_address.get(&address) {
+            Some(frames) => *frames,
+            None => {
+                let (image, functions) = self.kernel.functions(address);
+                let image = self.images.intern_named(&image, Layer::Kernel);
+                let frames = self.intern_functions(image, functions);
+                self.by_kernel_address.insert(address, frames);
+                frames
+            }
+        };
+        self.frames.list(frames)
+    }
+
+    /// What has been found.
+    pub fn finish(mut self) -> ResolvedNames {
+        self.notes.extend(self.kernel.notes());
+        let (images, files) = self.images.into_parts();
+        ResolvedNames {
+            frames: self.frames.finish(images),
+            files,
+            notes: self.notes.into_iter().collect(),
+        }
+    }
+
+    /// The frames at a user address, by its mapping.
+    fn look_up(&mut self, pid: Pid, address: Address) -> InlinedFrames {
+        let Some(mapped) = self.spaces.lookup(pid, address) else {
+            let image = self.images.intern_named("[unknown]", Layer::Native);
+            let symbol = self.symbol(image, address.to_string(), false);
+            return self.intern_symbol(address.get(), symbol);
+        };
+        let (image, offset) = (mapped.value.image, mapped.value.offset(address));
+        if let Some(frames) = self.by_offset.get(&(image, offset)) {
+            return *frames;
+        }
+        let functions = self.functions(image, offset);
+        let frames = if functions.is_empty() && self.images.is_own_memory(image) {
+            let image = self.images.intern_named(UNNAMED_JIT, Layer::App);
+            let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
+            self.intern_symbol(0, symbol)
+        } else if functions.is_empty() {
+            let name = self.images.get(image).map_or("", |image| &image.name);
+            let symbol = self.symbol(image, format!("{name}+{offset:#x}"), false);
+            self.intern_symbol(offset, symbol)
+        } else {
+            self.intern_functions(image, functions)
+        };
+        self.by_offset.insert((image, offset), frames);
+        frames
+    }
+
+    /// The functions at an offset of an image, in the detail that the options ask for.
+    fn functions(&mut self, image: ImageId, offset: u64) -> Vec<NamedFunction> {
+        let Some(retracer) = self.retracer.as_ref().filter(|_| self.images.is_app(image)) else {
+            return self.images.functions(image, offset, self.detail);
+        };
+        // Several methods may have one name: lines tell which it is.
+        let detail = Detail {
+            lines: true,
+            ..self.detail
+        };
+        let recorded = self.images.functions(image, offset, detail);
+        let (images, have_lines) = (&self.images, &mut self.have_lines);
+        // Addresses of a dex file are offsets in it.
+        let found = recorded.into_iter().flat_map(|method| {
+            let start = method.start;
+            retracer.retrace(method, offset.saturating_sub(start), || {
+                let known = have_lines.entry((image, start));
+                *known.or_insert_with(|| images.has_lines(image, start))
+            })
+        });
+        let inlined = self.detail.inlined;
+        found
+            .filter(|function| inlined || !function.inlined)
+            .collect()
+    }
+
+    fn marker(&mut self, marker: Marker) -> InlinedFrames {
+        let address = address_of(marker);
+        if let Some(frames) = self.by_marker.get(&address) {
+            return *frames;
+        }
+        let image = self.images.intern_named(MARKERS, layer_of(marker));
+        let symbol = ProfileSymbol {
+            marker: Some(marker),
+            ..self.symbol(image, marker.symbol().to_owned(), true)
+        };
+        let frames = self.intern_symbol(address.get(), symbol);
+        self.by_marker.insert(address, frames);
+        frames
+    }
+
+    /// A symbol of an image.
+    fn symbol(&self, image: ImageId, name: String, named: bool) -> ProfileSymbol {
+        ProfileSymbol {
+            name,
+            recorded: None,
+            image,
+            start: 0,
+            layer: self
+                .images
+                .get(image)
+                .map_or(Layer::Native, |image| image.layer),
+            marker: None,
+            inlined: false,
+            named,
+        }
+    }
+
+    /// The frames of the functions at an address.
+    fn intern_functions(&mut self, image: ImageId, functions: Vec<NamedFunction>) -> InlinedFrames {
+        let mut frames = Vec::with_capacity(functions.len());
+        for function in functions {
+            let symbol = ProfileSymbol {
+                recorded: function.recorded,
+                inlined: function.inlined,
+                ..self.symbol(image, function.name, function.named)
+            };
+            let symbol = self.frames.intern_symbol(function.start, symbol);
+            let line = function.line.as_ref().filter(|_| self.detail.lines);
+            let line = line.map(|(file, line)| (file.as_str(), *line));
+            frames.push(self.frames.intern_frame(symbol, line));
+        }
+        self.frames.intern_list(&frames)
+    }
+
+    /// The frame of a symbol without a line.
+    fn intern_symbol(&mut self, start: u64, symbol: ProfileSymbol) -> InlinedFrames {
+        let symbol = self.frames.intern_symbol(start, symbol);
+        let frame = self.frames.intern_frame(symbol, None);
+        self.frames.intern_list(&[frame])
+    }
+}
+
+/// The layer of the frames that a marker stands for.
+const fn layer_of(marker: Marker) -> Layer {
+    match marker {
+        Marker::Native
+        | Marker::Reason(Reason::UnknownMapping | Reason::NoUnwindInfo | Reason::StackUnreadable) => {
+            Layer::Native
+        }
+        Marker::Reason(Reason::VmNotReady | Reason::UnknownVm) => Layer::Vm,
+        Marker::Reason(
+            Reason::TornFrames
+            | Reason::VmGone
+            | Reason::Truncated
+            | Reason::UnknownMethod
+            | Reason::ArtQuick,
+        ) => Layer::App,
+    }
+}

@@ -1,0 +1,154 @@
+//! What were an app's methods called before R8 or ProGuard renamed and inlined them?
+
+use std::{fs, path::Path};
+
+use varid_symbolizer::{
+    Frame,
+    dex::split_shared_name,
+    retrace::{Mapping, Position},
+};
+
+use super::images::{NamedFunction, line};
+use crate::error::{Error, Result};
+
+/// What a mapping file says.
+#[derive(Debug)]
+pub struct Retracer {
+    mapping: Mapping,
+    /// Whether R8 wrote it. R8 leaves lines out of release builds for Android 8 and later; the
+    /// file then has bytecode offsets in their place, in code units, as ART's stack traces do.
+    by_r8: bool,
+}
+
+/// Reads a mapping file; and a note if lines of it are left out.
+///
+/// # Errors
+///
+/// It cannot be read, or says nothing of any class.
+pub fn read(path: &Path) -> Result<(Retracer, Option<String>)> {
+    let bytes = fs::read(path).map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let by_r8 = bytes
+        .split(|&byte| byte == b'\n')
+        .any(|line| line.starts_with(b"# compiler: R8"));
+    let mapping = Mapping::parse(bytes).map_err(|source| Error::Symbols {
+        path: path.to_owned(),
+        source,
+    })?;
+    let note = match mapping.skipped() {
+        0 => None,
+        lines => Some(format!(
+            "{}: {lines} lines make no sense and were left out",
+            path.display()
+        )),
+    };
+    Ok((Retracer { mapping, by_r8 }, note))
+}
+
+impl Retracer {
+    /// The methods of the source that a method of the dex file stands for, innermost first;
+    /// itself if the mapping does not tell. `offset` is from the method's first instruction,
+    /// in bytes; `has_lines`: whether any instruction of the method has a line.
+    pub fn retrace(
+        &self,
+        method: NamedFunction,
+        offset: u64,
+        has_lines: impl FnOnce() -> bool,
+    ) -> Vec<NamedFunction> {
+        let (own, more) = split_shared_name(&method.name);
+        let (path, params) = match own.strip_suffix(')') {
+            Some(call) => call
+                .split_once('(')
+                .map_or((call, None), |(path, params)| (path, Some(params))),
+            None => (own, None),
+        };
+        let Some((class, name)) = path.rsplit_once('.') else {
+            return vec![method];
+        };
+        let unit = u32::try_from(offset / 2).ok();
+        let place = match &method.line {
+            Some((_, line)) => Some(Position::Line(*line)),
+            // Before its first line a method's instructions are at none; its ranges are of lines.
+            None if self.by_r8 && !has_lines() => unit.map(Position::Pc),
+            None => None,
+        };
+        let frames = self.mapping.frames(class, name, place, params);
+        let mut found = retraced(&frames, &method, path, more);
+        if found.is_empty() {
+            found.push(method);
+        }
+        found
+    }
+}
+
+/// The functions that a method's frames in the source are; none if there are no frames. `path` is
+/// the method's name without parameters; `more`: what it says of others that share its code.
+fn retraced(
+    frames: &[Frame<'_>],
+    method: &NamedFunction,
+    path: &str,
+    more: &str,
+) -> Vec<NamedFunction> {
+    let Some((outermost, inlined)) = frames.split_last() else {
+        return Vec::new();
+    };
+    let inlined = inlined.iter().map(|frame| NamedFunction {
+        name: frame.function.clone().into_owned(),
+        recorded: None,
+        start: 0,
+        named: true,
+        inlined: true,
+        line: line(frame),
+    });
+    let renamed = outermost.function != path;
+    let outermost = NamedFunction {
+        // Without parameters a name that stays is the same in all reports.
+        name: if renamed {
+            format!("{}{more}", outermost.function)
+        } else {
+            method.name.clone()
+        },
+        recorded: renamed.then(|| method.name.clone()),
+        line: line(outermost),
+        ..method.clone()
+    };
+    inlined.chain([outermost]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_code_is_renamed_with_its_count_and_a_dex_pc_is_no_line() {
+        let text =
+            "# compiler: R8\norg.A -> a:\n    void bar() -> b\n    0:9:void far():7:7 -> c\n";
+        let retracer = Retracer {
+            mapping: Mapping::parse(text.into()).unwrap(),
+            by_r8: true,
+        };
+        for (name, has_lines, expected, line) in [
+            ("a.b", false, "org.A.bar", None),
+            ("a.b() and 41 more", false, "org.A.bar and 41 more", None),
+            // A true line that is the pc by chance.
+            ("a.c", false, "org.A.far", Some(7)),
+            ("a.c", true, "org.A.far", None),
+        ] {
+            let method = NamedFunction {
+                name: name.to_owned(),
+                recorded: None,
+                start: 0,
+                named: true,
+                inlined: false,
+                line: None,
+            };
+            let found = retracer.retrace(method, 14, || has_lines);
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].name, expected);
+            assert_eq!(found[0].recorded.as_deref(), Some(name));
+            assert_eq!(found[0].line.as_ref().map(|(_, line)| *line), line);
+        }
+    }
+}

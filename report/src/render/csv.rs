@@ -1,0 +1,63 @@
+//! How does a view look to spreadsheets?
+
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
+
+use varid_recording::terminal::one_line;
+
+use crate::{
+    columns::{OutputFormat, SheetLine, SheetRole},
+    scope::Scope,
+    views,
+};
+
+/// Writes the view's rows behind a header. Of a call graph the rows are its pairs.
+pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    let sheets = views::sheets(scope, OutputFormat::Csv);
+    for sheet in sheets.iter().filter(|sheet| sheet.role == SheetRole::Rows) {
+        record(sheet.header.iter().map(|name| (*name).into()), out)?;
+        for line in &sheet.lines {
+            if let SheetLine::Cells(cells) = line {
+                record(cells.iter().map(|value| value.cell(6)), out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A record as RFC 4180 has it, except that lines end as they do on Unix.
+fn record<'f>(fields: impl Iterator<Item = Cow<'f, str>>, out: &mut dyn Write) -> io::Result<()> {
+    let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
+    writeln!(out, "{}", fields.join(","))
+}
+
+/// A field in one line that no spreadsheet takes for a formula: an apostrophe is before what would be one.
+fn quoted(field: &str) -> String {
+    let mut text = one_line(field);
+    if text.starts_with(['=', '+', '-', '@']) && text.parse::<i64>().is_err() {
+        text.insert(0, '\'');
+    }
+    if text.contains([',', '"']) {
+        text = format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_recorded_name_is_neither_a_formula_nor_a_line() {
+        assert_eq!(
+            quoted("=HYPERLINK(\"x\",1)"),
+            "\"'=HYPERLINK(\"\"x\"\",1)\""
+        );
+        assert_eq!(quoted("-bash"), "'-bash");
+        assert_eq!(quoted("-2"), "-2");
+        assert_eq!(quoted("a\r\n\u{1b}[2J"), "a???[2J");
+        assert_eq!(quoted("a = b"), "a = b");
+    }
+}

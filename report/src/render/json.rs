@@ -1,0 +1,154 @@
+//! How does a view look to programs? A public interface: `schema/report.schema.json`.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+use varid_model::Rate;
+use varid_recording::{SampleSource, SessionState, SessionTarget};
+
+use crate::{
+    JSON_VERSION,
+    columns::{Object, OutputFormat, SheetRole, rounded},
+    missing_files::MissingFile,
+    scope::Scope,
+    views,
+};
+
+#[derive(Serialize)]
+struct Report<'p> {
+    version: u32,
+    session: String,
+    state: SessionState,
+    target: &'p SessionTarget,
+    start: &'p str,
+    duration_ns: u64,
+    event: &'p str,
+    #[serde(flatten)]
+    rate: Rate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period_estimate: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<&'p str>,
+    source: SampleSource,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    selected_by: String,
+    recorded: u64,
+    samples: u64,
+    period_sum: u64,
+    attributed: u64,
+    unattributed: &'p BTreeMap<&'static str, u64>,
+    lost: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    malformed: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    filtered: &'p BTreeMap<String, u64>,
+    throttled: u64,
+    percent_of: &'static str,
+    layers: Vec<Object<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<Vec<Object<'p>>>,
+    by: &'static str,
+    rows: Vec<Object<'p>>,
+    rows_hidden: usize,
+    missing: Vec<JsonMissing<'p>>,
+    notes: Vec<&'p String>,
+}
+
+#[derive(Serialize)]
+struct JsonMissing<'p> {
+    file: Cow<'p, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    build_id: &'p str,
+    what: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    why: &'p str,
+    samples: u64,
+    period: u64,
+    percent: f64,
+    fetch: &'p [String],
+}
+
+/// Writes the view as one JSON object and a newline.
+pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    let recording = &scope.profile.recording;
+    let manifest = &recording.manifest;
+    let (mut images, mut rows, mut rows_hidden) = (None, Vec::new(), 0);
+    for sheet in views::sheets(scope, OutputFormat::Json) {
+        match sheet.role {
+            SheetRole::Images => images = Some(sheet.into_objects()),
+            SheetRole::Rows => {
+                rows_hidden = sheet.hidden;
+                rows = sheet.into_objects();
+            }
+            SheetRole::TextOnly => {}
+        }
+    }
+    let share = scope.description.multiplexed();
+    let several = manifest.events.len() > 1;
+    let report = Report {
+        version: JSON_VERSION,
+        session: recording.session.to_string_lossy().into_owned(),
+        state: manifest.state,
+        target: &manifest.target,
+        start: &manifest.wall_start,
+        duration_ns: u64::try_from(recording.duration.as_nanos()).unwrap_or(u64::MAX),
+        event: &scope.description.name,
+        rate: scope.description.rate,
+        running_percent: share.map(|share| rounded(share * 100.0)),
+        period_estimate: share.and_then(|_| scope.description.estimate(scope.all.period())),
+        events: manifest
+            .events
+            .iter()
+            .filter(|_| several)
+            .map(|event| event.name.as_str())
+            .collect(),
+        source: manifest.source,
+        selected_by: scope.profile.options.describe(),
+        recorded: scope.event.recorded,
+        samples: scope.all.samples(),
+        period_sum: scope.all.period(),
+        attributed: scope
+            .all
+            .samples()
+            .saturating_sub(scope.event.unattributed_samples()),
+        unattributed: &scope.event.unattributed,
+        lost: recording.lost,
+        filtered: &manifest.counts.filtered,
+        malformed: Some(manifest.counts.malformed).filter(|count| *count > 0),
+        throttled: manifest.counts.throttled,
+        percent_of: scope.view.percent_of.name(),
+        layers: views::layers(scope, OutputFormat::Json).into_objects(),
+        images,
+        by: views::rows_are(scope.view.table),
+        rows,
+        rows_hidden,
+        missing: scope
+            .event
+            .missing
+            .iter()
+            .map(|missing| json_missing(scope, missing))
+            .collect(),
+        notes: recording.notes.iter().chain(&scope.event.notes).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &report)?;
+    writeln!(out)
+}
+
+fn json_missing<'p>(scope: &Scope, missing: &'p MissingFile) -> JsonMissing<'p> {
+    JsonMissing {
+        file: missing.file.to_string_lossy(),
+        build_id: &missing.build_id,
+        what: missing.part.name(),
+        why: &missing.why,
+        samples: missing.weight.samples(),
+        period: missing.weight.period(),
+        percent: rounded(scope.percent(missing.weight)),
+        fetch: &missing.fetch,
+    }
+}

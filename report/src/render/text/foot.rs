@@ -1,0 +1,114 @@
+//! How complete is a report?
+
+use std::io::{self, Write};
+
+use varid_recording::terminal::one_line;
+
+use super::head;
+use crate::{
+    missing_files::{MissingFile, MissingPart},
+    naming::UNNAMED_JIT,
+    scope::Scope,
+    weights::{ProfileCounter, SampleWeight},
+};
+
+/// Writes what is attributed, what was lost, and what names and lines are missing.
+pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    let recording = &scope.profile.recording;
+    let counts = &recording.manifest.counts;
+    let samples = scope.all.samples();
+    let unattributed = scope.event.unattributed_samples();
+    let attributed = samples.saturating_sub(unattributed);
+    let reasons = scope.event.unattributed.iter();
+    let reasons: Vec<String> = reasons
+        .map(|(reason, count)| format!("{reason} {count}"))
+        .collect();
+    let reasons = if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", reasons.join(", "))
+    };
+    writeln!(out, "samples       {samples}, {attributed} attributed")?;
+    writeln!(out, "unattributed  {unattributed}{reasons}")?;
+    let unnamed = unnamed(scope);
+    if unnamed.samples() > 0 {
+        let (samples, percent) = (unnamed.samples(), scope.percent(unnamed));
+        writeln!(
+            out,
+            "unnamed       {samples}, {percent:.2} %, in code made at run time"
+        )?;
+    }
+    writeln!(out, "lost          {}", recording.lost)?;
+    if !counts.filtered.is_empty() {
+        let filtered = counts.filtered.iter();
+        let filtered: Vec<_> = filtered
+            .map(|(reason, count)| format!("by {reason} {count}"))
+            .collect();
+        writeln!(out, "filtered      {}", one_line(&filtered.join(", ")))?;
+    }
+    let malformed = counts.malformed;
+    if malformed > 0 {
+        writeln!(
+            out,
+            "malformed     {malformed}, records of the kernel that could not be read"
+        )?;
+    }
+    writeln!(out, "throttled     {}", counts.throttled)?;
+    writeln!(out, "event         {}", head::event(scope))?;
+    writeln!(out, "source        {}", recording.manifest.source.name())?;
+    let shown = scope.view.text.missing.unwrap_or(usize::MAX);
+    let missing = &scope.event.missing;
+    for missing in missing.iter().take(shown) {
+        write_missing(scope, missing, out)?;
+    }
+    let more = missing.len().saturating_sub(shown);
+    if more > 0 {
+        writeln!(out, "missing       {more} more; --all-rows shows them")?;
+    }
+    for note in recording.notes.iter().chain(&scope.event.notes) {
+        writeln!(out, "note          {}", one_line(note))?;
+    }
+    Ok(())
+}
+
+/// What was sampled in code that was made at run time and has no name.
+fn unnamed(scope: &Scope) -> SampleWeight {
+    let profile = scope.profile;
+    let mut sum = SampleWeight::default();
+    for row in profile
+        .weights
+        .rows(ProfileCounter::of_samples(scope.event.event))
+    {
+        let frame = row.stack.and_then(|stack| profile.stacks.frame(stack));
+        let symbol = frame.and_then(|frame| profile.frames.symbol_of(frame));
+        let image = symbol.and_then(|symbol| profile.frames.image(symbol.image));
+        if image.is_some_and(|image| image.name == UNNAMED_JIT) {
+            sum.add(row.weight);
+        }
+    }
+    sum
+}
+
+/// What is missing, how much of the profile it is missing from, and how to get it.
+fn write_missing(scope: &Scope, missing: &MissingFile, out: &mut dyn Write) -> io::Result<()> {
+    let what = match missing.part {
+        MissingPart::File => "file",
+        MissingPart::Names => "names of",
+        MissingPart::Lines => "lines of",
+    };
+    let (samples, percent) = (missing.weight.samples(), scope.percent(missing.weight));
+    let build_id = match missing.build_id.as_str() {
+        "" => "no build-id",
+        id => id,
+    };
+    let file = one_line(&missing.file.to_string_lossy());
+    writeln!(
+        out,
+        "missing       {what} {file} ({build_id}), in {samples} samples, {percent:.2} %"
+    )?;
+    let why = Some(&missing.why).filter(|why| !why.is_empty());
+    for line in why.into_iter().chain(&missing.fetch) {
+        writeln!(out, "              {}", one_line(line))?;
+    }
+    Ok(())
+}

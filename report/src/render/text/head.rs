@@ -1,0 +1,81 @@
+//! What is a report of?
+
+use std::io::{self, Write};
+
+use varid_model::Rate;
+use varid_recording::{SessionState, TargetKind, terminal::one_line};
+
+use crate::{scope::Scope, view::PercentOf};
+
+/// Writes what was recorded, when and how, and what percentages are of.
+pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    let recording = &scope.profile.recording;
+    let manifest = &recording.manifest;
+    let target = match (manifest.target.kind, one_line(&manifest.target.value)) {
+        (TargetKind::All, _) => "the whole system".to_owned(),
+        (TargetKind::Pid, value) => format!("pid {value}"),
+        (TargetKind::Service, value) => format!("service {value}"),
+        (TargetKind::App | TargetKind::Command | TargetKind::Several, value) => value,
+    };
+    let duration = recording.duration;
+    let seconds = format!("{}.{:03}", duration.as_secs(), duration.subsec_millis());
+    let state = match manifest.state {
+        SessionState::Recording => ", live or killed",
+        SessionState::Complete => "",
+        SessionState::Failed => ", failed",
+    };
+    let start = one_line(&manifest.wall_start);
+    writeln!(out, "Profile of {target}, {seconds} s from {start}{state}")?;
+    let (samples, period) = (scope.all.samples(), scope.all.period());
+    let of = match scope.view.percent_of {
+        PercentOf::Period => format!("{period} {} in {samples} samples", scope.unit()),
+        PercentOf::Samples => format!("{samples} samples"),
+    };
+    let selected = match scope.profile.options.describe() {
+        nothing if nothing.is_empty() => String::new(),
+        options => format!(", of {} in all, by {options}", scope.event.recorded),
+    };
+    let event = event(scope);
+    writeln!(out, "Event {event}; percentages are of {of}{selected}")?;
+    if manifest.events.len() > 1 {
+        let names = one_line(&manifest.events.names());
+        writeln!(out, "Events of the session: {names}; -e EVENT shows one")?;
+    }
+    if let Some(share) = scope.description.multiplexed() {
+        let estimate = scope.description.estimate(period);
+        let estimate = estimate.map_or_else(String::new, |estimate| {
+            format!(": about {estimate} {} in all of it", scope.unit())
+        });
+        let percent = share * 100.0;
+        writeln!(
+            out,
+            "It had a counter for {percent:.2} % of the time (multiplexed){estimate}"
+        )?;
+    }
+    writeln!(
+        out,
+        "A total counts each sample once that has the row anywhere in its stack"
+    )?;
+    writeln!(out)
+}
+
+/// The event, and how often it was sampled.
+pub fn event(scope: &Scope) -> String {
+    let manifest = &scope.profile.recording.manifest;
+    let event = scope.description;
+    let name = one_line(&event.name);
+    match event.rate {
+        Rate::READ => {
+            let leader = event.leader.and_then(|leader| manifest.events.get(leader));
+            let leader = leader.map_or_else(String::new, |leader| one_line(&leader.name));
+            format!("{name}, read with each sample of {leader}")
+        }
+        Rate::Frequency(hz) => {
+            let mut changes = manifest.changes.iter();
+            let changed = changes.any(|change| change.changed.iter().any(|key| key == "frequency"));
+            let first = if changed { "at first " } else { "at " };
+            format!("{name} {first}{hz} Hz")
+        }
+        Rate::Period(period) => format!("{name} every {period} {}", scope.unit()),
+    }
+}

@@ -1,0 +1,104 @@
+//! How do columns line up?
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use varid_recording::terminal::one_line;
+
+use crate::columns::{Sheet, SheetLine};
+
+const RULE: &str =
+    "-------------------------------------------------------------------------------";
+
+/// Writes a table, in columns that are as wide as they need to be, and no wider than the terminal together.
+pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(replacement) = &sheet.replacement {
+        writeln!(out, "{replacement}")?;
+        return writeln!(out);
+    }
+    if let Some(intro) = sheet.intro {
+        writeln!(out, "{intro}")?;
+        writeln!(out)?;
+    }
+    let lines: Vec<Option<Vec<String>>> =
+        sheet.lines.iter().map(|line| cells(sheet, line)).collect();
+    let widths = widths(&sheet.header, &lines, sheet.width);
+    let header: Vec<String> = sheet.header.iter().map(|&label| label.to_owned()).collect();
+    write_line(&header, &widths, out)?;
+    for cells in &lines {
+        match cells {
+            Some(cells) => write_line(cells, &widths, out)?,
+            None => writeln!(out, "{RULE}")?,
+        }
+    }
+    if let Some(folded) = &sheet.folded {
+        writeln!(out, "{folded}")?;
+    }
+    if sheet.hidden > 0 {
+        writeln!(out, "({} more)", sheet.hidden)?;
+    }
+    writeln!(out)
+}
+
+/// The cells of a line; none: a rule.
+fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<String>> {
+    let SheetLine::Cells(values) = line else {
+        return None;
+    };
+    let cell = |(value, dash): (&crate::columns::Value, &bool)| match one_line(&value.cell(2)) {
+        empty if empty.is_empty() && *dash => "-".to_owned(),
+        cell => cell,
+    };
+    Some(values.iter().zip(&sheet.dashes).map(cell).collect())
+}
+
+const GAP: &str = "  ";
+
+/// A column is never cut below this: numbers stay whole.
+const NARROWEST: usize = 12;
+
+fn widths(header: &[&str], lines: &[Option<Vec<String>>], terminal: Option<usize>) -> Vec<usize> {
+    let width = |column: usize, label: &str| {
+        let cells = lines.iter().flatten();
+        let cells = cells.filter_map(|row| row.get(column));
+        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+        widest.max(label.chars().count())
+    };
+    let columns = header.iter().enumerate();
+    let mut widths: Vec<usize> = columns
+        .map(|(column, label)| width(column, label))
+        .collect();
+    let gaps = widths.len().saturating_sub(1).saturating_mul(GAP.len());
+    let room = terminal.map_or(usize::MAX, |columns| columns.saturating_sub(gaps));
+    let mut over = widths.iter().sum::<usize>().saturating_sub(room);
+    // The widest column gives way first.
+    while over > 0 {
+        let Some(widest) = widths.iter_mut().max().filter(|width| **width > NARROWEST) else {
+            break;
+        };
+        *widest = widest.saturating_sub(1);
+        over = over.saturating_sub(1);
+    }
+    widths
+}
+
+fn write_line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
+    let padded = cells.iter().zip(widths);
+    let text: Vec<String> = padded
+        .map(|(cell, &width)| format!("{:width$}", cut(cell, width)))
+        .collect();
+    writeln!(out, "{}", text.join(GAP).trim_end())
+}
+
+/// A name in so many columns: its two ends, if it is longer.
+fn cut(name: &str, width: usize) -> Cow<'_, str> {
+    const DOTS: &str = "..";
+    let length = name.chars().count();
+    if length <= width {
+        return name.into();
+    }
+    let kept = width.saturating_sub(DOTS.len());
+    let front: String = name.chars().take(kept.div_ceil(2)).collect();
+    let back: String = name.chars().skip(length.saturating_sub(kept / 2)).collect();
+    format!("{front}{DOTS}{back}").into()
+}

@@ -1,0 +1,19 @@
+//! How does a view look to people?
+
+mod foot;
+mod head;
+mod layout;
+
+use std::io::{self, Write};
+
+use crate::{columns::OutputFormat, scope::Scope, views};
+
+/// Writes head, layers, the view's tables, and foot.
+pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    head::write(scope, out)?;
+    layout::write(&views::layers(scope, OutputFormat::Text), out)?;
+    for sheet in views::sheets(scope, OutputFormat::Text) {
+        layout::write(&sheet, out)?;
+    }
+    foot::write(scope, out)
+}

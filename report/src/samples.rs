@@ -1,0 +1,107 @@
+//! When was each sample taken? One by one, for views that need more than sums.
+
+use std::ops::Range;
+
+use varid_model::{MonotonicNs, Period};
+
+use crate::{
+    stacks::{NONE, StackId, bytes_of},
+    tasks::TaskId,
+    weights::{EventId, WeightTable, WeightTableBuilder},
+};
+
+/// A sample of a [`SampleTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProfileSample {
+    /// When it was taken.
+    pub time: MonotonicNs,
+    /// Whose it is.
+    pub task: TaskId,
+    /// Its leaf with all callers; none: no frame is known.
+    pub stack: Option<StackId>,
+    /// What was sampled.
+    pub event: EventId,
+    /// How much of the event it stands for.
+    pub period: Period,
+}
+
+/// The samples of a profile by time, in columns: 28 bytes a sample.
+///
+/// It is there if [`Options::keep_samples`](crate::Options::keep_samples) is set.
+#[derive(Debug, Clone, Default)]
+pub struct SampleTable {
+    times: Vec<MonotonicNs>,
+    tasks: Vec<TaskId>,
+    /// [`NONE`] for no stack.
+    stacks: Vec<u32>,
+    events: Vec<EventId>,
+    periods: Vec<Period>,
+}
+
+impl SampleTable {
+    /// The number of samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there is no sample.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// All samples, in the order of the recording, which is that of time.
+    pub fn iter(&self) -> impl Iterator<Item = ProfileSample> {
+        let ids = self.tasks.iter().zip(&self.stacks).zip(&self.events);
+        let all = self.times.iter().zip(ids).zip(&self.periods);
+        all.map(
+            |((&time, ((&task, &stack), &event)), &period)| ProfileSample {
+                time,
+                task,
+                stack: (stack != NONE).then_some(StackId::from_number(stack)),
+                event,
+                period,
+            },
+        )
+    }
+
+    /// The weights of the samples of a span of time: what a view of this span is made of.
+    #[must_use]
+    pub fn weights(&self, span: Range<MonotonicNs>) -> WeightTable {
+        let mut weights = WeightTableBuilder::default();
+        for sample in self.iter().filter(|sample| span.contains(&sample.time)) {
+            weights.add_sample(sample.task, sample.stack, (sample.event, sample.period));
+        }
+        weights.finish()
+    }
+
+    /// Bytes that the table has allocated.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let all = [
+            bytes_of(&self.times),
+            bytes_of(&self.tasks),
+            bytes_of(&self.stacks),
+            bytes_of(&self.events),
+            bytes_of(&self.periods),
+        ];
+        all.into_iter().fold(0, usize::saturating_add)
+    }
+
+    pub(crate) fn push(&mut self, sample: ProfileSample) {
+        self.times.push(sample.time);
+        self.tasks.push(sample.task);
+        self.stacks.push(sample.stack.map_or(NONE, StackId::number));
+        self.events.push(sample.event);
+        self.periods.push(sample.period);
+    }
+
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.times.shrink_to_fit();
+        self.tasks.shrink_to_fit();
+        self.stacks.shrink_to_fit();
+        self.events.shrink_to_fit();
+        self.periods.shrink_to_fit();
+    }
+}

@@ -1,0 +1,98 @@
+//! What is a view of? One event of a profile.
+
+use std::collections::HashMap;
+
+use varid_recording::EventDesc;
+
+use crate::{
+    error::Result,
+    frames::{FrameId, ProfileImage, SymbolId},
+    profile::{EventSummary, Profile},
+    shares::StackWeights,
+    view::View,
+    weights::{CallWeight, ProfileCounter, SampleWeight},
+};
+
+/// A profile with what a view shows of it, and what all its tables need.
+#[derive(Debug)]
+pub(crate) struct Scope<'p> {
+    pub profile: &'p Profile,
+    pub view: &'p View,
+    pub event: &'p EventSummary,
+    /// What the event is called and how often it was sampled.
+    pub description: &'p EventDesc,
+    /// What all samples of the event weigh.
+    pub all: SampleWeight,
+    pub weights: StackWeights<'p, 2>,
+    /// How often symbols were called, where that was counted.
+    pub calls: HashMap<SymbolId, CallWeight>,
+}
+
+impl<'p> Scope<'p> {
+    /// # Errors
+    ///
+    /// The view is of an event that the profile does not have.
+    pub fn new(profile: &'p Profile, view: &'p View) -> Result<Self> {
+        let event = profile.event(view.event)?;
+        let counters = ProfileCounter::of_samples(event.event);
+        let (stacks, weights) = (&profile.stacks, &profile.weights);
+        let mut scope = Self {
+            profile,
+            view,
+            event,
+            description: profile.description(event.event),
+            all: weights.sum(counters),
+            weights: StackWeights::new(stacks, weights, counters),
+            calls: HashMap::new(),
+        };
+        // A call counts for the method that was called: the leaf.
+        for row in weights.rows(ProfileCounter::CALLS) {
+            let frame = row.stack.and_then(|stack| stacks.frame(stack));
+            if let Some(symbol) = frame.and_then(|frame| scope.symbol_of(frame)) {
+                scope.calls.entry(symbol).or_default().add(row.weight);
+            }
+        }
+        Ok(scope)
+    }
+
+    /// The symbol of a frame.
+    pub fn symbol_of(&self, frame: FrameId) -> Option<SymbolId> {
+        Some(self.profile.frames.frame(frame)?.symbol)
+    }
+
+    /// The image of a symbol.
+    pub fn image_of(&self, symbol: SymbolId) -> Option<&'p ProfileImage> {
+        let frames = &self.profile.frames;
+        frames.image(frames.symbol(symbol)?.image)
+    }
+
+    /// The number that percentages are of, of a weight.
+    pub const fn value(&self, weight: SampleWeight) -> u64 {
+        self.view.percent_of.value(weight)
+    }
+
+    /// How many percent of the whole event a weight is.
+    pub fn percent(&self, weight: SampleWeight) -> f64 {
+        percent(self.value(weight), self.value(self.all))
+    }
+
+    /// What a period counts.
+    pub fn unit(&self) -> &'static str {
+        let name = &self.description.name;
+        if name.starts_with("cpu-clock") || name.starts_with("task-clock") {
+            "ns"
+        } else {
+            "events"
+        }
+    }
+}
+
+/// How many percent of `all` a part is; 0 of nothing.
+#[allow(clippy::cast_precision_loss)] // six decimals are shown at most
+pub(crate) fn percent(part: u64, all: u64) -> f64 {
+    if all == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / all as f64
+    }
+}

@@ -1,0 +1,218 @@
+//! How much did each line, symbol, image or layer take, by itself and with what it called?
+
+use std::{collections::HashMap, hash::Hash};
+
+use crate::{
+    frames::FrameId,
+    stacks::{StackId, StackTable, StackTree, Visit},
+    weights::{ProfileCounter, Weight, WeightTable},
+};
+
+/// What something took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Share<const N: usize = 2> {
+    /// With samples whose leaf it was.
+    pub own: Weight<N>,
+    /// With samples in whose stack it was, each counted once however often it was there.
+    pub total: Weight<N>,
+}
+
+/// The weights of every stack in some counters, alone and with what is below it.
+#[derive(Debug, Clone)]
+pub(crate) struct StackWeights<'s, const N: usize> {
+    stacks: &'s StackTable,
+    /// By [`StackId`].
+    shares: Vec<Share<N>>,
+    /// Of the stacks that weigh anything: others are of other events.
+    tree: StackTree<'s>,
+}
+
+impl<'s, const N: usize> StackWeights<'s, N> {
+    pub fn new(
+        stacks: &'s StackTable,
+        weights: &WeightTable,
+        counters: [ProfileCounter; N],
+    ) -> Self {
+        let own = weights.by_stack(stacks, counters).into_iter();
+        let mut shares: Vec<_> = own.map(|own| Share { own, total: own }).collect();
+        for stack in stacks.ids().rev() {
+            let total = shares.get(stack.index()).map(|share| share.total);
+            let parent = stacks.parent(stack);
+            let parent = parent.and_then(|parent| shares.get_mut(parent.index()));
+            if let (Some(parent), Some(total)) = (parent, total) {
+                parent.total.add(total);
+            }
+        }
+        let weighs = |stack: StackId| {
+            let share = shares.get(stack.index());
+            share.is_some_and(|share| !share.total.is_zero())
+        };
+        let tree = stacks.tree_of(weighs);
+        Self {
+            stacks,
+            shares,
+            tree,
+        }
+    }
+
+    fn share(&self, stack: StackId) -> Share<N> {
+        self.shares.get(stack.index()).copied().unwrap_or_default()
+    }
+
+    /// What each group of frames took, of those that took anything. Frames without a group take no part; what they called does.
+    pub fn by_frame<G: Copy + Eq + Hash>(
+        &self,
+        group: impl Fn(FrameId) -> Option<G>,
+    ) -> HashMap<G, Share<N>> {
+        self.grouped(|stack| group(self.stacks.frame(stack)?))
+    }
+
+    /// The samples in which a frame of one group called one of another, each counted once for the pair.
+    pub fn by_call<G: Copy + Eq + Hash>(
+        &self,
+        group: impl Fn(FrameId) -> Option<G>,
+    ) -> HashMap<(G, G), Weight<N>> {
+        let group_of = |stack| group(self.stacks.frame(stack)?);
+        let calls =
+            self.grouped(|stack| Some((group_of(self.stacks.parent(stack)?)?, group_of(stack)?)));
+        let total = |(pair, share): (_, Share<N>)| (pair, share.total);
+        calls.into_iter().map(total).collect()
+    }
+
+    fn grouped<G: Copy + Eq + Hash>(
+        &self,
+        group: impl Fn(StackId) -> Option<G>,
+    ) -> HashMap<G, Share<N>> {
+        /// Instead of the number of a group, where there is none.
+        const NO_GROUP: u32 = u32::MAX;
+        // Groups by number, so that the walk needs no hashing.
+        let mut numbers: HashMap<G, u32> = HashMap::new();
+        let mut group_of = Vec::with_capacity(self.stacks.len());
+        for stack in self.stacks.ids() {
+            let counted = !self.share(stack).total.is_zero();
+            let group = if counted { group(stack) } else { None };
+            let next = u32::try_from(numbers.len()).unwrap_or(NO_GROUP);
+            group_of.push(group.map_or(NO_GROUP, |group| *numbers.entry(group).or_insert(next)));
+        }
+        let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let mut shares = vec![Share::<N>::default(); numbers.len()];
+        // How often each group is among the callers of the stack that the walk is at.
+        let mut on_path = vec![0u32; numbers.len()];
+        self.tree.visit(|visit| {
+            let (Visit::Enter(stack) | Visit::Leave(stack)) = visit;
+            let number = index(group_of.get(stack.index()).copied().unwrap_or(NO_GROUP));
+            let (Some(share), Some(count)) = (shares.get_mut(number), on_path.get_mut(number))
+            else {
+                return;
+            };
+            if matches!(visit, Visit::Leave(_)) {
+                *count = count.saturating_sub(1);
+                return;
+            }
+            *count = count.saturating_add(1);
+            let here = self.share(stack);
+            share.own.add(here.own);
+            if *count == 1 {
+                share.total.add(here.total);
+            }
+        });
+        let share = |(group, number)| {
+            let share = shares.get(index(number)).copied();
+            (group, share.unwrap_or_default())
+        };
+        numbers.into_iter().map(share).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        stacks::StackTableBuilder,
+        tasks::TaskId,
+        weights::{EventId, WeightTableBuilder},
+    };
+    use proptest::{collection::vec, prelude::*};
+    use std::collections::HashSet;
+    use varid_model::Period;
+
+    const EVENT: EventId = EventId(0);
+    const OTHER: EventId = EventId(1);
+
+    /// A sample for each stack, and one of another event elsewhere, which does not count.
+    fn tables(stacks: &[Vec<u32>]) -> (StackTable, WeightTable) {
+        let (mut table, mut weights) = Default::default();
+        fn add(
+            (table, weights): (&mut StackTableBuilder, &mut WeightTableBuilder),
+            frames: &[u32],
+            event: EventId,
+            task: u32,
+        ) {
+            let stack = table.intern(frames.iter().copied().map(FrameId));
+            weights.add_sample(TaskId(task), stack, (event, Period::new(10)));
+        }
+        add((&mut table, &mut weights), &[99, 1], OTHER, 0);
+        for (index, stack) in stacks.iter().enumerate() {
+            add((&mut table, &mut weights), stack, EVENT, index as u32 % 2);
+        }
+        (table.finish(), weights.finish())
+    }
+
+    fn weights((stacks, weights): &(StackTable, WeightTable)) -> StackWeights<'_, 2> {
+        StackWeights::new(stacks, weights, ProfileCounter::of_samples(EVENT))
+    }
+
+    #[test]
+    fn recursion_counts_a_sample_once() {
+        let tables = tables(&[vec![1, 2, 1, 2, 2], vec![1, 2]]);
+        let shares = weights(&tables).by_frame(Some);
+        let samples = |frame| {
+            let share = shares[&FrameId(frame)];
+            (share.own.samples(), share.total.samples())
+        };
+        assert_eq!((samples(1), samples(2)), ((0, 2), (2, 2)));
+        let calls = weights(&tables).by_call(Some);
+        let call = |from, to| calls[&(FrameId(from), FrameId(to))].samples();
+        assert_eq!((call(1, 2), call(2, 1), call(2, 2)), (2, 1, 1));
+    }
+
+    #[test]
+    fn a_stack_of_many_thousand_frames_is_walked() {
+        let tables = tables(&[(0..200_000).collect()]);
+        assert_eq!(
+            weights(&tables).by_frame(Some)[&FrameId(0)].total,
+            Weight([1, 10])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn shares_and_calls_equal_a_count_over_the_stacks(
+            stacks in vec(vec(0..5u32, 0..8), 0..30),
+        ) {
+            let tables = tables(&stacks);
+            let shares = weights(&tables).by_frame(Some);
+            let calls = weights(&tables).by_call(Some);
+            let all = tables.1.sum(ProfileCounter::of_samples(EVENT));
+            prop_assert_eq!(all.samples(), stacks.len() as u64);
+            prop_assert!(!shares.contains_key(&FrameId(99)));
+            let count = |test: &dyn Fn(&Vec<u32>) -> bool| {
+                stacks.iter().filter(|stack| test(stack)).count() as u64
+            };
+            for symbol in 0..5 {
+                let share = shares.get(&FrameId(symbol)).copied().unwrap_or_default();
+                prop_assert_eq!(share.total.samples(), count(&|s| s.contains(&symbol)));
+                prop_assert_eq!(share.own.samples(), count(&|s| s.last() == Some(&symbol)));
+                prop_assert_eq!(share.own.period(), 10 * share.own.samples());
+                for callee in 0..5 {
+                    let call = calls.get(&(FrameId(symbol), FrameId(callee)));
+                    let expected = count(&|s| {
+                        s.windows(2).map(|w| (w[0], w[1])).collect::<HashSet<_>>()
+                            .contains(&(symbol, callee))
+                    });
+                    prop_assert_eq!(call.map_or(0, |weight| weight.samples()), expected);
+                }
+            }
+        }
+    }
+}

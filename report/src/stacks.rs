@@ -1,0 +1,316 @@
+//! Which stacks does a profile have? A prefix tree of frames.
+
+use std::collections::HashMap;
+
+use crate::frames::FrameId;
+
+/// A node of a [`StackTable`]: a frame with all its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(u32);
+
+impl StackId {
+    /// Its place among the table's stacks: parents have smaller ones than their children.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The stacks of a profile as a prefix tree: a stack is its leaf's frame and the stack of its callers, its parent.
+///
+/// Stacks that begin with the same outer frames share the nodes of these. A node takes 8 bytes.
+#[derive(Debug, Clone, Default)]
+pub struct StackTable {
+    /// By [`StackId`]; [`NONE`] for the outermost frames. A parent comes before its children.
+    parents: Vec<u32>,
+    /// By [`StackId`].
+    frames: Vec<FrameId>,
+}
+
+/// Instead of the number of a stack.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A step of a walk through a [`StackTree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// The stack, before the stacks that it is the parent of.
+    Enter(StackId),
+    /// The stack again, after all that are below it.
+    Leave(StackId),
+}
+
+impl StackTable {
+    /// The number of stacks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// Whether there is no stack.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    /// All stacks, each after its parent.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = StackId> + ExactSizeIterator + use<> {
+        // There are fewer stacks than numbers.
+        (0..u32::try_from(self.len()).unwrap_or(NONE)).map(StackId)
+    }
+
+    /// The innermost frame of a stack.
+    #[must_use]
+    pub fn frame(&self, stack: StackId) -> Option<FrameId> {
+        self.frames.get(stack.index()).copied()
+    }
+
+    /// The stack of a stack's callers; none: its frame is the outermost.
+    #[must_use]
+    pub fn parent(&self, stack: StackId) -> Option<StackId> {
+        let parent = self.parents.get(stack.index()).copied();
+        parent.filter(|parent| *parent != NONE).map(StackId)
+    }
+
+    /// A stack and its callers', from the leaf to the outermost frame.
+    pub fn walk(&self, leaf: StackId) -> impl Iterator<Item = StackId> {
+        std::iter::successors(Some(leaf), |stack| self.parent(*stack))
+    }
+
+    /// The frames of a stack, from the leaf to the outermost.
+    pub fn frames_of(&self, leaf: StackId) -> impl Iterator<Item = FrameId> {
+        self.walk(leaf).filter_map(|stack| self.frame(stack))
+    }
+
+    /// The way down from callers to callees. It takes 8 bytes a stack while it exists.
+    #[must_use]
+    pub fn tree(&self) -> StackTree<'_> {
+        self.tree_of(|_| true)
+    }
+
+    /// The way down, of the stacks that pass a test; so do all their parents.
+    pub(crate) fn tree_of(&self, test: impl Fn(StackId) -> bool) -> StackTree<'_> {
+        let mut first_children = vec![NONE; self.len()];
+        let mut next_siblings = vec![NONE; self.len()];
+        let mut first_root = NONE;
+        for stack in self.ids().rev().filter(|stack| test(*stack)) {
+            let head = match self.parent(stack) {
+                Some(parent) => first_children.get_mut(parent.index()),
+                None => Some(&mut first_root),
+            };
+            if let (Some(head), Some(next)) = (head, next_siblings.get_mut(stack.index())) {
+                *next = std::mem::replace(head, stack.0);
+            }
+        }
+        StackTree {
+            table: self,
+            first_children,
+            next_siblings,
+            first_root,
+        }
+    }
+
+    /// Bytes that the table has allocated.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        bytes_of(&self.parents).saturating_add(bytes_of(&self.frames))
+    }
+}
+
+/// Bytes that a vector has allocated.
+pub(crate) fn bytes_of<T>(items: &Vec<T>) -> usize {
+    items.capacity().saturating_mul(size_of::<T>())
+}
+
+/// The stacks of a [`StackTable`] with their children.
+#[derive(Debug, Clone)]
+pub struct StackTree<'s> {
+    table: &'s StackTable,
+    first_children: Vec<u32>,
+    /// Outermost frames are siblings.
+    next_siblings: Vec<u32>,
+    first_root: u32,
+}
+
+impl StackTree<'_> {
+    /// The stacks that are one frame long.
+    pub fn roots(&self) -> impl Iterator<Item = StackId> {
+        self.siblings(self.first_root)
+    }
+
+    /// The stacks with one frame more than a stack.
+    pub fn children(&self, stack: StackId) -> impl Iterator<Item = StackId> {
+        let first = self.first_children.get(stack.index()).copied();
+        self.siblings(first.unwrap_or(NONE))
+    }
+
+    fn siblings(&self, first: u32) -> impl Iterator<Item = StackId> {
+        let some = |number: u32| (number != NONE).then_some(StackId(number));
+        std::iter::successors(some(first), move |stack| {
+            some(*self.next_siblings.get(stack.index())?)
+        })
+    }
+
+    /// Visits every stack depth first, before and after what is below it. There is no recursion: stacks may be
+    /// hundreds of thousands of frames deep.
+    pub fn visit(&self, mut visit: impl FnMut(Visit)) {
+        let mut next = self.first_root;
+        while next != NONE {
+            let mut at = StackId(next);
+            visit(Visit::Enter(at));
+            next = self.first_child(at);
+            // Up until there is a way on.
+            while next == NONE {
+                visit(Visit::Leave(at));
+                next = self.next_sibling(at);
+                let Some(parent) = self.table.parent(at) else {
+                    break;
+                };
+                at = parent;
+            }
+        }
+    }
+
+    fn first_child(&self, stack: StackId) -> u32 {
+        let child = self.first_children.get(stack.index());
+        child.copied().unwrap_or(NONE)
+    }
+
+    fn next_sibling(&self, stack: StackId) -> u32 {
+        let sibling = self.next_siblings.get(stack.index());
+        sibling.copied().unwrap_or(NONE)
+    }
+}
+
+/// A stack table that grows.
+#[derive(Debug, Default)]
+pub(crate) struct StackTableBuilder {
+    table: StackTable,
+    /// The child of a stack, or of [`NONE`], with a frame.
+    children: HashMap<(u32, FrameId), u32>,
+    /// The nodes of the stack that was added last: the next one mostly has the same outer frames.
+    last: Vec<u32>,
+}
+
+impl StackTableBuilder {
+    /// The stack with these frames, from the outermost to the leaf; none of no frames.
+    pub fn intern(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
+        let (mut at, mut depth, mut same_prefix) = (NONE, 0usize, true);
+        for frame in frames {
+            let same = self
+                .last
+                .get(depth)
+                .copied()
+                .filter(|&node| same_prefix && self.table.frame(StackId(node)) == Some(frame));
+            at = if let Some(node) = same {
+                node
+            } else {
+                if same_prefix {
+                    self.last.truncate(depth);
+                    same_prefix = false;
+                }
+                let node = self.child(at, frame);
+                self.last.push(node);
+                node
+            };
+            depth = depth.saturating_add(1);
+        }
+        self.last.truncate(depth);
+        (at != NONE).then_some(StackId(at))
+    }
+
+    /// The child of a node with this frame, made if there is none.
+    fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
+        // Nodes are far fewer than bytes of the recording; one too many joins its parent.
+        let next = u32::try_from(self.table.len()).unwrap_or(NONE);
+        if next == NONE {
+            let known = self.children.get(&(parent, frame)).copied();
+            return known.unwrap_or(parent);
+        }
+        let node = *self.children.entry((parent, frame)).or_insert(next);
+        if node == next {
+            self.table.parents.push(parent);
+            self.table.frames.push(frame);
+        }
+        node
+    }
+
+    /// The table; nothing can be added any more, which frees what finds nodes.
+    pub fn finish(self) -> StackTable {
+        let mut table = self.table;
+        table.parents.shrink_to_fit();
+        table.frames.shrink_to_fit();
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+    use std::collections::HashSet;
+
+    fn table(stacks: &[Vec<u32>]) -> (StackTable, Vec<Option<StackId>>) {
+        let mut builder = StackTableBuilder::default();
+        let frames = |stack: &Vec<u32>| stack.iter().copied().map(FrameId).collect::<Vec<_>>();
+        let ids = stacks
+            .iter()
+            .map(|stack| builder.intern(frames(stack)))
+            .collect();
+        (builder.finish(), ids)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stack_has_the_frames_that_it_was_made_of_and_is_there_once(
+            stacks in vec(vec(0..4u32, 0..6), 0..30),
+        ) {
+            let (table, ids) = table(&stacks);
+            for (stack, id) in stacks.iter().zip(&ids) {
+                let mut frames: Vec<u32> = id
+                    .map(|id| table.frames_of(id).map(|frame| frame.0).collect())
+                    .unwrap_or_default();
+                frames.reverse();
+                prop_assert_eq!(&frames, stack);
+            }
+            let prefixes: HashSet<&[u32]> = stacks
+                .iter()
+                .flat_map(|stack| (1..=stack.len()).map(|len| &stack[..len]))
+                .collect();
+            prop_assert_eq!(table.len(), prefixes.len());
+            prop_assert!(table.ids().all(|id| table.parent(id).is_none_or(|parent| parent < id)));
+        }
+
+        #[test]
+        fn a_walk_enters_parents_before_their_children_and_leaves_them_after(
+            stacks in vec(vec(0..4u32, 0..6), 0..30),
+        ) {
+            let (table, _) = table(&stacks);
+            let tree = table.tree();
+            let mut path = Vec::new();
+            let mut entered = HashSet::new();
+            tree.visit(|visit| match visit {
+                Visit::Enter(id) => {
+                    assert_eq!(table.parent(id), path.last().copied());
+                    assert!(entered.insert(id));
+                    path.push(id);
+                }
+                Visit::Leave(id) => assert_eq!(path.pop(), Some(id)),
+            });
+            prop_assert!(path.is_empty());
+            prop_assert_eq!(entered.len(), table.len());
+            for id in table.ids() {
+                prop_assert!(tree.children(id).all(|child| table.parent(child) == Some(id)));
+            }
+            let below = table.ids().map(|id| tree.children(id).count()).sum::<usize>();
+            prop_assert_eq!(below + tree.roots().count(), table.len());
+        }
+    }
+}

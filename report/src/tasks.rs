@@ -1,0 +1,204 @@
+//! Which threads, processes and services does a profile have?
+
+use std::{collections::HashMap, sync::Arc};
+
+use varid_model::{MonotonicNs, Pid, Tid};
+use varid_recording::Membership;
+
+/// A task of a [`TaskTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(pub u32);
+
+/// A service of a [`TaskTable`]: a set of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceId(pub u32);
+
+/// A thread under one of its names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// The name that it had when it was sampled; `:TID` if none is known.
+    pub name: Arc<str>,
+    /// The service that its process belonged to then.
+    pub service: Option<ServiceId>,
+}
+
+/// The tasks of a profile, and the names of their processes and services.
+#[derive(Debug, Clone, Default)]
+pub struct TaskTable {
+    /// By [`TaskId`].
+    pub tasks: Vec<Task>,
+    /// By [`ServiceId`]: their names.
+    pub services: Vec<String>,
+    /// The last known names of processes.
+    pub processes: HashMap<Pid, Arc<str>>,
+}
+
+impl TaskTable {
+    /// A task.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// The name of a service.
+    #[must_use]
+    pub fn service(&self, id: ServiceId) -> Option<&str> {
+        let name = self.services.get(usize::try_from(id.0).ok()?);
+        name.map(String::as_str)
+    }
+}
+
+/// The names that threads and processes have at the time of the record that is read, and the tasks that were sampled.
+#[derive(Debug)]
+pub(crate) struct TaskTracker {
+    table: TaskTable,
+    ids: HashMap<Task, TaskId>,
+    /// Names of threads now.
+    names: HashMap<(Pid, Tid), Arc<str>>,
+    memberships: Memberships,
+}
+
+impl TaskTracker {
+    /// With the services that a manifest names.
+    pub fn new(memberships: &[Membership]) -> Self {
+        let (memberships, services) = Memberships::new(memberships);
+        Self {
+            table: TaskTable {
+                services,
+                ..TaskTable::default()
+            },
+            ids: HashMap::new(),
+            names: HashMap::new(),
+            memberships,
+        }
+    }
+
+    /// A thread has another name.
+    pub fn set_name(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>) {
+        if tid.is_main_thread_of(pid) {
+            self.table.processes.insert(pid, Arc::clone(&name));
+        }
+        self.names.insert((pid, tid), name);
+    }
+
+    /// A thread was made: it has the name of the thread that made it.
+    pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
+        match self.names.get(&parent).cloned() {
+            Some(name) => self.set_name(child, name),
+            // The name that is known belongs to an earlier thread of this id.
+            None => _ = self.names.remove(&child),
+        }
+    }
+
+    /// The name of a thread now.
+    pub fn name(&mut self, (pid, tid): (Pid, Tid)) -> Arc<str> {
+        let name = self.names.entry((pid, tid));
+        Arc::clone(name.or_insert_with(|| format!(":{tid}").into()))
+    }
+
+    /// The task of a sample.
+    pub fn task(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>, time: MonotonicNs) -> TaskId {
+        let task = Task {
+            pid,
+            tid,
+            name,
+            service: self.memberships.at(pid, time),
+        };
+        let tasks = &mut self.table.tasks;
+        let next = TaskId(u32::try_from(tasks.len()).unwrap_or(u32::MAX));
+        *self.ids.entry(task).or_insert_with_key(|task| {
+            tasks.push(task.clone());
+            next
+        })
+    }
+
+    /// The tasks that were sampled.
+    pub fn finish(self) -> TaskTable {
+        self.table
+    }
+}
+
+/// Which service a process belongs to, and when.
+#[derive(Debug, Clone, Default)]
+struct Memberships {
+    /// Of each process, by time: from when on it belongs to which.
+    by_process: HashMap<Pid, Vec<(MonotonicNs, Option<ServiceId>)>>,
+}
+
+impl Memberships {
+    /// What a manifest says; and the names of the services, by [`ServiceId`].
+    fn new(memberships: &[Membership]) -> (Self, Vec<String>) {
+        let mut found = Self::default();
+        let (mut ids, mut names) = (HashMap::new(), Vec::new());
+        for Membership {
+            pid,
+            since_ns,
+            service,
+        } in memberships
+        {
+            let mut id = |name: &String| {
+                *ids.entry(name.clone()).or_insert_with(|| {
+                    names.push(name.clone());
+                    ServiceId(u32::try_from(names.len().saturating_sub(1)).unwrap_or(u32::MAX))
+                })
+            };
+            let entry = (*since_ns, service.as_ref().map(&mut id));
+            let process = found.by_process.entry(*pid);
+            process.or_default().push(entry);
+        }
+        // The order in a manifest is not trusted.
+        let all = found.by_process.values_mut();
+        all.for_each(|entries| entries.sort_by_key(|(since, _)| *since));
+        (found, names)
+    }
+
+    /// The service of a process at a time.
+    fn at(&self, pid: Pid, time: MonotonicNs) -> Option<ServiceId> {
+        let entries = self.by_process.get(&pid)?;
+        let after = entries.partition_point(|(since, _)| *since <= time);
+        entries.get(after.checked_sub(1)?)?.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(pid: u32, since_ns: u64, service: Option<&str>) -> Membership {
+        Membership {
+            pid: Pid::new(pid),
+            since_ns: MonotonicNs::new(since_ns),
+            service: service.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_process_counts_for_its_service_of_the_time() {
+        let (memberships, names) = Memberships::new(&[
+            member(7, 100, Some("media")),
+            member(8, 100, Some("video")),
+            member(7, 200, None),
+            member(7, 300, Some("video")),
+        ]);
+        let at = |pid, time| {
+            let id = memberships.at(Pid::new(pid), MonotonicNs::new(time))?;
+            Some(names[id.0 as usize].as_str())
+        };
+        for (time, expected) in [
+            (99, None),
+            (100, Some("media")),
+            (199, Some("media")),
+            (200, None),
+            (299, None),
+            (300, Some("video")),
+        ] {
+            assert_eq!(at(7, time), expected, "{time}");
+        }
+        assert_eq!(at(8, u64::MAX), Some("video"));
+        assert_eq!(at(9, 0), None);
+    }
+}

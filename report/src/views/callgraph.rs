@@ -1,0 +1,334 @@
+//! The call graph: each method with its callers and callees.
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use super::{
+    groups,
+    rows::{self, Row},
+};
+use crate::{
+    columns::{Column, Columns, Object, OutputFormat, Sheet, SheetLine, SheetRole, Value},
+    frames::SymbolId,
+    scope::{Scope, percent},
+    shares::Share,
+    view::GroupBy,
+    weights::SampleWeight,
+};
+
+/// A method with its neighbours on stacks.
+#[derive(Debug, Clone)]
+struct Method<'p> {
+    /// The method; its total is what the percentages of the others are of.
+    row: Row<'p>,
+    /// Its callers, those with the largest share first.
+    callers: Vec<Neighbour<'p>>,
+    /// What it called, as above. The method itself is among both if it recurs.
+    callees: Vec<Neighbour<'p>>,
+}
+
+/// A caller or callee.
+#[derive(Debug, Clone)]
+struct Neighbour<'p> {
+    /// Without a share of its own.
+    row: Row<'p>,
+    /// The samples with the method and this one as caller and callee, each once however often it has the pair.
+    weight: SampleWeight,
+}
+
+/// The methods that a view shows, in the order of its table by symbol, and how many it hides.
+fn methods<'p>(scope: &Scope<'p>) -> (Vec<Method<'p>>, usize) {
+    let rows = rows::rows(scope, GroupBy::Symbol, scope.view);
+    let (mut callers, mut callees): (Neighbours, Neighbours) = Default::default();
+    for ((caller, callee), weight) in scope.weights.by_call(|frame| scope.symbol_of(frame)) {
+        callers.entry(callee).or_default().push((caller, weight));
+        callees.entry(caller).or_default().push((callee, weight));
+    }
+    let neighbours = |of: &mut Neighbours, row: &Row| {
+        let id = row.symbol().map(|symbol| symbol.id);
+        let found = id.and_then(|id| of.remove(&id)).unwrap_or_default();
+        sorted(scope, found, row.share.total)
+    };
+    let method = |row: Row<'p>| Method {
+        callers: neighbours(&mut callers, &row),
+        callees: neighbours(&mut callees, &row),
+        row,
+    };
+    (rows.shown.into_iter().map(method).collect(), rows.hidden)
+}
+
+type Neighbours = HashMap<SymbolId, Vec<(SymbolId, SampleWeight)>>;
+
+fn sorted<'p>(
+    scope: &Scope<'p>,
+    found: Vec<(SymbolId, SampleWeight)>,
+    all: SampleWeight,
+) -> Vec<Neighbour<'p>> {
+    let value = |neighbour: &Neighbour| scope.value(neighbour.weight);
+    let mut neighbours: Vec<Neighbour> = found
+        .into_iter()
+        .filter_map(|(id, weight)| {
+            let row = rows::symbol_row(scope, id, Share::default())?;
+            Some(Neighbour { row, weight })
+        })
+        .filter(|neighbour| percent(value(neighbour), scope.value(all)) >= scope.view.min_percent)
+        .collect();
+    let order = |neighbour: &Neighbour<'p>| {
+        let symbol = neighbour.row.symbol();
+        let name = symbol.map(|symbol| (symbol.symbol.name.as_str(), symbol.symbol.inlined));
+        let id = symbol.map(|symbol| symbol.id);
+        (Reverse(value(neighbour)), name, neighbour.row.image(), id)
+    };
+    neighbours.sort_by(|one, other| order(one).cmp(&order(other)));
+    neighbours
+}
+
+/// A line of the graph: a method, or what it has to do with a neighbour.
+#[derive(Debug, Clone)]
+struct Line<'m, 'p> {
+    relation: Relation,
+    /// The method that the others are callers and callees of.
+    method: &'m Row<'p>,
+    /// The neighbour, or the method itself.
+    other: &'m Row<'p>,
+    weight: SampleWeight,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// The method with its total.
+    Method,
+    Caller,
+    Callee,
+    /// The method's own samples.
+    Own,
+}
+
+impl<'m, 'p> Line<'m, 'p> {
+    const fn neighbour(method: &'m Method<'p>, relation: Relation, of: &'m Neighbour<'p>) -> Self {
+        Self {
+            relation,
+            method: &method.row,
+            other: &of.row,
+            weight: of.weight,
+        }
+    }
+
+    const fn own(method: &'m Method<'p>, relation: Relation) -> Self {
+        Self {
+            relation,
+            method: &method.row,
+            other: &method.row,
+            weight: method.row.share.own,
+        }
+    }
+
+    fn is_method(&self) -> bool {
+        self.relation == Relation::Method
+    }
+
+    /// The percentage of the method's total.
+    fn percent(&self, scope: &Scope) -> f64 {
+        let all = self.method.share.total;
+        percent(scope.value(self.weight), scope.value(all))
+    }
+}
+
+/// One sheet: in JSON the methods with lists of callers and callees, else the lines of the graph.
+pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+    let (methods, hidden) = methods(scope);
+    let sheet = match format {
+        OutputFormat::Text => text(scope, &methods),
+        OutputFormat::Json => json(scope, &methods),
+        OutputFormat::Csv => csv(scope, &methods),
+    };
+    vec![Sheet { hidden, ..sheet }]
+}
+
+/// In the manner of `opreport --callgraph`: callers indented above, the method, callees and
+/// the method's own samples indented below.
+fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
+    let columns = line_columns().of(OutputFormat::Text);
+    let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Text);
+    sheet.intro = Some(
+        "Callers above, callees below; their percentages are of the method's total between them",
+    );
+    sheet.width = scope.view.text.width;
+    sheet.lines.push(SheetLine::Rule);
+    for method in methods {
+        let line = |relation, neighbour| Line::neighbour(method, relation, neighbour);
+        let callers = method.callers.iter();
+        let mut lines: Vec<Line> = callers
+            .map(|caller| line(Relation::Caller, caller))
+            .collect();
+        lines.push(Line::own(method, Relation::Method));
+        // The method's own samples stand where their number puts them among its callees.
+        let own = method.row.share.own;
+        let more = |callee: &&Neighbour| scope.value(callee.weight) > scope.value(own);
+        let (before, after): (Vec<_>, Vec<_>) = method.callees.iter().partition(more);
+        lines.extend(
+            before
+                .into_iter()
+                .map(|callee| line(Relation::Callee, callee)),
+        );
+        if own.samples() > 0 {
+            lines.push(Line::own(method, Relation::Own));
+        }
+        lines.extend(
+            after
+                .into_iter()
+                .map(|callee| line(Relation::Callee, callee)),
+        );
+        for line in &lines {
+            sheet.push(&columns, scope, line);
+        }
+        sheet.lines.push(SheetLine::Rule);
+    }
+    sheet
+}
+
+/// A row for each pair of caller and callee, from the methods' callers and callees.
+fn csv<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
+    let columns = line_columns().of(OutputFormat::Csv);
+    let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Csv);
+    for method in methods {
+        let line = |relation, neighbour| Line::neighbour(method, relation, neighbour);
+        let callers = method.callers.iter();
+        let callees = method.callees.iter();
+        let lines = std::iter::once(Line::own(method, Relation::Own))
+            .chain(callers.map(|caller| line(Relation::Caller, caller)))
+            .chain(callees.map(|callee| line(Relation::Callee, callee)));
+        for line in lines {
+            sheet.push(&columns, scope, &line);
+        }
+    }
+    sheet
+}
+
+/// The columns of the graph's lines.
+fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
+    type LineColumn<'m, 'p> = Column<'p, Line<'m, 'p>>;
+    let method: [LineColumn; 3] = [
+        Column::new(|_, line: &Line<'m, 'p>| line.method.layer().map(|layer| layer.name()).into()),
+        Column::new(|_, line: &Line<'m, 'p>| line.method.image().into()),
+        Column::new(|_, line: &Line<'m, 'p>| line.method.symbol_name().into()),
+    ];
+    let [method_layer, method_image, method_symbol] = method;
+    let relation: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+        let name = match line.relation {
+            Relation::Method | Relation::Own => "self",
+            Relation::Caller => "caller",
+            Relation::Callee => "callee",
+        };
+        name.into()
+    });
+    let other: [LineColumn; 3] = [
+        Column::new(|_, line: &Line<'m, 'p>| line.other.layer().map(|layer| layer.name()).into()),
+        Column::new(|_, line: &Line<'m, 'p>| line.other.image().into()),
+        Column::new(|_, line: &Line<'m, 'p>| line.other.symbol_name().into()),
+    ];
+    let [other_layer, other_image, other_symbol] = other;
+    // People see neighbours indented.
+    let image_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+        let name = line.other.image().unwrap_or_default();
+        match line.relation {
+            Relation::Method => name.into(),
+            _ => format!("  {name}").into(),
+        }
+    });
+    let symbol_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+        let name = line.other.symbol_name();
+        match line.relation {
+            Relation::Method => name.into(),
+            Relation::Own => format!("  {name} [self]").into(),
+            Relation::Caller | Relation::Callee => format!("  {name}").into(),
+        }
+    });
+    let samples_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+        let samples = line.weight.samples();
+        if line.is_method() {
+            samples.into()
+        } else {
+            format!("  {samples}").into()
+        }
+    });
+    let percent_cell: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+        Value::Percent(if line.is_method() {
+            scope.percent(line.weight)
+        } else {
+            line.percent(scope)
+        })
+    });
+    let total: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+        let total = line.method.share.total.samples();
+        line.is_method().then_some(total).into()
+    });
+    let total_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+        if line.is_method() {
+            Value::Percent(scope.percent(line.method.share.total))
+        } else {
+            Value::Absent
+        }
+    });
+    Columns {
+        labels: vec![
+            image_cell.text("image name"),
+            symbol_cell.text("symbol name"),
+            method_layer.csv("layer"),
+            method_image.csv("image"),
+            method_symbol.csv("symbol"),
+            relation.csv("relation"),
+            other_layer.csv("other_layer"),
+            other_image.csv("other_image"),
+            other_symbol.csv("other_symbol"),
+        ],
+        counts: Vec::new(),
+        shares: vec![
+            samples_cell.text("samples"),
+            percent_cell.text("%"),
+            total.text("total"),
+            total_percent.text("%"),
+            Column::new(|_, line: &Line<'m, 'p>| line.weight.samples().into()).csv("samples"),
+            Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+                Value::Percent(line.percent(scope))
+            })
+            .csv("percent"),
+            Column::new(|_, line: &Line<'m, 'p>| line.weight.period().into()).csv("period"),
+        ],
+    }
+}
+
+/// The methods, each with the lists of its callers and callees.
+fn json<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
+    let row_columns = groups::symbol_columns().of(OutputFormat::Json);
+    let mut sheet = Sheet::new(SheetRole::Rows, &row_columns, OutputFormat::Json);
+    sheet.header.extend(["callers", "callees"]);
+    for method in methods {
+        sheet.push(&row_columns, scope, &method.row);
+        let list = |neighbours: &[Neighbour<'p>]| {
+            let objects = neighbours
+                .iter()
+                .map(|neighbour| neighbour_object(scope, method, neighbour));
+            Value::List(objects.collect())
+        };
+        let lists = [list(&method.callers), list(&method.callees)];
+        if let Some(SheetLine::Cells(cells)) = sheet.lines.last_mut() {
+            cells.extend(lists);
+        }
+    }
+    sheet
+}
+
+fn neighbour_object<'p>(
+    scope: &Scope<'p>,
+    method: &Method<'p>,
+    neighbour: &Neighbour<'p>,
+) -> Object<'p> {
+    let all = scope.value(method.row.share.total);
+    let share = percent(scope.value(neighbour.weight), all);
+    let weight = [
+        ("samples", neighbour.weight.samples().into()),
+        ("period", neighbour.weight.period().into()),
+        ("percent", Value::Percent(share)),
+    ];
+    Object::new(&groups::symbol_labels(), scope, &neighbour.row).with(weight)
+}

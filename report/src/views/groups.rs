@@ -1,0 +1,266 @@
+//! The tables by layer, image, symbol, line, thread, process, service, and of counted calls.
+
+use varid_recording::Tactic;
+
+use super::rows::{Row, Rows, rows};
+use crate::{
+    columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    scope::Scope,
+    view::{GroupBy, View},
+    weights::{CallWeight, SampleWeight},
+};
+
+/// Images, then symbols.
+pub fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+    let images = match format {
+        OutputFormat::Text | OutputFormat::Json => {
+            let sheet = sheet(scope, GroupBy::Image, scope.view, format);
+            let role = SheetRole::Images;
+            Some(Sheet { role, ..sheet })
+        }
+        OutputFormat::Csv => None,
+    };
+    let symbols = sheet(scope, GroupBy::Symbol, scope.view, format);
+    images.into_iter().chain([symbols]).collect()
+}
+
+/// One table.
+pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
+    match (by, format) {
+        // Every report has it first.
+        (GroupBy::Layer, OutputFormat::Text) => Vec::new(),
+        _ => vec![sheet(scope, by, scope.view, format)],
+    }
+}
+
+/// A table of the rows that a view shows.
+pub fn sheet<'p>(scope: &Scope<'p>, by: GroupBy, view: &View, format: OutputFormat) -> Sheet<'p> {
+    let columns = columns(by).of(format);
+    let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
+    if by == GroupBy::Calls && format == OutputFormat::Text && scope.calls.is_empty() {
+        sheet.replacement = Some(no_calls(scope.profile.recording.manifest.tactic));
+        return sheet;
+    }
+    let Rows { mut shown, hidden } = rows(scope, by, view);
+    if format == OutputFormat::Text && by != GroupBy::Calls {
+        sheet.folded = fold(scope, view.text.fold_below, &mut shown);
+    }
+    for row in &shown {
+        sheet.push(&columns, scope, row);
+    }
+    (sheet.hidden, sheet.width) = (hidden, view.text.width);
+    sheet
+}
+
+fn no_calls(tactic: Tactic) -> String {
+    let why = match tactic {
+        Tactic::MethodInvoke => "the notes below may say why",
+        Tactic::LoadFromDex => {
+            "'varid start' and 'varid record' count them with --mode count-calls"
+        }
+    };
+    format!("No calls were counted: {why}")
+}
+
+/// Takes the rows with small totals out of a table; the line that stands for them.
+fn fold(scope: &Scope<'_>, below: f64, shown: &mut Vec<Row<'_>>) -> Option<String> {
+    let large = |row: &Row| scope.percent(row.share.total) >= below;
+    // One row is as short as the line that would stand for it.
+    if shown.iter().filter(|row| !large(row)).count() < 2 {
+        return None;
+    }
+    let mut count = 0_usize;
+    let mut own = SampleWeight::default();
+    shown.retain(|row| {
+        let is_large = large(row);
+        if !is_large {
+            count = count.saturating_add(1);
+            own.add(row.share.own);
+        }
+        is_large
+    });
+    let (samples, percent) = (own.samples(), scope.percent(own));
+    Some(format!(
+        "({count} rows below {below} %: {samples} samples, {percent:.2} %; --all-rows shows them)"
+    ))
+}
+
+type RowColumn<'p> = Column<'p, Row<'p>>;
+
+/// The columns of a table.
+fn columns<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
+    // Threads and processes call nobody: their total would be the same again.
+    let shares = match by {
+        GroupBy::Process | GroupBy::Thread | GroupBy::Service => shares_without_total(),
+        _ => shares(),
+    };
+    Columns {
+        labels: labels(by),
+        counts: counts(by),
+        shares,
+    }
+}
+
+fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
+    let symbol_names = [image().text("image name").data("image"), symbol_name()];
+    let symbol_parts = [
+        symbol().json("symbol"),
+        recorded().json("recorded_symbol"),
+        inlined(),
+    ];
+    match by {
+        GroupBy::Layer => vec![layer().text("layer").data("layer")],
+        GroupBy::Image => vec![
+            layer().data("layer"),
+            image().text("image name").data("image"),
+        ],
+        GroupBy::Symbol | GroupBy::Calls => {
+            let names = [layer().data("layer")].into_iter().chain(symbol_names);
+            names.chain(symbol_parts).collect()
+        }
+        GroupBy::Line => {
+            let layer = layer().text("layer").data("layer");
+            let source_line =
+                Column::new(|_, row: &Row<'p>| source_line(row)).text_or_dash("source line");
+            let file = Column::new(|_, row: &Row<'p>| row.line().map(|line| &*line.file).into())
+                .data("file");
+            let line = Column::new(|_, row: &Row<'p>| row.line().map(|line| line.line).into())
+                .data("line");
+            let names = [layer, source_line].into_iter().chain(symbol_names);
+            names.chain(symbol_parts).chain([file, line]).collect()
+        }
+        GroupBy::Service => vec![
+            Column::new(|_, row: &Row<'p>| row.service().into())
+                .text_or_dash("service")
+                .data("service"),
+        ],
+        GroupBy::Process => process().into(),
+        GroupBy::Thread => {
+            let tid = Column::new(|_, row: &Row<'p>| row.tid().map(|tid| tid.get()).into());
+            let thread = Column::new(|_, row: &Row<'p>| row.thread().into());
+            let thread = [
+                tid.text("tid").data("tid"),
+                thread.text("thread").data("thread"),
+            ];
+            process().into_iter().chain(thread).collect()
+        }
+    }
+}
+
+/// The labels of a method in a call graph, as JSON has them.
+pub fn symbol_labels<'p>() -> Vec<RowColumn<'p>> {
+    labels(GroupBy::Symbol)
+}
+
+/// The columns of a method, as JSON has them.
+pub fn symbol_columns<'p>() -> Columns<'p, Row<'p>> {
+    columns(GroupBy::Symbol)
+}
+
+fn layer<'p>() -> RowColumn<'p> {
+    Column::new(|_, row| row.layer().map(|layer| layer.name()).into())
+}
+
+fn image<'p>() -> RowColumn<'p> {
+    Column::new(|_, row| row.image().into())
+}
+
+/// The name, with a mark if it is inlined: JSON has that apart.
+fn symbol_name<'p>() -> RowColumn<'p> {
+    let column = Column::new(|_, row: &Row<'p>| row.symbol_name().into());
+    column.text("symbol name").csv("symbol")
+}
+
+fn symbol<'p>() -> RowColumn<'p> {
+    Column::new(|_, row| {
+        let name = row.symbol().map(|subject| subject.symbol.name.as_str());
+        name.into()
+    })
+}
+
+fn recorded<'p>() -> RowColumn<'p> {
+    Column::new(|_, row| {
+        let recorded = row
+            .symbol()
+            .and_then(|subject| subject.symbol.recorded.as_deref());
+        recorded.into()
+    })
+}
+
+fn inlined<'p>() -> RowColumn<'p> {
+    let column = Column::new(|_, row: &Row<'p>| match row.symbol() {
+        Some(subject) if subject.symbol.inlined => Value::True,
+        _ => Value::Absent,
+    });
+    column.json("inlined")
+}
+
+/// `file:line`, as perf has it without the file's folder.
+fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
+    let text = row.line().map(|line| {
+        let name = line.file.rsplit('/').next().unwrap_or(&line.file);
+        format!("{name}:{}", line.line)
+    });
+    text.into()
+}
+
+fn process<'p>() -> [RowColumn<'p>; 2] {
+    let pid = Column::new(|_, row: &Row<'p>| row.pid().map(|pid| pid.get()).into());
+    let process = Column::new(|_, row: &Row<'p>| row.process().into());
+    [
+        pid.text("pid").data("pid"),
+        process.text("process").data("process"),
+    ]
+}
+
+/// Where calls were counted, JSON says it of the methods of every table.
+fn counts<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
+    let calls: [RowColumn; 3] = [
+        Column::new(|_, row| row.calls.map(CallWeight::invokes).into()),
+        Column::new(|_, row| row.calls.map(CallWeight::returns).into()),
+        Column::new(|_, row| row.calls.map(CallWeight::unwinds).into()),
+    ];
+    let names = [
+        ("calls", "calls"),
+        ("returns", "returns"),
+        ("exits by exception", "unwinds"),
+    ];
+    let named = calls
+        .into_iter()
+        .zip(names)
+        .map(|(column, (text, data))| match by {
+            GroupBy::Calls => column.text(text).data(data),
+            _ => column.json(data),
+        });
+    named.collect()
+}
+
+fn shares<'p>() -> Vec<RowColumn<'p>> {
+    let own = Column::new(|_, row: &Row| row.share.own.samples().into());
+    let total = Column::new(|_, row: &Row| row.share.total.samples().into());
+    let own_percent =
+        Column::new(|scope: &Scope, row: &Row| Value::Percent(scope.percent(row.share.own)));
+    let total_percent =
+        Column::new(|scope: &Scope, row: &Row| Value::Percent(scope.percent(row.share.total)));
+    let own_period = Column::new(|_, row: &Row| row.share.own.period().into());
+    let total_period = Column::new(|_, row: &Row| row.share.total.period().into());
+    vec![
+        own.text("samples").data("self"),
+        // JSON has it before the percentages.
+        total.json("total"),
+        own_percent.text("%").data("self_percent"),
+        total.text("total").csv("total"),
+        total_percent.text("%").data("total_percent"),
+        own_period.data("self_period"),
+        total_period.data("total_period"),
+    ]
+}
+
+/// As [`shares`], but text has only the first two.
+fn shares_without_total<'p>() -> Vec<RowColumn<'p>> {
+    let mut columns = shares();
+    for column in columns.iter_mut().skip(3) {
+        *column = column.without_text();
+    }
+    columns
+}

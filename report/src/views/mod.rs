@@ -1,0 +1,40 @@
+//! Which tables does a view have? A file for each kind of view: its rows and its columns.
+
+mod callgraph;
+mod groups;
+mod rows;
+mod sampled_frames;
+
+use crate::{
+    columns::{OutputFormat, Sheet},
+    scope::Scope,
+    view::{GroupBy, ReportTable, View},
+};
+
+/// The table of layers, which all reports have first. Nothing is cut from it.
+pub fn layers<'p>(scope: &Scope<'p>, format: OutputFormat) -> Sheet<'p> {
+    let everything = View {
+        percent_of: scope.view.percent_of,
+        ..View::default()
+    };
+    groups::sheet(scope, GroupBy::Layer, &everything, format)
+}
+
+/// The tables of a view, in the order in which people are shown them.
+pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+    match scope.view.table {
+        ReportTable::Overview => groups::overview(scope, format),
+        ReportTable::By(by) => groups::sheets(scope, by, format),
+        ReportTable::Callgraph => callgraph::sheets(scope, format),
+        ReportTable::SampledFrames => sampled_frames::sheets(scope, format),
+    }
+}
+
+/// What the rows of a view are called in JSON.
+pub const fn rows_are(table: ReportTable) -> &'static str {
+    match table {
+        ReportTable::By(by) => by.name(),
+        ReportTable::Overview | ReportTable::Callgraph => GroupBy::Symbol.name(),
+        ReportTable::SampledFrames => "dim",
+    }
+}

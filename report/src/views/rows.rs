@@ -1,0 +1,342 @@
+//! Which rows does a table by image, symbol, thread and so on have?
+
+use std::borrow::Cow;
+
+use varid_model::{Layer, Pid, Tid};
+
+use crate::{
+    frames::{ProfileImage, ProfileSymbol, SourceLine, SymbolId},
+    naming::MARKERS,
+    options::Pattern,
+    profile::Profile,
+    scope::{Scope, percent},
+    shares::Share,
+    tasks::Task,
+    view::{GroupBy, View},
+    weights::{CallWeight, ProfileCounter, SampleWeight},
+};
+
+/// A row of a table.
+#[derive(Debug, Clone)]
+pub struct Row<'p> {
+    /// What it is of.
+    pub subject: Subject<'p>,
+    /// What that took.
+    pub share: Share,
+    /// How often the symbol was called, where that was counted.
+    pub calls: Option<CallWeight>,
+}
+
+/// What a row is of.
+#[derive(Debug, Clone)]
+pub enum Subject<'p> {
+    Layer(Layer),
+    Image(&'p ProfileImage),
+    Symbol(SymbolSubject<'p>),
+    Thread(&'p Task, Cow<'p, str>),
+    Process(Pid, Cow<'p, str>),
+    /// None: processes that belong to no service.
+    Service(Option<&'p str>),
+}
+
+/// A symbol, or a line of it.
+#[derive(Debug, Clone, Copy)]
+pub struct SymbolSubject<'p> {
+    pub id: SymbolId,
+    pub symbol: &'p ProfileSymbol,
+    pub image: Option<&'p ProfileImage>,
+    pub line: Option<&'p SourceLine>,
+}
+
+impl<'p> Row<'p> {
+    pub fn layer(&self) -> Option<Layer> {
+        match &self.subject {
+            Subject::Layer(layer) => Some(*layer),
+            Subject::Image(image) => Some(image.layer),
+            Subject::Symbol(symbol) => Some(symbol.symbol.layer),
+            Subject::Thread(..) | Subject::Process(..) | Subject::Service(_) => None,
+        }
+    }
+
+    /// The name of the image.
+    pub fn image(&self) -> Option<&'p str> {
+        match &self.subject {
+            Subject::Image(image) => Some(&image.name),
+            Subject::Symbol(SymbolSubject { image, .. }) => image.map(|image| image.name.as_str()),
+            _ => None,
+        }
+    }
+
+    pub const fn symbol(&self) -> Option<SymbolSubject<'p>> {
+        match &self.subject {
+            Subject::Symbol(symbol) => Some(*symbol),
+            _ => None,
+        }
+    }
+
+    /// The symbol's name, marked as perf does if it is inlined.
+    pub fn symbol_name(&self) -> Cow<'p, str> {
+        match self.symbol().map(|subject| subject.symbol) {
+            Some(symbol) if symbol.inlined => format!("{} (inlined)", symbol.name).into(),
+            Some(symbol) => symbol.name.as_str().into(),
+            None => "".into(),
+        }
+    }
+
+    pub fn line(&self) -> Option<&'p SourceLine> {
+        self.symbol()?.line
+    }
+
+    pub const fn pid(&self) -> Option<Pid> {
+        match &self.subject {
+            Subject::Thread(task, _) => Some(task.pid),
+            Subject::Process(pid, _) => Some(*pid),
+            _ => None,
+        }
+    }
+
+    /// The name of the process.
+    pub fn process(&self) -> Option<Cow<'p, str>> {
+        match &self.subject {
+            Subject::Thread(_, name) | Subject::Process(_, name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    pub const fn tid(&self) -> Option<Tid> {
+        match &self.subject {
+            Subject::Thread(task, _) => Some(task.tid),
+            _ => None,
+        }
+    }
+
+    /// The name of the thread.
+    pub fn thread(&self) -> Option<&'p str> {
+        match &self.subject {
+            Subject::Thread(task, _) => Some(&task.name),
+            _ => None,
+        }
+    }
+
+    pub const fn service(&self) -> Option<&'p str> {
+        match &self.subject {
+            Subject::Service(name) => *name,
+            _ => None,
+        }
+    }
+
+    /// Rows that took as much are in the order of these.
+    fn order(&self) -> impl Ord + use<'p> {
+        let symbol = self.symbol();
+        let name = symbol.map(|symbol| symbol.symbol.name.as_str());
+        let inlined = symbol.is_some_and(|symbol| symbol.symbol.inlined);
+        (
+            (self.layer(), name, self.image(), inlined),
+            self.line().map(|line| (&*line.file, line.line)),
+            (self.pid(), self.service(), self.tid(), self.thread()),
+            symbol.map(|symbol| symbol.id),
+        )
+    }
+
+    /// Which rows of tasks are the same row. A thread is in a row for each of its names and services.
+    fn task_group(&self) -> impl Ord + use<'p> {
+        let service = match &self.subject {
+            Subject::Thread(task, _) => task.service,
+            _ => None,
+        };
+        (
+            self.pid(),
+            self.tid(),
+            self.thread(),
+            service,
+            self.service(),
+        )
+    }
+
+    /// Whether a pattern means the symbol, under either of its names.
+    fn matches(&self, pattern: &Pattern) -> bool {
+        self.symbol().is_none_or(|SymbolSubject { symbol, .. }| {
+            let recorded = symbol.recorded.as_deref();
+            pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
+        })
+    }
+}
+
+/// The rows that a view shows, and what it hides.
+#[derive(Debug, Clone)]
+pub struct Rows<'p> {
+    pub shown: Vec<Row<'p>>,
+    /// Number of rows below the view's limits; those that its filters exclude do not count.
+    pub hidden: usize,
+}
+
+/// The rows of a table, those with the most of their own first.
+pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
+    let mut rows = all(scope, by);
+    rows.retain(|row| {
+        view.layer
+            .is_none_or(|layer| row.layer().is_none_or(|of_row| of_row == layer))
+            && view
+                .symbol
+                .as_ref()
+                .is_none_or(|pattern| row.matches(pattern))
+    });
+    let calls = |row: &Row| row.calls.filter(|_| by == GroupBy::Calls);
+    let value = |row: &Row| {
+        let Share { own, total } = row.share;
+        let calls = calls(row).unwrap_or_default();
+        (calls, scope.value(own), scope.value(total))
+    };
+    rows.sort_by(|one, other| {
+        let by_value = value(other).cmp(&value(one));
+        by_value.then_with(|| one.order().cmp(&other.order()))
+    });
+    let found = rows.len();
+    let invokes = |calls: &CallWeight| calls.invokes();
+    let all = match by {
+        GroupBy::Calls => scope
+            .calls
+            .values()
+            .map(invokes)
+            .fold(0, u64::saturating_add),
+        _ => scope.value(scope.all),
+    };
+    let part = |row: &Row| match (by, value(row)) {
+        (GroupBy::Calls, (calls, ..)) => calls.invokes(),
+        (_, (.., total)) => total,
+    };
+    rows.retain(|row| percent(part(row), all) >= view.min_percent);
+    rows.truncate(view.limit.unwrap_or(usize::MAX));
+    Rows {
+        hidden: found.saturating_sub(rows.len()),
+        shown: rows,
+    }
+}
+
+fn all<'p>(scope: &Scope<'p>, by: GroupBy) -> Vec<Row<'p>> {
+    let profile = scope.profile;
+    let symbol_of = |frame| scope.symbol_of(frame);
+    match by {
+        GroupBy::Layer => {
+            let layer = |frame| Some(profile.frames.symbol_of(frame)?.layer);
+            let shares = scope.weights.by_frame(layer);
+            made(shares, |layer| Some(Subject::Layer(layer)))
+        }
+        GroupBy::Image => {
+            let image = |frame| Some(profile.frames.symbol_of(frame)?.image);
+            let mut shares = scope.weights.by_frame(image);
+            // Markers are in no file; they are shown only where one stands for a leaf.
+            shares.retain(|id, share| {
+                let image = profile.frames.image(*id);
+                share.own.samples() > 0 || image.is_none_or(|image| image.name != MARKERS)
+            });
+            made(shares, |id| Some(Subject::Image(profile.frames.image(id)?)))
+        }
+        GroupBy::Symbol => {
+            let shares = scope.weights.by_frame(symbol_of);
+            let rows = shares.into_iter();
+            rows.filter_map(|(id, share)| symbol_row(scope, id, share))
+                .collect()
+        }
+        GroupBy::Calls => {
+            let mut shares = scope.weights.by_frame(symbol_of);
+            let counted = scope.calls.keys();
+            counted
+                .filter_map(|id| symbol_row(scope, *id, shares.remove(id).unwrap_or_default()))
+                .collect()
+        }
+        GroupBy::Line => {
+            let shares = scope.weights.by_frame(Some);
+            let row = |(id, share)| {
+                let frame = profile.frames.frame(id)?;
+                let mut row = symbol_row(scope, frame.symbol, share)?;
+                if let Subject::Symbol(symbol) = &mut row.subject {
+                    symbol.line = frame.line.as_ref();
+                }
+                Some(row)
+            };
+            shares.into_iter().filter_map(row).collect()
+        }
+        GroupBy::Thread => by_task(scope, |task| {
+            Subject::Thread(task, process_name(profile, task.pid))
+        }),
+        GroupBy::Process => by_task(scope, |task| {
+            Subject::Process(task.pid, process_name(profile, task.pid))
+        }),
+        GroupBy::Service => by_task(scope, |task| {
+            Subject::Service(task.service.and_then(|id| profile.tasks.service(id)))
+        }),
+    }
+}
+
+/// A row of a symbol as a whole.
+pub fn symbol_row<'p>(scope: &Scope<'p>, id: SymbolId, share: Share) -> Option<Row<'p>> {
+    let symbol = SymbolSubject {
+        id,
+        symbol: scope.profile.frames.symbol(id)?,
+        image: scope.image_of(id),
+        line: None,
+    };
+    Some(Row {
+        subject: Subject::Symbol(symbol),
+        share,
+        calls: scope.calls.get(&id).copied(),
+    })
+}
+
+fn made<'p, G>(
+    shares: impl IntoIterator<Item = (G, Share)>,
+    subject: impl Fn(G) -> Option<Subject<'p>>,
+) -> Vec<Row<'p>> {
+    let row = |(group, share)| {
+        Some(Row {
+            subject: subject(group)?,
+            share,
+            calls: None,
+        })
+    };
+    shares.into_iter().filter_map(row).collect()
+}
+
+/// A row for each group of tasks. Its samples are all its own, wherever their leaf was.
+fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> Vec<Row<'p>> {
+    let counters = ProfileCounter::of_samples(scope.event.event);
+    let mut tasks = vec![SampleWeight::default(); scope.profile.tasks.tasks.len()];
+    for row in scope.profile.weights.rows(counters) {
+        let task = row.task.and_then(|task| usize::try_from(task.0).ok());
+        if let Some(weight) = task.and_then(|task| tasks.get_mut(task)) {
+            weight.add(row.weight);
+        }
+    }
+    let tasks = scope.profile.tasks.tasks.iter().zip(tasks);
+    let mut rows: Vec<Row> = tasks
+        .filter(|(_, weight)| !weight.is_zero())
+        .map(|(task, weight)| Row {
+            subject: subject(task),
+            share: Share {
+                own: weight,
+                total: weight,
+            },
+            calls: None,
+        })
+        .collect();
+    // Tasks of one process or service become one row.
+    rows.sort_by(|one, other| one.task_group().cmp(&other.task_group()));
+    rows.dedup_by(|next, row| {
+        let same = next.task_group() == row.task_group();
+        if same {
+            row.share.own.add(next.share.own);
+            row.share.total.add(next.share.total);
+        }
+        same
+    });
+    rows
+}
+
+/// The last known name of a process, or its number.
+fn process_name(profile: &Profile, pid: Pid) -> Cow<'_, str> {
+    match profile.tasks.processes.get(&pid) {
+        Some(name) => Cow::Borrowed(name),
+        None => format!(":{pid}").into(),
+    }
+}
