@@ -173,7 +173,7 @@ static int make_file(struct table *in)
 
 	if (!calls)
 		return 0;
-	calls->version = VARID_TUNNEL_VERSION;
+	calls->version = VARID_CALLS_VERSION;
 	calls->entry_size = sizeof(struct varid_call);
 	calls->capacity = VARID_MAX_CALLS;
 	__sync_synchronize();

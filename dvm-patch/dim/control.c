@@ -185,7 +185,7 @@ static void make_control(void)
 
 	if (!control)
 		return;
-	control->version = VARID_TUNNEL_VERSION;
+	control->version = VARID_CONTROL_VERSION;
 	control->size = sizeof(*control);
 	__sync_synchronize();
 	dim_copy(control->magic, VARID_CONTROL_MAGIC, sizeof(control->magic));

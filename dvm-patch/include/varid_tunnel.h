@@ -43,11 +43,13 @@ typedef s64 varid_s64;
 
 #define VARID_TUNNEL_NAME "varid-tunnel"
 #define VARID_TUNNEL_MAGIC "VARIDTUN" /* eight bytes, no terminator */
-#define VARID_TUNNEL_VERSION 1
+#define VARID_TUNNEL_VERSION 2
 
 /* Absent: a field of a layout that this VM does not have. */
 #define VARID_NO_FIELD 0xffff
 #define VARID_NO_REG 0xff
+#define VARID_NO_RULE 0xff
+#define VARID_NO_WORD (-32768) /* cfa_word: the register itself leads to the CFA */
 
 enum varid_vm {
 	VARID_VM_DALVIK = 1,
@@ -56,11 +58,68 @@ enum varid_vm {
 	VARID_VM_OTHER = 4,
 };
 
-/* How frames are linked. */
-enum varid_layout_kind {
-	VARID_LAYOUT_LIST = 1,   /* fragments of linked frames off a per-thread base */
-	VARID_LAYOUT_SHADOW = 2, /* struct varid_shadow is the per-thread base */
-	VARID_LAYOUT_SAVE_AREAS = 3, /* frames of Dalvik: an area below each frame pointer */
+/* Which rule the frames of a stretch of the stack follow. */
+enum varid_rule_kind {
+	VARID_RULE_LIST = 1,      /* linked frames: ART's ShadowFrame */
+	VARID_RULE_SHADOW = 2,    /* records that the VM writes: struct varid_shadow is the per-thread base */
+	VARID_RULE_SAVE_AREA = 3, /* an area below each frame pointer: Dalvik */
+	VARID_RULE_AT_SP = 4,     /* on the native stack, the method at sp: ART's nterp */
+	VARID_RULE_SIZED = 5,     /* reserved: sp plus a size that belongs to the code: compiled ART, HotSpot's nmethods */
+	VARID_RULE_FP = 6,        /* reserved: off the frame pointer: HotSpot's interpreter */
+};
+
+#define VARID_RULE_BIT(kind) (1u << (kind))
+#define VARID_MAX_RULES 4
+#define VARID_SPECIAL_METHODS 6
+
+/*
+ * Where a frame of one kind has its method, its pc and what it keeps of its caller. All kinds
+ * share one structure; a field that the kind does not name is zero.
+ *
+ * LIST: a frame is { link to the caller, method, exported bytecode pc, first instruction,
+ * bytecode index } at frame_*. The bytecode pc is frame_pc if not zero, else frame_insns +
+ * 2 * frame_index; where frame_insns is zero (pushed and not yet entered, or run by the switch
+ * interpreter), the method's own first instruction takes its place. In the loop's body
+ * reg_frame + frame_bias is the innermost frame.
+ *
+ * SAVE_AREA: a frame pointer's area lies -frame_bias bytes below it and is as long: { frame
+ * pointer of the caller, method, pc of the caller, exported pc } at frame_*. An area without a
+ * method breaks the list: what called across it did so natively.
+ *
+ * AT_SP: a frame is known by its stack pointer, at which its method is. Its CFA (where its
+ * caller's frame begins) is reg_frame + cfa_bias or, if cfa_word is not VARID_NO_WORD, the word at
+ * (reg_frame + cfa_word) + cfa_bias. At fixed distances below the CFA the frame keeps its caller's
+ * pc and frame registers, and its return address. The stretch ends at a null method, or where the
+ * return address is not in (code_start, code_end]. While the ip is in a BODY range of the rule,
+ * it begins with the leaf's registers. A stretch that begins with a note (fragment_quick) begins
+ * with a frame whose size its method tells: one of the special methods at special_methods (no
+ * frame of a method's own: left out), or one with a bit of native_flag in the word at method_flags.
+ */
+struct varid_rule {
+	varid_u8 kind;            /* enum varid_rule_kind */
+	varid_u8 reg_pc;          /* DWARF number: absolute bytecode pc, in the loop's body */
+	varid_u8 reg_frame;       /* DWARF number: leads to the frame (AT_SP: to its CFA), in the loop's body */
+	varid_u8 special_count;   /* AT_SP: at most VARID_SPECIAL_METHODS */
+	varid_s16 frame_bias;     /* LIST, SAVE_AREA: frame = reg_frame + bias */
+	varid_u16 frame_link;     /* LIST, SAVE_AREA: in a frame */
+	varid_u16 frame_method;
+	varid_u16 frame_pc;
+	varid_u16 frame_insns;    /* LIST */
+	varid_u16 frame_index;    /* LIST: 32 bits, in 16-bit code units */
+	varid_u16 frame_caller_pc; /* SAVE_AREA; 0 there: the caller is native */
+	varid_s16 cfa_word;       /* AT_SP: from reg_frame to the word that leads to the CFA */
+	varid_s16 cfa_bias;       /* AT_SP: from that word, or from reg_frame, to the CFA */
+	varid_u16 saved_pc;       /* AT_SP: bytes below the CFA: the caller's reg_pc */
+	varid_u16 saved_frame;    /* AT_SP: the caller's reg_frame */
+	varid_u16 saved_return;   /* AT_SP: the return address */
+	varid_u16 method_flags;   /* AT_SP: in a method: 32 bits */
+	varid_u16 native_size;    /* AT_SP: bytes of a native method's frame */
+	varid_u32 native_flag;    /* AT_SP: bits of method_flags that a native method has; 0: there are none */
+	varid_u16 special_sizes[VARID_SPECIAL_METHODS]; /* AT_SP: bytes of the special methods' frames */
+	varid_u64 special_methods; /* AT_SP: address of special_count pointers to methods */
+	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule */
+	varid_u64 code_end;
+	varid_u64 reserved;       /* for rules to come */
 };
 
 /* Frames (a shadow record's sp) are addresses on the thread's native stack. */
@@ -71,39 +130,28 @@ enum varid_layout_kind {
  *
  * thread base := word at (thread pointer + tls_offset)
  *
- * LIST: the thread holds its innermost fragment at thread_fragment; a fragment is
- * { quick frame, link to the next outer fragment, top frame } at fragment_*; a frame
- * is { link to the caller, method, exported bytecode pc, first instruction, bytecode
- * index } at frame_*. The bytecode pc is frame_pc if not zero, else frame_insns +
- * 2 * frame_index; where frame_insns is zero (pushed and not yet entered, or run by
- * the switch interpreter), the method's own first instruction takes its place.
+ * A stack is made of stretches, each of which follows one rule. LIST and AT_SP may be mixed: the
+ * thread holds its innermost link record ("fragment") at thread_fragment, which is
+ * { quick frame, link to the next outer fragment, top frame } at fragment_*. Frames from fragment_quick
+ * on follow the rule quick_rule, frames from fragment_top on the rule LIST, which is rules[0] if
+ * there is one. quick_rule VARID_NO_RULE: at fragment_quick there is one frame, with its method at sp.
  *
- * SAVE_AREAS: the thread holds the innermost frame pointer at thread_fragment; reg_frame
- * is one. A frame pointer's area lies -reg_frame_bias bytes below it and is as long:
- * { frame pointer of the caller, method, pc of the caller, exported pc } at frame_*. An
- * area without a method breaks the list: what called across it did so natively.
+ * SHADOW and SAVE_AREA are the only rule of their layout. SAVE_AREA: the thread holds the innermost
+ * frame pointer at thread_fragment.
  */
 struct varid_layout {
-	varid_u32 kind;
-	varid_u32 flags;
 	varid_u16 machine;        /* ELF e_machine of the VM */
 	varid_u8 word;            /* bytes of a pointer, 4 or 8 */
 	varid_u8 reference;       /* bytes of a reference between heap objects */
-	varid_u8 reg_pc;          /* DWARF number: absolute bytecode pc, in the loop's body */
-	varid_u8 reg_frame;       /* DWARF number: leads to the frame, in the loop's body */
-	varid_s16 reg_frame_bias; /* frame = reg_frame + bias */
-	varid_s64 tls_offset;
-
-	varid_u16 thread_tid; /* 32 bits: the tid that owns this base */
+	varid_u8 rule_count;      /* 1 ... VARID_MAX_RULES */
+	varid_u8 quick_rule;      /* index in rules, or VARID_NO_RULE */
+	varid_u16 thread_tid;     /* 32 bits: the tid that owns this base */
+	varid_u32 flags;
 	varid_u16 thread_fragment;
 	varid_u16 fragment_quick;
+	varid_s64 tls_offset;
 	varid_u16 fragment_link;
 	varid_u16 fragment_top;
-	varid_u16 frame_link;
-	varid_u16 frame_method;
-	varid_u16 frame_pc;
-	varid_u16 frame_insns;
-	varid_u16 frame_index; /* 32 bits, in 16-bit code units */
 
 	/* From a method to its place in a dex file. */
 	varid_u16 method_class;       /* reference */
@@ -113,16 +161,18 @@ struct varid_layout {
 	varid_u16 dex_cache_dex_file; /* pointer */
 	varid_u16 dex_file_begin;     /* pointer */
 
-	/* SAVE_AREAS only. method_code is a pointer there, to the first instruction. */
-	varid_u16 frame_caller_pc;  /* 0: the caller is native */
+	/* SAVE_AREA only. method_code is a pointer there, to the first instruction. */
 	varid_u16 method_name;      /* pointer to the name, in the dex file */
 	varid_u16 method_proto;     /* 32 bits: index in the dex file's proto_ids */
 	varid_u16 class_descriptor; /* pointer to the descriptor, in the dex file */
+	varid_u16 reserved;
+
+	struct varid_rule rules[VARID_MAX_RULES];
 };
 
 /* What the code of a range does. */
 enum varid_range_kind {
-	VARID_RANGE_BODY = 1,        /* interpreter loop: reg_pc and reg_frame are valid */
+	VARID_RANGE_BODY = 1,        /* interpreter loop: its rule's reg_pc and reg_frame are valid */
 	VARID_RANGE_INTERPRETER = 2, /* interpreter loop, registers not valid (prologue, epilogue, switch) */
 	VARID_RANGE_BRIDGE = 3,      /* machinery of a call: never worth a row below another frame */
 	VARID_RANGE_VM = 4,          /* other code of the VM */
@@ -135,11 +185,12 @@ struct varid_range {
 	varid_u64 start; /* address in the process */
 	varid_u64 end;
 	varid_u32 kind;
-	varid_u32 reserved;
+	varid_u32 rule; /* index in the layout's rules: whose registers BODY and HANDLERS speak of */
 };
 
 enum varid_code_kind {
-	VARID_CODE_DEX = 1, /* a dex file as the VM executes it */
+	VARID_CODE_DEX = 1,   /* a dex file as the VM executes it */
+	VARID_CODE_IMAGE = 2, /* a bytecode image of the VM's own format */
 };
 
 #define VARID_CODE_BOOT 1u /* boot class path: the framework's, not the app's */
@@ -214,6 +265,7 @@ enum varid_tactic {
 
 #define VARID_CONTROL_NAME "varid-control"
 #define VARID_CONTROL_MAGIC "VARIDCTL"
+#define VARID_CONTROL_VERSION 1
 #define VARID_CONTROL_LOG 216
 #define VARID_FILTERS 32
 #define VARID_FILTER_SIZE 120
@@ -230,7 +282,7 @@ struct varid_filter {
  */
 struct varid_control {
 	varid_u8 magic[8];
-	varid_u32 version; /* VARID_TUNNEL_VERSION */
+	varid_u32 version; /* VARID_CONTROL_VERSION */
 	varid_u32 size;    /* sizeof(struct varid_control) */
 	varid_u32 generation;
 	varid_u32 tactic;
@@ -243,6 +295,7 @@ struct varid_control {
 
 #define VARID_CALLS_NAME "varid-calls"
 #define VARID_CALLS_MAGIC "VARIDCAL"
+#define VARID_CALLS_VERSION 1
 #define VARID_CALLS_ENTRIES 4096 /* bytes from the file's start to the first entry */
 /*
  * A method's entry is its remapped address, VARID_REMAP_FIRST + i: below the first page that a
@@ -272,7 +325,7 @@ struct varid_call {
 /* The start of the calls' file; the entries follow at VARID_CALLS_ENTRIES. */
 struct varid_calls {
 	varid_u8 magic[8];
-	varid_u32 version; /* VARID_TUNNEL_VERSION */
+	varid_u32 version; /* VARID_CALLS_VERSION */
 	varid_u32 entry_size;
 	varid_u32 capacity;
 	varid_u32 count;
