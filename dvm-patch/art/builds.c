@@ -290,15 +290,19 @@ static const struct varid_build_range debian_11_armhf[] = {
 /* ART 11 where pointers have eight bytes: one layout but for the registers. */
 #define ART_11_LAYOUT_64(elf_machine, pc, frame)                                                \
 	{                                                                                     \
-		.kind = VARID_LAYOUT_LIST, .flags = VARID_LAYOUT_ON_NATIVE_STACK,             \
 		.machine = (elf_machine), .word = 8, .reference = 4,                          \
-		.reg_pc = (pc), .reg_frame = (frame), .reg_frame_bias = -64,                  \
+		.flags = VARID_LAYOUT_ON_NATIVE_STACK,                                        \
+		.rule_count = 1, .quick_rule = VARID_NO_RULE,                                 \
 		.thread_tid = 0x10, .thread_fragment = 0xb8,                                  \
 		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
-		.frame_link = 0, .frame_method = 8, .frame_pc = 24, .frame_insns = 32,        \
-		.frame_index = 52,                                                            \
 		.method_class = 0, .method_code = 8, .method_index = 12,                      \
 		.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8,         \
+		.rules = { {                                                                  \
+			.kind = VARID_RULE_LIST,                                              \
+			.reg_pc = (pc), .reg_frame = (frame), .frame_bias = -64,              \
+			.frame_link = 0, .frame_method = 8, .frame_pc = 24,                   \
+			.frame_insns = 32, .frame_index = 52,                                 \
+		} },                                                                          \
 	}
 
 static const struct varid_build builds[] = {
@@ -335,15 +339,19 @@ static const struct varid_build builds[] = {
 			      0x3e, 0xbd, 0x57, 0xc2, 0x27, 0x4d, 0x8c, 0xdc, 0x63, 0x24 },
 		.name = "ART 11.0.0+r48 (Debian 12, armhf)",
 		.layout = {
-			.kind = VARID_LAYOUT_LIST, .flags = VARID_LAYOUT_ON_NATIVE_STACK,
 			.machine = 40 /* EM_ARM */, .word = 4, .reference = 4,
-			.reg_pc = 4 /* r4 */, .reg_frame = 5 /* r5 */, .reg_frame_bias = -40,
+			.flags = VARID_LAYOUT_ON_NATIVE_STACK,
+			.rule_count = 1, .quick_rule = VARID_NO_RULE,
 			.thread_tid = 0x10, .thread_fragment = 0xac,
 			.fragment_quick = 0, .fragment_link = 4, .fragment_top = 8,
-			.frame_link = 0, .frame_method = 4, .frame_pc = 12, .frame_insns = 16,
-			.frame_index = 28,
 			.method_class = 0, .method_code = 8, .method_index = 12,
 			.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 4,
+			.rules = { {
+				.kind = VARID_RULE_LIST,
+				.reg_pc = 4 /* r4 */, .reg_frame = 5 /* r5 */, .frame_bias = -40,
+				.frame_link = 0, .frame_method = 4, .frame_pc = 12,
+				.frame_insns = 16, .frame_index = 28,
+			} },
 		},
 		.tls_word = 0x83bdec, /* R_ARM_TLS_TPOFF32 art::Thread::self_tls_ */
 		.dex_debug = 0x83d0a0,
@@ -385,7 +393,7 @@ static varid_u32 add(struct varid_range *out, varid_u32 count, varid_u32 capacit
 	out[count].start = base + start;
 	out[count].end = base + end;
 	out[count].kind = kind;
-	out[count].reserved = 0;
+	out[count].rule = 0;
 	return count + 1;
 }
 

@@ -189,7 +189,7 @@ static void report(const char *name, look_up look)
 
 int main(void)
 {
-	const struct varid_layout layout = { .kind = VARID_LAYOUT_SHADOW };
+	const struct varid_layout layout = { .rule_count = 1, .rules = { { .kind = VARID_RULE_SHADOW } } };
 	varid_u32 i;
 
 	read_methods();

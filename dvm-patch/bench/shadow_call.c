@@ -63,7 +63,7 @@ static double nanoseconds(unsigned long call(unsigned long))
 
 int main(void)
 {
-	const struct varid_layout layout = { .kind = VARID_LAYOUT_SHADOW };
+	const struct varid_layout layout = { .rule_count = 1, .rules = { { .kind = VARID_RULE_SHADOW } } };
 	double plain = nanoseconds(plain_call);
 	double off = nanoseconds(shadow_call), on;
 

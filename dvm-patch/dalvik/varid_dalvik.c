@@ -77,22 +77,22 @@ static varid_s64 tls_offset(void)
 }
 
 /* Which registers the assembler interpreter keeps the pc and the frame in. */
-static void describe_registers(struct varid_layout *layout)
+static void describe_registers(struct varid_layout *layout, struct varid_rule *rule)
 {
-	layout->reg_pc = VARID_NO_REG;
-	layout->reg_frame = VARID_NO_REG;
+	rule->reg_pc = VARID_NO_REG;
+	rule->reg_frame = VARID_NO_REG;
 #if defined(__arm__)
 	layout->machine = 40;
-	layout->reg_pc = 4;
-	layout->reg_frame = 5;
+	rule->reg_pc = 4;
+	rule->reg_frame = 5;
 #elif defined(__i386__)
 	layout->machine = 3;
 #ifdef __cplusplus
-	layout->reg_pc = 6;    /* esi */
-	layout->reg_frame = 7; /* edi */
+	rule->reg_pc = 6;    /* esi */
+	rule->reg_frame = 7; /* edi */
 #else
-	layout->reg_pc = 2;    /* edx */
-	layout->reg_frame = 6; /* esi */
+	rule->reg_pc = 2;    /* edx */
+	rule->reg_frame = 6; /* esi */
 #endif
 #else
 	layout->machine = 62; /* no assembler interpreter */
@@ -104,12 +104,16 @@ static void describe_registers(struct varid_layout *layout)
 
 static void describe(struct varid_layout *layout)
 {
+	struct varid_rule *rule = &layout->rules[0];
+
 	memset(layout, 0, sizeof(*layout));
-	layout->kind = VARID_LAYOUT_SAVE_AREAS;
+	layout->rule_count = 1;
+	layout->quick_rule = VARID_NO_RULE;
+	rule->kind = VARID_RULE_SAVE_AREA;
 	layout->word = sizeof(void *);
 	layout->reference = sizeof(void *);
-	describe_registers(layout);
-	layout->reg_frame_bias = (varid_s16)-(int)sizeof(StackSaveArea);
+	describe_registers(layout, rule);
+	rule->frame_bias = (varid_s16)-(int)sizeof(StackSaveArea);
 	layout->tls_offset = tls_offset();
 	layout->thread_tid = OFFSET(Thread, systemTid);
 #ifdef __cplusplus
@@ -120,12 +124,10 @@ static void describe(struct varid_layout *layout)
 	layout->fragment_quick = VARID_NO_FIELD;
 	layout->fragment_link = VARID_NO_FIELD;
 	layout->fragment_top = VARID_NO_FIELD;
-	layout->frame_link = OFFSET(StackSaveArea, prevFrame);
-	layout->frame_method = OFFSET(StackSaveArea, method);
-	layout->frame_caller_pc = OFFSET(StackSaveArea, savedPc);
-	layout->frame_pc = OFFSET(StackSaveArea, xtra.currentPc);
-	layout->frame_insns = VARID_NO_FIELD;
-	layout->frame_index = VARID_NO_FIELD;
+	rule->frame_link = OFFSET(StackSaveArea, prevFrame);
+	rule->frame_method = OFFSET(StackSaveArea, method);
+	rule->frame_caller_pc = OFFSET(StackSaveArea, savedPc);
+	rule->frame_pc = OFFSET(StackSaveArea, xtra.currentPc);
 	layout->method_class = OFFSET(Method, clazz);
 	layout->method_code = OFFSET(Method, insns);
 	layout->method_index = VARID_NO_FIELD;

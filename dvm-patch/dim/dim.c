@@ -217,7 +217,7 @@ int dim_init(varid_u32 vm, const struct varid_layout *layout, const struct varid
 	image->head.vm = vm;
 	dim_copy(&image->head.layout, layout, sizeof(*layout));
 #ifndef DIM_NO_SHADOW
-	if (layout->kind == VARID_LAYOUT_SHADOW)
+	if (layout->rules[0].kind == VARID_RULE_SHADOW)
 		image->head.layout.tls_offset = (varid_s64)((long)&dim_shadow - (long)dim_thread_pointer());
 #endif
 	dim_copy(image->ranges, ranges, range_count * sizeof(*ranges));
@@ -237,6 +237,11 @@ int dim_init(varid_u32 vm, const struct varid_layout *layout, const struct varid
 }
 
 void dim_dex(varid_u64 start, varid_u64 size, const char *location, varid_u32 flags)
+{
+	dim_code(VARID_CODE_DEX, start, size, location, flags);
+}
+
+void dim_code(varid_u32 kind, varid_u64 start, varid_u64 size, const char *location, varid_u32 flags)
 {
 	struct varid_code *code, *free = 0;
 	varid_u32 i, count;
@@ -260,7 +265,7 @@ void dim_dex(varid_u64 start, varid_u64 size, const char *location, varid_u32 fl
 	code = free ? free : &dim.image->codes[count];
 	code->start = start;
 	code->time = dim_now();
-	code->kind = VARID_CODE_DEX;
+	code->kind = kind;
 	code->flags = flags;
 	for (i = 0; i < VARID_CODE_LOCATION - 1 && location && location[i]; i++)
 		code->location[i] = (varid_u8)location[i];
@@ -463,7 +468,7 @@ static void adopt_threads(void)
 #ifndef DIM_NO_SHADOW
 		struct varid_shadow *shadow = (struct varid_shadow *)(unsigned long)dim.image->threads[i].base;
 
-		if (dim.image->head.layout.kind == VARID_LAYOUT_SHADOW && dim.image->threads[i].tid && shadow != dim_shadow)
+		if (dim.image->head.layout.rules[0].kind == VARID_RULE_SHADOW && dim.image->threads[i].tid && shadow != dim_shadow)
 			dim_unmap(shadow, shadow_size(shadow->capacity));
 #endif
 		dim.image->threads[i].tid = 0;

@@ -17,7 +17,7 @@
 #define DIM_INLINE static inline __attribute__((always_inline))
 
 /*
- * Publishes the tunnel. layout and ranges are copied; for VARID_LAYOUT_SHADOW dim sets
+ * Publishes the tunnel. layout and ranges are copied; for VARID_RULE_SHADOW dim sets
  * tls_offset itself. folder: where a file may be put if the kernel has no memfd, or null.
  * Returns 1 if the tunnel is published, else 0.
  */
@@ -27,7 +27,10 @@ DIM_HIDDEN int dim_init(varid_u32 vm, const struct varid_layout *layout,
 /* The VM executes the dex file at start; flags: VARID_CODE_BOOT or 0. Told again: ignored. */
 DIM_HIDDEN void dim_dex(varid_u64 start, varid_u64 size, const char *location, varid_u32 flags);
 
-/* The dex file at start is about to be unmapped. */
+/* The same for bytecode of a kind (enum varid_code_kind). */
+DIM_HIDDEN void dim_code(varid_u32 kind, varid_u64 start, varid_u64 size, const char *location, varid_u32 flags);
+
+/* The dex file or the image at start is about to be unmapped. */
 DIM_HIDDEN void dim_dex_gone(varid_u64 start);
 
 /* The VM's compiler puts its traces here. Told again: ignored. */
@@ -45,7 +48,7 @@ DIM_HIDDEN void dim_traces_gone(void);
 /*
  * The calling thread is the VM's, and tls_offset leads to base, for readers that cannot see
  * its thread pointer. Told again: ignored. A forked child has none until it is told.
- * For VARID_LAYOUT_SHADOW dim does this itself.
+ * For VARID_RULE_SHADOW dim does this itself.
  */
 DIM_HIDDEN void dim_thread_base(varid_u64 base);
 

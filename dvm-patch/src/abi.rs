@@ -4,14 +4,19 @@
 
 /// First eight bytes of a tunnel.
 pub const MAGIC: [u8; 8] = *b"VARIDTUN";
-/// Version of the ABI that this crate reads.
-pub const VERSION: u32 = 1;
+/// Version of the ABI that VMs of this release write. Tunnels of version 1 are read, too.
+pub const VERSION: u32 = 2;
 /// Name of the memfd, as it appears in a process's memory map.
 pub const NAME: &str = "varid-tunnel";
 /// A field of a [`Layout`] that the VM does not have.
 pub const NO_FIELD: u16 = 0xffff;
 /// A register of a [`Layout`] that the VM does not have.
 pub const NO_REG: u8 = 0xff;
+
+/// [`Layout::quick_rule`]: there is none.
+pub const NO_RULE: u8 = 0xff;
+/// [`Rule::cfa_word`]: the register itself leads to the CFA.
+pub const NO_WORD: i16 = i16::MIN;
 
 /// [`Tunnel::vm`]: Dalvik.
 pub const VM_DALVIK: u32 = 1;
@@ -22,16 +27,26 @@ pub const VM_HOTSPOT: u32 = 3;
 /// [`Tunnel::vm`]: a VM of some other kind.
 pub const VM_OTHER: u32 = 4;
 
-/// [`Layout::kind`]: fragments of linked frames off a per-thread base.
-pub const LAYOUT_LIST: u32 = 1;
-/// [`Layout::kind`]: a [`Shadow`] is the per-thread base.
-pub const LAYOUT_SHADOW: u32 = 2;
-/// [`Layout::kind`]: Dalvik's frames, an area below each frame pointer.
-pub const LAYOUT_SAVE_AREAS: u32 = 3;
+/// [`Rule::kind`]: linked frames.
+pub const RULE_LIST: u8 = 1;
+/// [`Rule::kind`]: a [`Shadow`] is the per-thread base.
+pub const RULE_SHADOW: u8 = 2;
+/// [`Rule::kind`]: Dalvik's frames, an area below each frame pointer.
+pub const RULE_SAVE_AREA: u8 = 3;
+/// [`Rule::kind`]: frames on the native stack, the method at the stack pointer.
+pub const RULE_AT_SP: u8 = 4;
+/// [`Rule::kind`]: reserved for frames whose size belongs to their code.
+pub const RULE_SIZED: u8 = 5;
+/// [`Rule::kind`]: reserved for frames off the frame pointer.
+pub const RULE_FP: u8 = 6;
+/// Rules that a layout has room for.
+pub const MAX_RULES: usize = 4;
+/// Special methods that a rule has room for.
+pub const SPECIAL_METHODS: usize = 6;
 /// [`Layout::flags`]: frames (a shadow record's sp) are addresses on the native stack.
 pub const LAYOUT_ON_NATIVE_STACK: u32 = 1;
 
-/// [`Range::kind`]: interpreter loop, [`Layout::reg_pc`] and [`Layout::reg_frame`] valid.
+/// [`Range::kind`]: interpreter loop, [`Rule::reg_pc`] and [`Rule::reg_frame`] valid.
 pub const RANGE_BODY: u32 = 1;
 /// [`Range::kind`]: interpreter loop, registers not valid.
 pub const RANGE_INTERPRETER: u32 = 2;
@@ -49,44 +64,28 @@ pub const RANGE_TRACES: u32 = 7;
 
 /// [`Code::kind`]: a dex file as the VM executes it.
 pub const CODE_DEX: u32 = 1;
+/// [`Code::kind`]: a bytecode image of the VM's own format.
+pub const CODE_IMAGE: u32 = 2;
 /// [`Code::flags`]: of the boot class path.
 pub const CODE_BOOT: u32 = 1;
 /// Bytes of [`Code::location`].
 pub const CODE_LOCATION: usize = 216;
 
-/// How to walk a VM's frames, as data. Offsets are in bytes; the header says how they
-/// are used.
+/// Where a frame of one kind has its method, its pc and what it keeps of its caller. A field that the kind does not
+/// use is zero; the header says how the others are used.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
-    /// `LAYOUT_*`: how frames are linked.
-    pub kind: u32,
-    /// `LAYOUT_*` flags.
-    pub flags: u32,
-    /// ELF `e_machine` of the VM.
-    pub machine: u16,
-    /// Bytes of a pointer, 4 or 8.
-    pub word: u8,
-    /// Bytes of a reference between heap objects.
-    pub reference: u8,
+pub struct Rule {
+    /// `RULE_*`.
+    pub kind: u8,
     /// DWARF number: the absolute bytecode pc, in the loop's body.
     pub reg_pc: u8,
-    /// DWARF number: leads to the frame, in the loop's body.
+    /// DWARF number: leads to the frame, or to its CFA, in the loop's body.
     pub reg_frame: u8,
+    /// Pointers at [`Rule::special_methods`].
+    pub special_count: u8,
     /// frame = `reg_frame` + bias.
-    pub reg_frame_bias: i16,
-    /// The thread's base is the word at thread pointer + this.
-    pub tls_offset: i64,
-    /// In the thread: 32 bits, the tid that owns this base.
-    pub thread_tid: u16,
-    /// In the thread: its innermost fragment.
-    pub thread_fragment: u16,
-    /// In a fragment: quick frame.
-    pub fragment_quick: u16,
-    /// In a fragment: the next outer one.
-    pub fragment_link: u16,
-    /// In a fragment: top frame.
-    pub fragment_top: u16,
+    pub frame_bias: i16,
     /// In a frame: the caller's.
     pub frame_link: u16,
     /// In a frame: method.
@@ -97,10 +96,69 @@ pub struct Layout {
     pub frame_insns: u16,
     /// In a frame: 32 bits, bytecode index in 16-bit code units.
     pub frame_index: u16,
+    /// In an area: bytecode pc of the caller, 0 if that is native.
+    pub frame_caller_pc: u16,
+    /// Bytes from `reg_frame` to the word that leads to the CFA, or [`NO_WORD`].
+    pub cfa_word: i16,
+    /// Bytes from that word, or from `reg_frame`, to the CFA.
+    pub cfa_bias: i16,
+    /// Bytes below the CFA: the caller's `reg_pc`.
+    pub saved_pc: u16,
+    /// Bytes below the CFA: the caller's `reg_frame`.
+    pub saved_frame: u16,
+    /// Bytes below the CFA: the return address.
+    pub saved_return: u16,
+    /// In a method: 32 bits of flags.
+    pub method_flags: u16,
+    /// Bytes of a native method's frame.
+    pub native_size: u16,
+    /// Flags that a native method has, 0: there are none.
+    pub native_flag: u32,
+    /// Bytes of the special methods' frames.
+    pub special_sizes: [u16; SPECIAL_METHODS],
+    /// Address of pointers to methods that stand for no code of anybody.
+    pub special_methods: u64,
+    /// First address of the code whose frames follow this rule.
+    pub code_start: u64,
+    /// First address behind it.
+    pub code_end: u64,
+    /// Zero.
+    pub reserved: u64,
+}
+
+/// How to walk a VM's frames, as data. Offsets are in bytes; the header says how they
+/// are used.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// ELF `e_machine` of the VM.
+    pub machine: u16,
+    /// Bytes of a pointer, 4 or 8.
+    pub word: u8,
+    /// Bytes of a reference between heap objects.
+    pub reference: u8,
+    /// How many of [`Layout::rules`] there are.
+    pub rule_count: u8,
+    /// Index of the rule that frames from [`Layout::fragment_quick`] on follow, or [`NO_RULE`].
+    pub quick_rule: u8,
+    /// In the thread: 32 bits, the tid that owns this base.
+    pub thread_tid: u16,
+    /// `LAYOUT_*` flags.
+    pub flags: u32,
+    /// In the thread: its innermost fragment; with [`RULE_SAVE_AREA`] the innermost frame pointer.
+    pub thread_fragment: u16,
+    /// In a fragment: quick frame.
+    pub fragment_quick: u16,
+    /// The thread's base is the word at thread pointer + this.
+    pub tls_offset: i64,
+    /// In a fragment: the next outer one.
+    pub fragment_link: u16,
+    /// In a fragment: top frame.
+    pub fragment_top: u16,
     /// In a method: reference to its class.
     pub method_class: u16,
-    /// In a method: 32 bits, the code item's offset in the dex file, 0 if none; of
-    /// [`LAYOUT_SAVE_AREAS`] a pointer to the first instruction.
+    /// In a method: 32 bits, the code item's offset in the dex file, 0 if none; with
+    /// [`RULE_SAVE_AREA`] a pointer to the first instruction.
     pub method_code: u16,
     /// In a method: 32 bits, its index in the dex file's `method_ids`.
     pub method_index: u16,
@@ -110,14 +168,80 @@ pub struct Layout {
     pub dex_cache_dex_file: u16,
     /// In a dex file object: pointer to the dex file's first byte.
     pub dex_file_begin: u16,
-    /// In an area: bytecode pc of the caller, 0 if that is native.
-    pub frame_caller_pc: u16,
-    /// In a method of [`LAYOUT_SAVE_AREAS`]: pointer to its name, in the dex file.
+    /// With [`RULE_SAVE_AREA`], in a method: pointer to its name, in the dex file.
     pub method_name: u16,
     /// In such a method: 32 bits, its index in the dex file's `proto_ids`.
     pub method_proto: u16,
     /// In such a method's class: pointer to its descriptor, in the dex file.
     pub class_descriptor: u16,
+    /// Zero.
+    pub reserved: u16,
+    /// The first `rule_count` are in use; [`RULE_LIST`] is the first of them.
+    pub rules: [Rule; MAX_RULES],
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::with_rules(&[])
+    }
+}
+
+impl Layout {
+    /// A layout of these rules (the first [`MAX_RULES`] of them) and nothing else.
+    pub fn with_rules(rules: &[Rule]) -> Self {
+        let mut layout = Self {
+            machine: 0,
+            word: 0,
+            reference: 0,
+            rule_count: rules.len().min(MAX_RULES) as u8,
+            quick_rule: NO_RULE,
+            thread_tid: 0,
+            flags: 0,
+            thread_fragment: 0,
+            fragment_quick: 0,
+            tls_offset: 0,
+            fragment_link: 0,
+            fragment_top: 0,
+            method_class: 0,
+            method_code: 0,
+            method_index: 0,
+            class_dex_cache: 0,
+            dex_cache_dex_file: 0,
+            dex_file_begin: 0,
+            method_name: 0,
+            method_proto: 0,
+            class_descriptor: 0,
+            reserved: 0,
+            rules: [Rule::default(); MAX_RULES],
+        };
+        for (to, rule) in layout.rules.iter_mut().zip(rules) {
+            *to = *rule;
+        }
+        layout
+    }
+
+    /// The rules that are in use.
+    pub fn rules(&self) -> &[Rule] {
+        self.rules
+            .get(..usize::from(self.rule_count))
+            .unwrap_or(&self.rules)
+    }
+
+    /// The rule of a kind (`RULE_*`).
+    pub fn rule(&self, kind: u8) -> Option<&Rule> {
+        self.rules().iter().find(|rule| rule.kind == kind)
+    }
+
+    /// Whether there is a rule of a kind (`RULE_*`).
+    pub fn has_rule(&self, kind: u8) -> bool {
+        self.rule(kind).is_some()
+    }
+
+    /// A bit for each kind of rule: `1 << RULE_*`.
+    pub fn rule_bits(&self) -> u32 {
+        let bit = |rule: &Rule| 1u32.checked_shl(rule.kind.into()).unwrap_or(0);
+        self.rules().iter().fold(0, |all, rule| all | bit(rule))
+    }
 }
 
 /// What the code at some addresses does.
@@ -130,8 +254,8 @@ pub struct Range {
     pub end: u64,
     /// `RANGE_*`.
     pub kind: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Index in [`Layout::rules`]: whose registers are valid in a body.
+    pub rule: u32,
 }
 
 /// Code that the VM executes.
@@ -209,6 +333,8 @@ pub const TACTIC_METHOD_INVOKE: u32 = 1;
 
 /// Name of the control page's memfd.
 pub const CONTROL_NAME: &str = "varid-control";
+/// Version of the control page.
+pub const CONTROL_VERSION: u32 = 1;
 /// First eight bytes of the control page.
 pub const CONTROL_MAGIC: [u8; 8] = *b"VARIDCTL";
 /// Bytes of [`Control::log`].
@@ -219,6 +345,8 @@ pub const FILTERS: usize = 32;
 pub const FILTER_SIZE: usize = 120;
 /// Name of the calls' memfd.
 pub const CALLS_NAME: &str = "varid-calls";
+/// Version of the calls' file.
+pub const CALLS_VERSION: u32 = 1;
 /// First eight bytes of the calls' file.
 pub const CALLS_MAGIC: [u8; 8] = *b"VARIDCAL";
 /// Bytes from the start of the calls' file to the first entry.
@@ -243,7 +371,7 @@ pub const RETIRED: u64 = u64::MAX;
 pub struct Control {
     /// [`CONTROL_MAGIC`].
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// [`CONTROL_VERSION`].
     pub version: u32,
     /// Bytes of this structure.
     pub size: u32,
@@ -293,7 +421,7 @@ pub struct Call {
 pub struct Calls {
     /// [`CALLS_MAGIC`].
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// [`CALLS_VERSION`].
     pub version: u32,
     /// Bytes of a [`Call`].
     pub entry_size: u32,

@@ -34,6 +34,14 @@ impl<'a> Fields<'a> {
         u16::from_le_bytes(self.take())
     }
 
+    pub fn i16(&mut self) -> i16 {
+        i16::from_le_bytes(self.take())
+    }
+
+    pub fn i64(&mut self) -> i64 {
+        i64::from_le_bytes(self.take())
+    }
+
     pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take())
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::mem::size_of;
 use std::os::unix::fs::FileExt;
 
-use crate::abi::{self, CALLS_ENTRIES, CALLS_MAGIC, Call, MAX_CALLS, VERSION, VmFile};
+use crate::abi::{self, CALLS_ENTRIES, CALLS_MAGIC, CALLS_VERSION, Call, MAX_CALLS, VmFile};
 use crate::bytes::Fields;
 use crate::{Error, file};
 
@@ -57,7 +57,7 @@ impl CallsFile {
         read(&mut head, 0)?;
         let head = parse_head(&head);
         if head.magic != CALLS_MAGIC
-            || head.version != VERSION
+            || head.version != CALLS_VERSION
             || head.entry_size as usize != size_of::<Call>()
             || head.count > head.capacity
             || head.capacity > MAX_CALLS
@@ -131,7 +131,7 @@ mod tests {
 
     fn calls(count: u32) -> Vec<u8> {
         let mut bytes = CALLS_MAGIC.to_vec();
-        for word in [VERSION, 64, MAX_CALLS, count] {
+        for word in [CALLS_VERSION, 64, MAX_CALLS, count] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         for word in [7u64, 8, 9, 10] {

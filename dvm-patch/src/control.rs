@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_WRLCK, SEEK_SET, flock};
 
-use crate::abi::{self, CONTROL_LOG, CONTROL_MAGIC, FILTER_SIZE, FILTERS, VERSION, VmFile};
+use crate::abi::{self, CONTROL_LOG, CONTROL_MAGIC, CONTROL_VERSION, FILTER_SIZE, FILTERS, VmFile};
 use crate::bytes::Fields;
 use crate::{Error, file};
 
@@ -55,7 +55,7 @@ impl Control {
         let mut fields = Fields::new(&head);
         let magic: [u8; 8] = fields.take();
         let (version, size, generation) = (fields.u32(), fields.u32(), fields.u32());
-        if magic != CONTROL_MAGIC || version != VERSION || u64::from(size) != page.size {
+        if magic != CONTROL_MAGIC || version != CONTROL_VERSION || u64::from(size) != page.size {
             return Err(failed(
                 pid,
                 format!("{magic:02x?}, version {version}, {size} bytes"),

@@ -32,7 +32,16 @@ pub struct Description {
     pub inherited: bool,
 }
 
-/// A dex file that the VM executes.
+/// What kind of bytecode a VM executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CodeKind {
+    /// A dex file.
+    Dex,
+    /// An image of the VM's own format, which varid must know to name what is in it.
+    Image,
+}
+
+/// Bytecode that the VM executes: a dex file or another image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
     /// First address, in the process.
@@ -41,6 +50,8 @@ pub struct Code {
     pub size: u64,
     /// `CLOCK_MONOTONIC` nanoseconds when it was published.
     pub time: u64,
+    /// What it is.
+    pub kind: CodeKind,
     /// `abi::CODE_*` flags.
     pub flags: u32,
     /// The VM's name for it; not to be trusted as a path.

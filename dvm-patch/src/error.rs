@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// The VM speaks another version of the ABI.
     #[error(
-        "tunnel of version {found}, header of {header_size} bytes; this is version {}: use the VM's part of the same release",
+        "tunnel of version {found}, header of {header_size} bytes; versions 1 to {} are read: build the VM's part (dim, agent or patch) of this release",
         crate::abi::VERSION
     )]
     Version {

@@ -2,13 +2,16 @@
 
 use crate::Description;
 use crate::abi::{
-    LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SAVE_AREAS, LAYOUT_SHADOW, Layout, NO_FIELD,
-    NO_REG, Shadow,
+    LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD, NO_REG, NO_RULE, RULE_AT_SP, RULE_LIST,
+    RULE_SAVE_AREA, RULE_SHADOW, Rule, SPECIAL_METHODS, Shadow,
 };
 use crate::{Error, Memory};
 
 /// A walker reads a frame or a fragment as one piece of this many bytes.
 const WINDOW: u16 = 64;
+/// What an [`RULE_AT_SP`] frame keeps of its caller, and the word at the caller's stack pointer, are read as one piece
+/// of at most this many bytes.
+const SAVES_WINDOW: u16 = 124;
 /// No thread structure is larger.
 const MAX_THREAD_OFFSET: u16 = 0x4000;
 /// No method, class, dex cache or dex file object is larger.
@@ -24,9 +27,12 @@ const EM_ARM: u16 = 40;
 const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 
+fn refuse(what: &'static str, value: u64) -> Result<(), Error> {
+    Err(Error::Layout { what, value })
+}
+
 /// Checks a layout by itself: after this, no field leads a walker out of what it reads.
 pub fn check(layout: &Layout) -> Result<(), Error> {
-    let refuse = |what, value: u64| Err(Error::Layout { what, value });
     let word = match layout.machine {
         EM_X86_64 | EM_AARCH64 => 8,
         EM_386 | EM_ARM | EM_MIPS => 4,
@@ -41,17 +47,46 @@ pub fn check(layout: &Layout) -> Result<(), Error> {
     if layout.tls_offset.unsigned_abs() > MAX_TLS {
         return refuse("offset from the thread pointer", layout.tls_offset as u64);
     }
-    for register in [layout.reg_pc, layout.reg_frame] {
-        if register >= MAX_REGISTER && register != NO_REG {
-            return refuse("unknown register", u64::from(register));
+    if layout.rule_count == 0 || usize::from(layout.rule_count) > MAX_RULES {
+        return refuse("number of rules", u64::from(layout.rule_count));
+    }
+    for rule in layout.rules() {
+        for register in [rule.reg_pc, rule.reg_frame] {
+            if register >= MAX_REGISTER && register != NO_REG {
+                return refuse("unknown register", u64::from(register));
+            }
         }
     }
-    match layout.kind {
-        LAYOUT_SHADOW => Ok(()),
-        LAYOUT_LIST => check_list(layout),
-        LAYOUT_SAVE_AREAS => check_save_areas(layout),
-        other => refuse("unknown kind", u64::from(other)),
+    match layout.rules() {
+        [only] if only.kind == RULE_SHADOW => Ok(()),
+        [only] if only.kind == RULE_SAVE_AREA => check_save_areas(layout, only),
+        mixed => check_mixed(layout, mixed),
     }
+}
+
+/// Rules of the native stack, which links lead through.
+fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), Error> {
+    let quick = rules.get(usize::from(layout.quick_rule));
+    match quick {
+        None if layout.quick_rule == NO_RULE => {}
+        Some(rule) if rule.kind == RULE_AT_SP => {}
+        _ => return refuse("rule of quick frames", u64::from(layout.quick_rule)),
+    }
+    check_links(layout)?;
+    for (index, rule) in rules.iter().enumerate() {
+        match rule.kind {
+            RULE_LIST if index == 0 => check_list(layout, rule)?,
+            RULE_AT_SP if index == usize::from(layout.quick_rule) => check_at_sp(layout, rule)?,
+            RULE_LIST | RULE_AT_SP => {
+                return refuse("a rule that nothing leads to", u64::from(rule.kind));
+            }
+            RULE_SHADOW | RULE_SAVE_AREA => {
+                return refuse("a rule that cannot be mixed", u64::from(rule.kind));
+            }
+            other => return refuse("unknown kind", u64::from(other)),
+        }
+    }
+    Ok(())
 }
 
 fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), Error> {
@@ -64,7 +99,8 @@ fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), 
     }
 }
 
-fn check_list(layout: &Layout) -> Result<(), Error> {
+/// What the thread holds, and its fragments.
+fn check_links(layout: &Layout) -> Result<(), Error> {
     let word = u16::from(layout.word);
     within("thread_tid", layout.thread_tid, 4, MAX_THREAD_OFFSET)?;
     within(
@@ -73,24 +109,74 @@ fn check_list(layout: &Layout) -> Result<(), Error> {
         WINDOW,
         MAX_THREAD_OFFSET,
     )?;
-    within("fragment_quick", layout.fragment_quick, word, WINDOW)?;
-    within("fragment_link", layout.fragment_link, word, WINDOW)?;
-    within("fragment_top", layout.fragment_top, word, WINDOW)?;
-    within("frame_link", layout.frame_link, word, WINDOW)?;
-    within("frame_method", layout.frame_method, word, WINDOW)?;
-    within("frame_pc", layout.frame_pc, word, WINDOW)?;
-    within("frame_insns", layout.frame_insns, word, WINDOW)?;
-    within("frame_index", layout.frame_index, 4, WINDOW)?;
+    // A VM without frames of its own in a list has no use for some of these.
+    let is_absent = |offset| offset == NO_FIELD && !layout.has_rule(RULE_LIST);
+    for (what, offset) in [
+        ("fragment_quick", layout.fragment_quick),
+        ("fragment_link", layout.fragment_link),
+        ("fragment_top", layout.fragment_top),
+    ] {
+        if !is_absent(offset) {
+            within(what, offset, word, WINDOW)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_list(layout: &Layout, rule: &Rule) -> Result<(), Error> {
+    let word = u16::from(layout.word);
+    within("frame_link", rule.frame_link, word, WINDOW)?;
+    within("frame_method", rule.frame_method, word, WINDOW)?;
+    within("frame_pc", rule.frame_pc, word, WINDOW)?;
+    within("frame_insns", rule.frame_insns, word, WINDOW)?;
+    within("frame_index", rule.frame_index, 4, WINDOW)?;
     check_objects(layout)
 }
 
-fn check_save_areas(layout: &Layout) -> Result<(), Error> {
+fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), Error> {
+    let word = u16::from(layout.word);
+    if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
+        return refuse(
+            "frames at the stack pointer of another stack",
+            u64::from(layout.flags),
+        );
+    }
+    // From the lowest of them to the word at the CFA.
+    let most = SAVES_WINDOW.saturating_sub(word);
+    for (what, offset) in [
+        ("saved_pc", rule.saved_pc),
+        ("saved_frame", rule.saved_frame),
+        ("saved_return", rule.saved_return),
+    ] {
+        if offset < word || offset > most || !offset.is_multiple_of(4) {
+            return refuse(what, u64::from(offset));
+        }
+    }
+    if usize::from(rule.special_count) > SPECIAL_METHODS {
+        return refuse("number of special methods", u64::from(rule.special_count));
+    }
+    if rule.code_start >= rule.code_end {
+        return refuse("code of a rule", rule.code_start);
+    }
+    if rule.native_flag != 0 {
+        within("method_flags", rule.method_flags, 4, MAX_OBJECT_OFFSET)?;
+    }
+    let natives = (rule.native_flag != 0).then_some(rule.native_size);
+    let specials = rule.special_sizes.into_iter();
+    for size in specials.take(rule.special_count.into()).chain(natives) {
+        if size < word || !size.is_multiple_of(4) {
+            return refuse("size of a frame", u64::from(size));
+        }
+    }
+    check_objects(layout)
+}
+
+fn check_save_areas(layout: &Layout, rule: &Rule) -> Result<(), Error> {
     /// Above an area is its frame, which may end the stack: it is read by itself.
     const MAX_AREA: u16 = WINDOW - 4;
-    let refuse = |what, value: u64| Err(Error::Layout { what, value });
     let word = u16::from(layout.word);
-    let area = layout.reg_frame_bias.unsigned_abs();
-    if layout.reg_frame_bias >= 0 || area > MAX_AREA || !area.is_multiple_of(4) {
+    let area = rule.frame_bias.unsigned_abs();
+    if rule.frame_bias >= 0 || area > MAX_AREA || !area.is_multiple_of(4) {
         return refuse("size of an area", u64::from(area));
     }
     if layout.flags & LAYOUT_ON_NATIVE_STACK != 0 {
@@ -103,19 +189,12 @@ fn check_save_areas(layout: &Layout) -> Result<(), Error> {
         within(what, offset, size, MAX_THREAD_OFFSET)?;
     }
     for (what, offset) in [
-        ("frame_link", layout.frame_link),
-        ("frame_method", layout.frame_method),
-        ("frame_pc", layout.frame_pc),
-        ("frame_caller_pc", layout.frame_caller_pc),
+        ("frame_link", rule.frame_link),
+        ("frame_method", rule.frame_method),
+        ("frame_pc", rule.frame_pc),
+        ("frame_caller_pc", rule.frame_caller_pc),
     ] {
         within(what, offset, word, area)?;
-    }
-    for offset in [
-        layout.frame_link,
-        layout.frame_method,
-        layout.frame_pc,
-        layout.frame_caller_pc,
-    ] {
         if !offset.is_multiple_of(4) {
             return refuse("field of an area that is not aligned", u64::from(offset));
         }
@@ -126,10 +205,7 @@ fn check_save_areas(layout: &Layout) -> Result<(), Error> {
 /// The way from a method to its dex file.
 fn check_objects(layout: &Layout) -> Result<(), Error> {
     if layout.reference != 4 && layout.reference != 8 {
-        return Err(Error::Layout {
-            what: "size of a reference",
-            value: u64::from(layout.reference),
-        });
+        return refuse("size of a reference", u64::from(layout.reference));
     }
     let of_areas = [
         layout.method_name,
@@ -138,7 +214,7 @@ fn check_objects(layout: &Layout) -> Result<(), Error> {
     ];
     let of_areas = of_areas
         .into_iter()
-        .filter(|_| layout.kind == LAYOUT_SAVE_AREAS);
+        .filter(|_| layout.has_rule(RULE_SAVE_AREA));
     for offset in [
         layout.method_class,
         layout.method_code,
@@ -167,12 +243,9 @@ fn check_objects(layout: &Layout) -> Result<(), Error> {
 /// know their own tids. Returns how many do. Threads come and go: one is enough, and a
 /// tunnel that lists none is not refused.
 pub fn validate_layout(description: &Description, memory: &dyn Memory) -> Result<usize, Error> {
-    let Layout {
-        kind, thread_tid, ..
-    } = description.layout;
-    let at = match kind {
-        LAYOUT_SHADOW => std::mem::offset_of!(Shadow, tid) as u64,
-        _ => u64::from(thread_tid),
+    let at = match description.layout.has_rule(RULE_SHADOW) {
+        true => std::mem::offset_of!(Shadow, tid) as u64,
+        false => u64::from(description.layout.thread_tid),
     };
     let confirmed = description
         .threads
@@ -206,12 +279,11 @@ mod tests {
 
     #[test]
     fn every_known_build_passes() {
-        let arm64 = Layout {
+        let mut arm64 = Layout {
             machine: EM_AARCH64,
-            reg_pc: 20,
-            reg_frame: 21,
             ..art()
         };
+        (arm64.rules[0].reg_pc, arm64.rules[0].reg_frame) = (20, 21);
         assert_eq!(check(&art()), Ok(()));
         assert_eq!(check(&arm64), Ok(()));
         for build in builds::all() {
@@ -221,16 +293,17 @@ mod tests {
 
     #[test]
     fn offsets_that_leave_the_window_are_refused() {
-        let spoil: [fn(&mut Layout); 9] = [
-            |l| l.frame_index = 61,
-            |l| l.frame_link = 57,
-            |l| l.frame_pc = NO_FIELD,
+        let spoil: [fn(&mut Layout); 10] = [
+            |l| l.rules[0].frame_index = 61,
+            |l| l.rules[0].frame_link = 57,
+            |l| l.rules[0].frame_pc = NO_FIELD,
             |l| l.thread_fragment = 0xffff,
+            |l| l.fragment_top = NO_FIELD,
             |l| l.method_class = 0xfffe,
             |l| l.word = 4,
             |l| l.reference = 0,
-            |l| l.reg_pc = 200,
-            |l| l.kind = 4,
+            |l| l.rules[0].reg_pc = 200,
+            |l| l.rules[0].kind = 4,
         ];
         for (which, spoil) in spoil.iter().enumerate() {
             let mut layout = art();
@@ -241,27 +314,30 @@ mod tests {
 
     /// Dalvik 4.4 on x86.
     fn dalvik() -> Layout {
-        Layout {
-            kind: LAYOUT_SAVE_AREAS,
-            machine: EM_386,
-            word: 4,
-            reference: 4,
+        let rule = Rule {
+            kind: RULE_SAVE_AREA,
             reg_pc: 6,
             reg_frame: 7,
-            reg_frame_bias: -20,
-            thread_tid: 124,
-            thread_fragment: 4,
+            frame_bias: -20,
             frame_link: 0,
             frame_method: 8,
             frame_pc: 12,
             frame_caller_pc: 4,
+            ..Rule::default()
+        };
+        Layout {
+            machine: EM_386,
+            word: 4,
+            reference: 4,
+            thread_tid: 124,
+            thread_fragment: 4,
             method_code: 32,
             method_name: 16,
             method_proto: 24,
             class_descriptor: 24,
             class_dex_cache: 40,
             dex_file_begin: 44,
-            ..Layout::default()
+            ..Layout::with_rules(&[rule])
         }
     }
 
@@ -269,14 +345,14 @@ mod tests {
     fn areas_that_are_not_what_a_walker_reads_are_refused() {
         assert_eq!(check(&dalvik()), Ok(()));
         let spoil: [fn(&mut Layout); 11] = [
-            |l| l.reg_frame_bias = 0,
-            |l| l.reg_frame_bias = 20,
-            |l| l.reg_frame_bias = -64,
-            |l| l.reg_frame_bias = -22,
-            |l| l.reg_frame_bias = i16::MIN,
-            |l| l.frame_pc = 20,
-            |l| l.frame_caller_pc = NO_FIELD,
-            |l| l.frame_method = 6,
+            |l| l.rules[0].frame_bias = 0,
+            |l| l.rules[0].frame_bias = 20,
+            |l| l.rules[0].frame_bias = -64,
+            |l| l.rules[0].frame_bias = -22,
+            |l| l.rules[0].frame_bias = i16::MIN,
+            |l| l.rules[0].frame_pc = 20,
+            |l| l.rules[0].frame_caller_pc = NO_FIELD,
+            |l| l.rules[0].frame_method = 6,
             |l| l.flags = LAYOUT_ON_NATIVE_STACK,
             |l| l.thread_fragment = 0x4000,
             |l| l.class_descriptor = 0x2000,
@@ -285,6 +361,92 @@ mod tests {
             let mut layout = dalvik();
             spoil(&mut layout);
             assert!(check(&layout).is_err(), "{which}");
+        }
+    }
+
+    /// ART 14 on x86-64: frames of its switch interpreter in a list, those of nterp at sp.
+    fn mixed() -> Layout {
+        let nterp = Rule {
+            kind: RULE_AT_SP,
+            reg_pc: 12,
+            reg_frame: 15,
+            special_count: 6,
+            cfa_word: -8,
+            cfa_bias: 88,
+            saved_pc: 40,
+            saved_frame: 16,
+            saved_return: 8,
+            method_flags: 4,
+            native_size: 208,
+            native_flag: 0x100,
+            special_sizes: [96, 96, 208, 272, 272, 272],
+            special_methods: 0x7000,
+            code_start: 0x8a_b560,
+            code_end: 0x8b_aa12,
+            ..Rule::default()
+        };
+        let list = art().rules[0];
+        Layout {
+            quick_rule: 1,
+            rule_count: 2,
+            rules: Layout::with_rules(&[list, nterp]).rules,
+            ..art()
+        }
+    }
+
+    #[test]
+    fn rules_of_the_native_stack_can_be_mixed_and_others_cannot() {
+        assert_eq!(check(&mixed()), Ok(()));
+        // Without the list nothing is at fragment_top.
+        let only = Layout {
+            quick_rule: 0,
+            fragment_top: NO_FIELD,
+            ..Layout {
+                rules: Layout::with_rules(&mixed().rules[1..]).rules,
+                rule_count: 1,
+                ..mixed()
+            }
+        };
+        assert_eq!(check(&only), Ok(()));
+        let spoil: [fn(&mut Layout); 17] = [
+            |l| l.quick_rule = 0,
+            |l| l.quick_rule = 2,
+            |l| l.quick_rule = NO_RULE,
+            |l| l.rules.swap(0, 1),
+            |l| l.rule_count = 0,
+            |l| l.rule_count = 5,
+            |l| l.rule_count = 3,
+            |l| l.rules[0].kind = RULE_SHADOW,
+            |l| l.rules[0].kind = RULE_SAVE_AREA,
+            |l| l.rules[0].kind = crate::abi::RULE_SIZED,
+            |l| l.flags = 0,
+            |l| l.rules[1].saved_pc = 120,
+            |l| l.rules[1].saved_frame = 0,
+            |l| l.rules[1].saved_return = 6,
+            |l| l.rules[1].special_count = 7,
+            |l| l.rules[1].special_sizes[5] = 0,
+            |l| l.rules[1].code_end = 0,
+        ];
+        for (which, spoil) in spoil.iter().enumerate() {
+            let mut layout = mixed();
+            spoil(&mut layout);
+            assert!(check(&layout).is_err(), "{which}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_varid_does_not_know_is_refused() {
+        /// RISC-V, whose frames a VM may well describe.
+        const EM_RISCV: u16 = 243;
+        for (mut layout, word) in [(art(), 8), (mixed(), 8), (dalvik(), 4)] {
+            for machine in [0, EM_RISCV, u16::MAX] {
+                (layout.machine, layout.word) = (machine, word);
+                let expected = Error::Layout {
+                    what: "unknown machine",
+                    value: u64::from(machine),
+                };
+                assert_eq!(check(&layout), Err(expected));
+            }
         }
     }
 }

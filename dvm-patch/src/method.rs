@@ -71,7 +71,7 @@ pub struct NamedMethod {
     pub proto: u32,
 }
 
-/// The same for a layout of `LAYOUT_SAVE_AREAS`.
+/// The same for a layout of `RULE_SAVE_AREA`.
 pub fn resolve_named(
     layout: &Layout,
     memory: &dyn Memory,
@@ -187,7 +187,6 @@ mod tests {
     fn a_method_without_an_index_says_how_it_is_called() {
         // Dalvik 4.4: a method at 0x1000, its class at 0x1040, DvmDex at 0x1080, DexFile at 0x1090.
         let layout = Layout {
-            kind: crate::abi::LAYOUT_SAVE_AREAS,
             word: 4,
             reference: 4,
             method_class: 0,

@@ -1,10 +1,12 @@
 //! What a VM says about itself: reads a tunnel, every byte of which may be hostile.
 
+mod head;
+
 use std::mem::{offset_of, size_of};
 
-use crate::abi::{self, CODE_LOCATION, Layout, MAGIC, Part, Range, Thread, Trace, VERSION};
+use crate::abi::{self, CODE_LOCATION, MAGIC, Part, Range, Thread, Trace};
 use crate::bytes::{Fields, part_at};
-use crate::{Code, Description, Error, Memory, layout};
+use crate::{Code, CodeKind, Description, Error, Memory, layout};
 
 /// A writer is at work for microseconds; one that has not finished by then never will.
 const ATTEMPTS: u32 = 64;
@@ -49,35 +51,43 @@ impl Tunnel {
 /// A header whose sizes hold.
 struct Header {
     head: abi::Tunnel,
+    version: head::Version,
 }
 
 impl Header {
     fn read(memory: &dyn Memory, start: u64, len: u64) -> Result<Self, Error> {
         let mut bytes = [0; size_of::<abi::Tunnel>()];
-        if len < bytes.len() as u64 {
-            return Err(Error::Size {
-                claimed: bytes.len() as u64,
+        let mapped = usize::try_from(len).unwrap_or(usize::MAX);
+        let (common, most) = (head::COMMON_START, bytes.len());
+        let bytes = bytes
+            .get_mut(..mapped.min(most))
+            .filter(|bytes| bytes.len() >= common)
+            .ok_or(Error::Size {
+                claimed: most as u64,
                 mapped: len,
-            });
+            })?;
+        memory.read(start, bytes)?;
+        let mut fields = Fields::new(bytes);
+        let magic = fields.take();
+        if magic != MAGIC {
+            return Err(Error::Magic { found: magic });
         }
-        memory.read(start, &mut bytes)?;
-        let head = parse_head(&bytes);
-        if head.magic != MAGIC {
-            return Err(Error::Magic { found: head.magic });
-        }
-        if head.version != VERSION || head.header_size as usize != bytes.len() {
-            return Err(Error::Version {
-                found: head.version,
-                header_size: head.header_size,
-            });
-        }
+        let (found, header_size) = (fields.u32(), fields.u32());
+        let version = head::Version::new(found)
+            .filter(|version| version.header_size() == header_size as usize)
+            .ok_or(Error::Version { found, header_size })?;
+        let bytes = bytes.get(..version.header_size()).ok_or(Error::Size {
+            claimed: version.header_size() as u64,
+            mapped: len,
+        })?;
+        let head = version.parse(bytes);
         if head.size > len || head.size > MAX_SIZE || head.size < bytes.len() as u64 {
             return Err(Error::Size {
                 claimed: head.size,
                 mapped: len,
             });
         }
-        Ok(Self { head })
+        Ok(Self { head, version })
     }
 
     fn read_parts(&self, memory: &dyn Memory, start: u64, pid: u32) -> Result<Description, Error> {
@@ -91,7 +101,7 @@ impl Header {
         Ok(Description {
             vm: head.vm,
             layout: head.layout,
-            ranges: read_ranges(&ranges, &head.ranges)?,
+            ranges: self.read_ranges(&ranges)?,
             codes: read_codes(&codes, &head.codes)?,
             threads: read_threads(&threads),
             traces: read_traces(&traces),
@@ -133,7 +143,10 @@ impl Header {
             ),
         ];
         let mut spans = Vec::with_capacity(parts.len());
+        // In an older header the tables' places are nearer to its start.
+        let shift = size_of::<abi::Tunnel>().saturating_sub(self.version.header_size());
         for (part, at, entry_size, most) in parts {
+            let at = at.saturating_sub(shift);
             let malformed = |what, value: u32| Error::Malformed {
                 offset: at as u64,
                 what,
@@ -184,91 +197,43 @@ impl Header {
         }
         Ok(bytes)
     }
-}
 
-fn parse_head(bytes: &[u8]) -> abi::Tunnel {
-    let mut fields = Fields::new(bytes);
-    abi::Tunnel {
-        magic: fields.take(),
-        version: fields.u32(),
-        header_size: fields.u32(),
-        size: fields.u64(),
-        time: fields.u64(),
-        vm: fields.u32(),
-        pid: fields.u32(),
-        generation: fields.u32(),
-        tactic: fields.u32(),
-        layout: Layout {
-            kind: fields.u32(),
-            flags: fields.u32(),
-            machine: fields.u16(),
-            word: fields.u8(),
-            reference: fields.u8(),
-            reg_pc: fields.u8(),
-            reg_frame: fields.u8(),
-            reg_frame_bias: fields.u16() as i16,
-            tls_offset: fields.u64() as i64,
-            thread_tid: fields.u16(),
-            thread_fragment: fields.u16(),
-            fragment_quick: fields.u16(),
-            fragment_link: fields.u16(),
-            fragment_top: fields.u16(),
-            frame_link: fields.u16(),
-            frame_method: fields.u16(),
-            frame_pc: fields.u16(),
-            frame_insns: fields.u16(),
-            frame_index: fields.u16(),
-            method_class: fields.u16(),
-            method_code: fields.u16(),
-            method_index: fields.u16(),
-            class_dex_cache: fields.u16(),
-            dex_cache_dex_file: fields.u16(),
-            dex_file_begin: fields.u16(),
-            frame_caller_pc: fields.u16(),
-            method_name: fields.u16(),
-            method_proto: fields.u16(),
-            class_descriptor: fields.u16(),
-        },
-        ranges: fields.part(),
-        codes: fields.part(),
-        threads: fields.part(),
-        traces: fields.part(),
-        control: fields.file(),
-        calls: fields.file(),
-    }
-}
-
-fn read_ranges(bytes: &[u8], part: &Part) -> Result<Vec<Range>, Error> {
-    let mut ranges = Vec::new();
-    for (index, entry) in bytes.chunks_exact(size_of::<Range>()).enumerate() {
-        let mut fields = Fields::new(entry);
-        let range = Range {
-            start: fields.u64(),
-            end: fields.u64(),
-            kind: fields.u32(),
-            reserved: fields.u32(),
-        };
-        let malformed = |what, value| Error::Malformed {
-            offset: part_at(part, index),
-            what,
-            value,
-        };
-        if range.start >= range.end {
-            return Err(malformed("a range that ends before it starts", range.start));
+    fn read_ranges(&self, bytes: &[u8]) -> Result<Vec<Range>, Error> {
+        let part = &self.head.ranges;
+        let mut ranges = Vec::new();
+        for (index, entry) in bytes.chunks_exact(size_of::<Range>()).enumerate() {
+            let mut fields = Fields::new(entry);
+            let range = Range {
+                start: fields.u64(),
+                end: fields.u64(),
+                kind: fields.u32(),
+                rule: self.version.range_rule(fields.u32()),
+            };
+            let malformed = |what, value| Error::Malformed {
+                offset: part_at(part, index),
+                what,
+                value,
+            };
+            if range.start >= range.end {
+                return Err(malformed("a range that ends before it starts", range.start));
+            }
+            if !(abi::RANGE_BODY..=abi::RANGE_TRACES).contains(&range.kind) {
+                return Err(malformed("a range of unknown kind", u64::from(range.kind)));
+            }
+            if range.rule >= u32::from(self.head.layout.rule_count) {
+                return Err(malformed("a range of no rule", u64::from(range.rule)));
+            }
+            ranges.push(range);
         }
-        if !(abi::RANGE_BODY..=abi::RANGE_TRACES).contains(&range.kind) {
-            return Err(malformed("a range of unknown kind", u64::from(range.kind)));
+        ranges.sort_unstable_by_key(|range| range.start);
+        match overlap(ranges.iter().map(|range| (range.start, range.end))) {
+            Some(value) => Err(Error::Malformed {
+                offset: u64::from(part.offset),
+                what: "ranges that overlap",
+                value,
+            }),
+            None => Ok(ranges),
         }
-        ranges.push(range);
-    }
-    ranges.sort_unstable_by_key(|range| range.start);
-    match overlap(ranges.iter().map(|range| (range.start, range.end))) {
-        Some(value) => Err(Error::Malformed {
-            offset: u64::from(part.offset),
-            what: "ranges that overlap",
-            value,
-        }),
-        None => Ok(ranges),
     }
 }
 
@@ -290,14 +255,17 @@ fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
         if start.checked_add(size).is_none() {
             return Err(malformed("code beyond the last address", size));
         }
-        if kind != abi::CODE_DEX {
-            return Err(malformed("code of unknown kind", u64::from(kind)));
-        }
+        let kind = match kind {
+            abi::CODE_DEX => CodeKind::Dex,
+            abi::CODE_IMAGE => CodeKind::Image,
+            other => return Err(malformed("code of unknown kind", u64::from(other))),
+        };
         let location = location.split(|byte| *byte == 0).next().unwrap_or_default();
         codes.push(Code {
             start,
             size,
             time,
+            kind,
             flags,
             location: String::from_utf8_lossy(location).into_owned(),
         });
@@ -309,7 +277,7 @@ fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
     match overlap(spans) {
         Some(value) => Err(Error::Malformed {
             offset: u64::from(part.offset),
-            what: "dex files that overlap",
+            what: "dex files or images that overlap",
             value,
         }),
         None => Ok(codes),

@@ -29,12 +29,15 @@ fn mirrored() -> Vec<(String, u64)> {
             assert_eq!(covered, size_of::<abi::$rust>(), "padding or a field missing in {}", $c);
         };
     }
-    structure!("varid_layout", Layout, kind flags machine word reference reg_pc reg_frame
-        reg_frame_bias tls_offset thread_tid thread_fragment fragment_quick fragment_link
-        fragment_top frame_link frame_method frame_pc frame_insns frame_index method_class
-        method_code method_index class_dex_cache dex_cache_dex_file dex_file_begin
-        frame_caller_pc method_name method_proto class_descriptor);
-    structure!("varid_range", Range, start end kind reserved);
+    structure!("varid_rule", Rule, kind reg_pc reg_frame special_count frame_bias frame_link
+        frame_method frame_pc frame_insns frame_index frame_caller_pc cfa_word cfa_bias saved_pc
+        saved_frame saved_return method_flags native_size native_flag special_sizes
+        special_methods code_start code_end reserved);
+    structure!("varid_layout", Layout, machine word reference rule_count quick_rule thread_tid
+        flags thread_fragment fragment_quick tls_offset fragment_link fragment_top method_class
+        method_code method_index class_dex_cache dex_cache_dex_file dex_file_begin method_name
+        method_proto class_descriptor reserved rules);
+    structure!("varid_range", Range, start end kind rule);
     structure!("varid_code", Code, start size time kind flags location);
     structure!("varid_thread", Thread, base tid reserved);
     structure!("varid_trace", Trace, start pc);
@@ -57,9 +60,19 @@ fn mirrored() -> Vec<(String, u64)> {
         ("VARID_VM_ART", u64::from(abi::VM_ART)),
         ("VARID_VM_HOTSPOT", u64::from(abi::VM_HOTSPOT)),
         ("VARID_VM_OTHER", u64::from(abi::VM_OTHER)),
-        ("VARID_LAYOUT_LIST", u64::from(abi::LAYOUT_LIST)),
-        ("VARID_LAYOUT_SHADOW", u64::from(abi::LAYOUT_SHADOW)),
-        ("VARID_LAYOUT_SAVE_AREAS", u64::from(abi::LAYOUT_SAVE_AREAS)),
+        ("VARID_NO_RULE", u64::from(abi::NO_RULE)),
+        ("VARID_NO_WORD", abi::NO_WORD as u64),
+        ("VARID_RULE_LIST", u64::from(abi::RULE_LIST)),
+        ("VARID_RULE_SHADOW", u64::from(abi::RULE_SHADOW)),
+        ("VARID_RULE_SAVE_AREA", u64::from(abi::RULE_SAVE_AREA)),
+        ("VARID_RULE_AT_SP", u64::from(abi::RULE_AT_SP)),
+        ("VARID_RULE_SIZED", u64::from(abi::RULE_SIZED)),
+        ("VARID_RULE_FP", u64::from(abi::RULE_FP)),
+        ("VARID_MAX_RULES", abi::MAX_RULES as u64),
+        ("VARID_SPECIAL_METHODS", abi::SPECIAL_METHODS as u64),
+        ("VARID_CODE_IMAGE", u64::from(abi::CODE_IMAGE)),
+        ("VARID_CONTROL_VERSION", u64::from(abi::CONTROL_VERSION)),
+        ("VARID_CALLS_VERSION", u64::from(abi::CALLS_VERSION)),
         (
             "VARID_LAYOUT_ON_NATIVE_STACK",
             u64::from(abi::LAYOUT_ON_NATIVE_STACK),

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use varid_shim::{Step, Walk};
-use varid_tunnel::abi::{LAYOUT_LIST, LAYOUT_SHADOW, Layout};
+use varid_tunnel::abi::{Layout, RULE_AT_SP, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
 
 /// walker.h's buffers are no larger.
@@ -34,37 +34,7 @@ impl Input<'_> {
         self.take().map(u64::from_le_bytes)
     }
     fn layout(&mut self) -> Option<Layout> {
-        Some(Layout {
-            kind: self.u32()?,
-            flags: self.u32()?,
-            machine: self.u16()?,
-            word: self.u8()?,
-            reference: self.u8()?,
-            reg_pc: self.u8()?,
-            reg_frame: self.u8()?,
-            reg_frame_bias: self.u16()? as i16,
-            tls_offset: self.u64()? as i64,
-            thread_tid: self.u16()?,
-            thread_fragment: self.u16()?,
-            fragment_quick: self.u16()?,
-            fragment_link: self.u16()?,
-            fragment_top: self.u16()?,
-            frame_link: self.u16()?,
-            frame_method: self.u16()?,
-            frame_pc: self.u16()?,
-            frame_insns: self.u16()?,
-            frame_index: self.u16()?,
-            method_class: self.u16()?,
-            method_code: self.u16()?,
-            method_index: self.u16()?,
-            class_dex_cache: self.u16()?,
-            dex_cache_dex_file: self.u16()?,
-            dex_file_begin: self.u16()?,
-            frame_caller_pc: self.u16()?,
-            method_name: self.u16()?,
-            method_proto: self.u16()?,
-            class_descriptor: self.u16()?,
-        })
+        self.take().map(|bytes| Layout::from_bytes(&bytes))
     }
 }
 
@@ -74,7 +44,7 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
         let Step::Frame(frame) = walk.step() else {
             return;
         };
-        if layout.kind == LAYOUT_SHADOW || frame.is_quick() {
+        if layout.has_rule(RULE_SHADOW) || frame.is_quick() {
             continue;
         }
         assert!(
@@ -82,7 +52,7 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
             "a caller's frame that does not lie above"
         );
         // Fragments lie anywhere; areas are one list.
-        below = (layout.kind != LAYOUT_LIST || !frame.is_outermost()).then_some(frame.addr);
+        below = (layout.has_rule(RULE_SAVE_AREA) || !frame.is_outermost()).then_some(frame.addr);
     }
 }
 
@@ -110,7 +80,7 @@ fn run(bytes: &[u8]) -> Option<()> {
             steps(walk, &layout);
         }
     }
-    if layout.kind != LAYOUT_SHADOW {
+    if !layout.has_rule(RULE_SHADOW) {
         steps(Walk::from_frame(&layout, frame, pc, read), &layout);
     }
     Some(())

@@ -4,12 +4,15 @@
 #define VARID_BPF_FRAMES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "kernel.h"
 
 struct varid_walk;
 static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr, __u32 size);
+static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr, __u32 size);
 #define VARID_WINDOW_AT(walk, addr, size) window_at(walk, addr, size)
+#define VARID_ALONE_AT(walk, addr, size) alone_at(walk, addr, size)
 #define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
 
@@ -26,6 +29,17 @@ static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr
 #define THREADS 64         // remembered by each CPU, a power of two
 #define PLAIN_AT_ONCE 8    // frames
 
+// The rules that every kernel's program walks. A process whose layout has others gets a program of its own, which is
+// loaded when there is such a process: today's kinds cost what they cost without it.
+#define BASIC_RULES                                                                    \
+	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
+	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA))
+#define BASIC_RULE_SIZE 24 // bytes of a rule that those read
+#define BASIC_LAYOUT_SIZE 32 // and of a layout
+
+_Static_assert(offsetof(struct varid_rule, cfa_word) <= BASIC_RULE_SIZE, "a basic rule's fields");
+_Static_assert(offsetof(struct varid_layout, method_class) <= BASIC_LAYOUT_SIZE, "how basic rules are linked");
+
 // What the last walk of a thread found; a wrong guess costs time only.
 struct thread {
 	__u64 id;
@@ -36,6 +50,7 @@ struct thread {
 struct scratch {
 	struct varid_walk walk;
 	struct varid_layout layout;
+	__u32 rule;       // the one whose body the ip is in
 	__u64 pos;        // bytes of out in use
 	__u64 reach;      // address of the innermost frame that is not a quick one
 	__u64 copy_start; // address of copy's first byte
@@ -48,8 +63,8 @@ struct scratch {
 		struct varid_record record;
 		__u8 out[65536 + VARID_STACK_FULL]; // the second half only for the verifier
 	};
-	__u8 copy[COPY_MAX + VARID_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
-	__u8 alone[VARID_WINDOW + VARID_WORD_MAX];
+	__u8 copy[COPY_MAX + VARID_SAVES_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
+	__u8 alone[VARID_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
 	struct thread threads[THREADS];
 };
 
@@ -101,7 +116,7 @@ __noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
 		return -1;
 	if (s->copy_sum >= COPY_BUDGET) {
 		s->copy_end = 0;
-	} else if (s->layout.kind == VARID_LAYOUT_SHADOW) {
+	} else if (s->layout.rules[0].kind == VARID_RULE_SHADOW) {
 		if (addr > s->walk.base)
 			from = addr - s->walk.base < COPY_MAX - size ? s->walk.base : end - COPY_MAX;
 		page = 0;
@@ -125,7 +140,7 @@ static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr
 	if (s->seen_end < addr + size)
 		s->seen_end = addr + size;
 	if (offset >= s->copy_len || size > s->copy_len - offset) {
-		if (s->copy_end > addr + size || s->layout.kind == VARID_LAYOUT_SHADOW) {
+		if (s->copy_end > addr + size || s->layout.rules[0].kind == VARID_RULE_SHADOW) {
 			if (copy_at(s, addr, size))
 				return NULL;
 			offset = addr - s->copy_start;
@@ -142,8 +157,16 @@ static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr
 	return s->copy + (offset & (COPY_MAX - 1));
 }
 
+// See walker.h.
+static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr, __u32 size)
+{
+	struct scratch *s = (struct scratch *)walk;
+
+	return bpf_probe_read_user(s->alone, size & (VARID_WINDOW - 1), (const void *)addr) ? NULL : s->alone;
+}
+
 // One step of the walk: 0 to go on.
-__noinline int walk_step(struct scratch *s, __u32 limit)
+static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rules)
 {
 	struct varid_frame frame;
 	__u64 pos;
@@ -152,7 +175,7 @@ __noinline int walk_step(struct scratch *s, __u32 limit)
 	if (!s)
 		return 1;
 	pos = s->pos;
-	result = varid_walk_step(&s->walk, &s->layout, &frame);
+	result = varid_walk_step(&s->walk, &s->layout, rules, &frame);
 	if (result == VARID_WALK_TORN)
 		s->record.flags |= VARID_TORN;
 	if (result != VARID_WALK_FRAME)
@@ -169,17 +192,29 @@ __noinline int walk_step(struct scratch *s, __u32 limit)
 	return 0;
 }
 
+__noinline int walk_step(struct scratch *s, __u32 limit)
+{
+	return step(s, limit, BASIC_RULES);
+}
+
+__noinline int walk_step_any(struct scratch *s, __u32 limit)
+{
+	return step(s, limit, VARID_ALL_RULES);
+}
+
 // As many steps as there are plain frames, up to PLAIN_AT_ONCE; true if there may be more. alone: each is
 // copied for itself, else they are taken from the copy.
 static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bool alone)
 {
 	__u64 at = s->walk.next, start = s->copy_start, whole = s->copy_len, reg_pc = s->walk.reg_pc;
-	const struct varid_layout layout = s->layout; // what is written to out cannot change it
+	// What is written to out cannot change these.
+	const __u8 word = s->layout.word;
+	const __u16 link_at = s->layout.rules[0].frame_link, pc_at = s->layout.rules[0].frame_pc;
 	__u64 pos = s->pos, next, pc, taken = 0;
 	struct varid_packed_frame *out;
 	const __u8 *window;
 
-	if (!at || s->walk.quick || layout.kind != VARID_LAYOUT_LIST ||
+	if (!at || s->walk.quick || s->layout.rules[0].kind != VARID_RULE_LIST ||
 	    s->record.frames + PLAIN_AT_ONCE > limit || pos > OUT_MAX - PLAIN_AT_ONCE * sizeof(*out))
 		return false;
 	whole = whole < VARID_WINDOW ? 0 : whole - (VARID_WINDOW - 1);
@@ -195,8 +230,8 @@ static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bo
 			break;
 		}
 		window = alone ? s->alone : s->copy + (offset & (COPY_MAX - 1));
-		next = varid_word(&layout, window, layout.frame_link);
-		pc = !i && reg_pc ? reg_pc : varid_word(&layout, window, layout.frame_pc);
+		next = varid_word(word, window, link_at);
+		pc = !i && reg_pc ? reg_pc : varid_word(word, window, pc_at);
 		if (!varid_plain_frame(at, next, pc, &out[i]))
 			break;
 		if (!i && !s->reach)
@@ -214,7 +249,7 @@ static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bo
 	return taken == PLAIN_AT_ONCE;
 }
 
-static long walk_callback(__u32 index, void *unused)
+static __always_inline long turn(const __u32 rules)
 {
 	long over;
 	struct scratch *s = scratch_of_this_cpu();
@@ -223,29 +258,66 @@ static long walk_callback(__u32 index, void *unused)
 		return 1;
 	if (s->copy_end ? plain_steps(s, VARID_MAX_FRAMES, false) : plain_steps(s, VARID_MAX_FRAMES, true))
 		return 0;
-	over = walk_step(s, VARID_MAX_FRAMES);
+	over = rules == BASIC_RULES ? walk_step(s, VARID_MAX_FRAMES) : walk_step_any(s, VARID_MAX_FRAMES);
 	asm volatile("" : "+r"(over)); // clang knows that it is 0 or 1, the verifier does not
 	return over ? 1 : 0;
 }
 
+static long walk_callback(__u32 index, void *unused)
+{
+	return turn(BASIC_RULES);
+}
+
+static long walk_callback_any(__u32 index, void *unused)
+{
+	return turn(VARID_ALL_RULES);
+}
+
+static __always_inline int start_at(struct scratch *s, __u64 base, __u32 tid, __u64 reg_frame, __u64 reg_pc,
+				    const __u32 rules)
+{
+	const struct varid_leaf leaf = {
+		.ip = s->record.regs[REG_IP(s->record.flags)],
+		.sp = s->record.regs[REG_SP(s->record.flags)],
+		.frame = reg_frame,
+		.pc = reg_pc,
+		.rule = s->rule,
+	};
+
+	return varid_walk_start(&s->walk, &s->layout, rules, base, tid, &leaf);
+}
+
 __noinline int start(struct scratch *s, __u64 base, __u32 tid, __u64 reg_frame, __u64 reg_pc)
 {
-	if (!s)
-		return VARID_WALK_TORN;
-	return varid_walk_start(&s->walk, &s->layout, base, tid, s->record.regs[REG_SP(s->record.flags)],
-				reg_frame, reg_pc);
+	return s ? start_at(s, base, tid, reg_frame, reg_pc, BASIC_RULES) : VARID_WALK_TORN;
+}
+
+__noinline int start_any(struct scratch *s, __u64 base, __u32 tid, __u64 reg_frame, __u64 reg_pc)
+{
+	return s ? start_at(s, base, tid, reg_frame, reg_pc, VARID_ALL_RULES) : VARID_WALK_TORN;
 }
 
 // Begins at a base that was the thread's once. Only its innermost frame, which is the one in the register, tells that it is still.
-static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame, __u64 reg_pc)
+static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame, __u64 reg_pc, const __u32 rules)
 {
 	int result;
 
-	if (s->layout.kind == VARID_LAYOUT_SHADOW)
+	if (s->layout.rules[0].kind == VARID_RULE_SHADOW || (rules != BASIC_RULES && s->rule == s->layout.quick_rule))
 		return VARID_WALK_END;
-	result = varid_walk_start(&s->walk, &s->layout, base, 0, s->record.regs[REG_SP(s->record.flags)],
-				  reg_frame, reg_pc);
+	result = start_at(s, base, 0, reg_frame, reg_pc, rules);
 	return s->walk.next == VARID_ADDRESS(reg_frame) ? result : VARID_WALK_END;
+}
+
+// The rule whose body the ip is in, by its index, or VARID_NO_RULE.
+static __always_inline __u32 rule_at(const struct varid_target *target, __u64 ip, const __u32 rules)
+{
+	const __u32 count = rules == BASIC_RULES ? 1 : VARID_MAX_RULES;
+
+#pragma unroll
+	for (__u32 i = 0; i < count; i++)
+		if (ip >= target->body[i].start && ip < target->body[i].end)
+			return i;
+	return VARID_NO_RULE;
 }
 
 // Where what the walk that is over has read ends.
@@ -256,58 +328,81 @@ static __always_inline void remember_end(struct scratch *s, struct thread *threa
 	thread->frames_end = s->seen_end - s->reach > s->record.frames * SPARSE ? 0 : s->seen_end;
 }
 
+// Where the first frame that the walk will come to lies.
+static __always_inline __u64 first_frame(struct scratch *s, const __u32 rules)
+{
+	return rules != BASIC_RULES && s->walk.quick ? s->walk.quick : s->walk.next;
+}
+
 static __always_inline void walk(struct scratch *s, struct task_struct *task, struct varid_target *target,
-				 const int has_bpf_loop)
+				 const int has_bpf_loop, const __u32 rules)
 {
 	__u64 base = 0, reg_frame = 0, reg_pc = 0;
 	__u64 ip = s->record.regs[REG_IP(s->record.flags)];
 	struct thread *thread = &s->threads[s->record.tid & (THREADS - 1)];
 	__u64 id = (__u64)s->record.pid << 32 | s->record.tid;
 	void *slot;
+	__u32 rule, tid;
 	int result;
 
-	if (!(target->flags & VARID_TARGET_READY)) {
+	// What there is no program for: as if nothing were known yet.
+	if (!(target->flags & VARID_TARGET_READY) || target->rules & ~rules) {
 		s->record.flags |= VARID_NOT_READY;
 		return;
 	}
-	s->layout = target->layout;
-	if (ip >= target->body_start && ip < target->body_end) {
+	if (rules == BASIC_RULES) {
+		__builtin_memcpy(&s->layout, &target->layout, BASIC_LAYOUT_SIZE);
+		__builtin_memcpy(&s->layout.rules[0], &target->layout.rules[0], BASIC_RULE_SIZE);
+	} else {
+		s->layout = target->layout;
+	}
+	rule = rule_at(target, ip, rules);
+	s->rule = rule;
+	if (rule != VARID_NO_RULE) {
+		const struct varid_rule *of = &s->layout.rules[rule & (VARID_MAX_RULES - 1)];
+
 		s->record.flags |= VARID_IN_BODY;
-		reg_frame = s->record.regs[s->layout.reg_frame & (VARID_REGS - 1)] + s->layout.reg_frame_bias;
-		reg_pc = s->record.regs[s->layout.reg_pc & (VARID_REGS - 1)];
+		reg_frame = s->record.regs[of->reg_frame & (VARID_REGS - 1)] + of->frame_bias;
+		reg_pc = s->record.regs[of->reg_pc & (VARID_REGS - 1)];
 	}
 	s->copy_len = 0;
 	s->copy_end = 0;
 	s->copy_sum = 0;
-	if (thread->id != id || !reg_frame || resume(s, thread->base, reg_frame, reg_pc) != VARID_WALK_FRAME) {
+	if (thread->id != id || !reg_frame || resume(s, thread->base, reg_frame, reg_pc, rules) != VARID_WALK_FRAME) {
 		slot = (void *)VARID_ADDRESS(thread_pointer(task, s->record.flags) + s->layout.tls_offset);
 		if (bpf_probe_read_user(&base, s->layout.word == 4 ? 4 : sizeof(base), slot) || !base) {
 			s->record.flags |= VARID_NO_BASE;
 			return;
 		}
 		s->copy_end = VARID_ADDRESS(base) + s->layout.thread_tid + COPY_FIRST;
-		result = start(s, base, tid_inside(task, s->record.tid, target->flags), reg_frame, reg_pc);
+		tid = tid_inside(task, s->record.tid, target->flags);
+		result = rules == BASIC_RULES ? start(s, base, tid, reg_frame, reg_pc) :
+						start_any(s, base, tid, reg_frame, reg_pc);
 		if (result != VARID_WALK_FRAME) {
 			s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
 			return;
 		}
 		if (thread->id != id || thread->base != base)
-			thread->frames_end = s->walk.next + COPY_UNKNOWN;
+			thread->frames_end = first_frame(s, rules) + COPY_UNKNOWN;
 		thread->id = id;
 		thread->base = base;
 	}
 	s->copy_end = thread->frames_end;
 	s->seen_end = 0;
 	if (target->flags & VARID_TARGET_NO_STACK) {
-		walk_step(s, 1);
+		if (rules == BASIC_RULES)
+			walk_step(s, 1);
+		else
+			walk_step_any(s, 1);
 		return;
 	}
 	if (has_bpf_loop) {
-		bpf_loop(VARID_MAX_FRAMES + 1, walk_callback, NULL, 0);
+		bpf_loop(VARID_MAX_FRAMES + 1, rules == BASIC_RULES ? walk_callback : walk_callback_any, NULL, 0);
 	} else {
 		for (int frame = 0; frame <= MAX_FRAMES_UNROLLED; frame++) {
 			forget_registers();
-			if (walk_step(s, MAX_FRAMES_UNROLLED))
+			if (rules == BASIC_RULES ? walk_step(s, MAX_FRAMES_UNROLLED) :
+						   walk_step_any(s, MAX_FRAMES_UNROLLED))
 				break;
 		}
 	}

@@ -4,7 +4,9 @@
 // unwinder will need, and hands them over in one record. It resolves nothing.
 //
 // Compiled once per architecture (-D__TARGET_ARCH_x86 or _arm64). Two entry points
-// differ in how they loop: bpf_loop (5.17) and a bounded loop for older kernels.
+// differ in how they loop: bpf_loop (5.17) and a bounded loop for older kernels. Each has a
+// second program behind it, to which it goes over for processes whose frames follow other rules
+// than the basic ones.
 #include "frames.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -48,6 +50,17 @@ const volatile __u64 varid_wake_bytes = 0;
 
 // The kernel's own sample of every overflow comes, of strangers, too; set by the loader.
 const volatile __u32 varid_keep_all = 0;
+
+// The program for all rules, once the loader has loaded it.
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} walkers SEC(".maps");
+
+// The kernel can go over to another program from one that has functions: x86 since 5.10, arm64 since 6.0.
+const volatile __u32 varid_tail_calls = 1;
 
 #define MAX_GENERATIONS 5
 
@@ -175,7 +188,7 @@ static __always_inline void hand_over(struct bpf_perf_event_data *ctx, struct sc
 		count(VARID_COUNT_NO_SPACE);
 }
 
-static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has_bpf_loop)
+static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has_bpf_loop, const __u32 rules)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	__u64 id = bpf_get_current_pid_tgid();
@@ -190,6 +203,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	s = scratch_of_this_cpu();
 	if (!target || !s)
 		return varid_keep_all;
+	if (rules == BASIC_RULES && target->rules & ~rules && varid_tail_calls)
+		bpf_tail_call(ctx, &walkers, 0); // comes back if there is none
 	count(VARID_COUNT_SAMPLES);
 
 	s->record.time = bpf_ktime_get_ns();
@@ -224,7 +239,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	s->record.stack_addr = VARID_ADDRESS(s->record.regs[REG_SP(flags)]) - VARID_RED_ZONE;
 
 	s->reach = 0;
-	walk(s, task, target, has_bpf_loop);
+	walk(s, task, target, has_bpf_loop, rules);
 
 	if (flags & VARID_IN_KERNEL && s->pos <= OUT_MAX - VARID_MAX_KERNEL * sizeof(__u64)) {
 		kernel_bytes = bpf_get_stack(ctx, s->out + s->pos, VARID_MAX_KERNEL * sizeof(__u64), 0);
@@ -255,11 +270,23 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 SEC("perf_event")
 int varid_sample(struct bpf_perf_event_data *ctx)
 {
-	return sample(ctx, 1);
+	return sample(ctx, 1, BASIC_RULES);
 }
 
 SEC("perf_event")
 int varid_sample_no_loop(struct bpf_perf_event_data *ctx)
 {
-	return sample(ctx, 0);
+	return sample(ctx, 0, BASIC_RULES);
+}
+
+SEC("perf_event")
+int varid_sample_any(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, 1, VARID_ALL_RULES);
+}
+
+SEC("perf_event")
+int varid_sample_any_no_loop(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, 0, VARID_ALL_RULES);
 }

@@ -39,7 +39,7 @@ enum varid_arm_reg {
 #define VARID_ADDRESS(word) ((word) & ((1ull << 56) - 1))
 
 /* varid_target.flags */
-#define VARID_TARGET_READY 1u      /* layout and body are valid */
+#define VARID_TARGET_READY 1u      /* layout, body and rules are valid */
 #define VARID_TARGET_FOLLOW 2u     /* children are admitted until the daemon knows them */
 #define VARID_TARGET_KEEP_RAW 4u   /* let the kernel's own sample through, too */
 #define VARID_TARGET_FULL_STACK 8u /* copy the whole stack with every sample */
@@ -47,13 +47,18 @@ enum varid_arm_reg {
 #define VARID_TARGET_NAMESPACED 32u /* its threads know themselves by ids of a pid namespace */
 #define VARID_TARGET_IGNORE 64u    /* known and not wanted, whoever its parent is */
 
+/* The body of an interpreter loop: where the registers of a rule are valid. end 0: the rule has none. */
+struct varid_body {
+	varid_u64 start;
+	varid_u64 end;
+};
+
 /* What the shim knows of a process: keyed by tgid (of the initial pid namespace). */
 struct varid_target {
 	struct varid_layout layout; /* register numbers already replaced by indices of a record's regs */
-	varid_u64 body_start;       /* the interpreter loop's body */
-	varid_u64 body_end;
+	struct varid_body body[VARID_MAX_RULES]; /* of the rule with the same index */
 	varid_u32 flags;
-	varid_u32 reserved;
+	varid_u32 rules;            /* VARID_RULE_BIT of each kind in the layout */
 };
 
 /* varid_record.flags */

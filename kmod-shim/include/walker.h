@@ -5,8 +5,9 @@
  * Compiled into the BPF program, the kernel module and a user-space library. The
  * user defines, before including this file,
  *
- *   VARID_WINDOW_AT(walk, addr, size)   size (at most VARID_WINDOW) bytes of the process: where
+ *   VARID_WINDOW_AT(walk, addr, size)   size (at most VARID_SAVES_WINDOW) bytes of the process: where
  *                                       they can be read until the next call, or NULL
+ *   VARID_ALONE_AT(walk, addr, size)    the same for at most VARID_WINDOW bytes that lie far from all others
  *   VARID_OFFSET(offset)                make an offset provably smaller than VARID_WINDOW, and
  *                                       a multiple of 4
  *
@@ -14,6 +15,10 @@
  * than VARID_WALK_FRAME; varid_pack_frame says what goes into a record. Most frames are
  * plain: a user in a hurry asks varid_plain_frame first. No allocation, no loops, every read
  * may fail, no value read is trusted for more than a bounded next read.
+ *
+ * A layout says which rule each stretch of the stack follows (varid_tunnel.h). `rules` is a
+ * constant: VARID_RULE_BIT of each kind of rule that a layout may have here. Nothing is
+ * compiled for the other kinds, so that a program for one kind is as short as that kind needs.
  */
 #ifndef VARID_WALKER_H
 #define VARID_WALKER_H
@@ -21,8 +26,10 @@
 #include "varid_record.h"
 
 #define VARID_WINDOW 64   /* bytes of a frame or fragment that are read at once */
+#define VARID_SAVES_WINDOW 128 /* AT_SP: and of what a frame keeps of its caller */
 #define VARID_WORD_MAX 8 /* bytes after the window that a word at its last offset reaches */
 #define VARID_QUICK_TAG 3ull
+#define VARID_LARGEST_FRAME (1u << 20) /* AT_SP: bytes; 65,535 registers and as many references */
 
 enum varid_walk_result {
 	VARID_WALK_FRAME = 1, /* out holds a frame */
@@ -32,16 +39,31 @@ enum varid_walk_result {
 
 struct varid_walk {
 	varid_u64 base;     /* of the thread */
-	varid_u64 next;     /* LIST: the next frame; SHADOW: records still to come; SAVE_AREAS: the next area */
-	varid_u64 quick;    /* LIST: a quick frame that comes before next */
-	varid_u64 fragment; /* LIST: the next outer fragment */
-	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame. SAVE_AREAS: of the next one, from its callee's area, too */
+	varid_u64 next;     /* LIST: the next frame; SHADOW: records still to come; SAVE_AREA: the next area */
+	varid_u64 quick;    /* a quick frame that comes before next; AT_SP: stack pointer of the next frame */
+	varid_u64 fragment; /* the next outer fragment */
+	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame. SAVE_AREA, AT_SP: of the next one, from what its callee keeps, too */
+	varid_u64 frame;    /* AT_SP: reg_frame of the frame at quick; 0: a note led there, and its method says how large it is */
 };
 
+/* What the registers of the interrupted thread say. Any may have tags. */
+struct varid_leaf {
+	varid_u64 ip;
+	varid_u64 sp;
+	varid_u64 frame; /* reg_frame + frame_bias of the rule whose body the ip is in, else 0 */
+	varid_u64 pc;    /* reg_pc of that rule, else 0 */
+	varid_u32 rule;  /* its index in the layout */
+};
+
+#define VARID_ALL_RULES                                                                \
+	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
+	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA) | VARID_RULE_BIT(VARID_RULE_AT_SP))
+#define VARID_MAY_HAVE(rules, kind) ((rules) & VARID_RULE_BIT(kind))
+
 static inline __attribute__((always_inline)) varid_u64
-varid_word(const struct varid_layout *layout, const varid_u8 *window, varid_u32 offset)
+varid_word(varid_u8 word, const varid_u8 *window, varid_u32 offset)
 {
-	const varid_u64 mask = layout->word == 4 ? ~(varid_u32)0 : VARID_ADDRESS(~0ull);
+	const varid_u64 mask = word == 4 ? ~(varid_u32)0 : VARID_ADDRESS(~0ull);
 
 	return *(const varid_u64 *)(window + VARID_OFFSET(offset)) & mask;
 }
@@ -55,17 +77,27 @@ varid_walk_into(struct varid_walk *walk, varid_u64 quick, varid_u64 top, varid_u
 	walk->fragment = link;
 }
 
+/* A word of a fragment; 0 where the VM has no such field. */
+static inline __attribute__((always_inline)) varid_u64
+varid_fragment_word(const struct varid_layout *layout, const varid_u32 rules, const varid_u8 *window, varid_u16 offset)
+{
+	/* A list has all of them. */
+	if (VARID_MAY_HAVE(rules, VARID_RULE_AT_SP) && offset == VARID_NO_FIELD)
+		return 0;
+	return varid_word(layout->word, window, offset);
+}
+
 /* The same with the fragment at addr. */
 static inline __attribute__((always_inline)) int
-varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 addr)
+varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, varid_u64 addr)
 {
 	const varid_u8 *window = VARID_WINDOW_AT(walk, addr, VARID_WINDOW);
 
 	if (!window)
 		return VARID_WALK_TORN;
-	varid_walk_into(walk, varid_word(layout, window, layout->fragment_quick),
-			varid_word(layout, window, layout->fragment_top),
-			varid_word(layout, window, layout->fragment_link));
+	varid_walk_into(walk, varid_fragment_word(layout, rules, window, layout->fragment_quick),
+			varid_fragment_word(layout, rules, window, layout->fragment_top),
+			varid_fragment_word(layout, rules, window, layout->fragment_link));
 	return VARID_WALK_FRAME;
 }
 
@@ -82,37 +114,54 @@ varid_walk_begun(struct varid_walk *walk, varid_u64 sp, varid_u64 reg_frame)
 	return VARID_WALK_FRAME;
 }
 
+/* The AT_SP rule of quick frames, or NULL. */
+static inline __attribute__((always_inline)) const struct varid_rule *
+varid_quick_rule(const struct varid_layout *layout, const varid_u32 rules)
+{
+	if (!VARID_MAY_HAVE(rules, VARID_RULE_AT_SP) || layout->quick_rule == VARID_NO_RULE)
+		return 0;
+	return &layout->rules[layout->quick_rule & (VARID_MAX_RULES - 1)];
+}
+
+/* Whether the code before a return address, or at an ip that is one less, follows a rule. */
+static inline __attribute__((always_inline)) int
+varid_returns_into(const struct varid_rule *rule, varid_u64 address)
+{
+	address = VARID_ADDRESS(address);
+	return address > rule->code_start && address <= rule->code_end;
+}
+
 /* Where the area of the frame pointer is; 0: of none. */
 static inline __attribute__((always_inline)) varid_u64
 varid_area(const struct varid_layout *layout, varid_u64 frame)
 {
-	return frame ? VARID_ADDRESS(frame + layout->reg_frame_bias) : 0;
+	return frame ? VARID_ADDRESS(frame + layout->rules[0].frame_bias) : 0;
 }
 
 /* Nothing but the area is sure to be there: above it is the frame, which may end its stack. */
 static inline __attribute__((always_inline)) const varid_u8 *
 varid_area_at(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 at)
 {
-	return VARID_WINDOW_AT(walk, at, VARID_OFFSET((varid_u32)-layout->reg_frame_bias));
+	return VARID_WINDOW_AT(walk, at, VARID_OFFSET((varid_u32)-layout->rules[0].frame_bias));
 }
 
 /*
  * base: what tls_offset leads to. tid: as the process knows it; 0: the base is known to be
- * this thread's. sp: the thread's stack pointer. reg_frame, reg_pc: if the ip is in the
- * loop's body, else 0. All may have tags.
+ * this thread's.
  * VARID_WALK_END: not a thread of the VM.
  */
 static inline __attribute__((always_inline)) int
-varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 base,
-		 varid_u32 tid, varid_u64 sp, varid_u64 reg_frame, varid_u64 reg_pc)
+varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, varid_u64 base,
+		 varid_u32 tid, const struct varid_leaf *leaf)
 {
+	const struct varid_rule *quick;
 	const varid_u8 *window;
 
 	base = VARID_ADDRESS(base);
 	walk->base = base;
-	walk->next = walk->quick = walk->fragment = 0;
-	walk->reg_pc = VARID_ADDRESS(reg_pc);
-	if (layout->kind == VARID_LAYOUT_SHADOW) {
+	walk->next = walk->quick = walk->fragment = walk->frame = 0;
+	walk->reg_pc = VARID_ADDRESS(leaf->pc);
+	if (VARID_MAY_HAVE(rules, VARID_RULE_SHADOW) && layout->rules[0].kind == VARID_RULE_SHADOW) {
 		const struct varid_shadow *shadow;
 
 		window = VARID_WINDOW_AT(walk, base, sizeof(*shadow));
@@ -131,19 +180,29 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, var
 		if (*(const varid_u32 *)window != tid)
 			return VARID_WALK_END;
 	}
-	if (layout->kind == VARID_LAYOUT_SAVE_AREAS) {
+	if (VARID_MAY_HAVE(rules, VARID_RULE_SAVE_AREA) && layout->rules[0].kind == VARID_RULE_SAVE_AREA) {
 		window = VARID_WINDOW_AT(walk, base + layout->thread_fragment, layout->word == 4 ? 4 : 8);
 		if (!window)
 			return VARID_WALK_TORN;
-		walk->next = varid_area(layout, varid_word(layout, window, 0));
+		walk->next = varid_area(layout, varid_word(layout->word, window, 0));
 		/* A handler in need of registers puts them aside for a moment. */
-		if (walk->next != VARID_ADDRESS(reg_frame))
+		if (walk->next != VARID_ADDRESS(leaf->frame))
 			walk->reg_pc = 0;
 		return VARID_WALK_FRAME;
 	}
-	if (varid_walk_fragment(walk, layout, base + layout->thread_fragment) != VARID_WALK_FRAME)
+	if (varid_walk_fragment(walk, layout, rules, base + layout->thread_fragment) != VARID_WALK_FRAME)
 		return VARID_WALK_TORN;
-	return varid_walk_begun(walk, sp, reg_frame);
+	quick = varid_quick_rule(layout, rules);
+	if (quick && leaf->frame && leaf->rule == layout->quick_rule) {
+		/* Whatever note there is, it is of a call that is over. */
+		walk->quick = VARID_ADDRESS(leaf->sp);
+		walk->frame = VARID_ADDRESS(leaf->frame);
+		return walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
+	}
+	/* A frame is being made or left: neither registers nor notes tell where it is. */
+	if (quick && varid_returns_into(quick, leaf->ip + 1))
+		return VARID_WALK_TORN;
+	return varid_walk_begun(walk, leaf->sp, leaf->frame);
 }
 
 static inline __attribute__((always_inline)) int
@@ -175,6 +234,7 @@ varid_walk_shadow(struct varid_walk *walk, struct varid_frame *out)
 static inline __attribute__((always_inline)) int
 varid_walk_area(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
 {
+	const struct varid_rule *rule = &layout->rules[0];
 	const varid_u8 *window;
 	varid_u64 at = walk->next, next;
 
@@ -183,8 +243,8 @@ varid_walk_area(struct varid_walk *walk, const struct varid_layout *layout, stru
 	window = varid_area_at(walk, layout, at);
 	if (!window)
 		return VARID_WALK_TORN;
-	next = varid_area(layout, varid_word(layout, window, layout->frame_link));
-	out->method = varid_word(layout, window, layout->frame_method);
+	next = varid_area(layout, varid_word(layout->word, window, rule->frame_link));
+	out->method = varid_word(layout->word, window, rule->frame_method);
 	if (!out->method) {
 		if (next && next <= at)
 			return VARID_WALK_TORN;
@@ -195,8 +255,8 @@ varid_walk_area(struct varid_walk *walk, const struct varid_layout *layout, stru
 		window = varid_area_at(walk, layout, at);
 		if (!window)
 			return VARID_WALK_TORN;
-		next = varid_area(layout, varid_word(layout, window, layout->frame_link));
-		out->method = varid_word(layout, window, layout->frame_method);
+		next = varid_area(layout, varid_word(layout->word, window, rule->frame_link));
+		out->method = varid_word(layout->word, window, rule->frame_method);
 	}
 	/* As fragments: callers lie above. No break is followed by another. */
 	if (!out->method || (next && next <= at))
@@ -205,34 +265,165 @@ varid_walk_area(struct varid_walk *walk, const struct varid_layout *layout, stru
 	out->flags = 0;
 	out->pc = walk->reg_pc;
 	if (!out->pc) {
-		out->pc = varid_word(layout, window, layout->frame_pc);
+		out->pc = varid_word(layout->word, window, rule->frame_pc);
 		out->flags = VARID_FRAME_EXPORTED;
 	}
-	walk->reg_pc = varid_word(layout, window, layout->frame_caller_pc);
+	walk->reg_pc = varid_word(layout->word, window, rule->frame_caller_pc);
 	if (!next || !walk->reg_pc)
 		out->flags |= VARID_FRAME_OUTERMOST;
 	walk->next = next;
 	return VARID_WALK_FRAME;
 }
 
-static inline __attribute__((always_inline)) int
-varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
+/* An offset within VARID_SAVES_WINDOW, as VARID_OFFSET. */
+#define VARID_SAVES_OFFSET(offset) ((offset) & (VARID_SAVES_WINDOW - 4))
+
+static inline __attribute__((always_inline)) varid_u64
+varid_saved_word(varid_u8 word, const varid_u8 *window, varid_u32 offset)
 {
+	const varid_u64 mask = word == 4 ? ~(varid_u32)0 : VARID_ADDRESS(~0ull);
+
+	return *(const varid_u64 *)(window + VARID_SAVES_OFFSET(offset)) & mask;
+}
+
+static inline __attribute__((always_inline)) varid_u32 varid_larger(varid_u32 one, varid_u32 other)
+{
+	return one > other ? one : other;
+}
+
+/*
+ * AT_SP: goes from a frame to its caller's, by what the frame keeps below its CFA.
+ * VARID_WALK_END: the caller is none of this stretch.
+ */
+static inline __attribute__((always_inline)) int
+varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 cfa)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u32 lowest = varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return));
+	/* The word at the CFA is the caller's method. */
+	const varid_u32 below = VARID_SAVES_OFFSET(lowest), size = VARID_SAVES_OFFSET(below + word);
+	const varid_u8 *window;
+	varid_u64 method, returns;
+
+	if (cfa <= walk->quick || cfa - walk->quick > VARID_LARGEST_FRAME)
+		return VARID_WALK_TORN;
+	window = VARID_WINDOW_AT(walk, cfa - below, size);
+	if (!window)
+		return VARID_WALK_TORN;
+	method = varid_saved_word(word, window, below);
+	returns = varid_saved_word(word, window, below - rule->saved_return);
+	walk->quick = walk->frame = walk->reg_pc = 0;
+	if (!method || !varid_returns_into(rule, returns))
+		return VARID_WALK_END;
+	walk->quick = cfa;
+	walk->frame = varid_saved_word(word, window, below - rule->saved_frame);
+	walk->reg_pc = varid_saved_word(word, window, below - rule->saved_pc);
+	return walk->frame && walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
+}
+
+/* AT_SP: bytes of a frame that a note led to, and whether it is a special method's; 0: it is of no known kind. */
+static inline __attribute__((always_inline)) varid_u32
+varid_noted_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
+		 varid_u64 method, int *is_special)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+	varid_u32 size = 0, i;
+
+	*is_special = 0;
+	if (rule->special_count) {
+		window = VARID_ALONE_AT(walk, rule->special_methods, VARID_SPECIAL_METHODS * word);
+		if (!window)
+			return 0;
+#ifdef __clang__
+#pragma unroll
+#endif
+		for (i = 0; i < VARID_SPECIAL_METHODS; i++)
+			if (i < rule->special_count && varid_word(word, window, i * word) == method)
+				size = rule->special_sizes[i];
+		*is_special = size != 0;
+	}
+	if (size || !rule->native_flag)
+		return size;
+	window = VARID_ALONE_AT(walk, method + rule->method_flags, sizeof(varid_u32));
+	if (window && *(const varid_u32 *)window & rule->native_flag)
+		size = rule->native_size;
+	return size;
+}
+
+/*
+ * A frame that a note led to has no pc, as it is of a method without bytecode. Each of its callers
+ * has its pc and its way to the next one in what its callee keeps.
+ */
+static inline __attribute__((always_inline)) int
+varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
+		 struct varid_frame *out)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+	varid_u64 cfa;
+	int result, is_special = 0;
+
+	out->method = 0;
+	out->flags = 0;
+	if (!walk->frame) {
+		window = VARID_WINDOW_AT(walk, walk->quick, word);
+		if (!window)
+			return VARID_WALK_TORN;
+		out->method = varid_word(word, window, 0);
+		cfa = walk->quick + varid_noted_size(walk, layout, rule, out->method, &is_special);
+		out->flags = VARID_FRAME_QUICK;
+		if (is_special) {
+			result = varid_walk_leave(walk, layout, rule, cfa);
+			if (result != VARID_WALK_FRAME)
+				return VARID_WALK_TORN;
+			out->method = 0;
+			out->flags = 0;
+		}
+	}
+	out->addr = walk->quick;
+	out->pc = walk->reg_pc;
+	if (walk->frame) {
+		cfa = walk->frame;
+		if (rule->cfa_word != VARID_NO_WORD) {
+			window = VARID_WINDOW_AT(walk, cfa + rule->cfa_word, word);
+			if (!window)
+				return VARID_WALK_TORN;
+			cfa = varid_word(word, window, 0);
+		}
+		cfa = VARID_ADDRESS(cfa + rule->cfa_bias);
+	}
+	result = varid_walk_leave(walk, layout, rule, cfa);
+	if (result == VARID_WALK_TORN)
+		return result;
+	if (result == VARID_WALK_END)
+		out->flags |= VARID_FRAME_OUTERMOST;
+	return VARID_WALK_FRAME;
+}
+
+static inline __attribute__((always_inline)) int
+varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules,
+		struct varid_frame *out)
+{
+	const struct varid_rule *rule = &layout->rules[0], *quick;
 	const varid_u8 *window;
 	varid_u64 at, insns, pc;
 
-	if (layout->kind == VARID_LAYOUT_SHADOW)
+	if (VARID_MAY_HAVE(rules, VARID_RULE_SHADOW) && rule->kind == VARID_RULE_SHADOW)
 		return varid_walk_shadow(walk, out);
-	if (layout->kind == VARID_LAYOUT_SAVE_AREAS)
+	if (VARID_MAY_HAVE(rules, VARID_RULE_SAVE_AREA) && rule->kind == VARID_RULE_SAVE_AREA)
 		return varid_walk_area(walk, layout, out);
 
 	if (!walk->next && !walk->quick) {
 		if (!walk->fragment)
 			return VARID_WALK_END;
-		if (varid_walk_fragment(walk, layout, walk->fragment) != VARID_WALK_FRAME)
+		if (varid_walk_fragment(walk, layout, rules, walk->fragment) != VARID_WALK_FRAME)
 			return VARID_WALK_TORN;
 	}
 	if (walk->quick) {
+		quick = varid_quick_rule(layout, rules);
+		if (quick)
+			return varid_walk_at_sp(walk, layout, quick, out);
 		at = walk->quick;
 		walk->quick = 0;
 		out->addr = at;
@@ -241,7 +432,7 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 		window = VARID_WINDOW_AT(walk, at, layout->word == 4 ? 4 : 8);
 		if (!window)
 			return VARID_WALK_TORN;
-		out->method = varid_word(layout, window, 0);
+		out->method = varid_word(layout->word, window, 0);
 		return VARID_WALK_FRAME;
 	}
 	at = walk->next;
@@ -250,18 +441,18 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 	window = VARID_WINDOW_AT(walk, at, VARID_WINDOW);
 	if (!window)
 		return VARID_WALK_TORN;
-	walk->next = varid_word(layout, window, layout->frame_link);
+	walk->next = varid_word(layout->word, window, rule->frame_link);
 	/* The stack grows down: a caller's frame lies above, and no chain can be a cycle. */
 	if (walk->next && walk->next <= at)
 		return VARID_WALK_TORN;
-	insns = varid_word(layout, window, layout->frame_insns);
+	insns = varid_word(layout->word, window, rule->frame_insns);
 	pc = walk->reg_pc;
 	walk->reg_pc = 0;
 	if (!pc)
-		pc = varid_word(layout, window, layout->frame_pc);
+		pc = varid_word(layout->word, window, rule->frame_pc);
 	out->flags = walk->next ? 0 : VARID_FRAME_OUTERMOST;
 	if (!pc) {
-		pc = 2ull * *(varid_u32 *)(window + VARID_OFFSET(layout->frame_index));
+		pc = 2ull * *(varid_u32 *)(window + VARID_OFFSET(rule->frame_index));
 		if (insns)
 			pc += insns;
 		else
@@ -269,7 +460,7 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, stru
 	}
 	out->addr = at;
 	out->pc = pc;
-	out->method = varid_word(layout, window, layout->frame_method);
+	out->method = varid_word(layout->word, window, rule->frame_method);
 	return VARID_WALK_FRAME;
 }
 

@@ -16,6 +16,7 @@
 struct varid_walk;
 static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size);
 #define VARID_WINDOW_AT(walk, addr, size) varid_window(walk, addr, size)
+#define VARID_ALONE_AT(walk, addr, size) varid_window(walk, addr, size)
 #define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
 
@@ -27,7 +28,7 @@ struct varid_scratch {
 	struct varid_walk walk;
 	const struct varid_layout *layout;
 	const struct varid_tunnel_memory *tunnel;
-	u8 window[VARID_WINDOW + VARID_WORD_MAX] __aligned(8);
+	u8 window[VARID_SAVES_WINDOW + VARID_WORD_MAX] __aligned(8);
 	u64 reach; /* address of the innermost frame that is not a quick one */
 	unsigned long kernel[OWN_FRAMES + VARID_MAX_KERNEL];
 	u32 pos; /* bytes of out in use */
@@ -103,14 +104,15 @@ static bool put_word(struct varid_scratch *s, u64 word)
 /* Whether a layout's frames may be read by words: else each is copied, as any other is. */
 static bool has_words(const struct varid_layout *layout)
 {
-	return layout->kind == VARID_LAYOUT_LIST && (layout->word == 4 || layout->word == sizeof(long));
+	return layout->rules[0].kind == VARID_RULE_LIST && layout->quick_rule == VARID_NO_RULE &&
+	       (layout->word == 4 || layout->word == sizeof(long));
 }
 
 /*
  * Starts the walk as varid_walk_start does, by the words alone that it needs. Whatever is
  * amiss, false: varid_walk_start says what it is.
  */
-static bool start_by_words(struct varid_scratch *s, u64 slot, u32 expected, u64 sp, u64 reg_frame, u64 reg_pc)
+static bool start_by_words(struct varid_scratch *s, u64 slot, u32 expected, const struct varid_leaf *leaf)
 {
 	const struct varid_layout *layout = s->layout;
 	const bool narrow = layout->word == 4;
@@ -130,8 +132,9 @@ static bool start_by_words(struct varid_scratch *s, u64 slot, u32 expected, u64 
 	if (tid != expected)
 		return false;
 	s->walk.base = base;
-	s->walk.reg_pc = VARID_ADDRESS(reg_pc);
-	return varid_walk_begun(&s->walk, sp, reg_frame) == VARID_WALK_FRAME;
+	s->walk.frame = 0;
+	s->walk.reg_pc = VARID_ADDRESS(leaf->pc);
+	return varid_walk_begun(&s->walk, leaf->sp, leaf->frame) == VARID_WALK_FRAME;
 
 absent:
 	varid_words_end();
@@ -145,7 +148,8 @@ absent:
 static void take_frames_by_words(struct varid_scratch *s, u32 limit)
 {
 	const struct varid_layout *layout = s->layout;
-	const u32 link_at = VARID_OFFSET(layout->frame_link), pc_at = VARID_OFFSET(layout->frame_pc);
+	const u32 link_at = VARID_OFFSET(layout->rules[0].frame_link);
+	const u32 pc_at = VARID_OFFSET(layout->rules[0].frame_pc);
 	struct varid_packed_frame *out = (struct varid_packed_frame *)(s->out + s->pos);
 	const bool narrow = layout->word == 4;
 	struct varid_walk walk = s->walk;
@@ -200,7 +204,7 @@ static bool take_frame(struct varid_scratch *s, u32 limit)
 	struct varid_packed_frame packed[2];
 	struct varid_frame frame;
 	int entries;
-	const int result = varid_walk_step(&s->walk, s->layout, &frame);
+	const int result = varid_walk_step(&s->walk, s->layout, VARID_ALL_RULES, &frame);
 
 	if (result == VARID_WALK_TORN)
 		record->flags |= VARID_TORN;
@@ -217,24 +221,46 @@ static bool take_frame(struct varid_scratch *s, u32 limit)
 	return true;
 }
 
-static int start(struct varid_scratch *s, u64 slot, u32 tid, u64 sp, u64 reg_frame, u64 reg_pc)
+static int start(struct varid_scratch *s, u64 slot, u32 tid, const struct varid_leaf *leaf)
 {
 	u64 base = 0;
 
-	if (start_by_words(s, slot, tid, sp, reg_frame, reg_pc))
+	if (start_by_words(s, slot, tid, leaf))
 		return VARID_WALK_FRAME;
 	if (varid_read(s, &base, s->layout->word == 4 ? 4 : 8, slot) || !base)
 		return VARID_WALK_END;
-	return varid_walk_start(&s->walk, s->layout, base, tid, sp, reg_frame, reg_pc);
+	return varid_walk_start(&s->walk, s->layout, VARID_ALL_RULES, base, tid, leaf);
+}
+
+/* Fills in what the registers say, if the ip is in the body of a rule: whether it is. */
+static bool take_leaf(const struct varid_record *record, const struct varid_target *target, struct varid_leaf *leaf)
+{
+	const struct varid_rule *rule;
+	u32 i;
+
+	leaf->ip = record->regs[VARID_PC(record->flags)];
+	leaf->sp = record->regs[VARID_SP(record->flags)];
+	leaf->frame = leaf->pc = 0;
+	leaf->rule = VARID_NO_RULE;
+	for (i = 0; i < VARID_MAX_RULES; i++) {
+		if (leaf->ip < target->body[i].start || leaf->ip >= target->body[i].end)
+			continue;
+		rule = &target->layout.rules[i];
+		leaf->rule = i;
+		leaf->frame = record->regs[rule->reg_frame & (VARID_REGS - 1)] + rule->frame_bias;
+		leaf->pc = record->regs[rule->reg_pc & (VARID_REGS - 1)];
+		return true;
+	}
+	return false;
 }
 
 static void take_frames(struct varid_scratch *s, const struct varid_target *target)
 {
 	const u32 limit = target->flags & VARID_TARGET_NO_STACK ? 1 : VARID_MAX_FRAMES;
 	struct varid_record *record = &s->record;
-	const u64 ip = record->regs[VARID_PC(record->flags)];
-	u64 slot, reg_frame = 0, reg_pc = 0;
+	struct varid_leaf leaf;
 	u32 tid = record->tid;
+	u64 slot;
 	int result;
 
 	if (!(target->flags & VARID_TARGET_READY)) {
@@ -242,15 +268,12 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		return;
 	}
 	s->layout = &target->layout;
-	if (ip >= target->body_start && ip < target->body_end) {
+	if (take_leaf(record, target, &leaf))
 		record->flags |= VARID_IN_BODY;
-		reg_frame = record->regs[s->layout->reg_frame & (VARID_REGS - 1)] + s->layout->reg_frame_bias;
-		reg_pc = record->regs[s->layout->reg_pc & (VARID_REGS - 1)];
-	}
 	if (!VARID_NAMESPACES_ARE_TOLD || target->flags & VARID_TARGET_NAMESPACED)
 		tid = task_pid_vnr(current);
 	slot = VARID_ADDRESS(varid_thread_pointer(record->flags) + s->layout->tls_offset);
-	result = start(s, slot, tid, record->regs[VARID_SP(record->flags)], reg_frame, reg_pc);
+	result = start(s, slot, tid, &leaf);
 	if (result != VARID_WALK_FRAME) {
 		record->flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
 		return;

@@ -1,7 +1,8 @@
 //! The Rust mirror of `include/varid_record.h`.
 
+use varid_model::Machine;
 use varid_model::RECORD_REGS;
-use varid_tunnel::abi::Layout;
+use varid_tunnel::abi::{Layout, MAX_RULES, NO_REG};
 
 /// Most managed frames in a record.
 pub const MAX_FRAMES: usize = 256;
@@ -73,20 +74,54 @@ pub mod target_flags {
     pub const IGNORE: u32 = 64;
 }
 
+/// The body of an interpreter loop: where the registers of a rule are valid.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Body {
+    /// Its first address.
+    pub start: u64,
+    /// The first address after it; 0: there is none.
+    pub end: u64,
+}
+
 /// What the shim knows of a process.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Target {
     /// How its frames are linked; register numbers are indices of a record's registers.
     pub layout: Layout,
-    /// First address of the interpreter loop's body.
-    pub body_start: u64,
-    /// First address after it.
-    pub body_end: u64,
+    /// Of the rule with the same index in the layout.
+    pub body: [Body; MAX_RULES],
     /// [`target_flags`].
     pub flags: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// [`Layout::rule_bits`] of the layout.
+    pub rules: u32,
+}
+
+impl Target {
+    /// A process whose layout is known: its registers are still numbered as in DWARF, those of `machine`. The bodies
+    /// are those of the layout's rules, in their order.
+    pub fn ready(layout: &Layout, bodies: &[Body], machine: Machine, flags: u32) -> Self {
+        let index = |register: u8| {
+            let index = machine.index(u16::from(register));
+            index
+                .and_then(|index| u8::try_from(index).ok())
+                .unwrap_or(NO_REG)
+        };
+        let mut target = Self {
+            layout: *layout,
+            flags: flags | target_flags::READY,
+            rules: layout.rule_bits(),
+            ..Self::default()
+        };
+        for rule in &mut target.layout.rules {
+            (rule.reg_pc, rule.reg_frame) = (index(rule.reg_pc), index(rule.reg_frame));
+        }
+        for (to, body) in target.body.iter_mut().zip(bodies) {
+            *to = *body;
+        }
+        target
+    }
 }
 
 /// The fixed part of a record.
@@ -126,7 +161,7 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
     use std::process::Command;
-    use varid_model::{ADDRESS_MASK, Machine};
+    use varid_model::ADDRESS_MASK;
 
     /// The mirror and the header must agree on every size and offset.
     #[test]
@@ -146,15 +181,8 @@ mod tests {
             check(format!("sizeof(struct {})", $c), size_of::<$t>());
             $( check(format!("offsetof(struct {}, {})", $c, stringify!($f)), offset_of!($t, $f)); )*
         } }
-        field!(
-            "varid_target",
-            Target,
-            layout,
-            body_start,
-            body_end,
-            flags,
-            reserved
-        );
+        field!("varid_target", Target, layout, body, flags, rules);
+        field!("varid_body", Body, start, end);
         field!(
             "varid_record",
             RawRecord,

@@ -1,13 +1,14 @@
 //! The shim as a BPF program: loaded, told its targets, attached to perf events.
 
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, Target};
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError};
 use aya::util::{nr_cpus, online_cpus};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use thiserror::Error;
+use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
 /// The program, where there is one for this processor.
 #[cfg(has_bpf_program)]
@@ -18,8 +19,26 @@ static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
 #[cfg(not(has_bpf_program))]
 static OBJECT: Option<&[u8]> = None;
 
-/// The entry point that needs bpf_loop, then the one that does not.
-const PROGRAMS: [&str; 2] = ["varid_sample", "varid_sample_no_loop"];
+/// An entry point, and the program for all rules that it goes over to.
+struct Variant {
+    entry: &'static str,
+    any: &'static str,
+}
+
+/// The variant that needs bpf_loop, then the one that does not.
+const VARIANTS: [Variant; 2] = [
+    Variant {
+        entry: "varid_sample",
+        any: "varid_sample_any",
+    },
+    Variant {
+        entry: "varid_sample_no_loop",
+        any: "varid_sample_any_no_loop",
+    },
+];
+
+/// The rules that an entry point walks itself.
+const BASIC_RULES: u32 = 1 << RULE_LIST | 1 << RULE_SHADOW | 1 << RULE_SAVE_AREA;
 
 /// Why the BPF shim cannot be used.
 #[derive(Debug, Error)]
@@ -61,6 +80,11 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The kernel cannot go over to another program from one that has functions.
+    #[error(
+        "this kernel's BPF cannot walk the frames of this VM: it lacks tail calls from programs with functions (x86: 5.10, arm64: 6.0). Use the kernel module"
+    )]
+    NoTailCalls,
     /// This build of varid has no program.
     #[error("there is no BPF shim for this processor: its kernels have no BTF")]
     NoProgram,
@@ -81,7 +105,11 @@ pub struct Counters {
 /// The loaded shim. Dropping it unloads it once its events are closed.
 pub struct Shim {
     ebpf: Ebpf,
-    program: &'static str,
+    variant: &'static Variant,
+    /// Which programs it goes over to for the rules that are not basic ones; None: the kernel cannot do that.
+    walkers: Option<ProgramArray<MapData>>,
+    /// The program for all rules is loaded.
+    walks_any: bool,
     targets: HashMap<MapData, u32, Target>,
     everyone: Array<MapData, Target>,
     counters: PerCpuArray<MapData, u64>,
@@ -93,7 +121,7 @@ pub struct Shim {
 impl std::fmt::Debug for Shim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shim")
-            .field("program", &self.program)
+            .field("program", &self.variant())
             .finish_non_exhaustive()
     }
 }
@@ -107,18 +135,33 @@ impl Shim {
     /// their own, of so many pages for each CPU, or fewer where the kernel refuses so many; 0: they go to the event's ring, where the kernel's
     /// own sample of the overflow follows.
     pub fn load(ring_pages: usize) -> Result<Self, Error> {
-        Self::load_first_of(&PROGRAMS, ring_pages, false)
+        Self::load_first_of(&VARIANTS, ring_pages, false)
     }
 
     /// Without such a ring, and the kernel's own sample of every overflow comes, of strangers, too.
     pub fn load_keeping_all() -> Result<Self, Error> {
-        Self::load_first_of(&PROGRAMS, 0, true)
+        Self::load_first_of(&VARIANTS, 0, true)
     }
 
     fn load_first_of(
-        programs: &[&'static str],
+        variants: &'static [Variant],
         ring_pages: usize,
         keep_all: bool,
+    ) -> Result<Self, Error> {
+        match Self::load_one_of(variants, ring_pages, keep_all, true) {
+            Err(Error::Program(error)) => {
+                tracing::debug!(%error, "trying the shim without tail calls");
+                Self::load_one_of(variants, ring_pages, keep_all, false)
+            }
+            loaded => loaded,
+        }
+    }
+
+    fn load_one_of(
+        variants: &'static [Variant],
+        ring_pages: usize,
+        keep_all: bool,
+        tail_calls: bool,
     ) -> Result<Self, Error> {
         let unknown = |(path, source)| Error::Cpus { path, source };
         let possible = u32::try_from(nr_cpus().map_err(unknown)?).unwrap_or(u32::MAX);
@@ -135,6 +178,7 @@ impl Shim {
                 .map_max_entries("records", bytes)
                 .override_global("varid_wake_bytes", &wake_bytes, true)
                 .override_global("varid_keep_all", &u32::from(keep_all), true)
+                .override_global("varid_tail_calls", &u32::from(tail_calls), true)
                 .load(object);
             match loaded {
                 Ok(ebpf) => break ebpf,
@@ -150,17 +194,16 @@ impl Shim {
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
         let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
         let records = RingBuf::try_from(take("records")?).map_err(map_error("records"))?;
+        let walkers = ProgramArray::try_from(take("walkers")?).map_err(map_error("walkers"))?;
         let mut refused = None;
-        for &name in programs {
-            let program: &mut PerfEvent = ebpf
-                .program_mut(name)
-                .ok_or(Error::Missing(name))?
-                .try_into()?;
-            match program.load() {
+        for variant in variants {
+            match program(&mut ebpf, variant.entry)?.load() {
                 Ok(()) => {
                     return Ok(Self {
                         ebpf,
-                        program: name,
+                        variant,
+                        walkers: tail_calls.then_some(walkers),
+                        walks_any: false,
                         targets,
                         everyone,
                         counters,
@@ -169,7 +212,7 @@ impl Shim {
                     });
                 }
                 Err(error) => {
-                    tracing::debug!(program = name, %error, "the kernel refuses this variant of the shim");
+                    tracing::debug!(program = variant.entry, %error, "the kernel refuses this variant of the shim");
                     refused.get_or_insert(error);
                 }
             }
@@ -177,9 +220,26 @@ impl Shim {
         Err(refused.map_or(Error::Missing("program"), Error::Program))
     }
 
+    /// Loads the program for all rules, the first time that a process needs it.
+    fn walk_any(&mut self) -> Result<(), Error> {
+        if self.walks_any {
+            return Ok(());
+        }
+        let walkers = self.walkers.as_mut().ok_or(Error::NoTailCalls)?;
+        let program = program(&mut self.ebpf, self.variant.any)?;
+        if program.fd().is_err() {
+            program.load()?;
+        }
+        walkers
+            .set(0, program.fd()?, 0)
+            .map_err(map_error("walkers"))?;
+        self.walks_any = true;
+        Ok(())
+    }
+
     /// Name of the variant in use.
     pub fn variant(&self) -> &'static str {
-        self.program
+        self.variant.entry
     }
 
     /// Runs the shim at every overflow of `event`, the event of `cpu`; its records go to
@@ -202,7 +262,7 @@ impl Shim {
         })?;
         let program = self
             .ebpf
-            .program(self.program)
+            .program(self.variant.entry)
             .ok_or(Error::Missing("program"))?;
         let program = program.fd()?.as_fd().as_raw_fd();
         // SAFETY: PERF_EVENT_IOC_SET_BPF takes a file descriptor by value; both live through the call.
@@ -236,6 +296,9 @@ impl Shim {
 
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), Error> {
+        if target.rules & !BASIC_RULES != 0 {
+            self.walk_any()?;
+        }
         self.targets
             .insert(pid, target, 0)
             .map_err(|error| match error {
@@ -285,6 +348,11 @@ impl Shim {
             no_space: sum(COUNTER_NO_SPACE)?,
         })
     }
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut PerfEvent, Error> {
+    let program = ebpf.program_mut(name).ok_or(Error::Missing(name))?;
+    Ok(program.try_into()?)
 }
 
 /// Bytes of a ring below which no smaller one is tried.

@@ -23,11 +23,12 @@ mod record;
 mod walk;
 
 pub use abi::{
-    MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags, target_flags,
+    Body, MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags,
+    target_flags,
 };
 pub use bpf::{Counters, Error, Shim};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
 pub use record::{DecodeError, ManagedFrame, PackedFrame, Record};
-pub use walk::{Step, Walk};
+pub use walk::{Leaf, LeafRegisters, Step, Walk};

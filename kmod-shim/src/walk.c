@@ -6,6 +6,7 @@ struct varid_walk;
 static const varid_u8 *varid_user_window(struct varid_walk *walk, varid_u64 addr, varid_u64 size);
 
 #define VARID_WINDOW_AT(walk, addr, size) varid_user_window(walk, addr, size)
+#define VARID_ALONE_AT(walk, addr, size) varid_user_window(walk, addr, size)
 #define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
 
@@ -14,7 +15,7 @@ struct varid_user_walk {
 	struct varid_walk walk;
 	int (*read)(void *context, void *dst, varid_u64 size, varid_u64 addr);
 	void *context;
-	varid_u8 window[VARID_WINDOW + VARID_WORD_MAX];
+	varid_u8 window[VARID_SAVES_WINDOW + VARID_WORD_MAX];
 };
 
 static const varid_u8 *varid_user_window(struct varid_walk *walk, varid_u64 addr, varid_u64 size)
@@ -25,15 +26,15 @@ static const varid_u8 *varid_user_window(struct varid_walk *walk, varid_u64 addr
 }
 
 int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,
-			  varid_u32 tid, varid_u64 sp, varid_u64 reg_frame, varid_u64 reg_pc);
+			  varid_u32 tid, const struct varid_leaf *leaf);
 int varid_user_walk_start(struct varid_user_walk *user, const struct varid_layout *layout, varid_u64 base,
-			  varid_u32 tid, varid_u64 sp, varid_u64 reg_frame, varid_u64 reg_pc)
+			  varid_u32 tid, const struct varid_leaf *leaf)
 {
-	return varid_walk_start(&user->walk, layout, base, tid, sp, reg_frame, reg_pc);
+	return varid_walk_start(&user->walk, layout, VARID_ALL_RULES, base, tid, leaf);
 }
 
 int varid_user_walk_step(struct varid_user_walk *user, const struct varid_layout *layout, struct varid_frame *out);
 int varid_user_walk_step(struct varid_user_walk *user, const struct varid_layout *layout, struct varid_frame *out)
 {
-	return varid_walk_step(&user->walk, layout, out);
+	return varid_walk_step(&user->walk, layout, VARID_ALL_RULES, out);
 }

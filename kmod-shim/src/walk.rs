@@ -4,7 +4,7 @@ use crate::abi::RawFrame;
 use crate::record::ManagedFrame;
 use std::ffi::{c_int, c_void};
 use varid_model::ADDRESS_MASK;
-use varid_tunnel::abi::Layout;
+use varid_tunnel::abi::{Layout, NO_RULE};
 
 /// What a step of a walk found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,16 +17,52 @@ pub enum Step {
     Torn,
 }
 
+/// What the registers of the interrupted thread say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leaf {
+    /// The user's instruction pointer.
+    pub ip: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// What a rule's registers hold, if the ip is in the body of that rule's loop.
+    pub registers: Option<LeafRegisters>,
+}
+
+/// What the registers of a rule hold in the body of its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafRegisters {
+    /// Index of the rule in the layout.
+    pub rule: u32,
+    /// What leads to the frame: `reg_frame` and the rule's `frame_bias`.
+    pub frame: u64,
+    /// The bytecode pc.
+    pub pc: u64,
+}
+
+/// `struct varid_leaf`.
+#[repr(C)]
+struct RawLeaf {
+    ip: u64,
+    sp: u64,
+    frame: u64,
+    pc: u64,
+    rule: u32,
+}
+
 /// `struct varid_walk`: plain data, changed by the C side only.
 #[repr(C)]
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct RawWalk {
     base: u64,
     next: u64,
     quick: u64,
     fragment: u64,
     reg_pc: u64,
+    frame: u64,
 }
+
+/// Bytes that the C side reads at once, and a word.
+const WINDOW: usize = 128 + 8;
 
 /// `struct varid_user_walk`.
 #[repr(C)]
@@ -34,7 +70,7 @@ struct UserWalk {
     walk: RawWalk,
     read: unsafe extern "C" fn(*mut c_void, *mut u8, u64, u64) -> c_int,
     context: *mut c_void,
-    window: [u8; 72],
+    window: [u8; WINDOW],
 }
 
 unsafe extern "C" {
@@ -43,9 +79,7 @@ unsafe extern "C" {
         layout: *const Layout,
         base: u64,
         tid: u32,
-        sp: u64,
-        reg_frame: u64,
-        reg_pc: u64,
+        leaf: *const RawLeaf,
     ) -> c_int;
     fn varid_user_walk_step(
         user: *mut UserWalk,
@@ -63,7 +97,7 @@ pub struct Walk<'a, R> {
 
 impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
     /// Starts at a thread's base, as the shim does. `sp`: the thread's stack pointer. `registers`: frame and pc, if the ip
-    /// is in the loop's body. None: the base is another thread's, unreadable or torn.
+    /// is in the body of the first rule's loop. None: the base is another thread's, unreadable or torn.
     pub fn from_base(
         layout: &'a Layout,
         base: u64,
@@ -72,11 +106,40 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
         registers: Option<(u64, u64)>,
         read: R,
     ) -> Option<Self> {
+        let registers = registers.map(|(frame, pc)| LeafRegisters { rule: 0, frame, pc });
+        let leaf = Leaf {
+            ip: 0,
+            sp,
+            registers,
+        };
+        Self::from_leaf(layout, base, tid, &leaf, read)
+    }
+
+    /// The same with all that the registers say.
+    pub fn from_leaf(
+        layout: &'a Layout,
+        base: u64,
+        tid: u32,
+        leaf: &Leaf,
+        read: R,
+    ) -> Option<Self> {
+        let none = LeafRegisters {
+            rule: u32::from(NO_RULE),
+            frame: 0,
+            pc: 0,
+        };
+        let LeafRegisters { rule, frame, pc } = leaf.registers.unwrap_or(none);
+        let raw = RawLeaf {
+            ip: leaf.ip,
+            sp: leaf.sp,
+            frame,
+            pc,
+            rule,
+        };
         let mut walk = Self::from_frame(layout, 0, 0, read);
-        let (frame, pc) = registers.unwrap_or_default();
-        // SAFETY: `with_user` hands over a walk that lives through the call; the layout is a reference.
+        // SAFETY: `with_user` hands over a walk that lives through the call, as `raw` does; the layout is a reference.
         let result = walk.with_user(|user, layout| unsafe {
-            varid_user_walk_start(user, layout, base, tid, sp, frame, pc)
+            varid_user_walk_start(user, layout, base, tid, &raw)
         });
         (result == 1).then_some(walk)
     }
@@ -84,11 +147,9 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
     /// Starts at a frame, with the pc that a register held (0: the frame's own).
     pub fn from_frame(layout: &'a Layout, frame: u64, pc: u64, read: R) -> Self {
         let raw = RawWalk {
-            base: 0,
             next: frame & ADDRESS_MASK,
-            quick: 0,
-            fragment: 0,
             reg_pc: pc & ADDRESS_MASK,
+            ..RawWalk::default()
         };
         Self { layout, raw, read }
     }
@@ -132,7 +193,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             walk: self.raw.clone(),
             read: trampoline::<R>,
             context: std::ptr::from_mut(&mut self.read).cast(),
-            window: [0; 72],
+            window: [0; WINDOW],
         };
         let result = call(&mut user, self.layout);
         self.raw = user.walk;

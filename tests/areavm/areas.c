@@ -93,6 +93,7 @@ static void after_fork(void)
 void area_layout(struct varid_layout *layout, uintptr_t dex)
 {
 	static struct { struct dex_file *file; } dvm_dex = { &file };
+	struct varid_rule *rule = &layout->rules[0];
 	unsigned n;
 
 	file.begin = dex;
@@ -101,29 +102,31 @@ void area_layout(struct varid_layout *layout, uintptr_t dex)
 		methods[n].class = &class;
 		methods[n].insns = method_insns[n];
 	}
-	layout->kind = VARID_LAYOUT_SAVE_AREAS;
+	layout->rule_count = 1;
+	layout->quick_rule = VARID_NO_RULE;
+	rule->kind = VARID_RULE_SAVE_AREA;
 	layout->word = layout->reference = sizeof(void *);
 #if defined(__x86_64__)
-	layout->reg_pc = 12;
-	layout->reg_frame = 13;
+	rule->reg_pc = 12;
+	rule->reg_frame = 13;
 #elif defined(__i386__)
-	layout->reg_pc = 6;
-	layout->reg_frame = 7;
+	rule->reg_pc = 6;
+	rule->reg_frame = 7;
 #elif defined(__aarch64__)
-	layout->reg_pc = 20;
-	layout->reg_frame = 21;
+	rule->reg_pc = 20;
+	rule->reg_frame = 21;
 #else
-	layout->reg_pc = 4;
-	layout->reg_frame = 5;
+	rule->reg_pc = 4;
+	rule->reg_frame = 5;
 #endif
-	layout->reg_frame_bias = -(varid_s16)sizeof(struct area);
+	rule->frame_bias = -(varid_s16)sizeof(struct area);
 	layout->tls_offset = (varid_s64)((long)&area_self - (long)dim_thread_pointer());
 	layout->thread_tid = offsetof(struct area_thread, tid);
 	layout->thread_fragment = offsetof(struct area_thread, frame);
-	layout->frame_link = offsetof(struct area, caller);
-	layout->frame_caller_pc = offsetof(struct area, caller_pc);
-	layout->frame_method = offsetof(struct area, method);
-	layout->frame_pc = offsetof(struct area, exported_pc);
+	rule->frame_link = offsetof(struct area, caller);
+	rule->frame_caller_pc = offsetof(struct area, caller_pc);
+	rule->frame_method = offsetof(struct area, method);
+	rule->frame_pc = offsetof(struct area, exported_pc);
 	layout->method_class = offsetof(struct area_method, class);
 	layout->method_code = offsetof(struct area_method, insns);
 	layout->method_name = offsetof(struct area_method, name);

@@ -96,28 +96,23 @@ static void describe_method(varid_u64 method, struct dim_method *out)
 static void describe(const uint8_t *dex, size_t dex_size)
 {
 	const struct varid_layout layout = {
-		.kind = VARID_LAYOUT_SHADOW,
-		.flags = VARID_LAYOUT_ON_NATIVE_STACK,
 		.machine = METHODS_MACHINE,
 		.word = sizeof(void *),
-		.reg_pc = VARID_NO_REG,
-		.reg_frame = VARID_NO_REG,
+		.rule_count = 1,
+		.quick_rule = VARID_NO_RULE,
+		.flags = VARID_LAYOUT_ON_NATIVE_STACK,
 		.thread_tid = offsetof(struct varid_shadow, tid),
 		.thread_fragment = VARID_NO_FIELD,
 		.fragment_quick = VARID_NO_FIELD,
 		.fragment_link = VARID_NO_FIELD,
 		.fragment_top = VARID_NO_FIELD,
-		.frame_link = VARID_NO_FIELD,
-		.frame_method = VARID_NO_FIELD,
-		.frame_pc = VARID_NO_FIELD,
-		.frame_insns = VARID_NO_FIELD,
-		.frame_index = VARID_NO_FIELD,
 		.method_class = VARID_NO_FIELD,
 		.method_code = VARID_NO_FIELD,
 		.method_index = VARID_NO_FIELD,
 		.class_dex_cache = VARID_NO_FIELD,
 		.dex_cache_dex_file = VARID_NO_FIELD,
 		.dex_file_begin = VARID_NO_FIELD,
+		.rules = { { .kind = VARID_RULE_SHADOW, .reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG } },
 	};
 	struct varid_range ranges[2] = {
 		{ .kind = VARID_RANGE_INTERPRETER },

@@ -4,12 +4,12 @@ use std::cell::Cell;
 
 use super::*;
 use crate::ByteMemory;
-use crate::abi::{LAYOUT_SHADOW, NO_REG, RANGE_INTERPRETER, VM_OTHER};
+use crate::abi::{NO_REG, NO_RULE, RANGE_INTERPRETER, RULE_SHADOW, VERSION, VM_OTHER};
 
 const START: u64 = 0x7f00_0000_0000;
 const PID: u32 = 4711;
 const HEADER: usize = size_of::<abi::Tunnel>();
-const RANGES: usize = 256;
+const RANGES: usize = 576;
 const CODES: usize = RANGES + 4 * size_of::<Range>();
 const THREADS: usize = CODES + 4 * size_of::<abi::Code>();
 const TRACES: usize = THREADS + 4 * size_of::<Thread>();
@@ -27,10 +27,10 @@ fn tunnel() -> Vec<u8> {
     put(32, &VM_OTHER.to_le_bytes());
     put(36, &PID.to_le_bytes());
     let layout = offset_of!(abi::Tunnel, layout);
-    put(layout, &LAYOUT_SHADOW.to_le_bytes());
-    put(layout + 8, &62u16.to_le_bytes());
-    put(layout + 10, &[8, 0, NO_REG, NO_REG]);
+    put(layout, &62u16.to_le_bytes());
+    put(layout + 2, &[8, 0, 1, NO_RULE]);
     put(layout + 16, &(-8i64).to_le_bytes());
+    put(layout + 48, &[RULE_SHADOW, NO_REG, NO_REG]);
     for (at, offset, entry, count) in [
         (
             offset_of!(abi::Tunnel, ranges),
@@ -201,8 +201,8 @@ fn lies_about_sizes_are_named() {
 fn other_magic_version_and_header_are_refused() {
     assert!(matches!(read_spoiled(0, b"x"), Err(Error::Magic { .. })));
     assert!(matches!(
-        read_spoiled(8, &[2]),
-        Err(Error::Version { found: 2, .. })
+        read_spoiled(8, &[3]),
+        Err(Error::Version { found: 3, .. })
     ));
     assert!(matches!(read_spoiled(12, &[8]), Err(Error::Version { .. })));
 }

@@ -113,7 +113,7 @@ fn read(pid: u32) -> Result<Description, Error> {
 /// meanwhile: an error is as likely as not.
 fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), Error> {
     let memory = ProcessMemory::new(pid);
-    let layout = &of.layout;
+    let (layout, rule) = (&of.layout, &of.layout.rules[0]);
     let word = |at: u64| memory.read_word(at, layout.word);
     let mut fragment = base + u64::from(layout.thread_fragment);
     let mut outermost = 0;
@@ -121,15 +121,15 @@ fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), E
         let mut frame = word(fragment + u64::from(layout.fragment_top))?;
         while frame != 0 && frame > outermost {
             outermost = frame;
-            frame = word(frame + u64::from(layout.frame_link))?;
+            frame = word(frame + u64::from(rule.frame_link))?;
         }
         fragment = word(fragment + u64::from(layout.fragment_link))?;
         if fragment == 0 {
             break;
         }
     }
-    let method = word(outermost + u64::from(layout.frame_method))?;
-    let pc = word(outermost + u64::from(layout.frame_pc))?;
+    let method = word(outermost + u64::from(rule.frame_method))?;
+    let pc = word(outermost + u64::from(rule.frame_pc))?;
     let id = resolve_method(layout, &memory, method)?;
     id.map(|id| (id, pc)).ok_or(Error::Method {
         method,

@@ -33,11 +33,11 @@
 static int init(const char *folder)
 {
 	const struct varid_layout layout = {
-		.kind = VARID_LAYOUT_SHADOW,
 		.machine = 62,
 		.word = 8,
-		.reg_pc = VARID_NO_REG,
-		.reg_frame = VARID_NO_REG,
+		.rule_count = 1,
+		.quick_rule = VARID_NO_RULE,
+		.rules = { { .kind = VARID_RULE_SHADOW, .reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG } },
 	};
 	const struct varid_range ranges[] = { { 0x1000, 0x2000, VARID_RANGE_INTERPRETER, 0 } };
 

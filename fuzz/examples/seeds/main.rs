@@ -11,7 +11,7 @@ use sessions::{counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
-use varid_tunnel::abi::{LAYOUT_SAVE_AREAS, LAYOUT_SHADOW, Layout};
+use varid_tunnel::abi::{Layout, NO_FIELD, RULE_AT_SP, RULE_SAVE_AREA, RULE_SHADOW, Rule};
 use varid_tunnel::builds;
 use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_shadow};
 
@@ -84,31 +84,55 @@ fn main() -> Result {
     let art = builds::lookup(&ART)
         .ok_or("the build is known")?
         .layout(0, |_| Some((-8i64) as u64))?;
-    let shadow = Layout {
-        kind: LAYOUT_SHADOW,
-        ..art
-    };
+    let mut shadow = art;
+    shadow.rules[0].kind = RULE_SHADOW;
     save("tunnel", "art", &tunnel(&art))?;
     save("tunnel", "shadow", &tunnel(&shadow))?;
     save("record", "record", &record())?;
     save("walk", "art", &walk_art(&art))?;
     save("walk", "shadow", &walk_shadow(&shadow))?;
-    let areas = Layout {
-        kind: LAYOUT_SAVE_AREAS,
-        machine: 3,
-        word: 4,
-        reference: 4,
+    let area = Rule {
+        kind: RULE_SAVE_AREA,
         reg_pc: 6,
         reg_frame: 7,
-        reg_frame_bias: -20,
-        thread_tid: 124,
-        thread_fragment: 4,
-        frame_link: 0,
+        frame_bias: -20,
         frame_caller_pc: 4,
         frame_method: 8,
         frame_pc: 12,
-        ..Layout::default()
+        ..Rule::default()
     };
+    let areas = Layout {
+        machine: 3,
+        word: 4,
+        reference: 4,
+        thread_tid: 124,
+        thread_fragment: 4,
+        ..Layout::with_rules(&[area])
+    };
+    let at_sp = Rule {
+        kind: RULE_AT_SP,
+        reg_pc: 12,
+        reg_frame: 15,
+        cfa_word: -8,
+        cfa_bias: 88,
+        saved_pc: 40,
+        saved_frame: 16,
+        saved_return: 8,
+        method_flags: 4,
+        native_size: 208,
+        native_flag: 0x100,
+        code_start: 0x8000,
+        code_end: 0xa000,
+        ..Rule::default()
+    };
+    let at_sp = Layout {
+        quick_rule: 0,
+        fragment_top: NO_FIELD,
+        rules: Layout::with_rules(&[at_sp]).rules,
+        ..art
+    };
+    save("tunnel", "at-sp", &tunnel(&at_sp))?;
+    save("walk", "at-sp", &walk_at_sp(&at_sp))?;
     save("walk", "areas", &walk_areas(&areas))?;
     save(
         "configuration",

@@ -2,42 +2,51 @@
 
 use crate::bytes::Bytes;
 use varid_tunnel::abi::{
-    CALLS_ENTRIES, CALLS_MAGIC, CODE_BOOT, CODE_DEX, CONTROL_MAGIC, Control, Layout, MAGIC,
-    MAX_CALLS, RANGE_BODY, RANGE_VM, TACTIC_METHOD_INVOKE, VERSION, VM_ART,
+    CALLS_ENTRIES, CALLS_MAGIC, CALLS_VERSION, CODE_BOOT, CODE_DEX, CONTROL_MAGIC, CONTROL_VERSION,
+    Control, Layout, MAGIC, MAX_CALLS, RANGE_BODY, RANGE_VM, Rule, TACTIC_METHOD_INVOKE, Tunnel,
+    VERSION, VM_ART,
 };
 
 impl Bytes {
     fn layout(self, layout: &Layout) -> Self {
         let l = layout;
-        self.u32s([l.kind, l.flags])
+        let head = self
             .u16s([l.machine])
-            .put([l.word, l.reference, l.reg_pc, l.reg_frame])
-            .put(l.reg_frame_bias.to_le_bytes())
+            .put([l.word, l.reference, l.rule_count, l.quick_rule])
+            .u16s([l.thread_tid])
+            .u32s([l.flags])
+            .u16s([l.thread_fragment, l.fragment_quick])
             .put(l.tls_offset.to_le_bytes())
-            .u16s([
-                l.thread_tid,
-                l.thread_fragment,
-                l.fragment_quick,
-                l.fragment_link,
-                l.fragment_top,
-            ])
-            .u16s([
-                l.frame_link,
-                l.frame_method,
-                l.frame_pc,
-                l.frame_insns,
-                l.frame_index,
-            ])
+            .u16s([l.fragment_link, l.fragment_top])
             .u16s([l.method_class, l.method_code, l.method_index])
             .u16s([l.class_dex_cache, l.dex_cache_dex_file, l.dex_file_begin])
-            .u16s([l.frame_caller_pc, l.method_name])
-            .u16s([l.method_proto, l.class_descriptor])
+            .u16s([
+                l.method_name,
+                l.method_proto,
+                l.class_descriptor,
+                l.reserved,
+            ]);
+        l.rules.iter().fold(head, Self::rule)
+    }
+
+    fn rule(self, r: &Rule) -> Self {
+        self.put([r.kind, r.reg_pc, r.reg_frame, r.special_count])
+            .put(r.frame_bias.to_le_bytes())
+            .u16s([r.frame_link, r.frame_method, r.frame_pc, r.frame_insns])
+            .u16s([r.frame_index, r.frame_caller_pc])
+            .put(r.cfa_word.to_le_bytes())
+            .put(r.cfa_bias.to_le_bytes())
+            .u16s([r.saved_pc, r.saved_frame, r.saved_return])
+            .u16s([r.method_flags, r.native_size])
+            .u32s([r.native_flag])
+            .u16s(r.special_sizes)
+            .u64s([r.special_methods, r.code_start, r.code_end, r.reserved])
     }
 }
 
 /// A tunnel with two ranges, a dex file and a thread.
 pub fn tunnel(layout: &Layout) -> Vec<u8> {
-    const HEAD: u32 = 224;
+    const HEAD: u32 = size_of::<Tunnel>() as u32;
     const SIZE: u32 = HEAD + 2 * 24 + 256 + 2 * 16 + 16;
     Bytes::default()
         .put(MAGIC)
@@ -79,7 +88,7 @@ pub fn calls() -> Vec<u8> {
     };
     let head = Bytes::default()
         .put(CALLS_MAGIC)
-        .u32s([VERSION, 64, MAX_CALLS, 2])
+        .u32s([CALLS_VERSION, 64, MAX_CALLS, 2])
         .u64s([1, 0, 0])
         .u32s([0, 0])
         .pad(CALLS_ENTRIES as usize);
@@ -90,7 +99,7 @@ pub fn calls() -> Vec<u8> {
 pub fn control() -> Vec<u8> {
     let page = Bytes::default()
         .put(CONTROL_MAGIC)
-        .u32s([VERSION, size_of::<Control>() as u32])
+        .u32s([CONTROL_VERSION, size_of::<Control>() as u32])
         .pad(size_of::<Control>());
     page.u32s([TACTIC_METHOD_INVOKE])
         .u64s([1])
@@ -136,11 +145,11 @@ pub fn walk_art(layout: &Layout) -> Vec<u8> {
         usize::from(layout.thread_fragment),
         0x1400,
     );
-    put(layout.frame_link, 0x400, 0x1500);
-    put(layout.frame_method, 0x400, 0x5000);
-    put(layout.frame_insns, 0x400, 0x9000);
-    put(layout.frame_method, 0x500, 0x5020);
-    put(layout.frame_pc, 0x500, 0x9040);
+    put(layout.rules[0].frame_link, 0x400, 0x1500);
+    put(layout.rules[0].frame_method, 0x400, 0x5000);
+    put(layout.rules[0].frame_insns, 0x400, 0x9000);
+    put(layout.rules[0].frame_method, 0x500, 0x5020);
+    put(layout.rules[0].frame_pc, 0x500, 0x9040);
     bytes
 }
 
@@ -155,11 +164,11 @@ pub fn walk_areas(layout: &Layout) -> Vec<u8> {
     };
     put(layout.thread_tid, 0, 10);
     put(layout.thread_fragment, 0, 0x1414);
-    put(layout.frame_link, 0x400, 0x1514);
-    put(layout.frame_method, 0x400, 0x5000);
-    put(layout.frame_link, 0x500, 0x1614);
-    put(layout.frame_method, 0x600, 0x5020);
-    put(layout.frame_pc, 0x600, 0x9040);
+    put(layout.rules[0].frame_link, 0x400, 0x1514);
+    put(layout.rules[0].frame_method, 0x400, 0x5000);
+    put(layout.rules[0].frame_link, 0x500, 0x1614);
+    put(layout.rules[0].frame_method, 0x600, 0x5020);
+    put(layout.rules[0].frame_pc, 0x600, 0x9040);
     bytes
 }
 

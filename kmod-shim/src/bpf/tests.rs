@@ -1,7 +1,8 @@
 //! Does the kernel take the program, and does what it is told arrive?
 
 use super::*;
-use crate::target_flags;
+use crate::{Body, target_flags};
+use varid_tunnel::abi::RULE_AT_SP;
 
 mod frames;
 
@@ -27,11 +28,23 @@ fn has_bpf_loop() -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 17)
 }
 
-fn loads(name: &'static str) {
-    let shim =
-        Shim::load_first_of(&[name], 256, false).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(shim.variant(), name);
-    assert_eq!(shim.counters().unwrap(), Counters::default());
+fn loads(variants: &'static [Variant]) {
+    let name = variants[0].entry;
+    for tail_calls in [true, false] {
+        let mut shim = Shim::load_one_of(variants, 256, false, tail_calls)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(shim.variant(), name);
+        assert_eq!(shim.counters().unwrap(), Counters::default());
+        let target = Target {
+            rules: 1 << RULE_AT_SP,
+            ..Target::default()
+        };
+        match shim.set_target(42, &target) {
+            Ok(()) => assert!(tail_calls && shim.walks_any),
+            Err(Error::NoTailCalls) => assert!(!tail_calls),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
 }
 
 #[test]
@@ -39,14 +52,14 @@ fn the_verifier_takes_the_variant_with_bpf_loop() {
     if !has_bpf_loop() {
         eprintln!("skipped: this kernel has no bpf_loop");
     } else if can_load() {
-        loads(PROGRAMS[0]);
+        loads(&VARIANTS[..1]);
     }
 }
 
 #[test]
 fn the_verifier_takes_the_variant_without_bpf_loop() {
     if can_load() {
-        loads(PROGRAMS[1]);
+        loads(&VARIANTS[1..]);
     }
 }
 
@@ -55,7 +68,11 @@ fn a_variant_that_is_not_there_is_named() {
     if !can_load() {
         return;
     }
-    let error = Shim::load_first_of(&["no_such_program"], 0, false).unwrap_err();
+    static NONE: [Variant; 1] = [Variant {
+        entry: "no_such_program",
+        any: "no_such_program",
+    }];
+    let error = Shim::load_first_of(&NONE, 0, false).unwrap_err();
     assert!(
         matches!(error, Error::Missing("no_such_program")),
         "{error}"
@@ -70,12 +87,12 @@ fn targets_come_and_go() {
     let mut shim = Shim::load(0).unwrap();
     let target = Target {
         flags: target_flags::READY | target_flags::FOLLOW,
-        body_start: 5,
+        body: [Body { start: 5, end: 9 }; 4],
         ..Target::default()
     };
     shim.set_target(42, &target).unwrap();
     let found = shim.targets.get(&42, 0).unwrap();
-    assert_eq!((found.flags, found.body_start), (target.flags, 5));
+    assert_eq!((found.flags, found.body), (target.flags, target.body));
     shim.set_target(42, &Target::default()).unwrap();
     assert_eq!(shim.targets.get(&42, 0).unwrap().flags, 0);
     shim.remove_target(42).unwrap();

@@ -1,12 +1,13 @@
 //! Does a walk find the frames that a VM would show, and stop where they make no sense?
 
 mod areas;
+mod at_sp;
 
 use super::*;
 use crate::abi::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use varid_tunnel::abi::{LAYOUT_LIST, LAYOUT_ON_NATIVE_STACK, LAYOUT_SHADOW};
+use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, RULE_LIST, RULE_SHADOW, Rule};
 
 const PAGE: u64 = 4096;
 const TID: u32 = 77;
@@ -52,8 +53,16 @@ struct Vm {
 impl Vm {
     /// ART 11 on x86-64.
     fn wide() -> Self {
+        let list = Rule {
+            kind: RULE_LIST,
+            frame_link: 0,
+            frame_method: 8,
+            frame_pc: 24,
+            frame_insns: 32,
+            frame_index: 52,
+            ..Rule::default()
+        };
         let layout = Layout {
-            kind: LAYOUT_LIST,
             flags: LAYOUT_ON_NATIVE_STACK,
             machine: 62,
             word: 8,
@@ -63,28 +72,27 @@ impl Vm {
             fragment_quick: 0,
             fragment_link: 8,
             fragment_top: 16,
-            frame_link: 0,
-            frame_method: 8,
-            frame_pc: 24,
-            frame_insns: 32,
-            frame_index: 52,
-            ..Layout::default()
+            ..Layout::with_rules(&[list])
         };
         Self::with(layout)
     }
 
     /// ART 11 on 32-bit ARM.
     fn narrow() -> Self {
+        let list = Rule {
+            frame_method: 4,
+            frame_pc: 12,
+            frame_insns: 16,
+            frame_index: 28,
+            ..Self::wide().layout.rules[0]
+        };
         let layout = Layout {
             machine: 40,
             word: 4,
             thread_fragment: 0xac,
             fragment_link: 4,
             fragment_top: 8,
-            frame_method: 4,
-            frame_pc: 12,
-            frame_insns: 16,
-            frame_index: 28,
+            rules: Layout::with_rules(&[list]).rules,
             ..Self::wide().layout
         };
         Self::with(layout)
@@ -120,11 +128,11 @@ impl Vm {
 
     /// A frame whose pc has been exported.
     fn frame(&mut self, at: u64, link: u64, method: u64, pc: u64) {
-        let layout = self.layout;
+        let rule = self.layout.rules[0];
         self.memory.put(at, &[0; 72]);
-        self.word(at + u64::from(layout.frame_link), link);
-        self.word(at + u64::from(layout.frame_method), method);
-        self.word(at + u64::from(layout.frame_pc), pc);
+        self.word(at + u64::from(rule.frame_link), link);
+        self.word(at + u64::from(rule.frame_method), method);
+        self.word(at + u64::from(rule.frame_pc), pc);
     }
 
     /// All that a walk from the base finds; None: it did not start.
@@ -241,19 +249,21 @@ fn a_pc_that_was_not_exported_comes_from_the_index() {
         let at = SP + 0x100;
         vm.fragment(vm.base_fragment(), 0, at, 0);
         vm.frame(at, 0, 0x5010, 0);
-        vm.memory
-            .put(at + u64::from(vm.layout.frame_index), &7u32.to_le_bytes());
+        vm.memory.put(
+            at + u64::from(vm.layout.rules[0].frame_index),
+            &7u32.to_le_bytes(),
+        );
         // Pushed and not entered: nobody has said yet where its instructions are.
         let relative = vec![frame(at, 0x5010, 14, OUTERMOST | RELATIVE)];
         assert_eq!(vm.walk(None), Some((relative, Step::End)));
-        vm.word(at + u64::from(vm.layout.frame_insns), 0x9000);
+        vm.word(at + u64::from(vm.layout.rules[0].frame_insns), 0x9000);
         assert_eq!(
             vm.walk(None),
             Some((vec![frame(at, 0x5010, 0x900e, OUTERMOST)], Step::End))
         );
         // Half the address space of code units is still no absolute address that wraps.
         vm.memory.put(
-            at + u64::from(vm.layout.frame_index),
+            at + u64::from(vm.layout.rules[0].frame_index),
             &u32::MAX.to_le_bytes(),
         );
         assert_eq!(
@@ -294,15 +304,9 @@ fn what_cannot_be_read_is_torn_behind_what_could() {
 
 #[test]
 fn another_threads_base_is_no_base() {
-    for layout in [
-        Vm::wide().layout,
-        Layout {
-            kind: LAYOUT_SHADOW,
-            ..Vm::wide().layout
-        },
-    ] {
+    for layout in [Vm::wide().layout, shadow_layout()] {
         let mut vm = Vm::with(layout);
-        let tid_at = if layout.kind == LAYOUT_SHADOW {
+        let tid_at = if layout.has_rule(RULE_SHADOW) {
             BASE
         } else {
             BASE + u64::from(layout.thread_tid)
@@ -314,11 +318,14 @@ fn another_threads_base_is_no_base() {
     }
 }
 
+fn shadow_layout() -> Layout {
+    let mut layout = Vm::wide().layout;
+    layout.rules[0].kind = RULE_SHADOW;
+    layout
+}
+
 fn shadow(capacity: u32, depth: u64, records: &[(u64, u64)]) -> Vm {
-    let mut vm = Vm::with(Layout {
-        kind: LAYOUT_SHADOW,
-        ..Vm::wide().layout
-    });
+    let mut vm = Vm::with(shadow_layout());
     let mut bytes = [TID.to_le_bytes(), capacity.to_le_bytes()].concat();
     bytes.extend(depth.to_le_bytes());
     for (method, sp) in records {
@@ -386,7 +393,8 @@ proptest! {
         registers in prop::option::of((words_into(), any::<u64>())),
     ) {
         let layout = if narrow { Vm::narrow().layout } else { Vm::wide().layout };
-        let layout = Layout { kind: if shadow { LAYOUT_SHADOW } else { LAYOUT_LIST }, ..layout };
+        let mut layout = layout;
+        layout.rules[0].kind = if shadow { RULE_SHADOW } else { RULE_LIST };
         let mut memory = Memory::default();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         memory.put(BASE, &bytes);

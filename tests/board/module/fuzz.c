@@ -111,11 +111,10 @@ static void target(int i)
 	struct varid_module_target target = { .pid = below(3) ? (unsigned)getpid() : any() };
 	struct varid_layout *layout = &target.target.layout;
 
-	layout->kind = 1 + below(2);
+	layout->rule_count = 1 + below(VARID_MAX_RULES);
+	layout->quick_rule = below(2) ? below(VARID_MAX_RULES) : VARID_NO_RULE;
 	layout->flags = below(2);
 	layout->word = below(2) ? 8 : 4;
-	layout->reg_pc = random32();
-	layout->reg_frame = random32();
 	layout->tls_offset = (long long)(unsigned long)jungle + below(JUNGLE) -
 			     (long long)(unsigned long)__builtin_thread_pointer();
 	layout->thread_tid = below(64) * 4;
@@ -123,13 +122,30 @@ static void target(int i)
 	layout->fragment_quick = below(8) * 8;
 	layout->fragment_link = below(8) * 8;
 	layout->fragment_top = below(8) * 8;
-	layout->frame_link = below(8) * 8;
-	layout->frame_method = below(8) * 8;
-	layout->frame_pc = below(8) * 8;
-	layout->frame_insns = below(8) * 8;
-	layout->frame_index = below(8) * 8;
-	target.target.body_start = below(2) ? any() : 0;
-	target.target.body_end = any();
+	for (unsigned n = 0; n < VARID_MAX_RULES; n++) {
+		struct varid_rule *rule = &layout->rules[n];
+
+		rule->kind = 1 + below(4);
+		rule->reg_pc = random32();
+		rule->reg_frame = random32();
+		rule->frame_link = below(8) * 8;
+		rule->frame_method = below(8) * 8;
+		rule->frame_pc = below(8) * 8;
+		rule->frame_insns = below(8) * 8;
+		rule->frame_index = below(8) * 8;
+		rule->special_count = below(8);
+		rule->special_methods = (unsigned long)jungle + below(JUNGLE);
+		rule->cfa_word = below(2) ? -8 : VARID_NO_WORD;
+		rule->cfa_bias = below(16) * 8;
+		rule->saved_pc = 8 + below(8) * 8;
+		rule->saved_frame = 8 + below(8) * 8;
+		rule->saved_return = 8 + below(8) * 8;
+		rule->native_flag = below(2) ? any() : 0;
+		rule->native_size = below(32) * 8;
+		rule->code_end = any();
+		target.target.body[n].start = below(2) ? any() : 0;
+		target.target.body[n].end = any();
+	}
 	target.target.flags = random32() & 63;
 	if (below(4) == 0)
 		scramble(&target, sizeof(target));

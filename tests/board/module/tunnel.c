@@ -96,7 +96,8 @@ int main(void)
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSEGV)
 		return puts("a forked child has the tunnel"), 1;
 
-	target.target.layout.kind = VARID_LAYOUT_SHADOW;
+	target.target.layout.rule_count = 1;
+	target.target.layout.rules[0].kind = VARID_RULE_SHADOW;
 	target.target.layout.word = sizeof(void *);
 	target.target.layout.tls_offset = (char *)&base - (char *)__builtin_thread_pointer();
 	if (ioctl(device, VARID_MODULE_SESSION, &session) || ioctl(device, VARID_MODULE_COUNTER, &counter) ||

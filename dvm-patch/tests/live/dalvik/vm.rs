@@ -186,15 +186,14 @@ fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
             _ => (16, 8),
         };
         assert_eq!((layout.thread_tid, layout.thread_fragment), (tid, frame));
+        let [rule] = layout.rules() else {
+            panic!("{layout:?}");
+        };
         assert_eq!(
-            (
-                layout.frame_link,
-                layout.frame_caller_pc,
-                layout.frame_method
-            ),
+            (rule.frame_link, rule.frame_caller_pc, rule.frame_method),
             (0, 8, 16)
         );
-        assert_eq!((layout.frame_pc, layout.reg_frame_bias), (24, -40));
+        assert_eq!((rule.frame_pc, rule.frame_bias), (24, -40));
         assert_eq!((layout.method_class, layout.method_code), (0, 8));
         assert_eq!((layout.method_name, layout.method_proto), (16, 32));
         assert_eq!(layout.class_descriptor, 0);

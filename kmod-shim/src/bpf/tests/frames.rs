@@ -7,7 +7,7 @@ use std::arch::asm;
 use std::cell::Cell;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-use varid_tunnel::abi::{LAYOUT_LIST, Layout};
+use varid_tunnel::abi::{Layout, RULE_LIST, Rule};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 64;
@@ -118,23 +118,27 @@ fn frames_are_found_up_to_where_memory_ends() {
     let mut memory = Memory::new();
     BASE.set(memory.thread.as_ptr() as u64);
     let slot = BASE.with(|base| base.as_ptr() as u64);
+    let list = Rule {
+        kind: RULE_LIST,
+        frame_method: 8,
+        frame_pc: PC as u16,
+        frame_insns: 32,
+        frame_index: 52,
+        ..Rule::default()
+    };
     let layout = Layout {
-        kind: LAYOUT_LIST,
         word: 8,
         tls_offset: slot.wrapping_sub(thread_pointer()) as i64,
         thread_tid: 16,
         thread_fragment: 0xb8,
         fragment_link: 8,
         fragment_top: 16,
-        frame_method: 8,
-        frame_pc: PC as u16,
-        frame_insns: 32,
-        frame_index: 52,
-        ..Layout::default()
+        ..Layout::with_rules(&[list])
     };
     let target = Target {
         layout,
         flags: target_flags::READY,
+        rules: layout.rule_bits(),
         ..Target::default()
     };
     shim.set_target(std::process::id(), &target).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::frame_flags::EXPORTED;
-use varid_tunnel::abi::LAYOUT_SAVE_AREAS;
+use varid_tunnel::abi::RULE_SAVE_AREA;
 
 /// Where a thread's frames end: nothing is readable above.
 const STACK_END: u64 = 0x5000_0000;
@@ -20,18 +20,20 @@ fn builds() -> Vec<Build> {
         Build {
             name,
             layout: Layout {
-                kind: LAYOUT_SAVE_AREAS,
                 machine,
                 word,
                 reference: word,
-                reg_frame_bias: -area,
                 thread_tid,
                 thread_fragment,
-                frame_link: if area == 24 { 4 } else { 0 },
-                frame_caller_pc: field + if area == 24 { 4 } else { 0 },
-                frame_method: 2 * field + if area == 24 { 4 } else { 0 },
-                frame_pc: 3 * field + if area == 24 { 4 } else { 0 },
-                ..Layout::default()
+                ..Layout::with_rules(&[Rule {
+                    kind: RULE_SAVE_AREA,
+                    frame_bias: -area,
+                    frame_link: if area == 24 { 4 } else { 0 },
+                    frame_caller_pc: field + if area == 24 { 4 } else { 0 },
+                    frame_method: 2 * field + if area == 24 { 4 } else { 0 },
+                    frame_pc: 3 * field + if area == 24 { 4 } else { 0 },
+                    ..Rule::default()
+                }])
             },
         }
     };
@@ -72,14 +74,14 @@ impl Thread {
         thread.word(BASE + u64::from(layout.thread_fragment), current);
         for area in areas {
             let at = thread.area(area.frame);
-            let size = u64::from(layout.reg_frame_bias.unsigned_abs());
+            let size = u64::from(layout.rules[0].frame_bias.unsigned_abs());
             // What is not written below is what was there before.
             thread.put(at, &vec![0xa5; size as usize]);
             for (offset, value) in [
-                (layout.frame_link, area.caller),
-                (layout.frame_caller_pc, area.caller_pc),
-                (layout.frame_method, area.method),
-                (layout.frame_pc, area.exported),
+                (layout.rules[0].frame_link, area.caller),
+                (layout.rules[0].frame_caller_pc, area.caller_pc),
+                (layout.rules[0].frame_method, area.method),
+                (layout.rules[0].frame_pc, area.exported),
             ] {
                 thread.word(at + u64::from(offset), value);
             }
@@ -96,7 +98,7 @@ impl Thread {
     }
 
     fn area(&self, frame: u64) -> u64 {
-        frame.wrapping_add_signed(self.layout.reg_frame_bias.into())
+        frame.wrapping_add_signed(self.layout.rules[0].frame_bias.into())
     }
 
     /// Only what was written can be read, to the byte.
