@@ -34,7 +34,7 @@ pub struct Description {
 
 /// What kind of bytecode a VM executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CodeKind {
+pub enum BytecodeKind {
     /// A dex file.
     Dex,
     /// An image of the VM's own format, which varid must know to name what is in it.
@@ -51,7 +51,7 @@ pub struct Code {
     /// `CLOCK_MONOTONIC` nanoseconds when it was published.
     pub time: u64,
     /// What it is.
-    pub kind: CodeKind,
+    pub kind: BytecodeKind,
     /// `abi::CODE_*` flags.
     pub flags: u32,
     /// The VM's name for it; not to be trusted as a path.

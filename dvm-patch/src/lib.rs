@@ -43,6 +43,6 @@ mod memory;
 pub mod method;
 pub mod reader;
 
-pub use description::{Code, CodeKind, Description};
+pub use description::{BytecodeKind, Code, Description};
 pub use error::Error;
 pub use memory::{ByteMemory, Memory, ProcessMemory};

@@ -6,7 +6,7 @@ use std::mem::{offset_of, size_of};
 
 use crate::abi::{self, CODE_LOCATION, MAGIC, Part, Range, Thread, Trace};
 use crate::bytes::{Fields, part_at};
-use crate::{Code, CodeKind, Description, Error, Memory, layout};
+use crate::{BytecodeKind, Code, Description, Error, Memory, layout};
 
 /// A writer is at work for microseconds; one that has not finished by then never will.
 const ATTEMPTS: u32 = 64;
@@ -256,8 +256,8 @@ fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
             return Err(malformed("code beyond the last address", size));
         }
         let kind = match kind {
-            abi::CODE_DEX => CodeKind::Dex,
-            abi::CODE_IMAGE => CodeKind::Image,
+            abi::CODE_DEX => BytecodeKind::Dex,
+            abi::CODE_IMAGE => BytecodeKind::Image,
             other => return Err(malformed("code of unknown kind", u64::from(other))),
         };
         let location = location.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use varid_shim::{Step, Walk};
-use varid_tunnel::abi::{Layout, RULE_AT_SP, RULE_SAVE_AREA, RULE_SHADOW};
+use varid_shim::{Leaf, LeafRegisters, Step, Walk};
+use varid_tunnel::abi::{Layout, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
 
 /// walker.h's buffers are no larger.
-const WINDOW: usize = 72;
+const WINDOW: usize = 136;
 /// A user of the walker bounds its own loop.
 const MAX_STEPS: usize = 1024;
 
@@ -20,12 +20,6 @@ impl Input<'_> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
-    }
-    fn u8(&mut self) -> Option<u8> {
-        self.take().map(u8::from_le_bytes)
-    }
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
     }
     fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_le_bytes)
@@ -77,6 +71,19 @@ fn run(bytes: &[u8]) -> Option<()> {
     }
     for registers in [None, Some((frame, pc))] {
         if let Some(walk) = Walk::from_base(&layout, base, tid, sp, registers, read) {
+            steps(walk, &layout);
+        }
+        let registers = registers.map(|(frame, pc)| LeafRegisters {
+            rule: layout.quick_rule.into(),
+            frame,
+            pc,
+        });
+        let leaf = Leaf {
+            ip: pc,
+            sp,
+            registers,
+        };
+        if let Some(walk) = Walk::from_leaf(&layout, base, tid, &leaf, read) {
             steps(walk, &layout);
         }
     }

@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::fmt;
 use varid_model::Machine;
 use varid_process::reader::ForeignMemory;
-use varid_shim::{Target, target_flags};
+use varid_shim::{Body, Target};
 use varid_tunnel::Code;
-use varid_tunnel::abi::{self, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, Range, Trace};
+use varid_tunnel::abi::{self, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, Range, Rule, Trace};
 use varid_tunnel::builds::Build;
 use varid_tunnel::reader::Tunnel;
 use varid_tunnel::{Error, Memory};
@@ -65,13 +65,15 @@ fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[Range]) -> std::rc::
         let size = range.end.checked_sub(range.start)?;
         let mut code = vec![0; usize::try_from(size).ok().filter(|_| size <= MAX_CODE)?];
         memory.read(range.start, &mut code).ok()?;
-        Some(moved(
-            &code,
-            Machine::of_elf(layout.machine)?,
-            layout.reg_pc,
-        ))
+        let rule = rule_of(layout, range)?;
+        Some(moved(&code, Machine::of_elf(layout.machine)?, rule.reg_pc))
     };
     code().unwrap_or_default().into()
+}
+
+/// The rule whose registers a range speaks of.
+fn rule_of<'a>(layout: &'a Layout, range: &Range) -> Option<&'a Rule> {
+    layout.rules().get(usize::try_from(range.rule).ok()?)
 }
 
 /// Address of a tunnel's generation.
@@ -214,15 +216,22 @@ impl VmFacts {
         Some((opcode, moved.copied().unwrap_or_default()))
     }
 
-    /// The interpreter loop's body: the first one, where there are several.
-    fn body(&self) -> std::ops::Range<u64> {
-        let mut body = 0..0;
+    /// The rule that frames of the VM's code at an address follow.
+    pub fn rule_at(&self, address: u64) -> Option<&Rule> {
+        rule_of(&self.layout, self.range_at(address)?)
+    }
+
+    /// The body of the interpreter loop of a rule: the first one, where there are several.
+    fn body(&self, rule: usize) -> Body {
+        let mut body = Body::default();
         for range in &self.ranges {
-            if !matches!(range.kind, abi::RANGE_BODY | abi::RANGE_HANDLERS) {
+            if range.rule as usize != rule
+                || !matches!(range.kind, abi::RANGE_BODY | abi::RANGE_HANDLERS)
+            {
                 continue;
             }
-            if body.is_empty() {
-                body = range.start..range.end;
+            if body.start == body.end {
+                (body.start, body.end) = (range.start, range.end);
             } else if body.end == range.start {
                 body.end = range.end;
             }
@@ -239,25 +248,9 @@ impl VmFacts {
 
     /// What the shim is told about the process.
     pub fn target(&self, flags: u32) -> Target {
-        let body = self.body();
         let machine = Machine::of_elf(self.layout.machine).unwrap_or(Machine::NATIVE);
-        let index = |register: u8| {
-            machine
-                .index(u16::from(register))
-                .and_then(|index| u8::try_from(index).ok())
-                .unwrap_or(NO_REG)
-        };
-        Target {
-            layout: Layout {
-                reg_pc: index(self.layout.reg_pc),
-                reg_frame: index(self.layout.reg_frame),
-                ..self.layout
-            },
-            body_start: body.start,
-            body_end: body.end,
-            flags: flags | target_flags::READY,
-            reserved: 0,
-        }
+        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| self.body(rule));
+        Target::ready(&self.layout, &bodies, machine, flags)
     }
 }
 

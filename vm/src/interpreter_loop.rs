@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use varid_model::{ADDRESS_MASK, Reason, Regs};
 use varid_process::AddressSpace;
 use varid_shim::{ManagedFrame, Record, flags, frame_flags};
+use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 /// Whether a walk of a copy of the stack goes on to the next loop.
@@ -77,13 +78,15 @@ pub(crate) fn registers(
     if facts.code_at(ip) != Some(CodeKind::Loop) {
         return None;
     }
-    let address = regs.get(u16::from(facts.layout.reg_frame))?;
-    let pc = regs.get(u16::from(facts.layout.reg_pc))? & ADDRESS_MASK;
+    // What the register leads to is no frame's address there.
+    let rule = facts.rule_at(ip).filter(|rule| rule.kind != RULE_AT_SP)?;
+    let address = regs.get(u16::from(rule.reg_frame))?;
+    let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
     let pc = match facts.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
         None => pc,
     };
-    let address = address.wrapping_add_signed(i64::from(facts.layout.reg_frame_bias));
+    let address = address.wrapping_add_signed(i64::from(rule.frame_bias));
     Some((address & ADDRESS_MASK, pc))
 }
 

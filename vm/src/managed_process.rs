@@ -431,6 +431,7 @@ mod tests {
             start,
             size: PAGE,
             time: 1,
+            kind: varid_tunnel::BytecodeKind::Dex,
             flags: 0,
             location: "other.dex".to_owned(),
         };

@@ -13,7 +13,7 @@ use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
 use varid_tunnel::abi::{Layout, NO_FIELD, RULE_AT_SP, RULE_SAVE_AREA, RULE_SHADOW, Rule};
 use varid_tunnel::builds;
-use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_shadow};
+use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_at_sp, walk_shadow};
 
 #[path = "../../../symbolizer/tests/it/containers.rs"]
 mod containers;

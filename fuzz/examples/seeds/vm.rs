@@ -172,6 +172,26 @@ pub fn walk_areas(layout: &Layout) -> Vec<u8> {
     bytes
 }
 
+/// Two frames with their methods at sp, the memory repeated every 4 KiB.
+pub fn walk_at_sp(layout: &Layout) -> Vec<u8> {
+    let head = walk_head(layout, 0x1000, 0x1300, 0x1340, 0x9010);
+    let at = head.0.len();
+    let mut bytes = head.pad(at + 0x1000).0;
+    let mut put = |into: usize, value: u64| {
+        let start = at + into;
+        bytes[start..start + 8].copy_from_slice(&value.to_le_bytes());
+    };
+    put(layout.thread_tid.into(), 10);
+    // Frames from 0x1300 to 0x1400 and from there to 0x1500, whose registers are 0x40 above each.
+    put(0x338, 0x1400 - 88);
+    put(0x400 - 40, 0x9020);
+    put(0x400 - 16, 0x1440);
+    put(0x400 - 8, 0x9000);
+    put(0x400, 0x5000);
+    put(0x438, 0x1500 - 88);
+    bytes
+}
+
 /// A shadow stack of two records.
 pub fn walk_shadow(layout: &Layout) -> Vec<u8> {
     walk_head(layout, 0, 0x7ffd_f000, 0, 0)

@@ -14,7 +14,7 @@ use varid_model::Reason;
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, Process};
 use varid_shim::{Record, flags};
-use varid_tunnel::abi::LAYOUT_LIST;
+use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
 use varid_tunnel::method::resolve_method;
 use varid_unwind::{NativeFrame, StackSlice};
@@ -34,7 +34,7 @@ impl VmKind for Art {
     }
 
     fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        (facts.layout.kind == LAYOUT_LIST).then(|| {
+        (facts.layout.has_rule(RULE_LIST)).then(|| {
             let vm = ArtVm {
                 facts: facts.clone(),
             };
@@ -77,7 +77,8 @@ impl Vm for ArtVm {
         stack: StackSlice<'_>,
         process: &mut dyn Methods,
     ) -> Result<u64, Reason> {
-        let pc = frame.regs.get(u16::from(self.facts.layout.reg_pc));
+        let rule = self.facts.rule_at(frame.lookup());
+        let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
         let pointer = stack.word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));
         pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)))

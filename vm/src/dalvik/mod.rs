@@ -11,7 +11,7 @@ use std::rc::Rc;
 use varid_process::Process;
 use varid_process::reader::ForeignMemory;
 use varid_shim::{ManagedFrame, Record, flags, frame_flags};
-use varid_tunnel::abi::LAYOUT_SAVE_AREAS;
+use varid_tunnel::abi::RULE_SAVE_AREA;
 use varid_tunnel::method::resolve_named;
 
 /// The VM of Android until 4.4, with varid's patch.
@@ -24,7 +24,7 @@ impl VmKind for Dalvik {
     }
 
     fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        (facts.layout.kind == LAYOUT_SAVE_AREAS).then(|| {
+        (facts.layout.has_rule(RULE_SAVE_AREA)).then(|| {
             let vm = DalvikVm {
                 facts: facts.clone(),
             };

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use varid_process::Process;
 use varid_process::reader::ForeignMemory;
 use varid_shim::{ManagedFrame, Record, flags};
-use varid_tunnel::abi::{Call, LAYOUT_SHADOW};
+use varid_tunnel::abi::{Call, RULE_SHADOW};
 use varid_tunnel::method::resolve_method;
 
 /// Any VM that cooperates.
@@ -29,7 +29,7 @@ impl VmKind for Shadow {
     }
 
     fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        (facts.layout.kind == LAYOUT_SHADOW).then(|| {
+        (facts.layout.has_rule(RULE_SHADOW)).then(|| {
             let vm = ShadowVm {
                 facts: facts.clone(),
                 remapped: RefCell::default(),

@@ -155,22 +155,25 @@ const KINDS: [(&str, u32); 6] = [
 ];
 
 /// ART's frames on x86-64, as far as a walk needs them.
-fn layout(kind: u32) -> abi::Layout {
-    abi::Layout {
+fn layout(kind: u8) -> abi::Layout {
+    let rule = abi::Rule {
         kind,
-        flags: abi::LAYOUT_ON_NATIVE_STACK,
-        machine: 62,
-        word: 8,
-        reference: 4,
         reg_pc: PC as u8,
         reg_frame: FRAME_REGISTER as u8,
-        reg_frame_bias: -64,
+        frame_bias: -64,
         frame_link: 0,
         frame_method: 8,
         frame_pc: 24,
         frame_insns: 32,
         frame_index: 52,
-        ..abi::Layout::default()
+        ..abi::Rule::default()
+    };
+    abi::Layout {
+        flags: abi::LAYOUT_ON_NATIVE_STACK,
+        machine: 62,
+        word: 8,
+        reference: 4,
+        ..abi::Layout::with_rules(&[rule])
     }
 }
 
@@ -189,18 +192,18 @@ pub struct World {
 impl World {
     /// A VM whose frames are a list on the native stack.
     pub fn list() -> Self {
-        Self::new(abi::LAYOUT_LIST)
+        Self::new(abi::RULE_LIST)
     }
 
     /// A VM that keeps a shadow stack.
     pub fn shadow() -> Self {
-        Self::new(abi::LAYOUT_SHADOW)
+        Self::new(abi::RULE_SHADOW)
     }
 
     /// A VM whose frames lie on a stack of their own, and whose compiler has made two traces, of FIRST's second
     /// and of SECOND's first instruction.
     pub fn areas() -> Self {
-        Self::new(abi::LAYOUT_SAVE_AREAS)
+        Self::new(abi::RULE_SAVE_AREA)
     }
 
     /// A VM whose build nobody knows.
@@ -229,7 +232,7 @@ impl World {
         DEX + u64::from(method.code.start)..DEX + u64::from(method.code.end)
     }
 
-    fn new(kind: u32) -> Self {
+    fn new(kind: u8) -> Self {
         static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
         let bytes = BYTES.get_or_init(|| compiled("frames.s", FRAMES));
         let mut space = AddressSpace::default();
@@ -239,16 +242,16 @@ impl World {
                 start: functions[name],
                 end: functions[name] + 0x80,
                 kind,
-                reserved: 0,
+                rule: 0,
             })
             .into();
-        let in_areas = kind == abi::LAYOUT_SAVE_AREAS;
+        let in_areas = kind == abi::RULE_SAVE_AREA;
         if in_areas {
             ranges.push(abi::Range {
                 start: JIT,
                 end: JIT + 0x1000,
                 kind: abi::RANGE_TRACES,
-                reserved: 0,
+                rule: 0,
             });
         }
         ranges.sort_by_key(|range| range.start);
