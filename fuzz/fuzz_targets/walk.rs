@@ -42,11 +42,12 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
             continue;
         }
         assert!(
-            below.is_none_or(|below| below < frame.addr),
+            below.is_none_or(|below| below < frame.address()),
             "a caller's frame that does not lie above"
         );
         // Fragments lie anywhere; areas are one list.
-        below = (layout.has_rule(RULE_SAVE_AREA) || !frame.is_outermost()).then_some(frame.addr);
+        below =
+            (layout.has_rule(RULE_SAVE_AREA) || !frame.is_outermost()).then_some(frame.address());
     }
 }
 

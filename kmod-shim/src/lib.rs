@@ -18,6 +18,7 @@
 
 mod abi;
 mod bpf;
+mod frames;
 mod module;
 mod record;
 mod walk;
@@ -27,8 +28,9 @@ pub use abi::{
     target_flags,
 };
 pub use bpf::{Counters, Error, Shim};
+pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
-pub use record::{DecodeError, ManagedFrame, PackedFrame, Record};
+pub use record::{DecodeError, Record};
 pub use walk::{Leaf, LeafRegisters, Step, Walk};

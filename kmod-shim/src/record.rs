@@ -1,74 +1,32 @@
 //! A sample as the shim hands it over, decoded.
 
-use crate::abi::{RawRecord, flags, frame_flags};
+use crate::abi::{RawRecord, flags};
+use crate::frames::{ManagedFrames, PackedFrame};
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
-use varid_model::{ADDRESS_MASK, Machine, Regs};
-
-/// A frame of the VM at the instant of the sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ManagedFrame {
-    /// Where the frame lies; its native caller's frame encloses it. 0: nowhere.
-    pub addr: u64,
-    /// The VM's method pointer of a quick frame, or where both are needed; 0: the pc says it all.
-    pub method: u64,
-    /// Absolute bytecode pc, or relative to the method (see `flags`).
-    pub pc: u64,
-    /// [`frame_flags`].
-    pub flags: u64,
-}
-
-impl ManagedFrame {
-    /// A compiled or native method.
-    #[inline]
-    pub fn is_quick(&self) -> bool {
-        self.flags & frame_flags::QUICK != 0
-    }
-    /// The last of its fragment: native code called it.
-    #[inline]
-    pub fn is_outermost(&self) -> bool {
-        self.flags & frame_flags::OUTERMOST != 0
-    }
-    /// The pc may be an earlier one of the method, or nothing.
-    #[inline]
-    pub fn is_exported(&self) -> bool {
-        self.flags & frame_flags::EXPORTED != 0
-    }
-    /// The second word of an entry that was taken for a frame's.
-    fn what(&self) -> u64 {
-        self.method | self.pc
-    }
-    /// The pc counts from the method's first instruction.
-    #[inline]
-    pub fn is_relative(&self) -> bool {
-        self.flags & frame_flags::RELATIVE != 0
-    }
-}
+use varid_model::{Machine, MonotonicNs, Period, Pid, Regs, Tid};
 
 /// A sample: what the shim saw at the interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// CLOCK_MONOTONIC, nanoseconds.
-    pub time: u64,
+    /// When.
+    pub time: MonotonicNs,
     /// Process id in the initial namespace.
-    pub pid: u32,
+    pub pid: Pid,
     /// Thread id in the initial namespace.
-    pub tid: u32,
+    pub tid: Tid,
     /// The CPU.
     pub cpu: u32,
     /// [`crate::flags`].
     pub flags: u32,
     /// Event counts since the last sample.
-    pub period: u64,
+    pub period: Period,
     /// The interrupted instruction, the kernel's or the user's.
     pub ip: u64,
     /// User registers.
     pub regs: Regs,
-    /// Managed frames, innermost first; of a record that was only [read](Record::read) they are in
-    /// `packed` until they are asked for.
-    pub frames: Vec<ManagedFrame>,
-    /// The same as they stand in the record.
-    pub packed: Vec<PackedFrame>,
+    /// Managed frames, innermost first.
+    pub frames: ManagedFrames,
     /// Kernel callchain, leaf first.
     pub kernel: Vec<u64>,
     /// Address of `stack`'s first byte.
@@ -90,12 +48,17 @@ impl Record {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut record = Self::default();
         record.read(bytes)?;
-        record.unpack()?;
-        Ok(record)
+        match record.frames.are_torn() {
+            false => Ok(record),
+            true => Err(DecodeError {
+                len: bytes.len(),
+                what: "the pc of its last frame",
+            }),
+        }
     }
 
-    /// The same but for what [`Record::unpack`] does, in the place of a record that is done with,
-    /// whose memory is used again. After an error it holds nothing that means anything.
+    /// The same in the place of a record that is done with, whose memory is used again; half a frame at the end of
+    /// the frames is no error ([`ManagedFrames::are_torn`]). After an error it holds nothing that means anything.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         let too_short = |what| DecodeError {
             len: bytes.len(),
@@ -124,9 +87,7 @@ impl Record {
             .ok_or(too_short("its stack"))?;
 
         let (frames, _) = frames.as_chunks();
-        self.frames.clear();
-        self.packed.clear();
-        self.packed.extend_from_slice(frames);
+        self.frames.set_packed(frames);
         self.kernel.clear();
         let (addresses, _) = addresses.as_chunks();
         let addresses = addresses.iter().map(|word| u64::from_le_bytes(*word));
@@ -135,47 +96,13 @@ impl Record {
             .extend(addresses.filter(|address| *address < PERF_CONTEXT_MAX));
         self.stack.clear();
         self.stack.extend_from_slice(stack);
-        (self.time, self.pid, self.tid) = (head.time, head.pid, head.tid);
-        (self.cpu, self.flags, self.period) = (head.cpu, head.flags, head.period);
+        self.time = MonotonicNs::new(head.time);
+        (self.pid, self.tid) = (Pid::new(head.pid), Tid::new(head.tid));
+        (self.cpu, self.flags) = (head.cpu, head.flags);
+        self.period = Period::new(head.period);
         (self.ip, self.stack_addr) = (head.ip, head.stack_addr);
         self.regs = Regs::from_record(machine, &head.regs);
         Ok(())
-    }
-
-    /// Takes the packed frames apart, of a record that has any.
-    pub fn unpack(&mut self) -> Result<(), DecodeError> {
-        if self.packed.is_empty() {
-            return Ok(());
-        }
-        self.frames.clear();
-        self.frames.extend(self.packed.iter().map(frame));
-        let flags = |all, entry: &PackedFrame| all | frame(entry).flags;
-        if self.packed.iter().fold(0, flags) & frame_flags::PAIR != 0 {
-            self.join_pairs().ok_or(DecodeError {
-                len: self.packed.as_flattened().len(),
-                what: "the pc of its last frame",
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The innermost frame, as far as its first entry tells.
-    #[inline]
-    pub fn innermost(&self) -> Option<ManagedFrame> {
-        self.packed.first().map(frame)
-    }
-
-    /// The second entry of a pair was taken for a frame: it is the pc of the one before.
-    fn join_pairs(&mut self) -> Option<()> {
-        let entries = std::mem::take(&mut self.frames);
-        let mut entries = entries.into_iter();
-        while let Some(mut frame) = entries.next() {
-            if frame.flags & frame_flags::PAIR != 0 {
-                frame.pc = entries.next()?.what();
-            }
-            self.frames.push(frame);
-        }
-        Some(())
     }
 
     /// Bytes of the stack, if the slice holds them all.
@@ -194,26 +121,6 @@ impl Record {
     #[inline]
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
-    }
-}
-
-/// A frame as it stands in a record; a relative one has two of these.
-pub type PackedFrame = [u8; 16];
-
-/// What an entry says, if it is a frame's first.
-fn frame(entry: &PackedFrame) -> ManagedFrame {
-    let (words, _) = entry.as_chunks();
-    let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
-    let (word, what) = (word(0), word(1));
-    let flags = word >> frame_flags::SHIFT;
-    let is_method = flags & (frame_flags::QUICK | frame_flags::PAIR) != 0;
-    // All ones or none: several frames are taken apart at once.
-    let method = 0u64.wrapping_sub(u64::from(is_method));
-    ManagedFrame {
-        addr: word & ADDRESS_MASK,
-        method: what & method,
-        pc: what & !method,
-        flags,
     }
 }
 
@@ -243,6 +150,7 @@ impl RawRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ManagedFrame;
 
     fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<RawRecord>()];
@@ -276,7 +184,7 @@ mod tests {
         input.extend([7, 8, 9, 0, 0]);
         let record = Record::decode(&input).unwrap();
         assert_eq!(
-            record.frames,
+            record.frames[..],
             [ManagedFrame {
                 addr: 0x10,
                 method: 0x20,
@@ -303,14 +211,14 @@ mod tests {
         };
         let record = Record::decode(&input).unwrap();
         assert_eq!(
-            record.frames,
+            record.frames[..],
             [frame(0x10, 0, 0x9000, 0), frame(0x20, 0x5000, 14, 6)]
         );
         // So has one that says where its method last was.
         input[56 + 16 * 8 + 16 + 7] = 8;
         let exported = Record::decode(&input).unwrap().frames[1];
         assert_eq!(exported, frame(0x20, 0x5000, 14, 8));
-        assert!(exported.is_exported() && !exported.is_relative());
+        assert!(exported.is_exported());
         // The second entry is what follows the frames.
         input[52] = 2;
         assert!(Record::decode(&input).is_err());

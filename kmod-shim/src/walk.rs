@@ -1,7 +1,7 @@
 //! The walker in user space: walker.h over a copy of the stack or another memory.
 
 use crate::abi::RawFrame;
-use crate::record::ManagedFrame;
+use crate::frames::ManagedFrame;
 use std::ffi::{c_int, c_void};
 use varid_model::ADDRESS_MASK;
 use varid_tunnel::abi::{Layout, NO_RULE};

@@ -188,6 +188,15 @@ impl Truth {
         Some((method, self.bytes.get(at..at + 4)?.try_into().unwrap()))
     }
 
+    fn instruction_of(&self, frame: &ManagedFrame) -> Option<(usize, [u8; 4])> {
+        self.instruction(frame.absolute_pc()?.get())
+    }
+
+    /// The native method that a frame is of.
+    fn method_at(&self, frame: &ManagedFrame) -> Option<usize> {
+        self.pointers.get(&frame.method()?.get()).copied()
+    }
+
     /// The opcode that a loop's native code at an address executes; None: it is on its way to the next.
     fn opcode(&self, method: usize, ip: u64) -> Option<u8> {
         let of = &self.loops[method];
@@ -245,12 +254,10 @@ struct Counts {
 fn is_same(frame: &ManagedFrame, ran: Ran, truth: &Truth) -> bool {
     match ran {
         Ran::Native => {
-            let method = truth.pointers.get(&frame.method);
-            frame.is_quick() && method.is_some_and(|method| truth.methods[*method].is_native)
+            let method = truth.method_at(frame);
+            method.is_some_and(|method| truth.methods[method].is_native)
         }
-        Ran::Method(method) => {
-            !frame.is_quick() && truth.instruction(frame.pc).is_some_and(|of| of.0 == method)
-        }
+        Ran::Method(method) => truth.instruction_of(frame).is_some_and(|of| of.0 == method),
     }
 }
 
@@ -309,14 +316,14 @@ fn judge(record: &Record, truth: &Truth, counts: &mut Counts) -> Result<(), Stri
     // Each caller is at an invoke, of what it called.
     for pair in frames.windows(2) {
         let called = match pair[0].is_quick() {
-            true => truth.pointers.get(&pair[0].method).copied(),
-            false => truth.instruction(pair[0].pc).map(|of| of.0),
+            true => truth.method_at(&pair[0]),
+            false => truth.instruction_of(&pair[0]).map(|of| of.0),
         };
         // What native code called, bytecode has not.
         if pair[1].is_quick() {
             continue;
         }
-        let at = truth.instruction(pair[1].pc);
+        let at = truth.instruction_of(&pair[1]);
         let invokes =
             |(_, bytes): (usize, [u8; 4])| bytes[0] == INVOKE && Some(bytes[2].into()) == called;
         if !at.is_some_and(invokes) {
@@ -325,7 +332,7 @@ fn judge(record: &Record, truth: &Truth, counts: &mut Counts) -> Result<(), Stri
     }
     if let Some(opcode) = leaf.and_then(|method| truth.opcode(method, ip)) {
         counts.exact_opcode += 1;
-        let at = frames.first().and_then(|frame| truth.instruction(frame.pc));
+        let at = frames.first().and_then(|frame| truth.instruction_of(frame));
         if at.is_none_or(|(_, bytes)| bytes[0] != opcode) {
             return Err(format!("opcode {opcode} was running, not {at:?}"));
         }

@@ -9,7 +9,7 @@ use varid_model::perf::{
     self, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record, SampleFields,
     SampleLayout,
 };
-use varid_model::{Machine, Mode, Regs};
+use varid_model::{Machine, Mode, Period, Regs};
 use varid_shim::{Record, flags};
 use varid_tunnel::maps::Device;
 
@@ -116,7 +116,7 @@ impl Spare {
             return Stamped::malformed();
         }
         Stamped {
-            time: sampled.record.time,
+            time: sampled.record.time.get(),
             event: RingEvent::Sample(sampled),
         }
     }
@@ -366,16 +366,15 @@ fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> Record {
         false => flags::IN_KERNEL,
     };
     Record {
-        time: sample.time.get(),
-        pid: sample.pid.get(),
-        tid: sample.tid.get(),
+        time: sample.time,
+        pid: sample.pid,
+        tid: sample.tid,
         cpu: sample.cpu,
         flags: flags::NO_WALK | in_kernel,
-        period: period.unwrap_or_else(|| sample.period.get()),
+        period: period.map_or(sample.period, Period::new),
         ip: sample.ip.get(),
         regs,
-        frames: Vec::new(),
-        packed: Vec::new(),
+        frames: Default::default(),
         kernel,
         stack_addr: regs.sp().unwrap_or(0),
         stack: sample.stack.to_vec(),

@@ -80,7 +80,7 @@ impl Stream {
         match event {
             RingEvent::Sample(mut sampled) => {
                 if !values.is_empty() {
-                    sampled.read = read(Tid::new(sampled.record.tid), sampled.event);
+                    sampled.read = read(sampled.record.tid, sampled.event);
                 }
                 let record = Unpaired {
                     round: self.round,
@@ -126,14 +126,14 @@ impl Stream {
         // There is no record if the process is not sampled, or if there was room for the kernel's sample but not for the larger record.
         let is_of_overflow = |unpaired: &Unpaired| {
             let record = &unpaired.sampled.record;
-            let same_thread = record.tid == tid || tid == RELEASED;
+            let same_thread = record.tid.get() == tid || tid == RELEASED;
             unpaired.sampled.event == event && same_thread && record.ip == ip
         };
         let unpaired = self.unpaired.entry(ring).or_default();
         let found = unpaired.iter().rposition(is_of_overflow);
         if let Some(mut record) = found.and_then(|at| unpaired.remove(at)) {
             record.time = time;
-            record.sampled.record.time = time;
+            record.sampled.record.time = MonotonicNs::new(time);
             record.sampled.read = read;
             self.pending.push(record.into_stamped());
         }
@@ -193,16 +193,15 @@ mod tests {
 
     fn sample(time: u64, ip: u64) -> Stamped {
         let record = Record {
-            time,
-            pid: TID,
-            tid: TID,
+            time: MonotonicNs::new(time),
+            pid: varid_model::Pid::new(TID),
+            tid: varid_model::Tid::new(TID),
             cpu: 0,
             flags: 0,
-            period: 1,
+            period: varid_model::Period::new(1),
             ip,
             regs: Regs::default(),
-            frames: Vec::new(),
-            packed: Vec::new(),
+            frames: Default::default(),
             kernel: Vec::new(),
             stack_addr: 0,
             stack: Vec::new(),
@@ -246,7 +245,7 @@ mod tests {
         let mut samples = Vec::new();
         stream.hand_over(MonotonicNs::new(started), last, |stamped| {
             if let RingEvent::Sample(sampled) = stamped.event {
-                assert_eq!(stamped.time, sampled.record.time);
+                assert_eq!(stamped.time, sampled.record.time.get());
                 samples.push((stamped.time, sampled.read));
             }
         });

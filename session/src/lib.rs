@@ -253,7 +253,7 @@ impl Session {
     }
 
     fn sample(&mut self, sampled: Box<Sampled>) -> Result<(), SessionError> {
-        let pid = Pid::new(sampled.record.pid);
+        let pid = sampled.record.pid;
         let Some(tracked) = self.processes.get_mut(pid) else {
             return self.first_sample(pid, sampled);
         };
@@ -296,7 +296,7 @@ impl Session {
         let Some(tracked) = self.processes.get_mut(pid) else {
             return Ok(());
         };
-        let time = MonotonicNs::new(sampled.record.time);
+        let time = sampled.record.time;
         let managed = &mut tracked.managed;
         let filter = tracked.gate.as_mut();
         let filter = filter.and_then(|gate| gate.at(time, managed));

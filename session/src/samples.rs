@@ -3,7 +3,7 @@
 use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError, Written};
 use std::collections::BTreeMap;
-use varid_model::{Address, MonotonicNs, Period, Pid, Stack, Tid};
+use varid_model::{Address, Period, Stack};
 use varid_recording::{CpuMode, Sample, SampleCounts};
 use varid_sampler::decode::Sampled;
 use varid_shim::flags;
@@ -72,19 +72,19 @@ impl SampleWriter {
         };
         let sample = Sample {
             event: *event,
-            time: MonotonicNs::new(record.time),
-            pid: Pid::new(record.pid),
-            tid: Tid::new(record.tid),
+            time: record.time,
+            pid: record.pid,
+            tid: record.tid,
             cpu: record.cpu,
-            period: Period::new(record.period),
+            period: record.period,
             original_ip: Address::new(record.ip),
             mode,
             uid: managed.process.status.uid,
             frame: record
+                .frames
                 .innermost()
-                .map(|frame| frame.addr)
-                .filter(|at| *at != 0)
-                .map(Address::new),
+                .map(|frame| frame.address())
+                .filter(|at| at.get() != 0),
             kernel: &[][..],
             user: &[][..],
         };

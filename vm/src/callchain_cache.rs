@@ -46,9 +46,10 @@ impl CallchainCache {
 
     /// Stores a record's whole callchain, whose callers are those of its thread's entry.
     pub fn store(&mut self, record: &Record, callchain: &[Address]) {
-        if let Some(stack) = self.slot(record.tid) {
+        if let Some(stack) = self.slot(record.tid.get()) {
             stack.flags = record.flags;
-            stack.packed.clone_from(&record.packed);
+            stack.packed.clear();
+            stack.packed.extend_from_slice(record.frames.packed());
             stack.callchain.clear();
             stack.callchain.extend_from_slice(callchain);
         }
@@ -120,7 +121,7 @@ impl CachedCallers {
 
     /// Whether they are all callers of a record that differs in the innermost frame's pc at most.
     pub fn are_callers_of(&self, record: &Record, knowledge: Knowledge) -> bool {
-        let (known, asked) = (&self.packed, &record.packed);
+        let (known, asked) = (&self.packed, record.frames.packed());
         let lengths = known.len() ^ asked.len();
         let changed =
             (self.knowledge.mapped ^ knowledge.mapped) | (self.knowledge.vm ^ knowledge.vm);
@@ -181,27 +182,23 @@ impl CachedCallers {
 
 /// Whether two lists are equal, one of them reversed; without a branch for each frame, since most often they are.
 fn are_equal(some: &[ManagedFrame], others: &[ManagedFrame]) -> bool {
-    let differ = |(one, other): (&ManagedFrame, &ManagedFrame)| {
-        (one.addr ^ other.addr)
-            | (one.method ^ other.method)
-            | (one.pc ^ other.pc)
-            | (one.flags ^ other.flags)
-    };
     let pairs = some.iter().zip(others.iter().rev());
-    some.len() == others.len() && pairs.fold(0, |all, pair| all | differ(pair)) == 0
+    some.len() == others.len()
+        && pairs.fold(0, |all, (one, other)| all | one.difference(other)) == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use varid_model::Address;
+    use varid_shim::FramePc;
 
     fn frame(n: u64) -> ManagedFrame {
-        ManagedFrame {
-            addr: n,
-            method: 0,
-            pc: n,
-            flags: n & 1,
+        let at = Address::new(n);
+        match n & 1 {
+            0 => ManagedFrame::new(at, FramePc::Absolute(at), false),
+            _ => ManagedFrame::new(at, FramePc::Native { method: at }, false),
         }
     }
 
@@ -222,11 +219,12 @@ mod tests {
         let mut marked = stretch;
         let mut answer = |frame: &ManagedFrame| {
             let mut addresses = Vec::new();
-            if !frame.addr.is_multiple_of(3) {
+            let at = frame.address().get();
+            if !at.is_multiple_of(3) {
                 addresses.extend(std::mem::take(&mut marked).then_some(7));
-                addresses.push(frame.addr * 10 + space * 100);
+                addresses.push(at * 10 + space * 100);
             }
-            marked |= frame.flags > 0;
+            marked |= frame.is_quick();
             addresses
         };
         frames.iter().map(&mut answer).collect()

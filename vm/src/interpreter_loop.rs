@@ -4,9 +4,9 @@ use crate::code_kind::CodeKind;
 use crate::executed::executed;
 use crate::facts::VmFacts;
 use std::borrow::Cow;
-use varid_model::{ADDRESS_MASK, Reason, Regs};
+use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
 use varid_process::AddressSpace;
-use varid_shim::{ManagedFrame, Record, flags, frame_flags};
+use varid_shim::{FramePc, ManagedFrame, Record, flags};
 use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
@@ -39,7 +39,9 @@ pub(crate) fn walk_copy(
             Some(CodeKind::Loop) => {}
             // No register leads to its frame; of the callers of one that is known they need not.
             Some(CodeKind::Interpreter)
-                if managed.last().is_none_or(|last| last.addr < frame.sp) =>
+                if managed
+                    .last()
+                    .is_none_or(|last| last.address().get() < frame.sp) =>
             {
                 lost = Some(unknown);
                 continue;
@@ -51,7 +53,10 @@ pub(crate) fn walk_copy(
             lost = Some(Reason::NoUnwindInfo);
             continue;
         };
-        if managed.last().is_some_and(|last| last.addr >= address) {
+        if managed
+            .last()
+            .is_some_and(|last| last.address().get() >= address)
+        {
             continue;
         }
         match walk(address, pc, &mut managed) {
@@ -105,15 +110,14 @@ pub(crate) fn exact_pcs(
         };
         let found = managed
             .iter()
-            .position(|managed| managed.addr == address && !managed.is_quick())
+            .position(|managed| managed.address().get() == address && !managed.is_quick())
             .filter(|found| managed.get(*found).is_some_and(&may_take))
             .filter(|found| {
                 let frame = managed.get(*found);
-                frame.is_some_and(|frame| frame.pc != pc || frame.flags & frame_flags::PAIR != 0)
+                frame.is_some_and(|frame| frame.absolute_pc() != Some(Address::new(pc)))
             });
         if let Some(found) = found.and_then(|found| managed.to_mut().get_mut(found)) {
-            found.pc = pc;
-            found.flags &= !frame_flags::PAIR;
+            found.set_pc(FramePc::Absolute(Address::new(pc)));
         }
     }
 }
@@ -123,15 +127,19 @@ pub(crate) fn exact_pcs(
 pub(crate) fn drop_repeated(managed: &mut Cow<'_, [ManagedFrame]>) {
     let above = managed.iter().zip(managed.get(1..).unwrap_or_default());
     let ascend = above.fold(true, |all, (frame, caller)| {
-        all & (frame.addr < caller.addr)
+        all & (frame.address() < caller.address())
     });
-    if ascend && managed.first().is_none_or(|frame| frame.addr > 0) {
+    if ascend
+        && managed
+            .first()
+            .is_none_or(|frame| frame.address().get() > 0)
+    {
         return;
     }
-    let mut last = 0;
+    let mut last = Address::new(0);
     managed.to_mut().retain(|frame| {
-        let above = frame.addr > last;
-        last = last.max(frame.addr);
+        let above = frame.address() > last;
+        last = last.max(frame.address());
         above
     });
 }

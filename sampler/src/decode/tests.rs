@@ -197,7 +197,7 @@ fn the_shims_record_comes_with_its_own_time() {
         panic!("a sample")
     };
     assert_eq!(
-        (found.event, found.record.pid, found.record.time),
+        (found.event, found.record.pid.get(), found.record.time.get()),
         (SHIM as usize, 10, 77)
     );
     // A record that says it is longer than what there is.
@@ -267,7 +267,7 @@ fn a_sample_does_not_say_a_fixed_period() {
     let Some(RingEvent::Sample(sampled)) = bytes.decode().map(|stamped| stamped.event) else {
         panic!("a sample")
     };
-    assert_eq!(sampled.record.period, 100);
+    assert_eq!(sampled.record.period.get(), 100);
     assert_eq!(sampled.event, COPY_AT_PERIOD as usize);
 }
 
@@ -275,7 +275,13 @@ fn a_sample_does_not_say_a_fixed_period() {
 fn a_copy_of_the_stack_is_a_record_to_be_walked() {
     let record = copied(&copy(&[], 32, 24));
     assert_eq!(
-        (record.pid, record.tid, record.cpu, record.period, record.ip),
+        (
+            record.pid.get(),
+            record.tid.get(),
+            record.cpu,
+            record.period.get(),
+            record.ip
+        ),
         (10, 11, 3, 997, 0x401000)
     );
     assert_eq!(

@@ -172,7 +172,7 @@ impl Tracked {
     /// Decides what becomes of a sample.
     pub fn accept(&mut self, sampled: Box<Sampled>) -> Accepted {
         let record = &sampled.record;
-        let time = MonotonicNs::new(record.time);
+        let time = record.time;
         if self.awaits_exec() || self.lifetime.has_left_by(time) {
             return Accepted::Dropped;
         }
@@ -195,7 +195,7 @@ impl LayoutTrials {
     /// Counts a sample in the interpreter; true: no sample has had frames, and it is the last one that was tried.
     fn refutes(&mut self, record: &Record) -> bool {
         self.samples = self.samples.saturating_add(1);
-        let walked = u32::from(!record.packed.is_empty());
+        let walked = u32::from(!record.frames.packed().is_empty());
         self.walked = self.walked.saturating_add(walked);
         self.samples == LAYOUT_TRIALS && self.walked == 0
     }
@@ -234,8 +234,9 @@ mod tests {
     fn sampled(packed: usize) -> Box<Sampled> {
         let mut sampled = Box::<Sampled>::default();
         sampled.record.flags = flags::IN_BODY;
-        sampled.record.time = 7;
-        sampled.record.packed.resize(packed, Default::default());
+        sampled.record.time = MonotonicNs::new(7);
+        let entries = vec![Default::default(); packed];
+        sampled.record.frames.set_packed(&entries);
         sampled
     }
 

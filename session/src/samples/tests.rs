@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use varid_model::Machine;
+use varid_model::MonotonicNs;
 use varid_model::Rate;
 use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionReader, SessionRecord, SessionTarget, TargetKind,
@@ -85,13 +86,13 @@ impl Recording {
 fn bytes(record: &varid_shim::Record) -> Vec<u8> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let lengths = record.stack.len() as u64
-        | (record.packed.len() as u64) << 32
+        | (record.frames.packed().len() as u64) << 32
         | (record.kernel.len() as u64) << 48;
     let mut words = vec![
-        record.time,
-        pair(record.pid, record.tid),
+        record.time.get(),
+        pair(record.pid.get(), record.tid.get()),
         pair(record.cpu, record.flags),
-        record.period,
+        record.period.get(),
         record.ip,
         record.stack_addr,
         lengths,
@@ -104,7 +105,13 @@ fn bytes(record: &varid_shim::Record) -> Vec<u8> {
         bytes.collect()
     };
     let (head, kernel) = (bytes(&words), bytes(&record.kernel));
-    [&head, record.packed.as_flattened(), &kernel, &record.stack].concat()
+    [
+        &head,
+        record.frames.packed().as_flattened(),
+        &kernel,
+        &record.stack,
+    ]
+    .concat()
 }
 
 proptest! {

@@ -90,10 +90,10 @@ impl Vm for ArtVm {
         if record.flags & (flags::IN_BODY | OTHERWISE) != flags::IN_BODY {
             return None;
         }
-        let innermost = record.innermost()?;
+        let innermost = record.frames.innermost()?;
         let regs = &record.regs;
         let (address, pc) = registers(&self.facts, regs.ip()?, regs, space)?;
-        (address == innermost.addr && !innermost.is_quick()).then_some(pc)
+        (address == innermost.address().get() && !innermost.is_quick()).then_some(pc)
     }
 
     fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error> {

@@ -57,6 +57,6 @@ impl Chain<'_> {
         {
             self.marker(Marker::Reason(reason(error)));
         }
-        self.callers(record.tid, rest);
+        self.callers(record.tid.get(), rest);
     }
 }

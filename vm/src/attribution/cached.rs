@@ -17,7 +17,7 @@ pub fn cached_callchain<'a>(
     recorded: impl FnOnce(MappingId) -> bool,
 ) -> Option<&'a [Address]> {
     let knowledge = process.knowledge();
-    let callers = process.callchains.of(record.tid)?;
+    let callers = process.callchains.of(record.tid.get())?;
     if !callers.are_callers_of(record, knowledge) {
         return None;
     }
@@ -26,7 +26,9 @@ pub fn cached_callchain<'a>(
     if !recorded(mapped.id) || !matches!(mapped.image, Image::Code(_)) {
         return None;
     }
-    process.callchains.with_leaf(record.tid, Address::new(pc))
+    process
+        .callchains
+        .with_leaf(record.tid.get(), Address::new(pc))
 }
 
 /// Stores a record's callchain for those of its thread that follow, if nothing but its leaf's pc and the callers in the cache play a part
@@ -36,7 +38,7 @@ pub(super) fn store(record: &Record, process: &mut ManagedProcess, stack: Stack,
         return;
     };
     let knowledge = process.knowledge();
-    let cached = process.callchains.of(record.tid);
+    let cached = process.callchains.of(record.tid.get());
     let pc = || process.vm()?.only_leaf_pc(record, process.space());
     // Where all native frames are wanted, the stack tells of more of them.
     if stack != Stack::Full

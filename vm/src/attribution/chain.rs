@@ -7,8 +7,11 @@ use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
 use varid_recording::remap::address_of;
-use varid_shim::{ManagedFrame, Record, flags};
+use varid_shim::{FramePc, ManagedFrame, Record, flags};
 use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
+
+/// Bytes of a code unit.
+const DEX_UNIT: u8 = 2;
 
 /// Which managed frame came last while native ones were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +80,7 @@ impl<'a> Chain<'a> {
         for (depth, frame) in native.frames.iter().enumerate() {
             while let Some((next, after)) = rest
                 .split_first()
-                .filter(|(next, _)| depth > 0 && next.addr < frame.sp)
+                .filter(|(next, _)| depth > 0 && next.address().get() < frame.sp)
             {
                 // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
                 if !next.is_quick() || enclosing == Some(CodeKind::Bridge) {
@@ -126,7 +129,7 @@ impl<'a> Chain<'a> {
         {
             self.marker(Marker::Reason(reason(error)));
         }
-        self.callers(record.tid, rest);
+        self.callers(record.tid.get(), rest);
     }
 
     /// Managed frames whose callees are managed, or left out.
@@ -269,33 +272,33 @@ impl<'a> Chain<'a> {
 
     /// The address that stands for a managed frame; None: the VM's own method.
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
-        if !frame.is_quick() && !frame.is_relative() && !frame.is_exported() {
-            return match self.process.process.has_bytecode_at(frame.pc) {
-                true => Ok(Some(frame.pc)),
-                false => Err(Reason::UnknownMapping),
-            };
-        }
-        match self.process.method(frame.method) {
+        let (method, pc) = match frame.pc() {
+            FramePc::Absolute(pc) => {
+                return match self.process.process.has_bytecode_at(pc.get()) {
+                    true => Ok(Some(pc.get())),
+                    false => Err(Reason::UnknownMapping),
+                };
+            }
+            FramePc::Relative { method, .. }
+            | FramePc::Exported { method, .. }
+            | FramePc::Native { method } => (method.get(), frame.pc()),
+        };
+        match self.process.method(method) {
             Method::Runtime => Ok(None),
             Method::Unknown => Err(Reason::UnknownMethod),
             Method::Gone => Err(Reason::VmGone),
             Method::Known {
                 code: Some(code), ..
-            } if frame.is_relative() => {
-                let pc = code.start.wrapping_add(frame.pc);
-                if code.contains(&pc) {
-                    Ok(Some(pc))
-                } else {
-                    Err(Reason::TornFrames)
+            } => match pc {
+                FramePc::Relative { offset, .. } => {
+                    let pc = code.start.wrapping_add(offset.to_bytes(DEX_UNIT));
+                    let is_inside = code.contains(&pc);
+                    is_inside.then_some(Some(pc)).ok_or(Reason::TornFrames)
                 }
-            }
-            Method::Known {
-                code: Some(code), ..
-            } if frame.is_exported() && code.contains(&frame.pc) => Ok(Some(frame.pc)),
-            // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
-            Method::Known {
-                code: Some(code), ..
-            } => Ok(Some(code.start)),
+                FramePc::Exported { pc, .. } if code.contains(&pc.get()) => Ok(Some(pc.get())),
+                // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
+                _ => Ok(Some(code.start)),
+            },
             Method::Known {
                 dex,
                 index,

@@ -61,7 +61,7 @@ pub fn attribute(
     };
     let at = FrameAddress::Instruction(Address::new(ip));
     // Half of the last frame is missing: those before it are whole.
-    let torn = record.unpack().is_err();
+    let torn = record.frames.are_torn();
     let vm = process.vm.clone();
     let vm = vm.as_deref();
     if let Some(vm) = vm {
@@ -80,7 +80,7 @@ pub fn attribute(
     };
     let mut chain = Chain::new(record, at, process, remap, user);
 
-    let mut frames = Cow::Borrowed(record.frames.as_slice());
+    let mut frames = Cow::Borrowed(&*record.frames);
     if let Some(vm) = vm {
         vm.drop_stale(record, &mut frames);
     }
@@ -97,7 +97,7 @@ pub fn attribute(
             .find(|frame| !frame.is_quick())
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
-            .map(|frame| frame.addr);
+            .map(|frame| frame.address().get());
         native.unwind(&record.regs, stack_of(record), until, |address| {
             code_at(chain.process, address)
         });
@@ -146,7 +146,7 @@ pub fn attribute(
     chain.finish(record, native, &frames, in_interpreter, incomplete);
     *transition = !frames.is_empty() && leaf_method != LeafMethod::Known;
     *known = chain.known;
-    let innermost = frames.first().map(|frame| frame.addr);
+    let innermost = frames.first().map(|frame| frame.address().get());
     let lowest = innermost.into_iter().chain(chain.quick).min();
     *frame = lowest.filter(|at| *at != 0).map(Address::new);
     cached::store(record, process, stack, user);

@@ -8,9 +8,10 @@ use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Methods, Unwound, Vm, Vm
 use crate::method::Method;
 use std::borrow::Cow;
 use std::rc::Rc;
+use varid_model::Address;
 use varid_process::Process;
 use varid_process::reader::ForeignMemory;
-use varid_shim::{ManagedFrame, Record, flags, frame_flags};
+use varid_shim::{FramePc, ManagedFrame, Record, flags};
 use varid_tunnel::abi::RULE_SAVE_AREA;
 use varid_tunnel::method::resolve_named;
 
@@ -111,22 +112,18 @@ impl DalvikVm {
         };
         // A trace is one method's. In the middle of a call the frame may be the callee's already.
         if let Some(pc) = self.facts.trace(ip)
-            && process.method(frame.method).has_code_at(pc)
+            && let Some(method) = frame.method()
+            && process.method(method.get()).has_code_at(pc)
         {
-            frame.pc = pc;
-            frame.flags &= !frame_flags::PAIR;
+            frame.set_pc(FramePc::Absolute(Address::new(pc)));
         }
     }
 }
 
 /// A loop's frames lie elsewhere than the copy of the stack; of the innermost the pc is known, whatever called it.
 fn one_frame(address: u64, pc: u64, managed: &mut Vec<ManagedFrame>) -> Walked {
-    managed.push(ManagedFrame {
-        addr: address,
-        method: 0,
-        pc,
-        flags: 0,
-    });
+    let pc = FramePc::Absolute(Address::new(pc));
+    managed.push(ManagedFrame::new(Address::new(address), pc, false));
     Walked::Cut
 }
 
@@ -145,8 +142,8 @@ fn keep_to_methods(
 ) {
     for (index, before) in exported {
         if let Some(frame) = managed.get_mut(*index)
-            && !frame.is_exported()
-            && !process.method(before.method).has_code_at(frame.pc)
+            && let (Some(pc), Some(method)) = (frame.absolute_pc(), before.method())
+            && !process.method(method.get()).has_code_at(pc.get())
         {
             *frame = *before;
         }

@@ -67,7 +67,7 @@ impl Vm for ShadowVm {
             return;
         }
         let sp = record.regs.sp().unwrap_or(0);
-        if let Some(live @ 1..) = frames.iter().position(|frame| frame.addr >= sp) {
+        if let Some(live @ 1..) = frames.iter().position(|frame| frame.address().get() >= sp) {
             frames.to_mut().drain(..live);
         }
     }
@@ -127,6 +127,6 @@ impl ShadowVm {
                 .frames
                 .get(1)
                 .zip(managed.first())
-                .is_some_and(|(caller, innermost)| innermost.addr >= caller.sp)
+                .is_some_and(|(caller, innermost)| innermost.address().get() >= caller.sp)
     }
 }

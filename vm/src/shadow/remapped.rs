@@ -4,9 +4,9 @@ use crate::dex;
 use crate::facts::VmFacts;
 use crate::kind::Methods;
 use crate::method::Method;
+use varid_model::Address;
 use varid_process::open_calls;
-use varid_shim::ManagedFrame;
-use varid_shim::frame_flags::EXPORTED;
+use varid_shim::{FramePc, ManagedFrame};
 use varid_tunnel::abi::{Call, REMAP_END, REMAP_FIRST};
 use varid_tunnel::calls::CallsFile;
 
@@ -45,23 +45,26 @@ impl Remapped {
     ) {
         let pid = methods.process().pid;
         for frame in frames {
-            let Some(index) = index_of(frame.pc) else {
+            let FramePc::Absolute(pc) = frame.pc() else {
+                continue;
+            };
+            let entry = pc.get();
+            let Some(index) = index_of(entry) else {
                 continue;
             };
             if index >= self.entries.len() && !self.fresh {
                 self.read(facts, pid);
             }
             // A forked child has no table before it describes itself.
-            let entry = self.entries.get(index).filter(|_| self.pid == Some(pid));
-            let Some(call) = entry.copied() else {
+            let call = self.entries.get(index).filter(|_| self.pid == Some(pid));
+            let Some(call) = call.copied() else {
                 continue;
             };
             if call.insns != 0 {
-                (frame.pc, frame.method) = (call.insns, call.method);
+                frame.set_pc(FramePc::Absolute(Address::new(call.insns)));
                 continue;
             }
             // Without bytecode it is the entry's: a pointer may be another method's by now.
-            let entry = frame.pc;
             if !methods.is_known(entry) {
                 let counted = dex::counted(methods.process(), &call);
                 let known = counted.unwrap_or_else(|| methods.method(call.method));
@@ -69,8 +72,10 @@ impl Remapped {
                     methods.insert(entry, known);
                 }
             }
-            (frame.pc, frame.method) = (0, entry);
-            frame.flags |= EXPORTED;
+            frame.set_pc(FramePc::Exported {
+                method: Address::new(entry),
+                pc: Address::new(0),
+            });
         }
     }
 

@@ -3,17 +3,11 @@
 use super::world::*;
 use varid_model::{Reason, Stack};
 use varid_shim::flags::{IN_BODY, NO_WALK};
-use varid_shim::frame_flags::{EXPORTED, OUTERMOST};
 use varid_shim::{ManagedFrame, Record};
 
 /// A frame of the other stack, which lies anywhere: here below the native one.
 fn area(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
-    ManagedFrame {
-        addr: 0x1000 + 0x40 * n,
-        method,
-        pc,
-        flags,
-    }
+    frame_at(0x1000 + 0x40 * n, method, pc, flags)
 }
 
 /// Native code called SECOND, that called FIRST; that is where `n` and `flags` say.
@@ -119,7 +113,7 @@ fn a_restored_register_is_exact_if_it_is_in_the_frames_method() {
     let frames = frames(&world, first, EXPORTED);
     let mut record = world.record(&["helper", "body", "native", "outermost"]);
     let helper = record.ip;
-    put(&mut record, SP + FRAME - 32, frames[0].addr + 64);
+    put(&mut record, SP + FRAME - 32, frames[0].address().get() + 64);
     for (restored, place) in [(first + 6, first + 6), (second + 2, first)] {
         put(&mut record, SP + FRAME - 24, restored);
         let user = world.user(record.clone(), 0, &frames, Stack::Vertical);
@@ -149,7 +143,7 @@ fn compiled_code_is_the_bytecode_that_it_was_made_of() {
         let record = in_cache(&world, at);
         let attributed = {
             let mut record = record;
-            record.frames = frames.to_vec();
+            record.frames = frames[..].into();
             world.attribute(&record, Stack::Vertical)
         };
         let user = addresses(&attributed.user);

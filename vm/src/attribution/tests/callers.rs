@@ -4,6 +4,7 @@ use super::sequence::*;
 use super::world::*;
 use proptest::prelude::*;
 use varid_model::{Address, Stack};
+use varid_shim::FramePc;
 use varid_shim::flags::IN_BODY;
 
 /// What is written of a sample gives its addresses names.
@@ -43,17 +44,20 @@ fn callers_that_were_seen_before_are_known() {
     let mut world = World::list();
     let mut record = world.record(&["body", "bridge", "native"]);
     record.flags = IN_BODY;
-    record.frames = (1..6)
+    let mut frames: Vec<_> = (1..6)
         .map(|n| managed_frame(&world, n, (0, false)))
         .collect();
+    record.frames = frames[..].into();
     let first = world.attribute(&record, Stack::Vertical);
-    record.frames[0].pc += 2;
+    let pc = frames[0].absolute_pc().unwrap();
+    frames[0].set_pc(FramePc::Absolute(pc.wrapping_add(2)));
+    record.frames = frames[..].into();
     let second = world.attribute(&record, Stack::Vertical);
     assert!(first.known.is_empty());
     assert_eq!(second.known, 1..5);
     assert_eq!(first.user[1..], second.user[1..]);
     // Another thread that has this one's frames has this one's answer.
-    record.tid += 1;
+    record.tid = varid_model::Tid::new(record.tid.get() + 1);
     assert_eq!(world.attribute(&record, Stack::Vertical).user, second.user);
     world.process.process.space.remove(DEX, DEX + 0x1000);
     assert!(world.attribute(&record, Stack::Vertical).known.is_empty());
@@ -67,10 +71,10 @@ fn a_sample_again_is_the_last_one_but_for_its_leaf() {
     let frames: Vec<_> = (1..6)
         .map(|n| managed_frame(&world, n, (0, false)))
         .collect();
-    record.packed = packed(&frames);
+    record.frames = frames[..].into();
     record
         .regs
-        .set(FRAME_REGISTER, Some(frames[0].addr + FRAME));
+        .set(FRAME_REGISTER, Some(frames[0].address().get() + FRAME));
     let mut sample = |world: &mut World, pc, count| {
         record.regs.set(PC, Some(pc));
         let attributed = world.attribute(&record, Stack::Vertical);
@@ -78,7 +82,7 @@ fn a_sample_again_is_the_last_one_but_for_its_leaf() {
         assert_eq!(attributed.known.len(), count);
         recorded(world, &attributed.user);
     };
-    let pc = frames[0].pc;
+    let pc = frames[0].absolute_pc().unwrap().get();
     sample(&mut world, pc, 0);
     sample(&mut world, pc + 2, 5);
     // A leaf elsewhere is not known to be recorded; what happens to what is mapped, for none.

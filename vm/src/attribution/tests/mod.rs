@@ -11,7 +11,6 @@ pub mod world;
 use varid_model::{Address, Stack};
 use varid_recording::remap;
 use varid_shim::flags::{IN_BODY, IN_KERNEL, NO_WALK};
-use varid_shim::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 use world::*;
 
 /// A helper of the loop that has saved the loop's registers, native frames below.
@@ -53,7 +52,7 @@ fn a_transition_is_the_top_frames_and_said_to_be_one() {
     let mut world = World::list();
     let pc = world.code[0].start;
     let mut record = world.record(&["interpreter", "bridge", "native", "outermost"]);
-    record.frames = vec![managed(1, FIRST, pc, OUTERMOST)];
+    record.frames = [managed(1, FIRST, pc, OUTERMOST)][..].into();
     let attributed = world.attribute(&record, Stack::Vertical);
     assert_eq!(
         (addresses(&attributed.user), attributed.transition),
@@ -74,7 +73,7 @@ fn the_exact_pc_below_a_helper_is_the_restored_register() {
     let frame = managed(2, FIRST, stale, OUTERMOST);
     let mut record = world.record(&HELPED);
     put(&mut record, SP + FRAME - 24, exact);
-    put(&mut record, SP + FRAME - 32, frame.addr + 64);
+    put(&mut record, SP + FRAME - 32, frame.address().get() + 64);
     let helper = record.ip;
     assert_eq!(
         world.user(record.clone(), 0, &[frame], Stack::Vertical),
@@ -87,7 +86,7 @@ fn the_exact_pc_below_a_helper_is_the_restored_register() {
         [helper, exact + 1]
     );
     // The register of another frame says nothing about this one.
-    put(&mut record, SP + FRAME - 32, frame.addr);
+    put(&mut record, SP + FRAME - 32, frame.address().get());
     assert_eq!(
         world.user(record, 0, &[frame], Stack::Vertical),
         [helper, stale + 1]

@@ -1,12 +1,10 @@
 //! Is what is missing said, where it is missing, and never in the leaf's place?
 
-use super::sequence::packed;
 use super::world::*;
 use proptest::prelude::*;
 use varid_model::{Address, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
-use varid_shim::frame_flags::{OUTERMOST, QUICK, RELATIVE};
 use varid_shim::{ManagedFrame, Record};
 use varid_unwind::UnwindError;
 
@@ -43,10 +41,11 @@ fn half_a_frame_at_the_end_of_a_record_is_torn_and_those_before_it_stay() {
     let pc = world.code[0].start;
     record.regs.set(PC, Some(pc));
     let frames = [managed(1, FIRST, pc, 0), managed(2, FIRST, 4, RELATIVE)];
-    record.packed = packed(&frames);
+    record.frames = frames[..].into();
     let whole = addresses(&world.attribute(&record, Stack::Vertical).user);
     assert_eq!(whole, [pc, pc + 4 + 1]);
-    record.packed.pop();
+    let entries = record.frames.packed().to_vec();
+    record.frames.set_packed(&entries[..entries.len() - 1]);
     let user = addresses(&world.attribute(&record, Stack::Vertical).user);
     assert_eq!(user, [pc, because(Reason::TornFrames)]);
 }

@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use varid_process::Image;
 use varid_shim::flags::{FRAMES_TRUNCATED, IN_BODY, IN_KERNEL, NOT_READY, TORN};
-use varid_shim::frame_flags::{self, OUTERMOST, QUICK, RELATIVE};
-use varid_shim::{ManagedFrame, PackedFrame, Record};
+use varid_shim::{FramePc, ManagedFrame, Record};
 use varid_vm::Method;
 
 /// So far from the dex file it may be mapped once more.
@@ -167,37 +166,28 @@ impl Twice {
         let world = &self.remembers;
         let mut record = world.record(&[sample.function, sample.caller, "native"]);
         self.time += 1;
-        (record.time, record.tid, record.flags) = (self.time, sample.tid, sample.flags);
+        record.time = varid_model::MonotonicNs::new(self.time);
+        (record.tid, record.flags) = (varid_model::Tid::new(sample.tid), sample.flags);
         // Frames of one depth lie where they lay.
         let numbered = (0..).zip(&self.frames);
         let outermost_first = numbered.map(|(n, frame)| managed_frame(world, 20 - n, *frame));
         let mut frames: Vec<_> = outermost_first.collect();
         frames.reverse();
-        record.packed = packed(&frames);
+        record.frames = frames[..].into();
         let address = frames
             .first()
-            .map(|frame| frame.addr + FRAME + sample.misses);
+            .map(|frame| frame.address().get() + FRAME + sample.misses);
         record.regs.set(FRAME_REGISTER, address);
-        let pc = managed_frame(world, 0, (sample.pc, false)).pc;
+        let frame = managed_frame(world, 0, (sample.pc, false));
+        let pc = match frame.pc() {
+            FramePc::Absolute(pc) => pc.get(),
+            FramePc::Relative { offset, .. } => offset.to_bytes(2),
+            FramePc::Exported { pc, .. } => pc.get(),
+            FramePc::Native { .. } => 0,
+        };
         record.regs.set(PC, Some(pc));
         record
     }
-}
-
-/// Frames as they stand in a record.
-pub fn packed(frames: &[ManagedFrame]) -> Vec<PackedFrame> {
-    let entry =
-        |first: u64, second: u64| (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
-    let mut packed = Vec::new();
-    for frame in frames {
-        let first = frame.addr | frame.flags << frame_flags::SHIFT;
-        if frame.is_relative() {
-            packed.extend([entry(first, frame.method), entry(0, frame.pc)]);
-        } else {
-            packed.push(entry(first, frame.method | frame.pc));
-        }
-    }
-    packed
 }
 
 /// A frame by the number of what it runs: a method, or nobody's.

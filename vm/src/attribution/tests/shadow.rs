@@ -9,12 +9,7 @@ use varid_tunnel::abi::{Call, NO_INDEX, REMAP_FIRST, RETIRED};
 
 /// The record that native frame `n` made at its entry.
 fn entered(n: u64, pc: u64) -> ManagedFrame {
-    ManagedFrame {
-        addr: SP + FRAME * n + FRAME - 8,
-        method: 0,
-        pc,
-        flags: 0,
-    }
+    frame_at(SP + FRAME * n + FRAME - 8, 0, pc, 0)
 }
 
 const CALLS: [&str; 4] = ["interpreter", "interpreter", "native", "outermost"];
@@ -88,12 +83,7 @@ fn a_remapped_address_is_its_method_with_bytecode_or_without() {
 fn records_that_an_exception_left_behind_are_dropped() {
     let mut world = World::shadow();
     let [first, second] = world.code.clone().map(|code| code.start);
-    let left = |below: u64| ManagedFrame {
-        addr: SP - below,
-        method: 0,
-        pc: second,
-        flags: 0,
-    };
+    let left = |below: u64| frame_at(SP - below, 0, second, 0);
     let records = [left(200), left(8), entered(0, first), entered(1, second)];
     let record = world.record(&CALLS);
     assert_eq!(

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
-use varid_model::{Address, Marker, Reason, Regs, Stack};
+use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Reason, Regs, Stack, Tid};
 use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped, MappingId};
 use varid_recording::remap::address_of;
-use varid_shim::{ManagedFrame, Record};
+use varid_shim::{FramePc, ManagedFrame, Record};
 use varid_tunnel::abi;
 use varid_vm::attribution::{Attributed, RemapTable, attribute, cached_callchain};
 use varid_vm::{ManagedProcess, Method, Methods, VmFacts};
@@ -349,16 +349,15 @@ impl World {
         let ip = self.at(functions[0]);
         regs.set_frame(ip, SP, 0);
         Record {
-            time: 1,
-            pid: self.process.pid(),
-            tid: 2,
+            time: MonotonicNs::new(1),
+            pid: Pid::new(self.process.pid()),
+            tid: Tid::new(2),
             cpu: 0,
             flags: 0,
-            period: 1,
+            period: Period::new(1),
             ip,
             regs,
-            frames: Vec::new(),
-            packed: Vec::new(),
+            frames: Default::default(),
             kernel: Vec::new(),
             stack_addr: SP,
             stack,
@@ -388,7 +387,7 @@ impl World {
         stack: Stack,
     ) -> Vec<u64> {
         record.flags |= flags;
-        record.frames = managed.to_vec();
+        record.frames = managed.into();
         addresses(&self.attribute(&record, stack).user)
     }
 }
@@ -447,12 +446,31 @@ pub fn put_shadow_frame(record: &mut Record, at: u64, link: u64, method: u64, pc
 
 /// A managed frame in native frame `n`.
 pub fn managed(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
-    ManagedFrame {
-        addr: SP + FRAME * n + 8,
-        method,
-        pc,
-        flags,
-    }
+    frame_at(SP + FRAME * n + 8, method, pc, flags)
+}
+
+/// Flags of a frame, as [`frame_at`] takes them: the last of its stretch, and what its pc is.
+pub const QUICK: u64 = 1;
+pub const OUTERMOST: u64 = 2;
+pub const RELATIVE: u64 = 4;
+pub const EXPORTED: u64 = 8;
+
+/// A managed frame at an address.
+pub fn frame_at(address: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
+    let method = Address::new(method);
+    let pc = match flags & !OUTERMOST {
+        QUICK => FramePc::Native { method },
+        RELATIVE => FramePc::Relative {
+            method,
+            offset: CodeUnits::new((pc / 2) as u32),
+        },
+        EXPORTED => FramePc::Exported {
+            method,
+            pc: Address::new(pc),
+        },
+        _ => FramePc::Absolute(Address::new(pc)),
+    };
+    ManagedFrame::new(Address::new(address), pc, flags & OUTERMOST != 0)
 }
 
 /// What stands in a callchain for a reason.

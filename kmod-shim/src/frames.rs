@@ -1,0 +1,384 @@
+//! Managed frames, as a record packs them and as they are read.
+
+use crate::abi::frame_flags;
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use varid_model::{ADDRESS_MASK, Address, CodeUnits};
+
+/// Bytes of a code unit of [`FramePc::Relative`].
+const UNIT: u64 = 2;
+
+/// Where a managed frame is in its method's bytecode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FramePc {
+    /// At the instruction at this address: of the leaf the executed one, of a caller its invoke.
+    Absolute(Address),
+    /// So many code units of 16 bits behind the first instruction of the method.
+    Relative {
+        /// The VM's method pointer.
+        method: Address,
+        /// From its first instruction.
+        offset: CodeUnits,
+    },
+    /// Where the method last told the VM that it was. It may have been another call, or another method's frame in the
+    /// same place: the address counts only if it is one of the method's.
+    Exported {
+        /// The VM's method pointer.
+        method: Address,
+        /// What it told, if anything.
+        pc: Address,
+    },
+    /// Nowhere: a compiled or native method, whose native frame this is.
+    Native {
+        /// The VM's method pointer.
+        method: Address,
+    },
+}
+
+/// A frame of the VM at the instant of the sample.
+///
+/// ```
+/// use varid_model::Address;
+/// use varid_shim::{FramePc, ManagedFrame};
+///
+/// let native = FramePc::Native { method: Address::new(0x5000) };
+/// let mut frame = ManagedFrame::new(Address::new(0x7ffd_1000), native, true);
+/// assert!(frame.is_quick() && frame.is_outermost());
+/// // Somebody who knows better says where it is.
+/// frame.set_pc(FramePc::Absolute(Address::new(0x9010)));
+/// assert_eq!(frame.absolute_pc(), Some(Address::new(0x9010)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ManagedFrame {
+    pub(crate) addr: u64,
+    /// 0: the pc says it all.
+    pub(crate) method: u64,
+    pub(crate) pc: u64,
+    /// [`frame_flags`]: at most one of QUICK, RELATIVE and EXPORTED.
+    pub(crate) flags: u64,
+}
+
+impl ManagedFrame {
+    /// A frame at an address, 0: nowhere. `is_outermost`: the last of its stretch, which native code called.
+    pub fn new(address: Address, pc: FramePc, is_outermost: bool) -> Self {
+        let mut frame = Self {
+            addr: address.get() & ADDRESS_MASK,
+            method: 0,
+            pc: 0,
+            flags: if is_outermost {
+                frame_flags::OUTERMOST
+            } else {
+                0
+            },
+        };
+        frame.set_pc(pc);
+        frame
+    }
+
+    /// Where the frame lies; its native caller's frame encloses it. 0: nowhere.
+    #[inline]
+    pub fn address(&self) -> Address {
+        Address::new(self.addr)
+    }
+
+    /// Where it is in its method.
+    #[inline]
+    pub fn pc(&self) -> FramePc {
+        let (method, pc) = (Address::new(self.method), Address::new(self.pc));
+        match self.flags & (frame_flags::QUICK | frame_flags::PAIR) {
+            0 => FramePc::Absolute(pc),
+            frame_flags::RELATIVE => FramePc::Relative {
+                method,
+                // The walker counts in bytes: two for each unit.
+                offset: CodeUnits::new(u32::try_from(self.pc / UNIT).unwrap_or(u32::MAX)),
+            },
+            frame_flags::EXPORTED => FramePc::Exported { method, pc },
+            _ => FramePc::Native { method },
+        }
+    }
+
+    /// Its pc, if that is an address that needs no method to be understood.
+    #[inline]
+    pub fn absolute_pc(&self) -> Option<Address> {
+        let needs_method = self.flags & (frame_flags::QUICK | frame_flags::PAIR) != 0;
+        (!needs_method).then_some(Address::new(self.pc))
+    }
+
+    /// Says where the frame is in its method.
+    pub fn set_pc(&mut self, pc: FramePc) {
+        let (method, pc, flag) = match pc {
+            FramePc::Absolute(pc) => (0, pc.get(), 0),
+            FramePc::Relative { method, offset } => {
+                let bytes = u64::from(offset.get()).saturating_mul(UNIT);
+                (method.get(), bytes, frame_flags::RELATIVE)
+            }
+            FramePc::Exported { method, pc } => (method.get(), pc.get(), frame_flags::EXPORTED),
+            FramePc::Native { method } => (method.get(), 0, frame_flags::QUICK),
+        };
+        (self.method, self.pc) = (method, pc);
+        self.flags = self.flags & frame_flags::OUTERMOST | flag;
+    }
+
+    /// The VM's method pointer, where the pc does not say it all.
+    #[inline]
+    pub fn method(&self) -> Option<Address> {
+        Some(Address::new(self.method)).filter(|_| self.absolute_pc().is_none())
+    }
+
+    /// A compiled or native method.
+    #[inline]
+    pub fn is_quick(&self) -> bool {
+        self.flags & frame_flags::QUICK != 0
+    }
+
+    /// The last of its stretch: native code called it.
+    #[inline]
+    pub fn is_outermost(&self) -> bool {
+        self.flags & frame_flags::OUTERMOST != 0
+    }
+
+    /// Its pc is what it last told the VM.
+    #[inline]
+    pub fn is_exported(&self) -> bool {
+        self.flags & frame_flags::EXPORTED != 0
+    }
+
+    /// Zero if both are equal. It has no branch, so that long lists are compared fast.
+    #[inline]
+    pub fn difference(&self, other: &Self) -> u64 {
+        (self.addr ^ other.addr)
+            | (self.method ^ other.method)
+            | (self.pc ^ other.pc)
+            | (self.flags ^ other.flags)
+    }
+
+    /// The second word of an entry that was taken for a frame's.
+    fn second_word(&self) -> u64 {
+        self.method | self.pc
+    }
+}
+
+impl fmt::Debug for ManagedFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagedFrame")
+            .field("address", &self.address())
+            .field("pc", &self.pc())
+            .field("is_outermost", &self.is_outermost())
+            .finish()
+    }
+}
+
+/// A frame as it stands in a record: `struct varid_packed_frame`. A relative or an exported one has two of these.
+pub type PackedFrame = [u8; 16];
+
+/// The managed frames of a record, innermost first. They are kept as the record has them, and unpacked when somebody
+/// looks at them.
+#[derive(Default)]
+pub struct ManagedFrames {
+    packed: Vec<PackedFrame>,
+    unpacked: OnceCell<Unpacked>,
+    /// Memory of frames that are done with.
+    spare: Cell<Vec<ManagedFrame>>,
+}
+
+#[derive(Debug, Clone)]
+struct Unpacked {
+    frames: Vec<ManagedFrame>,
+    are_torn: bool,
+}
+
+impl ManagedFrames {
+    /// Takes in the entries of a record; the memory of the frames before them is used again.
+    pub fn set_packed(&mut self, entries: &[PackedFrame]) {
+        if let Some(Unpacked { frames, .. }) = self.unpacked.take() {
+            self.spare.set(frames);
+        }
+        self.packed.clear();
+        self.packed.extend_from_slice(entries);
+    }
+
+    /// The entries of the record.
+    #[inline]
+    pub fn packed(&self) -> &[PackedFrame] {
+        &self.packed
+    }
+
+    /// Whether the last frame lacks its second half, and is not among the others.
+    pub fn are_torn(&self) -> bool {
+        self.unpacked().are_torn
+    }
+
+    /// The innermost frame, as far as its first entry tells; nothing is unpacked for it.
+    #[inline]
+    pub fn innermost(&self) -> Option<ManagedFrame> {
+        self.packed.first().map(first_half)
+    }
+
+    fn unpacked(&self) -> &Unpacked {
+        self.unpacked.get_or_init(|| {
+            let mut frames = self.spare.take();
+            frames.clear();
+            frames.extend(self.packed.iter().map(first_half));
+            let flags = frames.iter().fold(0, |all, frame| all | frame.flags);
+            let are_torn = flags & frame_flags::PAIR != 0 && join_pairs(&mut frames).is_none();
+            Unpacked { frames, are_torn }
+        })
+    }
+}
+
+impl Deref for ManagedFrames {
+    type Target = [ManagedFrame];
+
+    fn deref(&self) -> &[ManagedFrame] {
+        &self.unpacked().frames
+    }
+}
+
+impl DerefMut for ManagedFrames {
+    fn deref_mut(&mut self) -> &mut [ManagedFrame] {
+        self.unpacked();
+        match self.unpacked.get_mut() {
+            Some(unpacked) => &mut unpacked.frames,
+            None => &mut [],
+        }
+    }
+}
+
+impl From<&[ManagedFrame]> for ManagedFrames {
+    /// Frames as the shim packs them.
+    fn from(frames: &[ManagedFrame]) -> Self {
+        let entry = |first: u64, second: u64| {
+            (u128::from(second) << u64::BITS | u128::from(first)).to_le_bytes()
+        };
+        let mut packed = Vec::new();
+        for frame in frames {
+            let first = frame.addr | frame.flags << frame_flags::SHIFT;
+            match frame.pc() {
+                FramePc::Absolute(pc) => packed.push(entry(first, pc.get())),
+                FramePc::Native { method } => packed.push(entry(first, method.get())),
+                FramePc::Relative { method, .. } | FramePc::Exported { method, .. } => {
+                    packed.extend([entry(first, method.get()), entry(0, frame.pc)]);
+                }
+            }
+        }
+        Self {
+            packed,
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for ManagedFrames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Clone for ManagedFrames {
+    fn clone(&self) -> Self {
+        Self {
+            packed: self.packed.clone(),
+            unpacked: self.unpacked.clone(),
+            spare: Cell::default(),
+        }
+    }
+}
+
+impl PartialEq for ManagedFrames {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for ManagedFrames {}
+
+/// What an entry says, if it is a frame's first.
+fn first_half(entry: &PackedFrame) -> ManagedFrame {
+    let (words, _) = entry.as_chunks();
+    let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
+    let (word, what) = (word(0), word(1));
+    let flags = word >> frame_flags::SHIFT;
+    let is_method = flags & (frame_flags::QUICK | frame_flags::PAIR) != 0;
+    // All ones or none: several frames are taken apart at once.
+    let method = 0u64.wrapping_sub(u64::from(is_method));
+    ManagedFrame {
+        addr: word & ADDRESS_MASK,
+        method: what & method,
+        pc: what & !method,
+        flags,
+    }
+}
+
+/// The second entry of a pair was taken for a frame: it is the pc of the one before. None: the last one lacks its
+/// second entry, and is left out.
+fn join_pairs(frames: &mut Vec<ManagedFrame>) -> Option<()> {
+    let entries = std::mem::take(frames);
+    let mut entries = entries.into_iter();
+    while let Some(mut frame) = entries.next() {
+        if frame.flags & frame_flags::PAIR != 0 {
+            frame.pc = entries.next()?.second_word();
+        }
+        frames.push(frame);
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_frame() -> impl Strategy<Value = ManagedFrame> {
+        let address = || (0..=ADDRESS_MASK).prop_map(Address::new);
+        let pc = prop_oneof![
+            address().prop_map(FramePc::Absolute),
+            (address(), any::<u32>()).prop_map(|(method, offset)| FramePc::Relative {
+                method,
+                offset: CodeUnits::new(offset),
+            }),
+            (address(), address()).prop_map(|(method, pc)| FramePc::Exported { method, pc }),
+            address().prop_map(|method| FramePc::Native { method }),
+        ];
+        (address(), pc, any::<bool>()).prop_map(|(address, pc, outermost)| {
+            let frame = ManagedFrame::new(address, pc, outermost);
+            assert_eq!(frame.pc(), pc);
+            assert_eq!(
+                (frame.address(), frame.is_outermost()),
+                (address, outermost)
+            );
+            frame
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn frames_are_what_they_were_packed_from(
+            frames in prop::collection::vec(any_frame(), 0..8),
+            others in prop::collection::vec(any_frame(), 0..8),
+        ) {
+            let mut packed = ManagedFrames::from(&frames[..]);
+            prop_assert_eq!(&packed[..], &frames[..]);
+            prop_assert!(!packed.are_torn());
+            // The same memory, other frames.
+            let entries = ManagedFrames::from(&others[..]).packed().to_vec();
+            packed.set_packed(&entries);
+            prop_assert_eq!(&packed[..], &others[..]);
+            let innermost = packed.innermost().map(|frame| frame.address());
+            prop_assert_eq!(innermost, others.first().map(ManagedFrame::address));
+        }
+
+        #[test]
+        fn half_a_frame_is_left_out_and_said_to_be_missing(
+            frames in prop::collection::vec(any_frame(), 0..8),
+            last in any_frame().prop_filter("of two entries", |frame| frame.flags & frame_flags::PAIR != 0),
+        ) {
+            let all: Vec<_> = frames.iter().copied().chain([last]).collect();
+            let whole = ManagedFrames::from(&all[..]);
+            let mut torn = ManagedFrames::default();
+            torn.set_packed(&whole.packed()[..whole.packed().len() - 1]);
+            prop_assert_eq!(&torn[..], &frames[..]);
+            prop_assert!(torn.are_torn());
+        }
+    }
+}
