@@ -47,6 +47,11 @@ enum varid_arm_reg {
 #define VARID_TARGET_NAMESPACED 32u /* its threads know themselves by ids of a pid namespace */
 #define VARID_TARGET_IGNORE 64u    /* known and not wanted, whoever its parent is */
 
+/* The kinds of rules that the shim can walk. */
+#define VARID_ALL_RULES                                                                \
+	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
+	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA) | VARID_RULE_BIT(VARID_RULE_AT_SP))
+
 /* The body of an interpreter loop: where the registers of a rule are valid. end 0: the rule has none. */
 struct varid_body {
 	varid_u64 start;

@@ -55,9 +55,6 @@ struct varid_leaf {
 	varid_u32 rule;  /* its index in the layout */
 };
 
-#define VARID_ALL_RULES                                                                \
-	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
-	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA) | VARID_RULE_BIT(VARID_RULE_AT_SP))
 #define VARID_MAY_HAVE(rules, kind) ((rules) & VARID_RULE_BIT(kind))
 
 static inline __attribute__((always_inline)) varid_u64

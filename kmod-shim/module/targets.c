@@ -43,7 +43,7 @@ int varid_targets_set(struct varid_targets *targets, const struct varid_module_t
 {
 	struct varid_node *node, *old;
 
-	if (set->reserved || set->target.reserved)
+	if (set->reserved || set->target.rules & ~VARID_ALL_RULES)
 		return -EINVAL;
 	node = kzalloc(sizeof(*node), GFP_KERNEL);
 	if (!node)
