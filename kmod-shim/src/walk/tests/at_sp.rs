@@ -372,7 +372,9 @@ fn stretches_of_both_rules_alternate_through_their_links() {
 
 #[test]
 fn frames_that_do_not_ascend_or_cannot_be_read_are_torn() {
-    let spoil: [(fn(&mut Vm, &[u64]), usize); 6] = [
+    /// What is done to the memory of these frames, and how many are found after that.
+    type Spoil = (fn(&mut Vm, &[u64]), usize);
+    let spoil: [Spoil; 6] = [
         // The word that leads to the CFA: to itself, downwards, to what no frame is as large as.
         (
             |vm, at| vm.word(register(&vm.layout, at[1]) - 8, at[1] - 88),
