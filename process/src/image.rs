@@ -106,10 +106,10 @@ impl ElfImage {
         self.contents().map_or(&[], |elf| &elf.build_id)
     }
 
-    /// Its unwind information says which bytecode its frames execute.
-    pub fn names_dex_pcs(&self) -> bool {
+    /// Whether it holds an interpreter whose unwind information tells which bytecode a frame executes.
+    pub fn has_bytecode_marks(&self) -> bool {
         self.contents()
-            .is_some_and(|elf| elf.module.borrow().names_dex_pcs())
+            .is_some_and(|elf| elf.module.borrow().has_bytecode_marks())
     }
 }
 
@@ -117,7 +117,7 @@ fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> 
     let parse = || -> Result<Elf, String> {
         let file = varid_symbolizer::parse_elf(bytes).map_err(|error| error.to_string())?;
         let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
-        let module = RefCell::new(Module::of(&file));
+        let module = RefCell::new(Module::new(&file));
         Ok(Elf { module, build_id })
     };
     parse()

@@ -12,6 +12,7 @@
 //! | which images are open already | [`Images`] |
 //! | which dex file is in memory that no file shows | `anonymous` |
 //! | which code does the process make while it runs | [`JitCode`] |
+//! | how is the frame of the code at an address left | [`MappedCode`] |
 //! | whose is it | [`Status`] |
 //! | what may looking at it cost | `budget` |
 #![cfg_attr(
@@ -28,6 +29,7 @@
 mod anonymous;
 mod budget;
 pub mod clock;
+mod code;
 mod file;
 mod format;
 mod image;
@@ -42,6 +44,7 @@ mod status;
 mod testing;
 
 pub use budget::raise_limit_of_files;
+pub use code::MappedCode;
 pub use file::MappedFile;
 pub use format::{BytecodeFormat, Formats};
 pub use image::{CodeImage, ElfImage, Image};

@@ -8,11 +8,10 @@ use gimli::{
     UnwindSection,
 };
 use object::{Object, ObjectSection};
-use std::cell::RefCell;
 use std::error::Error;
 use std::time::Instant;
 use varid_model::{Address, Machine, Regs};
-use varid_unwind::{CodeAt, Module, NativeStack, StackSlice};
+use varid_unwind::{Module, NativeStack, StackSlice};
 
 const STACK: u64 = 0x7fff_0000_0000;
 const DEPTH: usize = 64;
@@ -78,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     stack.resize(stack.len() + 256, 0);
     let mut regs = Regs::unknown(Machine::X86_64);
     regs.set_frame(chosen[0].0, STACK, 0);
-    let module = RefCell::new(Module::of(&file));
+    let mut module = Module::new(&file);
     let mut native = NativeStack::default();
     let mut frames = 0;
     let slice = StackSlice::new(Address::new(STACK), &stack);
@@ -89,9 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..10 {
         let began = Instant::now();
         for _ in 0..stacks {
-            native.unwind(&regs, slice, None, |address| {
-                CodeAt::Module(module.borrow_mut(), address)
-            });
+            native.unwind(&regs, slice, None, &mut module);
             frames = native.frames.len();
         }
         best = best.min(began.elapsed().as_nanos() as f64 / f64::from(stacks) / frames as f64);

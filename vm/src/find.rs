@@ -62,7 +62,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
                 "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; {}",
                 image.path.display(),
                 hex(&elf.build_id),
-                without_layout(elf.module.borrow().names_dex_pcs())
+                without_layout(elf.module.borrow().has_bytecode_marks())
             ));
             continue;
         };
@@ -70,7 +70,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
             .module
             .borrow()
             .address_of_offset(mapped.pgoff)
-            .map(|at| mapped.start.wrapping_sub(at))
+            .map(|at| mapped.start.wrapping_sub(at.get()))
         else {
             continue;
         };

@@ -125,7 +125,7 @@ impl ManagedProcess {
         let marked = self
             .process
             .elf_images()
-            .any(|elf| self.kinds.is_library(&elf.path) && elf.names_dex_pcs());
+            .any(|elf| self.kinds.is_library(&elf.path) && elf.has_bytecode_marks());
         self.marked = marked;
         self.vm_problem = Some(problem);
     }

@@ -167,7 +167,7 @@ impl Descriptors {
                 Some(
                     mapped
                         .start
-                        .wrapping_sub(module.address_of_offset(mapped.pgoff)?),
+                        .wrapping_sub(module.address_of_offset(mapped.pgoff)?.get()),
                 )
             });
             let (Some(bias), Some(symbol)) = (bias, symbols.jit) else {

@@ -127,6 +127,6 @@ impl ShadowVm {
                 .frames
                 .get(1)
                 .zip(managed.first())
-                .is_some_and(|(caller, innermost)| innermost.addr >= caller.sp)
+                .is_some_and(|(caller, innermost)| innermost.addr >= caller.sp.get())
     }
 }

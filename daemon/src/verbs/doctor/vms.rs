@@ -173,7 +173,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
         .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
     vm.marked = file
         .as_ref()
-        .is_some_and(|file| Module::of(file).names_dex_pcs());
+        .is_some_and(|file| Module::new(file).has_bytecode_marks());
     let Some(build_id) = build_id else {
         vm.what = format!("has no build-id; {}", without_layout(vm.marked));
         return vm;

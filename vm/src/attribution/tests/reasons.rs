@@ -163,9 +163,15 @@ fn native_frames_that_cannot_be_had_are_marked_between_those_that_can() {
 fn every_way_to_stop_has_its_reason() {
     for (error, reason) in [
         (UnwindError::NoStack, Reason::Truncated),
-        (UnwindError::NoInfo(1), Reason::NoUnwindInfo),
-        (UnwindError::NoCode(1), Reason::StackUnreadable),
-        (UnwindError::NotAscending(1), Reason::StackUnreadable),
+        (UnwindError::NoInfo(Address::new(1)), Reason::NoUnwindInfo),
+        (
+            UnwindError::NoCode(Address::new(1)),
+            Reason::StackUnreadable,
+        ),
+        (
+            UnwindError::NotAscending(Address::new(1)),
+            Reason::StackUnreadable,
+        ),
     ] {
         assert_eq!(crate::attribution::chain::reason(&error), reason);
     }
