@@ -107,7 +107,7 @@ impl Drop for OpenFile {
     }
 }
 
-/// Mapped files that are looked at without delay.
+/// ProcessMapping files that are looked at without delay.
 const LOOKS: u32 = 1 << 12;
 /// So many more each second.
 const LOOKS_PER_SECOND: u32 = 1 << 10;

@@ -1,6 +1,6 @@
 //! How is the frame of the code at an address of a process left?
 
-use crate::image::Image;
+use crate::image::ProcessImage;
 use crate::space::AddressSpace;
 use varid_model::Address;
 use varid_unwind::{CodeRule, Module, UnwindInfo};
@@ -33,9 +33,9 @@ impl<'a> MappedCode<'a> {
             return Code::None;
         };
         let elf = match &mapped.image {
-            Image::Elf(elf) => elf,
-            Image::Other(_) => return Code::Unknown,
-            Image::Code(_) => return Code::None,
+            ProcessImage::Elf(elf) => elf,
+            ProcessImage::Other(_) => return Code::Unknown,
+            ProcessImage::Code(_) => return Code::None,
         };
         let Some(elf) = elf.contents() else {
             return Code::Unknown;

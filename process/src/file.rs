@@ -8,9 +8,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use varid_model::Mode;
+use varid_model::{Device, Mode, Pid};
 use varid_symbolizer::container;
-use varid_tunnel::maps::Device;
 
 /// No dex file is larger; a larger one is not read into memory.
 const MAX_FILE: u64 = 1 << 28;
@@ -30,9 +29,9 @@ pub struct FileKey {
 
 /// A mapping as the process's memory map or the kernel's record describes it.
 #[derive(Debug, Clone)]
-pub struct MappedFile<'a> {
+pub struct KernelMapping<'a> {
     /// The process.
-    pub pid: u32,
+    pub pid: Pid,
     /// First address.
     pub start: u64,
     /// First address after it.
@@ -49,7 +48,7 @@ pub struct MappedFile<'a> {
     pub path: &'a Path,
 }
 
-impl MappedFile<'_> {
+impl KernelMapping<'_> {
     /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
     /// of them is.
     pub(super) fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
@@ -72,8 +71,8 @@ impl MappedFile<'_> {
 
 /// Opens the file behind a mapping: through the mapping itself where that is allowed, else by its path, below the
 /// process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
-pub fn open(mapped: &MappedFile<'_>) -> io::Result<(File, FileKey)> {
-    let MappedFile {
+pub fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
+    let KernelMapping {
         pid, start, end, ..
     } = *mapped;
     let path = without_deleted(mapped.path);

@@ -190,7 +190,7 @@ fn layer_of_path(path: &Path) -> Layer {
 
 /// What a mapping shows.
 #[derive(Debug, Clone)]
-pub enum Image {
+pub enum ProcessImage {
     /// Code of a library or program.
     Elf(Rc<ElfImage>),
     /// A file of bytecode.
@@ -199,12 +199,12 @@ pub enum Image {
     Other(Rc<Path>),
 }
 
-impl Image {
+impl ProcessImage {
     /// How many bytes are kept of it, if it is a file of bytecode.
     pub(super) fn code_memory(&self) -> u64 {
         match self {
-            Image::Code(code) => code.bytecode.bytes().len() as u64,
-            Image::Elf(_) | Image::Other(_) => 0,
+            ProcessImage::Code(code) => code.bytecode.bytes().len() as u64,
+            ProcessImage::Elf(_) | ProcessImage::Other(_) => 0,
         }
     }
 }

@@ -6,9 +6,9 @@
 //! | question | file |
 //! |---|---|
 //! | what is mapped where | [`AddressSpace`] |
-//! | what does a mapping show | [`Image`], [`ElfImage`], [`CodeImage`] |
+//! | what does a mapping show | [`ProcessImage`], [`ElfImage`], [`CodeImage`] |
 //! | which files are bytecode | [`BytecodeFormat`] |
-//! | which file is behind a mapping | [`MappedFile`] |
+//! | which file is behind a mapping | [`KernelMapping`] |
 //! | which images are open already | [`Images`] |
 //! | which dex file is in memory that no file shows | `anonymous` |
 //! | which code does the process make while it runs | [`JitCode`] |
@@ -45,20 +45,21 @@ mod testing;
 
 pub use budget::raise_limit_of_files;
 pub use code::MappedCode;
-pub use file::MappedFile;
+pub use file::KernelMapping;
 pub use format::{BytecodeFormat, Formats};
-pub use image::{CodeImage, ElfImage, Image};
+pub use image::{CodeImage, ElfImage, ProcessImage};
 pub use images::Images;
 pub use jit::{JitCode, JitFile, Nameless, Turn};
 pub use mapping_id::MappingId;
 pub use maps::NewMapping;
-pub use space::{AddressSpace, Mapped};
+pub use space::{AddressSpace, ProcessMapping};
 pub use status::Status;
 
 use budget::Attention;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use varid_model::Pid;
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::calls::CallsFile;
 use varid_tunnel::control::Control;
@@ -68,7 +69,7 @@ use varid_tunnel::file::Kind;
 #[derive(Debug)]
 pub struct Process {
     /// Its id in the initial pid namespace.
-    pub pid: u32,
+    pub pid: Pid,
     /// Its addresses.
     pub space: AddressSpace,
     /// Whose it is, and its ids.
@@ -88,7 +89,7 @@ pub struct Process {
 
 impl Process {
     /// A process of which nothing is known yet.
-    pub fn new(pid: u32) -> Self {
+    pub fn new(pid: Pid) -> Self {
         Self {
             pid,
             space: AddressSpace::default(),
@@ -110,7 +111,7 @@ impl Process {
     /// The ELF files that are mapped, by address; one that is mapped in several parts comes with each.
     pub fn elf_images(&self) -> impl Iterator<Item = &Rc<ElfImage>> {
         self.space.iter().filter_map(|mapped| match &mapped.image {
-            Image::Elf(elf) => Some(elf),
+            ProcessImage::Elf(elf) => Some(elf),
             _ => None,
         })
     }
@@ -142,7 +143,7 @@ impl Process {
     }
 
     /// A child that has this process's memory, as fork leaves it.
-    pub fn fork(&self, pid: u32) -> Self {
+    pub fn fork(&self, pid: Pid) -> Self {
         let space = self.space.fork();
         Self {
             pid,
@@ -166,13 +167,13 @@ impl Process {
 }
 
 /// The file in which a VM counts calls.
-pub fn open_calls(pid: u32, calls: &VmFile) -> Result<CallsFile, varid_tunnel::Error> {
+pub fn open_calls(pid: Pid, calls: &VmFile) -> Result<CallsFile, varid_tunnel::Error> {
     let file = reader::open_of_vm(pid, calls, Kind::Calls)?;
-    Ok(CallsFile::of(file, pid))
+    Ok(CallsFile::of(file, pid.get()))
 }
 
 /// The page on which a VM is told what to do, under our lock.
-pub fn take_control(pid: u32, page: &VmFile) -> Result<Control, varid_tunnel::Error> {
+pub fn take_control(pid: Pid, page: &VmFile) -> Result<Control, varid_tunnel::Error> {
     let file = reader::open_of_vm(pid, page, Kind::Control)?;
-    Control::of(file, pid, page)
+    Control::of(file, pid.get(), page)
 }

@@ -6,7 +6,7 @@ use crate::kinds::VmKinds;
 use std::path::Path;
 use std::rc::Rc;
 use varid_process::reader::ForeignMemory;
-use varid_process::{Image, Process};
+use varid_process::{Process, ProcessImage};
 use varid_shim::STACK_FULL;
 use varid_symbolizer::hex;
 use varid_tunnel::{Error, Memory};
@@ -48,7 +48,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
         }
     }
     for mapped in space.iter() {
-        let Image::Elf(image) = &mapped.image else {
+        let ProcessImage::Elf(image) = &mapped.image else {
             continue;
         };
         let Some(elf) = Some(image)
@@ -89,7 +89,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
                 }
             }
             // Not yet relocated: the process is still being loaded.
-            Err(error) => tracing::debug!(pid, %error, "the VM's library is not ready"),
+            Err(error) => tracing::debug!(%pid, %error, "the VM's library is not ready"),
         }
     }
     problem.map_or(Found::Nothing, Found::Unusable)

@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use varid_model::Pid;
 use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
 
 /// Bytes that a record or a line may have.
@@ -45,8 +46,8 @@ struct Owner {
     /// Its `/tmp`, which outlives it.
     folder: OwnedFd,
     /// How we know it, and how it knows itself.
-    pid: u32,
-    own_pid: u32,
+    pid: Pid,
+    own_pid: Pid,
     uid: u32,
     /// When it started, in seconds since 1970.
     started: i64,
@@ -64,7 +65,7 @@ struct Reading {
 
 impl Files {
     /// Opens the process's `/tmp`.
-    pub fn expect(&mut self, pid: u32) {
+    pub fn expect(&mut self, pid: Pid) {
         if self.owner.is_some() || self.tried >= TRIES {
             return;
         }
@@ -72,7 +73,7 @@ impl Files {
             Ok(owner) => self.owner = Some(owner),
             Err(error) => {
                 self.tried = self.tried.saturating_add(1);
-                tracing::debug!(pid, %error, "cannot look for a perf map");
+                tracing::debug!(%pid, %error, "cannot look for a perf map");
             }
         }
     }
@@ -239,8 +240,8 @@ fn read_on(
 #[cfg(test)]
 impl Files {
     /// Those of this process, in another folder and under another id.
-    pub fn of_folder(folder: &Path, pid: u32) -> Self {
-        let own = Owner::of(std::process::id()).unwrap();
+    pub fn of_folder(folder: &Path, pid: Pid) -> Self {
+        let own = Owner::of(Pid::new(std::process::id())).unwrap();
         let folder = File::open(folder).unwrap().into();
         Self {
             owner: Some(Owner {
@@ -259,9 +260,10 @@ impl Files {
 }
 
 impl Owner {
-    fn of(pid: u32) -> io::Result<Self> {
-        let process = procfs::process::Process::new(i32::try_from(pid).map_err(io::Error::other)?)
-            .map_err(io::Error::other)?;
+    fn of(pid: Pid) -> io::Result<Self> {
+        let process =
+            procfs::process::Process::new(i32::try_from(pid.get()).map_err(io::Error::other)?)
+                .map_err(io::Error::other)?;
         let status = process.status().map_err(io::Error::other)?;
         let ticks = process.stat().map_err(io::Error::other)?.starttime;
         let booted = procfs::boot_time_secs().map_err(io::Error::other)?;
@@ -275,7 +277,7 @@ impl Owner {
             folder: folder.into(),
             pid,
             own_pid: inner
-                .and_then(|inner| u32::try_from(*inner).ok())
+                .and_then(|inner| Some(Pid::new(u32::try_from(*inner).ok()?)))
                 .unwrap_or(pid),
             uid: status.euid,
             started: i64::try_from(booted.saturating_add(seconds)).unwrap_or(i64::MAX),

@@ -1,6 +1,6 @@
 //! The ELF files that a process keeps in its memory for GDB, and the names of code in them.
 
-use super::super::image::Image;
+use super::super::image::ProcessImage;
 use super::super::reader::ForeignMemory;
 use super::super::space::AddressSpace;
 use super::Turn;
@@ -8,6 +8,7 @@ use super::files::News;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use varid_model::Pid;
 use varid_symbolizer::jit::{
     CodeMap, JitAbi, JitDescriptor, JitEntry, JitFunction, descriptors_of, symfile_codes,
 };
@@ -65,7 +66,7 @@ impl Descriptors {
     }
 
     /// Reads what has been registered and unregistered since the last time.
-    pub fn read(&mut self, pid: u32, space: &AddressSpace, now: u64, turn: &Turn) -> News {
+    pub fn read(&mut self, pid: Pid, space: &AddressSpace, now: u64, turn: &Turn) -> News {
         self.search(space);
         let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
@@ -149,7 +150,7 @@ impl Descriptors {
     /// Looks for descriptors in programs and libraries that have not been searched yet.
     fn search(&mut self, space: &AddressSpace) {
         for mapped in space.iter() {
-            let Image::Elf(elf) = &mapped.image else {
+            let ProcessImage::Elf(elf) = &mapped.image else {
                 continue;
             };
             if !self.searched.insert((elf.path.clone(), mapped.start)) {
@@ -271,7 +272,7 @@ mod tests {
     fn another_file_at_the_same_place_has_its_own_names() {
         let mut program = Program::new(elf("old"));
         let mut descriptors = program.descriptors(&[]);
-        let (pid, space) = (std::process::id(), AddressSpace::default());
+        let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
         assert!(descriptors.read(pid, &space, 10, &Turn::ALL).1);
         assert!(!descriptors.read(pid, &space, 20, &Turn::ALL).1);
         assert!(
@@ -293,7 +294,7 @@ mod tests {
     fn what_a_turn_has_no_time_for_is_read_in_the_next_one() {
         let program = Program::new(elf("here"));
         let mut descriptors = program.descriptors(&[]);
-        let (pid, space) = (std::process::id(), AddressSpace::default());
+        let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
         let late = Turn {
             until: Some(std::time::Instant::now()),
             ..Turn::ALL
@@ -311,7 +312,12 @@ mod tests {
         let mut descriptors = program.descriptors(&[8]);
         assert!(
             descriptors
-                .read(std::process::id(), &AddressSpace::default(), 10, &Turn::ALL)
+                .read(
+                    Pid::new(std::process::id()),
+                    &AddressSpace::default(),
+                    10,
+                    &Turn::ALL
+                )
                 .1
         );
         assert_eq!(name(&descriptors, 10).unwrap(), "here");

@@ -10,7 +10,7 @@ mod files;
 mod memory;
 
 use super::file;
-use super::file::MappedFile;
+use super::file::KernelMapping;
 use super::space::AddressSpace;
 use crate::clock;
 use files::Files;
@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use varid_model::Pid;
 use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
 
@@ -120,12 +121,12 @@ pub fn is_jitdump(path: &Path) -> bool {
 impl JitCode {
     /// The process has memory that may hold code of its own: what says its names can be found
     /// later, when the process has ended, only through what is opened now.
-    pub fn expect(&mut self, pid: u32) {
+    pub fn expect(&mut self, pid: Pid) {
         self.files.expect(pid);
     }
 
     /// A jitdump file is mapped: that is how its writer tells profilers of it.
-    pub fn map_jitdump(&mut self, mapped: &MappedFile<'_>) {
+    pub fn map_jitdump(&mut self, mapped: &KernelMapping<'_>) {
         let path = file::without_deleted(mapped.path);
         match file::open(mapped) {
             Ok((file, _)) => self.files.jitdump(Rc::new(file), path),
@@ -136,7 +137,7 @@ impl JitCode {
     }
 
     /// What a forked child knows of its own code: it has the parent's, and may make more.
-    pub fn fork(&self, pid: u32) -> Self {
+    pub fn fork(&self, pid: Pid) -> Self {
         let mut child = Self {
             files: self.files.fork(),
             ..Self::default()
@@ -234,7 +235,7 @@ impl JitCode {
     /// that have another name now: they have no area any more.
     pub fn refresh(
         &mut self,
-        pid: u32,
+        pid: Pid,
         space: &AddressSpace,
         now: u64,
         turn: &Turn,

@@ -34,9 +34,9 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
-use varid_tunnel::maps::Device;
 use varid_tunnel::{Error, Memory};
 
 /// How long a helper may wait for an answer: time in which it could run and had no processor does not count.
@@ -68,11 +68,11 @@ static KILLED: Mutex<Vec<(Option<Owner>, Child)>> = Mutex::new(Vec::new());
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     User(u32),
-    Process(u32),
+    Process(Pid),
 }
 
 impl Owner {
-    fn of(pid: u32) -> Self {
+    fn of(pid: Pid) -> Self {
         match std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid()) {
             Ok(0) | Err(_) => Self::Process(pid),
             Ok(user) => Self::User(user),
@@ -108,12 +108,12 @@ struct Helper {
 /// The memory of a live process.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignMemory {
-    pid: u32,
+    pid: Pid,
 }
 
 impl ForeignMemory {
     /// Of the process with this pid. It takes the right to trace it.
-    pub const fn new(pid: u32) -> Self {
+    pub const fn new(pid: Pid) -> Self {
         Self { pid }
     }
 }
@@ -146,7 +146,7 @@ impl Memory for ForeignMemory {
 }
 
 /// A file of a process's below /proc.
-pub fn contents(pid: u32, name: &str) -> io::Result<Vec<u8>> {
+pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     ask(pid, &Request::Contents(path), None, &mut |part| {
@@ -157,7 +157,7 @@ pub fn contents(pid: u32, name: &str) -> io::Result<Vec<u8>> {
 }
 
 /// A file or folder of a process's; `inside`: the folder that its path is below.
-pub fn open(pid: u32, path: &Path, what: What, inside: Option<&OwnedFd>) -> io::Result<File> {
+pub fn open(pid: Pid, path: &Path, what: What, inside: Option<&OwnedFd>) -> io::Result<File> {
     let path = path.to_owned();
     opened(ask(
         pid,
@@ -168,13 +168,13 @@ pub fn open(pid: u32, path: &Path, what: What, inside: Option<&OwnedFd>) -> io::
 }
 
 /// A file to which a process's tunnel leads.
-pub fn open_of_vm(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
+pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, Error> {
     let file = (file.address, file.size, file.fd);
     let request = Request::VmFile { pid, file, kind };
     ask(pid, &request, None, &mut |_| Ok(()))
         .and_then(opened)
         .map_err(|error| Error::File {
-            pid,
+            pid: pid.get(),
             name: kind.name(),
             reason: error.to_string(),
         })
@@ -190,7 +190,7 @@ fn opened(answer: Option<File>) -> io::Result<File> {
 }
 
 fn ask(
-    pid: u32,
+    pid: Pid,
     request: &Request,
     inside: Option<&OwnedFd>,
     part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -232,7 +232,7 @@ fn may_read_others() -> bool {
 impl Reader {
     fn ask(
         &mut self,
-        pid: u32,
+        pid: Pid,
         request: &Request,
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -282,7 +282,7 @@ impl Reader {
         }
     }
 
-    fn has_patience(&self, pid: u32) -> bool {
+    fn has_patience(&self, pid: Pid) -> bool {
         if self.waited.is_empty() {
             return true;
         }
@@ -299,7 +299,7 @@ impl Reader {
         stuck < MAX_STUCK && spent < PATIENCE
     }
 
-    fn spent(&mut self, owner: Owner, took: Duration, pid: u32) {
+    fn spent(&mut self, owner: Owner, took: Duration, pid: Pid) {
         let now = Instant::now();
         let waited = self.waited.entry(owner).or_insert(Waited {
             spent: Duration::ZERO,
@@ -326,7 +326,7 @@ impl Reader {
     }
 }
 
-fn too_late(pid: u32) -> io::Error {
+fn too_late(pid: Pid) -> io::Error {
     let why = format!("process {pid}: what it has mapped cannot be read in time");
     io::Error::new(io::ErrorKind::TimedOut, why)
 }

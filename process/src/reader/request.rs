@@ -10,9 +10,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
-use varid_tunnel::maps::Device;
 use varid_tunnel::{Memory, ProcessMemory};
 
 /// So much is read at once: a part of an answer.
@@ -30,7 +30,7 @@ pub enum Request {
     /// The memory of a process.
     Memory {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// The first address.
         address: u64,
         /// Bytes.
@@ -43,7 +43,7 @@ pub enum Request {
     /// A file to which a process's tunnel leads.
     VmFile {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// Where its tunnel says that it is.
         file: (u64, u64, u32),
         /// Which.
@@ -83,7 +83,7 @@ impl Request {
     ) -> io::Result<Option<File>> {
         match self {
             Self::Memory { pid, address, len } => {
-                let memory = ProcessMemory::new(*pid);
+                let memory = ProcessMemory::new(pid.get());
                 let mut bytes = [0; PART];
                 let mut read = 0;
                 while read < *len {
@@ -120,7 +120,7 @@ impl Request {
                     fd,
                     ..VmFile::default()
                 };
-                varid_tunnel::file::open(*pid, &file, *kind)
+                varid_tunnel::file::open(pid.get(), &file, *kind)
                     .map(Some)
                     .map_err(io::Error::other)
             }
@@ -213,7 +213,9 @@ impl Request {
     /// As it goes over the socket.
     pub fn encode(&self) -> Vec<u8> {
         let (numbers, path): (&[u64], Option<&Path>) = match self {
-            Self::Memory { pid, address, len } => (&[0, u64::from(*pid), *address, *len], None),
+            Self::Memory { pid, address, len } => {
+                (&[0, u64::from(pid.get()), *address, *len], None)
+            }
             Self::Contents(path) => (&[1], Some(path)),
             Self::Open(open) => {
                 let (what, device, inode) = match open.what {
@@ -231,7 +233,7 @@ impl Request {
                 kind,
             } => {
                 let is_control = u64::from(*kind == Kind::Control);
-                let (pid, fd) = (u64::from(*pid), u64::from(*fd));
+                let (pid, fd) = (u64::from(pid.get()), u64::from(*fd));
                 (&[3, pid, *address, *size, fd, is_control], None)
             }
         };
@@ -251,7 +253,7 @@ impl Request {
         let narrow = |number: u64| u32::try_from(number).ok();
         match number()? {
             0 => Some(Self::Memory {
-                pid: narrow(number()?)?,
+                pid: Pid::new(narrow(number()?)?),
                 address: number()?,
                 len: number()?,
             }),
@@ -274,7 +276,7 @@ impl Request {
                 Some(Self::Open(Open { path, what }))
             }
             3 => Some(Self::VmFile {
-                pid: narrow(number()?)?,
+                pid: Pid::new(narrow(number()?)?),
                 file: (number()?, number()?, narrow(number()?)?),
                 kind: match number()? {
                     0 => Kind::Calls,
@@ -314,7 +316,7 @@ mod tests {
     fn memory_is_read_whole_or_not_at_all() {
         let bytes: Vec<u8> = (0..3 * PART + 5).map(|at| at as u8).collect();
         let of = |address, len| Request::Memory {
-            pid: std::process::id(),
+            pid: Pid::new(std::process::id()),
             address,
             len,
         };
@@ -367,7 +369,7 @@ mod tests {
     fn the_kernels_files_are_read_whole() {
         let maps = Request::Contents("/proc/self/maps".into());
         let (read, _) = ask(&maps, None).unwrap();
-        assert!(varid_tunnel::maps::mappings(&read).count() > 5);
+        assert!(varid_model::maps_entries(&read).count() > 5);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{leaf_only, stack_of};
 use crate::ManagedProcess;
 use std::rc::Rc;
 use varid_model::{Marker, Reason, Stack};
-use varid_process::{CodeImage, Image, MappedCode};
+use varid_process::{CodeImage, MappedCode, ProcessImage};
 use varid_shim::Record;
 use varid_unwind::{BytecodePc, NativeFrame, NativeStack, bytecode_pc};
 
@@ -150,7 +150,7 @@ impl Executed {
             return Err(Reason::UnknownMapping);
         }
         let mapped = process.space().at(pc).ok_or(Reason::UnknownMapping)?;
-        let Image::Code(image) = &mapped.image else {
+        let ProcessImage::Code(image) = &mapped.image else {
             return Err(Reason::UnknownMapping);
         };
         let offset = pc.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);

@@ -3,7 +3,7 @@
 use super::sequence::packed;
 use super::world::*;
 use proptest::prelude::*;
-use varid_model::{Address, Reason, Stack};
+use varid_model::{Address, Pid, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
 use varid_shim::frame_flags::{OUTERMOST, QUICK, RELATIVE};
@@ -63,7 +63,7 @@ fn a_method_that_cannot_be_read_is_counted() {
         (None, Reason::VmGone),
     ] {
         let mut world = World::list();
-        world.process.process.pid = pid.unwrap_or(world.process.process.pid);
+        world.process.process.pid = pid.map_or(world.process.process.pid, Pid::new);
         let record = world.record(&["native", "bridge", "native", "outermost"]);
         let (native, outermost) = (world.at("native"), world.at("outermost"));
         let user = world.user(record, 0, &[managed(1, UNREADABLE, 0, QUICK)], Stack::Full);
