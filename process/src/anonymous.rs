@@ -4,9 +4,9 @@
 //! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
 
 use super::format::{BytecodeFormat, Dex};
-use super::{CodeImage, MappingId, Process, ProcessImage, ProcessMapping};
 use crate::budget::Claim;
 use crate::reader::{self, ForeignMemory};
+use crate::{CodeImage, MappingId, Process, ProcessImage, ProcessMapping};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;

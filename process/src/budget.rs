@@ -19,14 +19,14 @@ static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 /// Memory that a dex file may take until this is dropped.
 #[derive(Debug)]
-pub struct Claim {
+pub(crate) struct Claim {
     of: &'static AtomicU64,
     bytes: u64,
 }
 
 impl Claim {
     /// Memory for a dex file of a process whose other ones take `taken` bytes; or why there is none.
-    pub fn new(bytes: u64, taken: u64) -> Result<Self, String> {
+    pub(crate) fn new(bytes: u64, taken: u64) -> Result<Self, String> {
         if taken.saturating_add(bytes) > MAX_PER_PROCESS {
             return Err(format!(
                 "with its {bytes} bytes the process's dex files would take more than {MAX_PER_PROCESS}"
@@ -79,7 +79,7 @@ pub fn raise_limit_of_files() {
 
 /// A file that may be kept open until this is dropped.
 #[derive(Debug)]
-pub struct OpenFile {
+pub(crate) struct OpenFile {
     of_process: Rc<Cell<u64>>,
 }
 
@@ -114,7 +114,7 @@ const LOOKS_PER_SECOND: u32 = 1 << 10;
 
 /// What looking at one process's mappings may cost.
 #[derive(Debug, Default)]
-pub struct Attention {
+pub(crate) struct LookBudget {
     code: Looks,
     data: Looks,
     open: Rc<Cell<u64>>,
@@ -122,20 +122,20 @@ pub struct Attention {
     pub left_out: Cell<u64>,
 }
 
-impl Attention {
+impl LookBudget {
     /// Whether one more mapping is looked at; data's many files cost code no look.
-    pub fn look(&self, executable: bool) -> bool {
+    pub(crate) fn look(&self, executable: bool) -> bool {
         let looks = if executable { &self.code } else { &self.data };
         looks.take(Instant::now()) || self.leave_out()
     }
 
     /// One more file that is kept open; None: it is left out.
-    pub fn keep_open(&self) -> Option<OpenFile> {
+    pub(crate) fn keep_open(&self) -> Option<OpenFile> {
         OpenFile::new(&self.open)
     }
 
     /// False: a mapping is left out.
-    pub fn leave_out(&self) -> bool {
+    pub(crate) fn leave_out(&self) -> bool {
         self.left_out.set(self.left_out.get().saturating_add(1));
         false
     }
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn data_costs_code_no_look() {
-        let attention = Attention::default();
-        let data = (0..2 * LOOKS).filter(|_| attention.look(false)).count();
-        assert!(data < 2 * LOOKS as usize && attention.left_out.get() > 0);
-        assert!(attention.look(true));
+        let budget = LookBudget::default();
+        let data = (0..2 * LOOKS).filter(|_| budget.look(false)).count();
+        assert!(data < 2 * LOOKS as usize && budget.left_out.get() > 0);
+        assert!(budget.look(true));
     }
 }

@@ -64,7 +64,7 @@ impl ElfImage {
 
     /// An ELF file that is nowhere but in memory.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Self {
-        let contents = OnceCell::from(parse_or_say(bytes, path));
+        let contents = OnceCell::from(parse_or_warn(bytes, path));
         Self {
             path: path.to_owned(),
             file: None,
@@ -82,9 +82,9 @@ impl ElfImage {
             match &self.part {
                 Some(part) => {
                     let len = part.end.saturating_sub(part.start);
-                    parse_or_say(file.range(part.start, len), &self.path)
+                    parse_or_warn(file.range(part.start, len), &self.path)
                 }
-                None => parse_or_say(&file, &self.path),
+                None => parse_or_warn(&file, &self.path),
             }
         };
         self.contents.get_or_init(read).as_ref()
@@ -113,7 +113,7 @@ impl ElfImage {
     }
 }
 
-fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
+fn parse_or_warn<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
     let parse = || -> Result<Elf, String> {
         let file = varid_symbolizer::parse_elf(bytes).map_err(|error| error.to_string())?;
         let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();

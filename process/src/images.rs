@@ -1,6 +1,6 @@
 //! Which images a mapped file shows: each file is read once, however often it is mapped.
 
-use crate::budget::{Attention, Claim, OpenFile};
+use crate::budget::{Claim, LookBudget, OpenFile};
 use crate::file::{self, FileKey, KernelMapping};
 use crate::format::{BytecodeFormat, Dex, Formats};
 use crate::image::{CodeImage, ElfImage, ProcessImage};
@@ -36,18 +36,18 @@ impl Images {
     }
 
     /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
-    pub fn get(
+    pub(crate) fn get(
         &mut self,
         mapped: &KernelMapping<'_>,
         space: &AddressSpace,
-        attention: &Attention,
+        budget: &LookBudget,
     ) -> Vec<ProcessMapping> {
         let other = || ProcessImage::Other(mapped.path.into());
         let if_executable = || match mapped.mode.execute {
             true => vec![ProcessMapping::whole(mapped, other())],
             false => Vec::new(),
         };
-        if mapped.inode == 0 || !mapped.path.is_absolute() || !attention.look(mapped.mode.execute) {
+        if mapped.inode == 0 || !mapped.path.is_absolute() || !budget.look(mapped.mode.execute) {
             return if_executable();
         }
         let path = file::without_deleted(mapped.path);
@@ -74,7 +74,7 @@ impl Images {
             return vec![ProcessMapping::whole(mapped, other())];
         }
         if !is_elf && file::is_container(&file) {
-            let parts = self.libraries(mapped, &file, &key, attention);
+            let parts = self.libraries(mapped, &file, &key, budget);
             if !parts.is_empty() {
                 return parts;
             }
@@ -84,7 +84,7 @@ impl Images {
         if let Some(known) = self.by_file.get(&whole) {
             return vec![ProcessMapping::whole(mapped, known.clone())];
         }
-        let Some(open) = self.keep_open(attention) else {
+        let Some(open) = self.keep_open(budget) else {
             return if_executable();
         };
         let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
@@ -93,14 +93,14 @@ impl Images {
     }
 
     /// Leave to keep a file open, if need be in the place of those that nobody has mapped any more.
-    fn keep_open(&mut self, attention: &Attention) -> Option<OpenFile> {
-        attention.keep_open().or_else(|| {
+    fn keep_open(&mut self, budget: &LookBudget) -> Option<OpenFile> {
+        budget.keep_open().or_else(|| {
             let unused =
                 |image: &ProcessImage| matches!(image, ProcessImage::Elf(elf) if Rc::strong_count(elf) == 1);
             self.by_file.retain(|_, image| !unused(image));
-            let open = attention.keep_open();
+            let open = budget.keep_open();
             if open.is_none() {
-                attention.leave_out();
+                budget.leave_out();
             }
             open
         })
@@ -153,7 +153,7 @@ impl Images {
         mapped: &KernelMapping<'_>,
         file: &File,
         key: &FileKey,
-        attention: &Attention,
+        budget: &LookBudget,
     ) -> Vec<ProcessMapping> {
         let path = file::without_deleted(mapped.path);
         let is_library = |name: &str| name.ends_with(".so");
@@ -176,7 +176,7 @@ impl Images {
             let image = match self.by_file.get(&known) {
                 Some(image) => image.clone(),
                 None => {
-                    let open = self.keep_open(attention)?;
+                    let open = self.keep_open(budget)?;
                     let archive = file.try_clone().ok()?;
                     let library = ElfImage::in_archive(archive, open, path, place);
                     let image = ProcessImage::Elf(Rc::new(library));

@@ -1,7 +1,7 @@
 //! What is mapped in the process? Its memory map as it is now, and each mapping that comes.
 
-use super::{ElfImage, Images, KernelMapping, Process, ProcessImage, ProcessMapping, file, jit};
 use crate::reader::{self, ForeignMemory};
+use crate::{ElfImage, Images, KernelMapping, Process, ProcessImage, ProcessMapping, file, jit};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -69,12 +69,12 @@ impl Process {
         }
         self.no_dex
             .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
-        let left_out = self.attention.left_out.get();
+        let left_out = self.budget.left_out.get();
         let parts = if mapped.path.as_os_str() == "[vdso]" {
             self.vdso(mapped)
                 .map_or_else(Vec::new, |vdso| vec![ProcessMapping::whole(mapped, vdso)])
         } else {
-            images.get(mapped, &self.space, &self.attention)
+            images.get(mapped, &self.space, &self.budget)
         };
         if parts.is_empty() && self.is_part_of_dex(mapped) {
             return NewMapping::Other;
@@ -91,8 +91,8 @@ impl Process {
                 self.jit.expect(self.pid);
             }
             // One that was not looked at has been counted.
-            if !self.space.insert(part) && self.attention.left_out.get() == left_out {
-                self.attention.leave_out();
+            if !self.space.insert(part) && self.budget.left_out.get() == left_out {
+                self.budget.leave_out();
             }
         }
         match has_elf {

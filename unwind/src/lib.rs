@@ -61,6 +61,7 @@
 #![cfg_attr(
     not(test),
     deny(
+        unreachable_pub,
         clippy::unwrap_used,
         clippy::expect_used,
         clippy::panic,
@@ -68,7 +69,6 @@
         clippy::arithmetic_side_effects
     )
 )]
-
 mod architecture;
 mod bytecode_pc;
 mod dex_marker;

@@ -33,12 +33,12 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
     };
     let mut images = Images::default();
     let found: Vec<_> = images
-        .get(&mapped, &AddressSpace::default(), &Attention::default())
+        .get(&mapped, &AddressSpace::default(), &LookBudget::default())
         .into_iter()
         .map(part)
         .collect();
     let again: Vec<_> = images
-        .get(&mapped, &AddressSpace::default(), &Attention::default())
+        .get(&mapped, &AddressSpace::default(), &LookBudget::default())
         .into_iter()
         .map(part)
         .collect();
@@ -143,7 +143,7 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
     assert!(written.unwrap().success());
     let whole = ElfImage::new(
         File::open(&program).unwrap(),
-        Attention::default().keep_open().unwrap(),
+        LookBudget::default().keep_open().unwrap(),
         &program,
     );
     let size = program.metadata().unwrap().len();
@@ -159,7 +159,7 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
             mode: Mode::from_mmap(5, 2),
             path: &path,
         };
-        images.get(&mapped, &AddressSpace::default(), &Attention::default())
+        images.get(&mapped, &AddressSpace::default(), &LookBudget::default())
     };
     let first = PAGE;
     let second = (first + size + 30 + 20).next_multiple_of(PAGE);

@@ -3,8 +3,8 @@
 //! They are the process's: taken only where it looks for them itself, and only if they are regular
 //! files of its own user, written since it started.
 
-use super::super::reader::{self, What};
-use super::Turn;
+use super::super::reader::{self, PathTarget};
+use super::ReadBudget;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -25,11 +25,11 @@ const TRIES: u8 = 8;
 const TOLERANCE: i64 = 2;
 
 /// Addresses that have another name now, and whether anything was new.
-pub type News = (Vec<Range<u64>>, bool);
+pub(super) type News = (Vec<Range<u64>>, bool);
 
 /// A process's files.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(super) struct Files {
     owner: Option<Owner>,
     /// How often that was looked for in vain.
     tried: u8,
@@ -65,7 +65,7 @@ struct Reading {
 
 impl Files {
     /// Opens the process's `/tmp`.
-    pub fn expect(&mut self, pid: Pid) {
+    pub(super) fn expect(&mut self, pid: Pid) {
         if self.owner.is_some() || self.tried >= TRIES {
             return;
         }
@@ -79,17 +79,17 @@ impl Files {
     }
 
     /// Whether it has memory that may hold code.
-    pub const fn is_expecting(&self) -> bool {
+    pub(super) const fn is_expecting(&self) -> bool {
         self.owner.is_some()
     }
 
     /// Its jitdump file.
-    pub fn jitdump(&mut self, file: Rc<File>, path: &Path) {
+    pub(super) fn jitdump(&mut self, file: Rc<File>, path: &Path) {
         (self.dump_file, self.dump) = (Some((file, path.to_owned())), None);
     }
 
     /// What a forked child inherits.
-    pub fn fork(&self) -> Self {
+    pub(super) fn fork(&self) -> Self {
         Self {
             dump_file: self.dump_file.clone(),
             ..Self::default()
@@ -97,28 +97,28 @@ impl Files {
     }
 
     /// What the files say: the jitdump file, the map.
-    pub fn maps(&self) -> [Option<&CodeMap>; 2] {
+    pub(super) fn maps(&self) -> [Option<&CodeMap>; 2] {
         let dump = self.dump.as_ref().map(|(dump, _)| dump.map());
         [dump, self.map.as_ref().map(|(map, _)| map.map())]
     }
 
     /// Whether the last turn left something of them to be read.
-    pub const fn has_more(&self) -> bool {
+    pub(super) const fn has_more(&self) -> bool {
         self.more
     }
 
     /// Reads what has been appended since the last time.
-    pub fn read(&mut self, now: u64, turn: &Turn) -> News {
+    pub(super) fn read(&mut self, now: u64, budget: &ReadBudget) -> News {
         self.more = false;
-        let (mut replaced, mut news) = self.read_dump(turn);
-        if let Some((more, more_news)) = self.read_map(now, turn) {
+        let (mut replaced, mut news) = self.read_dump(budget);
+        if let Some((more, more_news)) = self.read_map(now, budget) {
             replaced.extend(more);
             news |= more_news;
         }
         (replaced, news)
     }
 
-    fn read_dump(&mut self, turn: &Turn) -> News {
+    fn read_dump(&mut self, budget: &ReadBudget) -> News {
         let Some((file, path)) = &self.dump_file else {
             return News::default();
         };
@@ -148,7 +148,7 @@ impl Files {
         };
         let mut replaced = Vec::new();
         let len = file.metadata().map_or(0, |meta| meta.len());
-        let (read, is_over) = read_on(file, *to..len, turn, |bytes| {
+        let (read, is_over) = read_on(file, *to..len, budget, |bytes| {
             let (read, more) = dump.feed(bytes);
             replaced.extend(more);
             read
@@ -159,7 +159,7 @@ impl Files {
         (replaced, news)
     }
 
-    fn read_map(&mut self, now: u64, turn: &Turn) -> Option<News> {
+    fn read_map(&mut self, now: u64, budget: &ReadBudget) -> Option<News> {
         let opened = self.owner.as_mut()?.open_map();
         let (file, meta) = match opened {
             Ok(opened) => opened,
@@ -190,7 +190,7 @@ impl Files {
         // A look may take several turns; what is appended meanwhile is seen in the next one.
         let (len, began) = *reading.look.get_or_insert((meta.len(), now));
         let mut replaced = Vec::new();
-        let (read, is_over) = read_on(&file, reading.to..len, turn, |bytes| {
+        let (read, is_over) = read_on(&file, reading.to..len, budget, |bytes| {
             let (read, more) = map.feed(bytes, now);
             replaced.extend(more);
             read
@@ -211,14 +211,14 @@ impl Files {
 fn read_on(
     file: &File,
     range: Range<u64>,
-    turn: &Turn,
+    budget: &ReadBudget,
     mut take: impl FnMut(&[u8]) -> usize,
 ) -> (u64, bool) {
     let mut buffer = Vec::new();
     let mut total = 0u64;
-    let least = usize::try_from(turn.bytes).map_or(CHUNK, |bytes| bytes.min(CHUNK));
+    let least = usize::try_from(budget.bytes).map_or(CHUNK, |bytes| bytes.min(CHUNK));
     let mut chunk = least;
-    while total < turn.bytes && (total == 0 || !turn.is_over()) {
+    while total < budget.bytes && (total == 0 || !budget.is_over()) {
         let at = range.start.saturating_add(total);
         let left = usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
         buffer.resize(left.min(chunk), 0);
@@ -271,7 +271,7 @@ impl Owner {
             .checked_div(procfs::ticks_per_second())
             .unwrap_or_default();
         let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
-        let folder = reader::open(pid, &tmp, What::Folder, None)?;
+        let folder = reader::open(pid, &tmp, PathTarget::Folder, None)?;
         let inner = status.nspid.as_ref().and_then(|ids| ids.last());
         Ok(Self {
             folder: folder.into(),
@@ -287,7 +287,7 @@ impl Owner {
     /// The map as it is now, if it is there and the process's own.
     fn open_map(&mut self) -> io::Result<(File, std::fs::Metadata)> {
         let name = PathBuf::from(format!("perf-{}.map", self.own_pid));
-        let file = reader::open(self.pid, &name, What::Regular, Some(&self.folder))?;
+        let file = reader::open(self.pid, &name, PathTarget::Regular, Some(&self.folder))?;
         let meta = file.metadata()?;
         if meta.uid() != self.uid
             && let Ok(now) = Self::of(self.pid)

@@ -12,7 +12,7 @@
 mod request;
 mod serve;
 
-pub use request::{Open, What};
+pub use request::{Open, PathTarget};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -157,7 +157,7 @@ pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
 }
 
 /// A file or folder of a process's; `inside`: the folder that its path is below.
-pub fn open(pid: Pid, path: &Path, what: What, inside: Option<&OwnedFd>) -> io::Result<File> {
+pub fn open(pid: Pid, path: &Path, what: PathTarget, inside: Option<&OwnedFd>) -> io::Result<File> {
     let path = path.to_owned();
     opened(ask(
         pid,
@@ -239,7 +239,7 @@ impl Reader {
     ) -> io::Result<Option<File>> {
         let device = match request {
             Request::Open(Open {
-                what: What::Same(device, _),
+                what: PathTarget::Same(device, _),
                 ..
             }) => Some(*device),
             _ => None,

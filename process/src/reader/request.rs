@@ -16,17 +16,17 @@ use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, ProcessMemory};
 
 /// So much is read at once: a part of an answer.
-pub const PART: usize = 1 << 16;
+pub(super) const PART: usize = 1 << 16;
 /// A file of the kernel's is not longer: a memory map of the most mappings has a tenth of it.
 const MAX_CONTENTS: usize = 1 << 27;
 /// The error of a file whose device is a file system in user space (FUSE): reading there may take for ever.
-pub const ON_FUSE: i32 = libc::EREMOTE;
+pub(super) const ON_FUSE: i32 = libc::EREMOTE;
 /// `f_type` of a file system in user space, of linux/magic.h.
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub(super) enum Request {
     /// The memory of a process.
     Memory {
         /// The process.
@@ -57,12 +57,12 @@ pub struct Open {
     /// Where it is: absolute, or below a folder that is handed over beside.
     pub path: PathBuf,
     /// What it must be.
-    pub what: What,
+    pub what: PathTarget,
 }
 
 /// What a path may lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum PathTarget {
     /// Whatever regular file is mapped: the path is the kernel's link to it.
     Mapped,
     /// The regular file with this inode on this device, and not through a link.
@@ -76,7 +76,7 @@ pub enum What {
 impl Request {
     /// Does it. `inside`: the folder that a path is below; `part` takes the answer's bytes one part after the other,
     /// and says whether it wants more.
-    pub fn carry_out(
+    pub(super) fn carry_out(
         &self,
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -137,9 +137,9 @@ impl Open {
             None => return Err(io::Error::from(io::ErrorKind::NotFound)),
         };
         let flags = match self.what {
-            What::Mapped => libc::O_PATH,
-            What::Same(..) | What::Regular => libc::O_PATH | libc::O_NOFOLLOW,
-            What::Folder => libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY,
+            PathTarget::Mapped => libc::O_PATH,
+            PathTarget::Same(..) | PathTarget::Regular => libc::O_PATH | libc::O_NOFOLLOW,
+            PathTarget::Folder => libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY,
         };
         let handle = OpenOptions::new()
             .read(true)
@@ -149,20 +149,20 @@ impl Open {
             // Another device may lie over the path by now.
             let device = handle.metadata().map(|meta| Device::of_number(meta.dev()));
             return Err(match self.what {
-                What::Same(wanted, _) if device.is_ok_and(|device| device == wanted) => {
+                PathTarget::Same(wanted, _) if device.is_ok_and(|device| device == wanted) => {
                     io::Error::from_raw_os_error(ON_FUSE)
                 }
                 _ => io::Error::other("it is on a file system in user space (FUSE)"),
             });
         }
-        if self.what == What::Folder {
+        if self.what == PathTarget::Folder {
             return Ok(handle);
         }
         let meta = handle.metadata()?;
         if !meta.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        if let What::Same(device, inode) = self.what
+        if let PathTarget::Same(device, inode) = self.what
             && (meta.ino() != inode || !is_on(&handle, meta.dev(), device))
         {
             return Err(io::Error::other("the path leads to another file by now"));
@@ -211,7 +211,7 @@ fn device_of_mount(file: &File) -> Option<Device> {
 
 impl Request {
     /// As it goes over the socket.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let (numbers, path): (&[u64], Option<&Path>) = match self {
             Self::Memory { pid, address, len } => {
                 (&[0, u64::from(pid.get()), *address, *len], None)
@@ -219,10 +219,10 @@ impl Request {
             Self::Contents(path) => (&[1], Some(path)),
             Self::Open(open) => {
                 let (what, device, inode) = match open.what {
-                    What::Mapped => (0, Device::default(), 0),
-                    What::Same(device, inode) => (1, device, inode),
-                    What::Regular => (2, Device::default(), 0),
-                    What::Folder => (3, Device::default(), 0),
+                    PathTarget::Mapped => (0, Device::default(), 0),
+                    PathTarget::Same(device, inode) => (1, device, inode),
+                    PathTarget::Regular => (2, Device::default(), 0),
+                    PathTarget::Folder => (3, Device::default(), 0),
                 };
                 let (major, minor) = (u64::from(device.major), u64::from(device.minor));
                 (&[2, what, major, minor, inode], Some(&open.path))
@@ -243,7 +243,7 @@ impl Request {
     }
 
     /// None: it is none of ours.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let mut number = || {
             let (number, behind) = rest.split_first_chunk()?;
@@ -266,10 +266,10 @@ impl Request {
                 };
                 let inode = number()?;
                 let what = match what {
-                    0 => What::Mapped,
-                    1 => What::Same(device, inode),
-                    2 => What::Regular,
-                    3 => What::Folder,
+                    0 => PathTarget::Mapped,
+                    1 => PathTarget::Same(device, inode),
+                    2 => PathTarget::Regular,
+                    3 => PathTarget::Folder,
                     _ => return None,
                 };
                 let path = path(rest);
@@ -307,7 +307,7 @@ mod tests {
         Ok((answer, file))
     }
 
-    fn open(path: impl Into<PathBuf>, what: What) -> Request {
+    fn open(path: impl Into<PathBuf>, what: PathTarget) -> Request {
         let path = path.into();
         Request::Open(Open { path, what })
     }
@@ -338,23 +338,23 @@ mod tests {
             ..device
         };
         for (path, what, opens) in [
-            (&file, What::Same(device, inode), true),
-            (&file, What::Same(elsewhere, inode), false),
-            (&file, What::Same(device, inode + 1), false),
-            (&link, What::Same(device, inode), false),
-            (&file, What::Regular, true),
-            (&link, What::Regular, false),
-            (&link, What::Mapped, true),
-            (&file, What::Folder, false),
+            (&file, PathTarget::Same(device, inode), true),
+            (&file, PathTarget::Same(elsewhere, inode), false),
+            (&file, PathTarget::Same(device, inode + 1), false),
+            (&link, PathTarget::Same(device, inode), false),
+            (&file, PathTarget::Regular, true),
+            (&link, PathTarget::Regular, false),
+            (&link, PathTarget::Mapped, true),
+            (&file, PathTarget::Folder, false),
         ] {
             let request = open(path, what);
             assert_eq!(ask(&request, None).is_ok(), opens, "{request:?}");
         }
-        assert!(ask(&open("/dev/null", What::Regular), None).is_err());
-        let (_, opened) = ask(&open(folder.path(), What::Folder), None).unwrap();
+        assert!(ask(&open("/dev/null", PathTarget::Regular), None).is_err());
+        let (_, opened) = ask(&open(folder.path(), PathTarget::Folder), None).unwrap();
         let inside = OwnedFd::from(opened.unwrap());
-        assert!(ask(&open("file", What::Regular), Some(&inside)).is_ok());
-        assert!(ask(&open("file", What::Regular), None).is_err());
+        assert!(ask(&open("file", PathTarget::Regular), Some(&inside)).is_ok());
+        assert!(ask(&open("file", PathTarget::Regular), None).is_err());
     }
 
     #[test]
@@ -362,7 +362,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let name = OsString::from_vec(b"\xff\n\x80".to_vec());
         std::fs::write(folder.path().join(&name), "x").unwrap();
-        assert!(ask(&open(folder.path().join(name), What::Regular), None).is_ok());
+        assert!(ask(&open(folder.path().join(name), PathTarget::Regular), None).is_ok());
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_none() {
-        let request = open("/x", What::Regular).encode();
+        let request = open("/x", PathTarget::Regular).encode();
         for len in 0..5 * 8 {
             assert_eq!(Request::decode(&request[..len]), None, "{len}");
         }

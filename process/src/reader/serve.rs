@@ -9,18 +9,18 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A part of an answer follows.
-pub const MORE: u8 = 0;
+pub(super) const MORE: u8 = 0;
 /// The answer is over, with a file where one was wanted.
-pub const DONE: u8 = 1;
+pub(super) const DONE: u8 = 1;
 /// The kernel's error follows, as a number.
-pub const ERRNO: u8 = 2;
+pub(super) const ERRNO: u8 = 2;
 /// Another error follows, as text.
 const REASON: u8 = 3;
 /// The longest request is a path's.
 const MAX_REQUEST: usize = 1 << 13;
 
 /// Serves whoever holds the other end of standard input, until that is closed.
-pub fn serve() -> io::Result<()> {
+pub(super) fn serve() -> io::Result<()> {
     // Where it waits for what never comes, nothing but this ends it with its session.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     let socket = io::stdin().as_fd().try_clone_to_owned()?;

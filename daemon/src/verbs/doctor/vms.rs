@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use varid_model::{Pid, maps_entries};
-use varid_process::reader::{self, What};
+use varid_process::reader::{self, PathTarget};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::builds;
@@ -199,7 +199,7 @@ fn read(path: &Path, pid: Option<u32>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A process's own tree may have a pipe there, or a device.
     let pid = Pid::new(pid.unwrap_or_else(std::process::id));
-    let file = reader::open(pid, path, What::Regular, None)?;
+    let file = reader::open(pid, path, PathTarget::Regular, None)?;
     file.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
