@@ -1,7 +1,7 @@
-//! What may be asked of the reader, and how it carries that out.
+//! Which requests does the helper take, and how are they carried out?
 //!
-//! Everything here may wait in the kernel for as long as a profiled process likes: a page of its memory may be one
-//! of a file system that it serves itself, and so may any path in its root.
+//! Everything here may block in the kernel for as long as a profiled process likes: a page of its memory, or any path in its
+//! root, may be on a file system that the process serves itself.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -15,16 +15,16 @@ use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, ProcessMemory};
 
-/// So much is read at once: a part of an answer.
+/// Bytes that are read at once: a part of an answer.
 pub(super) const PART: usize = 1 << 16;
-/// A file of the kernel's is not longer: a memory map of the most mappings has a tenth of it.
+/// Bytes that are read of a file in /proc. The memory map of a process with as many mappings as Linux allows by default has a tenth of it.
 const MAX_CONTENTS: usize = 1 << 27;
 /// The error of a file whose device is a file system in user space (FUSE): reading there may take for ever.
 pub(super) const ON_FUSE: i32 = libc::EREMOTE;
 /// `f_type` of a file system in user space, of linux/magic.h.
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
     /// The memory of a process.
@@ -36,9 +36,9 @@ pub(super) enum Request {
         /// Bytes.
         len: u64,
     },
-    /// A file of the kernel's, below /proc.
+    /// The contents of a file in /proc.
     Contents(PathBuf),
-    /// A file or folder.
+    /// A file or folder, opened.
     Open(Open),
     /// A file to which a process's tunnel leads.
     VmFile {
@@ -54,7 +54,7 @@ pub(super) enum Request {
 /// A file or folder that is to be opened; never one of a file system in user space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Where it is: absolute, or below a folder that is handed over beside.
+    /// Where it is: absolute, or relative to a folder that is sent with the request.
     pub path: PathBuf,
     /// What it must be.
     pub what: PathTarget,
@@ -69,13 +69,13 @@ pub enum PathTarget {
     Same(Device, u64),
     /// A regular file, and not through a link.
     Regular,
-    /// A folder, to be looked into only.
+    /// A folder, as a starting point for paths.
     Folder,
 }
 
 impl Request {
-    /// Does it. `inside`: the folder that a path is below; `part` takes the answer's bytes one part after the other,
-    /// and says whether it wants more.
+    /// Carries it out. `inside`: the folder that a path is relative to. `part` takes the answer's bytes, part by part; an error
+    /// of it ends the request.
     pub(super) fn carry_out(
         &self,
         inside: Option<&OwnedFd>,
@@ -129,7 +129,7 @@ impl Request {
 }
 
 impl Open {
-    /// Looks before it opens: opening a device or a pipe may do something already.
+    /// Opens the path as a handle first and checks it: opening a device or a pipe may have effects.
     fn carry_out(&self, inside: Option<&OwnedFd>) -> io::Result<File> {
         let path = match inside {
             Some(folder) => PathBuf::from(own_descriptor(folder)).join(&self.path),
@@ -207,7 +207,7 @@ fn device_of_mount(file: &File) -> Option<Device> {
     })
 }
 
-// What goes over the socket, in the order and byte order of this machine: both ends are one program.
+// The format on the socket: both ends are the same program, so numbers have the byte order of this machine.
 
 impl Request {
     /// As it goes over the socket.
@@ -242,7 +242,7 @@ impl Request {
         numbers.chain(path.iter().copied()).collect()
     }
 
-    /// None: it is none of ours.
+    /// None: these bytes are no request.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let mut number = || {
