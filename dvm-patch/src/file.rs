@@ -16,7 +16,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::Error;
 use crate::abi::{self, VmFile};
-use crate::maps::{Device, mappings};
+use varid_model::{Device, maps_entries};
 
 /// The files of a VM's to which its tunnel leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,9 +123,9 @@ impl Mapped {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
             })
         };
-        let mapping = mappings(maps).find(|mapping| {
-            let size = mapping.range.end.checked_sub(mapping.range.start);
-            mapping.range.start == file.address
+        let mapping = maps_entries(maps).find(|mapping| {
+            let size = mapping.range.end.offset_from(mapping.range.start);
+            mapping.range.start.get() == file.address
                 && size.is_some_and(|size| size >= file.size)
                 && is_it(mapping.path)
         })?;
@@ -134,7 +134,7 @@ impl Mapped {
             range: format!("{:x}-{:x}", range.start, range.end),
             device: mapping.device,
             inode: mapping.inode,
-            is_shared: mapping.shared && mapping.write,
+            is_shared: mapping.mode.shared && mapping.mode.write,
         })
     }
 

@@ -11,7 +11,6 @@
 //! - [`builds`]: the same facts for VM builds that are known without a tunnel.
 //! - [`method`]: from a VM's method pointer to a method of a dex file.
 //! - [`layout`]: whether a frame layout can be used.
-//! - [`maps`]: what is mapped in a process.
 //!
 //! The other half, `dim/` and the VMs' adapters, runs inside the VM and is C. Callers
 //! need the right to read the process's memory (as its owner, or CAP_SYS_PTRACE), and find
@@ -38,7 +37,6 @@ mod description;
 mod error;
 pub mod file;
 pub mod layout;
-pub mod maps;
 mod memory;
 pub mod method;
 pub mod reader;

@@ -4,14 +4,14 @@
 //! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
 
 use super::format::{BytecodeFormat, Dex};
-use super::{CodeImage, Image, Mapped, MappingId, Process};
 use crate::budget::Claim;
 use crate::reader::{self, ForeignMemory};
+use crate::{CodeImage, MappingId, Process, ProcessImage, ProcessMapping};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use varid_model::{Address, Pid, maps_entries};
 use varid_tunnel::Memory;
-use varid_tunnel::maps::mappings;
 
 /// No dex file is larger; a tunnel or a header that says so lies.
 const MAX_DEX: u64 = 1 << 26;
@@ -30,7 +30,7 @@ impl Process {
     /// memory.
     pub fn has_bytecode_at(&mut self, address: u64) -> bool {
         match self.space.at(address).map(|mapped| &mapped.image) {
-            Some(Image::Code(_)) => return true,
+            Some(ProcessImage::Code(_)) => return true,
             Some(_) => return false,
             None => {}
         }
@@ -88,11 +88,11 @@ impl Process {
                 let code = CodeImage::new(bytecode, memory, Path::new(location), 0);
                 let end = start.saturating_add(size);
                 self.memory_dexes.insert(start, (end, time));
-                self.space.insert(Mapped {
+                self.space.insert(ProcessMapping {
                     start,
                     end,
                     pgoff: 0,
-                    image: Image::Code(Rc::new(code)),
+                    image: ProcessImage::Code(Rc::new(code)),
                     mode: self.space.at(start).and_then(|mapped| mapped.mode),
                     id: MappingId::default(),
                 });
@@ -107,15 +107,16 @@ impl Process {
 }
 
 /// The memory without a file that an address is in, and its name.
-fn anonymous_at(pid: u32, address: u64) -> Option<(Range<u64>, String)> {
+fn anonymous_at(pid: Pid, address: u64) -> Option<(Range<u64>, String)> {
     let maps = reader::contents(pid, "maps").ok()?;
-    let map = mappings(&maps).find(|map| map.range.contains(&address))?;
+    let map = maps_entries(&maps).find(|map| map.range.contains(&Address::new(address)))?;
     let name = match map.path {
         b"" => "//anon".to_owned(),
         [b'[', name @ .., b']'] => location(&String::from_utf8_lossy(name))?,
         _ => return None,
     };
-    (map.inode == 0 && map.read).then_some((map.range, name))
+    let range = map.range.start.get()..map.range.end.get();
+    (map.inode == 0 && map.mode.read).then_some((range, name))
 }
 
 /// What to call a dex file in memory that is called `anon:dalvik-classes2.dex extracted in memory from /a/b.apk`.
@@ -200,10 +201,10 @@ mod tests {
     #[test]
     fn what_was_found_in_memory_stays_until_something_else_is_there() {
         let held = held();
-        let mut process = Process::new(std::process::id());
+        let mut process = Process::new(Pid::new(std::process::id()));
         let image = |process: &Process| match process.space.at(held.start) {
-            Some(Mapped {
-                image: Image::Code(dex),
+            Some(ProcessMapping {
+                image: ProcessImage::Code(dex),
                 ..
             }) => Some(dex.clone()),
             _ => None,
@@ -212,7 +213,7 @@ mod tests {
         assert!(image(&process).is_some());
         process.forget_memory_dexes(|_, _, _| true);
         assert!(process.has_bytecode_at(held.start + 0x80));
-        let other = crate::MappedFile {
+        let other = crate::KernelMapping {
             pid: process.pid,
             start: held.start,
             end: held.start + held.len.next_multiple_of(PAGE),
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_mapped_again_and_again_is_not_looked_at_for_ever() {
         let held = held();
-        let mut process = Process::new(std::process::id());
+        let mut process = Process::new(Pid::new(std::process::id()));
         let nothing = held.start + (8 << 20);
         for _ in 0..MAX_MISSES {
             assert!(!process.has_bytecode_at(1));

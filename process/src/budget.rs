@@ -1,6 +1,6 @@
-//! How much do the profiled processes take of the profiler: memory for dex files, open files, time?
+//! How much memory, how many open files, how much time may profiled processes cost?
 //!
-//! How large and how many they are is what the processes say; none of them may take what others need.
+//! A process decides how many files it maps and how large they are. So each has a share, and no process uses up what others need.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::cell::Cell;
@@ -14,19 +14,19 @@ const MAX: u64 = 1 << 30;
 /// Most bytes for those of one process.
 const MAX_PER_PROCESS: u64 = 1 << 28;
 
-/// Bytes of all dex files that are kept.
+/// Bytes of all dex files in memory.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 /// Memory that a dex file may take until this is dropped.
 #[derive(Debug)]
-pub struct Claim {
+pub(crate) struct Claim {
     of: &'static AtomicU64,
     bytes: u64,
 }
 
 impl Claim {
-    /// Memory for a dex file of a process whose other ones take `taken` bytes; or why there is none.
-    pub fn new(bytes: u64, taken: u64) -> Result<Self, String> {
+    /// Memory for a dex file of a process whose other dex files take `taken` bytes; or why it gets none.
+    pub(crate) fn new(bytes: u64, taken: u64) -> Result<Self, String> {
         if taken.saturating_add(bytes) > MAX_PER_PROCESS {
             return Err(format!(
                 "with its {bytes} bytes the process's dex files would take more than {MAX_PER_PROCESS}"
@@ -59,7 +59,7 @@ const MAX_FILES_PER_PROCESS: u64 = 1 << 11;
 /// Files that are kept open.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// Half of what this process may open: the rest is for events, sessions and clients.
+/// Half of the files that this process may open: the rest is for events, sessions and clients.
 fn max_files() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
     *MAX.get_or_init(|| {
@@ -69,22 +69,22 @@ fn max_files() -> u64 {
     })
 }
 
-/// Raises the limit of open files to what is allowed: events take one for each processor, or thread.
+/// Raises the limit of open files to the hard limit: an event takes a file for each processor or thread.
 pub fn raise_limit_of_files() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // It stays as it is, then.
+        // If that fails, the limit stays as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
 /// A file that may be kept open until this is dropped.
 #[derive(Debug)]
-pub struct OpenFile {
+pub(crate) struct OpenFile {
     of_process: Rc<Cell<u64>>,
 }
 
 impl OpenFile {
-    /// One more for a process that keeps so many; None: there are too many.
+    /// One more for a process that keeps `of_process` files open; None: that would be too many.
     fn new(of_process: &Rc<Cell<u64>>) -> Option<Self> {
         let most = max_files();
         if of_process.get() >= MAX_FILES_PER_PROCESS.min(most / 2) {
@@ -107,41 +107,41 @@ impl Drop for OpenFile {
     }
 }
 
-/// Mapped files that are looked at without delay.
+/// ProcessMapping files that are looked at without delay.
 const LOOKS: u32 = 1 << 12;
-/// So many more each second.
+/// As many more each second.
 const LOOKS_PER_SECOND: u32 = 1 << 10;
 
-/// What looking at one process's mappings may cost.
+/// What opening one process's mapped files may cost.
 #[derive(Debug, Default)]
-pub struct Attention {
+pub(crate) struct LookBudget {
     code: Looks,
     data: Looks,
     open: Rc<Cell<u64>>,
-    /// Mappings that were not looked at, or not kept.
+    /// Mappings whose files were not opened, or that were not kept.
     pub left_out: Cell<u64>,
 }
 
-impl Attention {
-    /// Whether one more mapping is looked at; data's many files cost code no look.
-    pub fn look(&self, executable: bool) -> bool {
+impl LookBudget {
+    /// Whether one more mapped file is opened. Code and data have budgets of their own.
+    pub(crate) fn look(&self, executable: bool) -> bool {
         let looks = if executable { &self.code } else { &self.data };
         looks.take(Instant::now()) || self.leave_out()
     }
 
-    /// One more file that is kept open; None: it is left out.
-    pub fn keep_open(&self) -> Option<OpenFile> {
+    /// One more file that is kept open; None: there are too many.
+    pub(crate) fn keep_open(&self) -> Option<OpenFile> {
         OpenFile::new(&self.open)
     }
 
-    /// False: a mapping is left out.
-    pub fn leave_out(&self) -> bool {
+    /// Counts a mapping that is left out. Returns false.
+    pub(crate) fn leave_out(&self) -> bool {
         self.left_out.set(self.left_out.get().saturating_add(1));
         false
     }
 }
 
-/// Looks that are left, as of when.
+/// Files that may still be opened, and when that was updated.
 #[derive(Debug)]
 struct Looks(Cell<(u32, Option<Instant>)>);
 
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn data_costs_code_no_look() {
-        let attention = Attention::default();
-        let data = (0..2 * LOOKS).filter(|_| attention.look(false)).count();
-        assert!(data < 2 * LOOKS as usize && attention.left_out.get() > 0);
-        assert!(attention.look(true));
+        let budget = LookBudget::default();
+        let data = (0..2 * LOOKS).filter(|_| budget.look(false)).count();
+        assert!(data < 2 * LOOKS as usize && budget.left_out.get() > 0);
+        assert!(budget.look(true));
     }
 }

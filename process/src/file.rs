@@ -1,6 +1,9 @@
-//! Files of a process, taken only through its own mappings: the daemon is nobody's deputy.
+//! Which file is behind a mapping of a process?
+//!
+//! A file is opened only because the process has it mapped. So varid, which may read more than the process, shows nobody a file
+//! that the process could not read itself.
 
-use crate::reader::{self, What};
+use crate::reader::{self, PathTarget};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -8,16 +11,15 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use varid_model::Mode;
+use varid_model::{Device, Mode, Pid};
 use varid_symbolizer::container;
-use varid_tunnel::maps::Device;
 
 /// No dex file is larger; a larger one is not read into memory.
 const MAX_FILE: u64 = 1 << 28;
 
 /// What identifies a file behind a mapping, whatever its path says by now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FileKey {
+pub(crate) struct FileKey {
     /// Device and inode.
     pub device: u64,
     /// Inode.
@@ -30,9 +32,9 @@ pub struct FileKey {
 
 /// A mapping as the process's memory map or the kernel's record describes it.
 #[derive(Debug, Clone)]
-pub struct MappedFile<'a> {
+pub struct KernelMapping<'a> {
     /// The process.
-    pub pid: u32,
+    pub pid: Pid,
     /// First address.
     pub start: u64,
     /// First address after it.
@@ -49,7 +51,7 @@ pub struct MappedFile<'a> {
     pub path: &'a Path,
 }
 
-impl MappedFile<'_> {
+impl KernelMapping<'_> {
     /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
     /// of them is.
     pub(super) fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
@@ -72,16 +74,16 @@ impl MappedFile<'_> {
 
 /// Opens the file behind a mapping: through the mapping itself where that is allowed, else by its path, below the
 /// process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
-pub fn open(mapped: &MappedFile<'_>) -> io::Result<(File, FileKey)> {
-    let MappedFile {
+pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
+    let KernelMapping {
         pid, start, end, ..
     } = *mapped;
     let path = without_deleted(mapped.path);
     let through_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
     let mut below_root = OsString::from(format!("/proc/{pid}/root"));
     below_root.push(path);
-    let same = What::Same(mapped.device, mapped.inode);
-    let mut opened = reader::open(pid, &through_mapping, What::Mapped, None);
+    let same = PathTarget::Same(mapped.device, mapped.inode);
+    let mut opened = reader::open(pid, &through_mapping, PathTarget::Mapped, None);
     for candidate in [Path::new(&below_root), path] {
         if !matches!(&opened, Err(error) if error.kind() != io::ErrorKind::TimedOut) {
             break;
@@ -104,7 +106,7 @@ pub fn open(mapped: &MappedFile<'_>) -> io::Result<(File, FileKey)> {
 }
 
 /// The path of a file as it was before the file was deleted: what the kernel adds is no part of it.
-pub fn without_deleted(path: &Path) -> &Path {
+pub(crate) fn without_deleted(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
     Path::new(OsStr::from_bytes(
         bytes.strip_suffix(b" (deleted)").unwrap_or(bytes),
@@ -112,31 +114,31 @@ pub fn without_deleted(path: &Path) -> &Path {
 }
 
 /// Whether the file has the first bytes of an ELF file.
-pub fn is_elf(file: &File) -> bool {
+pub(crate) fn is_elf(file: &File) -> bool {
     let mut magic = [0; 4];
     file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
 }
 
 /// The first bytes at an offset of a file.
-pub fn head(file: &File, offset: u64) -> Option<[u8; 8]> {
+pub(crate) fn head(file: &File, offset: u64) -> Option<[u8; 8]> {
     let mut head = [0; 8];
     file.read_exact_at(&mut head, offset).ok().map(|()| head)
 }
 
 /// Whether the file may hold dex files elsewhere than at its start.
-pub fn is_container(file: &File) -> bool {
+pub(crate) fn is_container(file: &File) -> bool {
     let mut magic = [0; 4];
     file.read_exact_at(&mut magic, 0).is_ok() && container::is_container(&magic)
 }
 
 /// Number of bytes in the file; 0 if it cannot be told.
-pub fn len(file: &File) -> u64 {
+pub(crate) fn len(file: &File) -> u64 {
     file.metadata().map_or(0, |meta| meta.len())
 }
 
 /// Reads `len` bytes of the file from `offset` on, or as many as there are; no mapping, because a file that shrinks
 /// would kill the reader.
-pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len().saturating_sub(offset).min(len);
     if len > MAX_FILE {
         return Err(io::Error::other(format!(

@@ -19,7 +19,7 @@ pub trait BytecodeFormat: fmt::Debug + Sync {
 
 /// Dex files.
 #[derive(Debug)]
-pub struct Dex;
+pub(crate) struct Dex;
 
 impl BytecodeFormat for Dex {
     fn is_image(&self, head: &[u8; 8]) -> bool {

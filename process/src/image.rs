@@ -64,7 +64,7 @@ impl ElfImage {
 
     /// An ELF file that is nowhere but in memory.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Self {
-        let contents = OnceCell::from(parse_or_say(bytes, path));
+        let contents = OnceCell::from(parse_or_warn(bytes, path));
         Self {
             path: path.to_owned(),
             file: None,
@@ -82,9 +82,9 @@ impl ElfImage {
             match &self.part {
                 Some(part) => {
                     let len = part.end.saturating_sub(part.start);
-                    parse_or_say(file.range(part.start, len), &self.path)
+                    parse_or_warn(file.range(part.start, len), &self.path)
                 }
-                None => parse_or_say(&file, &self.path),
+                None => parse_or_warn(&file, &self.path),
             }
         };
         self.contents.get_or_init(read).as_ref()
@@ -106,18 +106,18 @@ impl ElfImage {
         self.contents().map_or(&[], |elf| &elf.build_id)
     }
 
-    /// Its unwind information says which bytecode its frames execute.
-    pub fn names_dex_pcs(&self) -> bool {
+    /// Whether it holds an interpreter whose unwind information tells which bytecode a frame executes.
+    pub fn has_bytecode_marks(&self) -> bool {
         self.contents()
-            .is_some_and(|elf| elf.module.borrow().names_dex_pcs())
+            .is_some_and(|elf| elf.module.borrow().has_bytecode_marks())
     }
 }
 
-fn parse_or_say<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
+fn parse_or_warn<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf> {
     let parse = || -> Result<Elf, String> {
         let file = varid_symbolizer::parse_elf(bytes).map_err(|error| error.to_string())?;
         let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
-        let module = RefCell::new(Module::of(&file));
+        let module = RefCell::new(Module::new(&file));
         Ok(Elf { module, build_id })
     };
     parse()
@@ -190,7 +190,7 @@ fn layer_of_path(path: &Path) -> Layer {
 
 /// What a mapping shows.
 #[derive(Debug, Clone)]
-pub enum Image {
+pub enum ProcessImage {
     /// Code of a library or program.
     Elf(Rc<ElfImage>),
     /// A file of bytecode.
@@ -199,12 +199,12 @@ pub enum Image {
     Other(Rc<Path>),
 }
 
-impl Image {
+impl ProcessImage {
     /// How many bytes are kept of it, if it is a file of bytecode.
     pub(super) fn code_memory(&self) -> u64 {
         match self {
-            Image::Code(code) => code.bytecode.bytes().len() as u64,
-            Image::Elf(_) | Image::Other(_) => 0,
+            ProcessImage::Code(code) => code.bytecode.bytes().len() as u64,
+            ProcessImage::Elf(_) | ProcessImage::Other(_) => 0,
         }
     }
 }

@@ -1,24 +1,24 @@
 //! Which images a mapped file shows: each file is read once, however often it is mapped.
 
-use crate::budget::{Attention, Claim, OpenFile};
-use crate::file::{self, FileKey, MappedFile};
+use crate::budget::{Claim, LookBudget, OpenFile};
+use crate::file::{self, FileKey, KernelMapping};
 use crate::format::{BytecodeFormat, Dex, Formats};
-use crate::image::{CodeImage, ElfImage, Image};
+use crate::image::{CodeImage, ElfImage, ProcessImage};
 use crate::mapping_id::MappingId;
-use crate::space::{AddressSpace, Mapped};
+use crate::space::{AddressSpace, ProcessMapping};
 use object::ReadCache;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use varid_recording::is_own_memory;
+use varid_model::is_own_memory;
 use varid_symbolizer::container::{self, ContainerEntry, zip};
 
 /// Every file that was read, once.
 #[derive(Debug, Default)]
 pub struct Images {
-    by_file: HashMap<(FileKey, u64), Image>,
+    by_file: HashMap<(FileKey, u64), ProcessImage>,
     containers: HashMap<FileKey, Rc<[ContainerEntry]>>,
     /// Formats of bytecode, beside dex.
     formats: Formats,
@@ -36,25 +36,25 @@ impl Images {
     }
 
     /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
-    pub fn get(
+    pub(crate) fn get(
         &mut self,
-        mapped: &MappedFile<'_>,
+        mapped: &KernelMapping<'_>,
         space: &AddressSpace,
-        attention: &Attention,
-    ) -> Vec<Mapped> {
-        let other = || Image::Other(mapped.path.into());
+        budget: &LookBudget,
+    ) -> Vec<ProcessMapping> {
+        let other = || ProcessImage::Other(mapped.path.into());
         let if_executable = || match mapped.mode.execute {
-            true => vec![Mapped::whole(mapped, other())],
+            true => vec![ProcessMapping::whole(mapped, other())],
             false => Vec::new(),
         };
-        if mapped.inode == 0 || !mapped.path.is_absolute() || !attention.look(mapped.mode.execute) {
+        if mapped.inode == 0 || !mapped.path.is_absolute() || !budget.look(mapped.mode.execute) {
             return if_executable();
         }
         let path = file::without_deleted(mapped.path);
         let (file, key) = match file::open(mapped) {
             Ok(opened) => opened,
             Err(error) => {
-                tracing::debug!(pid = mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
+                tracing::debug!(pid = %mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
                 return if_executable();
             }
         };
@@ -65,16 +65,16 @@ impl Images {
         if let Some(format) = self.format_at(&file, mapped.pgoff) {
             let bytes = mapped.pgoff..u64::MAX;
             let code = self.code(format, &file, &key, bytes, path, space.code_memory());
-            return vec![Mapped::whole(mapped, code)];
+            return vec![ProcessMapping::whole(mapped, code)];
         }
         if !mapped.mode.execute {
             return Vec::new();
         }
         if is_own_memory(path) && !is_elf {
-            return vec![Mapped::whole(mapped, other())];
+            return vec![ProcessMapping::whole(mapped, other())];
         }
         if !is_elf && file::is_container(&file) {
-            let parts = self.libraries(mapped, &file, &key, attention);
+            let parts = self.libraries(mapped, &file, &key, budget);
             if !parts.is_empty() {
                 return parts;
             }
@@ -82,25 +82,25 @@ impl Images {
         // All segments of a library are one image.
         let whole = (key, u64::MAX);
         if let Some(known) = self.by_file.get(&whole) {
-            return vec![Mapped::whole(mapped, known.clone())];
+            return vec![ProcessMapping::whole(mapped, known.clone())];
         }
-        let Some(open) = self.keep_open(attention) else {
+        let Some(open) = self.keep_open(budget) else {
             return if_executable();
         };
-        let image = Image::Elf(Rc::new(ElfImage::new(file, open, path)));
+        let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
         self.by_file.insert(whole, image.clone());
-        vec![Mapped::whole(mapped, image)]
+        vec![ProcessMapping::whole(mapped, image)]
     }
 
     /// Leave to keep a file open, if need be in the place of those that nobody has mapped any more.
-    fn keep_open(&mut self, attention: &Attention) -> Option<OpenFile> {
-        attention.keep_open().or_else(|| {
+    fn keep_open(&mut self, budget: &LookBudget) -> Option<OpenFile> {
+        budget.keep_open().or_else(|| {
             let unused =
-                |image: &Image| matches!(image, Image::Elf(elf) if Rc::strong_count(elf) == 1);
+                |image: &ProcessImage| matches!(image, ProcessImage::Elf(elf) if Rc::strong_count(elf) == 1);
             self.by_file.retain(|_, image| !unused(image));
-            let open = attention.keep_open();
+            let open = budget.keep_open();
             if open.is_none() {
-                attention.leave_out();
+                budget.leave_out();
             }
             open
         })
@@ -109,12 +109,12 @@ impl Images {
     /// The dex files of an archive, a .vdex, an oat or an optimized dex file that are in a mapping.
     fn dexes(
         &mut self,
-        mapped: &MappedFile<'_>,
+        mapped: &KernelMapping<'_>,
         file: &File,
         key: &FileKey,
         path: &Path,
         mut taken: u64,
-    ) -> Vec<Mapped> {
+    ) -> Vec<ProcessMapping> {
         let places = self
             .containers
             .entry(key.clone())
@@ -135,7 +135,7 @@ impl Images {
             let bytes = place.offset..place.offset.saturating_add(place.len);
             let image = self.code(&Dex, file, key, bytes, path, taken);
             taken = taken.saturating_add(image.code_memory());
-            parts.push(Mapped {
+            parts.push(ProcessMapping {
                 start: addresses.start,
                 end: addresses.end,
                 pgoff,
@@ -150,11 +150,11 @@ impl Images {
     /// The libraries of an archive that are in a mapping: Android maps those that lie there as they are.
     fn libraries(
         &mut self,
-        mapped: &MappedFile<'_>,
+        mapped: &KernelMapping<'_>,
         file: &File,
         key: &FileKey,
-        attention: &Attention,
-    ) -> Vec<Mapped> {
+        budget: &LookBudget,
+    ) -> Vec<ProcessMapping> {
         let path = file::without_deleted(mapped.path);
         let is_library = |name: &str| name.ends_with(".so");
         let read = || {
@@ -176,15 +176,15 @@ impl Images {
             let image = match self.by_file.get(&known) {
                 Some(image) => image.clone(),
                 None => {
-                    let open = self.keep_open(attention)?;
+                    let open = self.keep_open(budget)?;
                     let archive = file.try_clone().ok()?;
                     let library = ElfImage::in_archive(archive, open, path, place);
-                    let image = Image::Elf(Rc::new(library));
+                    let image = ProcessImage::Elf(Rc::new(library));
                     self.by_file.insert(known, image.clone());
                     image
                 }
             };
-            Some(Mapped {
+            Some(ProcessMapping {
                 start: addresses.start,
                 end: addresses.end,
                 pgoff,
@@ -213,7 +213,7 @@ impl Images {
         bytes: Range<u64>,
         path: &Path,
         taken: u64,
-    ) -> Image {
+    ) -> ProcessImage {
         let place = (key.clone(), bytes.start);
         if let Some(known) = self.by_file.get(&place) {
             return known.clone();
@@ -224,7 +224,7 @@ impl Images {
                 path.display(),
                 bytes.start
             );
-            Image::Other(path.into())
+            ProcessImage::Other(path.into())
         };
         let len = file::len(file).min(bytes.end).saturating_sub(bytes.start);
         let memory = match self.claim(len, taken) {
@@ -241,7 +241,7 @@ impl Images {
     fn claim(&mut self, len: u64, taken: u64) -> Result<Claim, String> {
         Claim::new(len, taken).or_else(|_| {
             let unused =
-                |image: &Image| matches!(image, Image::Code(code) if Rc::strong_count(code) == 1);
+                |image: &ProcessImage| matches!(image, ProcessImage::Code(code) if Rc::strong_count(code) == 1);
             self.by_file.retain(|_, image| !unused(image));
             Claim::new(len, taken)
         })
@@ -273,11 +273,11 @@ fn load(
     len: u64,
     memory: Claim,
     path: &Path,
-) -> Result<Image, String> {
+) -> Result<ProcessImage, String> {
     let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
     let bytecode = format.parse(bytes).map_err(|error| error.to_string())?;
     let code = CodeImage::new(bytecode, memory, path, offset);
-    Ok(Image::Code(Rc::new(code)))
+    Ok(ProcessImage::Code(Rc::new(code)))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// The id of a mapping that is new.
-    pub fn assign(&mut self) -> MappingId {
+    pub(crate) fn assign(&mut self) -> MappingId {
         let slot = self.free.pop().unwrap_or_else(|| {
             let slot = self.used;
             self.used = self.used.saturating_add(1);
@@ -41,7 +41,7 @@ impl Slots {
     }
 
     /// A mapping has gone.
-    pub fn release(&mut self, id: MappingId) {
+    pub(crate) fn release(&mut self, id: MappingId) {
         self.free.push(id.slot);
     }
 }

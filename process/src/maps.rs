@@ -1,17 +1,16 @@
 //! What is mapped in the process? Its memory map as it is now, and each mapping that comes.
 
-use super::{ElfImage, Image, Images, Mapped, MappedFile, Process, file, jit};
 use crate::reader::{self, ForeignMemory};
+use crate::{ElfImage, Images, KernelMapping, Process, ProcessImage, ProcessMapping, file, jit};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::Mode;
-use varid_recording::is_own_memory;
+use varid_model::is_own_memory;
+use varid_model::maps_entries;
 use varid_tunnel::Memory;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::file::is_served_here;
-use varid_tunnel::maps::mappings;
 
 /// What a new mapping is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +29,7 @@ impl Process {
         let Ok(maps) = reader::contents(self.pid, "maps") else {
             return;
         };
-        for map in mappings(&maps) {
+        for map in maps_entries(&maps) {
             let path = match map.path {
                 b"" => b"//anon".as_slice(),
                 b"[vdso]" | b"[vsyscall]" => map.path,
@@ -40,19 +39,14 @@ impl Process {
             };
             self.map(
                 images,
-                &MappedFile {
+                &KernelMapping {
                     pid: self.pid,
-                    start: map.range.start,
-                    end: map.range.end,
+                    start: map.range.start.get(),
+                    end: map.range.end.get(),
                     pgoff: map.offset,
                     device: map.device,
                     inode: map.inode,
-                    mode: Mode {
-                        read: map.read,
-                        write: map.write,
-                        execute: map.execute,
-                        shared: map.shared,
-                    },
+                    mode: map.mode,
                     path: Path::new(OsStr::from_bytes(path)),
                 },
             );
@@ -60,7 +54,7 @@ impl Process {
     }
 
     /// A mapping has appeared.
-    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> NewMapping {
+    pub fn map(&mut self, images: &mut Images, mapped: &KernelMapping<'_>) -> NewMapping {
         if is_tunnel(mapped.path) && is_served_here(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
             /// A process has one, and a forked one its parent's as well.
@@ -75,28 +69,30 @@ impl Process {
         }
         self.no_dex
             .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
-        let left_out = self.attention.left_out.get();
+        let left_out = self.budget.left_out.get();
         let parts = if mapped.path.as_os_str() == "[vdso]" {
             self.vdso(mapped)
-                .map_or_else(Vec::new, |vdso| vec![Mapped::whole(mapped, vdso)])
+                .map_or_else(Vec::new, |vdso| vec![ProcessMapping::whole(mapped, vdso)])
         } else {
-            images.get(mapped, &self.space, &self.attention)
+            images.get(mapped, &self.space, &self.budget)
         };
         if parts.is_empty() && self.is_part_of_dex(mapped) {
             return NewMapping::Other;
         }
         self.space.remove(mapped.start, mapped.end);
         self.forget_memory_dexes(|start, end, _| mapped.start < end && start < mapped.end);
-        let has_elf = parts.iter().any(|part| matches!(part.image, Image::Elf(_)));
+        let has_elf = parts
+            .iter()
+            .any(|part| matches!(part.image, ProcessImage::Elf(_)));
         for part in parts {
-            if let Image::Other(path) = &part.image
+            if let ProcessImage::Other(path) = &part.image
                 && is_own_memory(path)
             {
                 self.jit.expect(self.pid);
             }
             // One that was not looked at has been counted.
-            if !self.space.insert(part) && self.attention.left_out.get() == left_out {
-                self.attention.leave_out();
+            if !self.space.insert(part) && self.budget.left_out.get() == left_out {
+                self.budget.leave_out();
             }
         }
         match has_elf {
@@ -107,13 +103,13 @@ impl Process {
 
     /// A part of a known dex file was mapped again, or its protection changed: the file is
     /// still there.
-    fn is_part_of_dex(&self, mapped: &MappedFile<'_>) -> bool {
+    fn is_part_of_dex(&self, mapped: &KernelMapping<'_>) -> bool {
         self.space.at(mapped.start).is_some_and(|known| {
             let offset = mapped
                 .start
                 .wrapping_sub(known.start)
                 .wrapping_add(known.pgoff);
-            let Image::Code(code) = &known.image else {
+            let ProcessImage::Code(code) = &known.image else {
                 return false;
             };
             code.path == mapped.path
@@ -123,7 +119,7 @@ impl Process {
     }
 
     /// The kernel's code in the process: an ELF file that is nowhere but in memory.
-    fn vdso(&self, mapped: &MappedFile<'_>) -> Option<Image> {
+    fn vdso(&self, mapped: &KernelMapping<'_>) -> Option<ProcessImage> {
         /// The vdso is a page or two.
         const MAX_VDSO: u64 = 1 << 16;
         let len = mapped
@@ -134,7 +130,7 @@ impl Process {
         ForeignMemory::new(self.pid)
             .read(mapped.start, &mut bytes)
             .ok()?;
-        Some(Image::Elf(Rc::new(ElfImage::from_bytes(
+        Some(ProcessImage::Elf(Rc::new(ElfImage::from_bytes(
             &bytes,
             mapped.path,
         ))))

@@ -1,7 +1,7 @@
 //! A process's addresses: which image is where, by time of the last change.
 
-use crate::file::MappedFile;
-use crate::image::Image;
+use crate::file::KernelMapping;
+use crate::image::ProcessImage;
 use crate::mapping_id::{MappingId, Slots, next_serial};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use varid_model::Mode;
 
 /// A stretch of addresses that shows an image.
 #[derive(Debug, Clone)]
-pub struct Mapped {
+pub struct ProcessMapping {
     /// First address.
     pub start: u64,
     /// First address after it.
@@ -19,19 +19,19 @@ pub struct Mapped {
     /// Offset in the file of `start`.
     pub pgoff: u64,
     /// What is there.
-    pub image: Image,
+    pub image: ProcessImage,
     /// What the process may do with it; none: nobody said.
     pub mode: Option<Mode>,
     /// Which mapping it is. An address space gives it.
     pub id: MappingId,
 }
 
-impl Mapped {
+impl ProcessMapping {
     /// A mapping, all of which shows one image.
-    pub(super) fn whole(file: &MappedFile<'_>, image: Image) -> Self {
+    pub(super) fn whole(file: &KernelMapping<'_>, image: ProcessImage) -> Self {
         // A bytecode file's own offsets count from where it starts.
         let pgoff = match &image {
-            Image::Code(_) => 0,
+            ProcessImage::Code(_) => 0,
             _ => file.pgoff,
         };
         Self {
@@ -49,7 +49,7 @@ impl Mapped {
 #[derive(Debug)]
 pub struct AddressSpace {
     /// By address, disjoint.
-    mappings: Vec<Mapped>,
+    mappings: Vec<ProcessMapping>,
     /// Which one the last address was in, as the next one often is. Only a guess: what stands
     /// there now says whether it is right.
     last: Cell<usize>,
@@ -84,7 +84,7 @@ impl AddressSpace {
     }
 
     /// The mapping of an address.
-    pub fn at(&self, address: u64) -> Option<&Mapped> {
+    pub fn at(&self, address: u64) -> Option<&ProcessMapping> {
         self.mappings.get(self.index(address)?)
     }
 
@@ -117,7 +117,7 @@ impl AddressSpace {
     }
 
     /// All of them, by address.
-    pub fn iter(&self) -> impl Iterator<Item = &Mapped> {
+    pub fn iter(&self) -> impl Iterator<Item = &ProcessMapping> {
         self.mappings.iter()
     }
 
@@ -126,15 +126,15 @@ impl AddressSpace {
         let mut counted = BTreeSet::new();
         self.iter()
             .filter(|mapped| match &mapped.image {
-                Image::Code(code) => counted.insert(Rc::as_ptr(code)),
-                Image::Elf(_) | Image::Other(_) => false,
+                ProcessImage::Code(code) => counted.insert(Rc::as_ptr(code)),
+                ProcessImage::Elf(_) | ProcessImage::Other(_) => false,
             })
             .map(|mapped| mapped.image.code_memory())
             .fold(0, u64::saturating_add)
     }
 
     /// A new mapping replaces what it covers, as mmap does. False: there are too many to keep it.
-    pub fn insert(&mut self, mapped: Mapped) -> bool {
+    pub fn insert(&mut self, mapped: ProcessMapping) -> bool {
         /// Of code and dex files no process has so many; each new one moves those behind it.
         const MAX_MAPPINGS: usize = 1 << 13;
         self.remove(mapped.start, mapped.end);
@@ -147,7 +147,8 @@ impl AddressSpace {
                 .mappings
                 .partition_point(|other| other.start < mapped.start);
             let id = self.slots.assign();
-            self.mappings.insert(before, Mapped { id, ..mapped });
+            self.mappings
+                .insert(before, ProcessMapping { id, ..mapped });
         }
         true
     }
@@ -162,13 +163,13 @@ impl AddressSpace {
         let removed = self.mappings.get(overlapping.clone()).unwrap_or_default();
         removed.iter().for_each(|old| self.slots.release(old.id));
         let left = removed.first().filter(|old| old.start < start);
-        let left = left.map(|old| Mapped {
+        let left = left.map(|old| ProcessMapping {
             end: start,
             id: self.slots.assign(),
             ..old.clone()
         });
         let right = removed.last().filter(|old| old.end > end);
-        let right = right.map(|old| Mapped {
+        let right = right.map(|old| ProcessMapping {
             start: end,
             pgoff: old.pgoff.wrapping_add(end.wrapping_sub(old.start)),
             id: self.slots.assign(),
@@ -207,12 +208,12 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    fn mapped(start: u64, end: u64) -> Mapped {
-        Mapped {
+    fn mapped(start: u64, end: u64) -> ProcessMapping {
+        ProcessMapping {
             start,
             end,
             pgoff: start,
-            image: Image::Other(Path::new("x").into()),
+            image: ProcessImage::Other(Path::new("x").into()),
             mode: None,
             id: MappingId::default(),
         }
@@ -222,7 +223,7 @@ mod tests {
     fn a_mapping_in_the_middle_splits_what_was_there() {
         let mut space = AddressSpace::default();
         space.insert(mapped(0x1000, 0x5000));
-        space.insert(Mapped {
+        space.insert(ProcessMapping {
             pgoff: 0,
             ..mapped(0x2000, 0x3000)
         });
@@ -277,8 +278,8 @@ mod tests {
         })
     }
 
-    fn file(mapped: &Mapped) -> u64 {
-        let Image::Other(path) = &mapped.image else {
+    fn file(mapped: &ProcessMapping) -> u64 {
+        let ProcessImage::Other(path) = &mapped.image else {
             panic!("no other image is mapped here")
         };
         path.to_str().unwrap().parse().unwrap()
@@ -293,8 +294,8 @@ mod tests {
             for (start, end, what) in changes {
                 match what {
                     Some((pgoff, id)) => {
-                        let image = Image::Other(Path::new(&id.to_string()).into());
-                        space.insert(Mapped { start, end, pgoff, image, mode: None, id: MappingId::default() });
+                        let image = ProcessImage::Other(Path::new(&id.to_string()).into());
+                        space.insert(ProcessMapping { start, end, pgoff, image, mode: None, id: MappingId::default() });
                         (start..end).for_each(|at| model[at as usize] = Some((id, pgoff + at - start)));
                     }
                     None => {

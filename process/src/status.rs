@@ -1,19 +1,19 @@
 //! Whose process is it, and by which ids does it know its threads? From /proc/PID/status.
 
-use varid_recording::NO_UID;
+use varid_model::Pid;
 
 /// What a process's status says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// The effective user id.
-    pub uid: u32,
+    /// The effective user id, if it is known.
+    pub uid: Option<u32>,
     /// Its threads know themselves by ids of a pid namespace of its own.
     pub namespaced: bool,
 }
 
 impl Status {
     /// As it is now; of a process that has ended, nothing is known.
-    pub fn of(pid: u32) -> Self {
+    pub fn of(pid: Pid) -> Self {
         let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let words = |key| {
             let mut lines = text.lines();
@@ -22,7 +22,7 @@ impl Status {
         // Real, effective, saved, of files.
         let uid = words("Uid:").and_then(|mut ids| ids.nth(1)?.parse().ok());
         Self {
-            uid: uid.unwrap_or(NO_UID),
+            uid,
             namespaced: words("NSpid:").is_some_and(|ids| ids.count() > 1),
         }
     }
@@ -34,13 +34,13 @@ mod tests {
 
     #[test]
     fn the_status_of_this_process_is_what_the_kernel_tells_it() {
-        let status = Status::of(std::process::id());
-        assert_eq!(status.uid, nix::unistd::geteuid().as_raw());
+        let status = Status::of(Pid::new(std::process::id()));
+        assert_eq!(status.uid, Some(nix::unistd::geteuid().as_raw()));
     }
 
     #[test]
     fn nothing_is_known_of_a_process_that_is_not_there() {
-        let gone = Status::of(u32::MAX);
-        assert_eq!((gone.uid, gone.namespaced), (NO_UID, false));
+        let gone = Status::of(Pid::new(u32::MAX));
+        assert_eq!((gone.uid, gone.namespaced), (None, false));
     }
 }

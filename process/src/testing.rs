@@ -1,6 +1,6 @@
 //! What the tests of this crate map.
 
-use super::{CodeImage, Image, Mapped, MappingId};
+use super::{CodeImage, MappingId, ProcessImage, ProcessMapping};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -8,8 +8,8 @@ use std::rc::Rc;
 pub mod containers;
 
 /// Maps an image.
-pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
-    Mapped {
+pub fn mapped(start: u64, len: u64, pgoff: u64, image: ProcessImage) -> ProcessMapping {
+    ProcessMapping {
         start,
         end: start + len,
         pgoff,

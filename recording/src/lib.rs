@@ -105,10 +105,9 @@ pub use manifest::{
     SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use reader::{Records, SessionReader};
-pub use record::{
-    CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, is_own_memory,
-};
+pub use record::{CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord};
 pub use regular::open_regular;
+pub use varid_model::is_own_memory;
 pub use writer::{BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, may_hold, remove_session};
 
 /// Name of the kernel's own samples inside a session folder, where they are kept.

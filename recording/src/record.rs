@@ -1,6 +1,6 @@
 //! Which records does a recording hold?
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use varid_model::{Address, FrameAddress, Mode, MonotonicNs, Period, Pid, Tid};
 
@@ -131,17 +131,6 @@ pub struct MappingRecord {
     pub build_id: Vec<u8>,
 }
 
-/// Whether a mapping with this path is memory of the process's own, which may hold code that it makes.
-#[must_use]
-pub fn is_own_memory(path: &Path) -> bool {
-    let path = path.to_string_lossy();
-    // Every process has that page of the kernel's.
-    !(path.starts_with('/') || path == "[vsyscall]")
-        || ["//anon", "/memfd:", "/dev/zero", "/dev/ashmem/"]
-            .iter()
-            .any(|prefix| path.starts_with(prefix))
-}
-
 /// A record of a session's perf.data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRecord {
@@ -208,27 +197,6 @@ impl SessionRecord {
             | Self::Fork { time, .. }
             | Self::Exit { time, .. }
             | Self::Lost { time, .. } => *time,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn own_memory_is_known_by_its_path() {
-        for path in [
-            "//anon",
-            "[heap]",
-            "",
-            "/memfd:jit-cache (deleted)",
-            "/dev/zero (deleted)",
-        ] {
-            assert!(is_own_memory(Path::new(path)), "{path}");
-        }
-        for path in ["/usr/lib/libc.so.6", "[vsyscall]"] {
-            assert!(!is_own_memory(Path::new(path)), "{path}");
         }
     }
 }

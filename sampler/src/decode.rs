@@ -9,9 +9,8 @@ use varid_model::perf::{
     self, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record, SampleFields,
     SampleLayout,
 };
-use varid_model::{Machine, Mode, Period, Regs};
+use varid_model::{Device, Machine, Mode, Period, Regs};
 use varid_shim::{Record, flags};
-use varid_tunnel::maps::Device;
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@ use crate::config::{MethodFilter, Verdict};
 use std::collections::HashMap;
 use varid_model::ById;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs};
-use varid_process::Image;
+use varid_process::ProcessImage;
 use varid_recording::remap;
 use varid_recording::remap::marker_at;
 use varid_vm::ManagedProcess;
@@ -146,7 +146,7 @@ impl Filter {
         let Some(mapped) = managed.process.space.at(address) else {
             return Verdict::Unnamed;
         };
-        let Image::Code(dex) = &mapped.image else {
+        let ProcessImage::Code(dex) = &mapped.image else {
             return Verdict::Unnamed;
         };
         let offset = address

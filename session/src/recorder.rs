@@ -14,10 +14,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Tid};
-use varid_process::{AddressSpace, Image, Mapped};
+use varid_process::{AddressSpace, ProcessImage, ProcessMapping};
 use varid_recording::{
-    CpuMode, ImageKind, Manifest, MappingRecord, Owner, Sample, SessionImage, SessionRecord,
-    SessionWriter, is_own_memory,
+    CpuMode, ImageKind, Manifest, MappingRecord, NO_UID, Owner, Sample, SessionImage,
+    SessionRecord, SessionWriter, is_own_memory,
 };
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::Cache;
@@ -217,13 +217,13 @@ impl Recorder {
         let at = Sample::<&[Address]> {
             event: 0,
             time,
-            pid: Pid::new(managed.process.pid),
-            tid: Tid::new(managed.process.pid),
+            pid: managed.process.pid,
+            tid: managed.process.pid.main_thread(),
             cpu: 0,
             period: Period::new(0),
             original_ip: Address::new(address),
             mode: CpuMode::User,
-            uid: managed.process.status.uid,
+            uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: None,
             kernel: &[],
             user: &[],
@@ -244,24 +244,24 @@ impl Recorder {
         let Some(mapped) = managed.process.space.at(address) else {
             return Ok(());
         };
-        if matches!(&mapped.image, Image::Other(path) if is_own_memory(path)) {
+        if matches!(&mapped.image, ProcessImage::Other(path) if is_own_memory(path)) {
             return self.jit_mapping(address, sample, managed, written);
         }
         if written.has(mapped.id) {
             return Ok(());
         }
         let (path, build_id) = match &mapped.image {
-            Image::Elf(elf) => {
+            ProcessImage::Elf(elf) => {
                 let elf = elf.clone();
                 (self.path_of(&elf)?, elf.build_id().to_vec())
             }
-            Image::Code(dex) => {
+            ProcessImage::Code(dex) => {
                 let dex = dex.clone();
                 (self.substitute(&dex)?, dex.build_id.to_vec())
             }
-            Image::Other(path) => (path.to_path_buf(), Vec::new()),
+            ProcessImage::Other(path) => (path.to_path_buf(), Vec::new()),
         };
-        if let Image::Elf(elf) = &mapped.image {
+        if let ProcessImage::Elf(elf) = &mapped.image {
             let elf = elf.clone();
             self.note_vm(&elf, managed);
         }
@@ -360,8 +360,9 @@ impl Recorder {
 
 /// Whether the recording has the mapping of an address. Each sample in generated code is reported, so that its names are read.
 fn is_recorded(address: u64, managed: &ManagedProcess, written: &Written) -> bool {
-    let known =
-        |mapped: &Mapped| written.has(mapped.id) && !matches!(mapped.image, Image::Other(_));
+    let known = |mapped: &ProcessMapping| {
+        written.has(mapped.id) && !matches!(mapped.image, ProcessImage::Other(_))
+    };
     !varid_recording::remap::contains(Address::new(address))
         && managed.process.space.at(address).is_some_and(known)
 }

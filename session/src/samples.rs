@@ -4,7 +4,7 @@ use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError, Written};
 use std::collections::BTreeMap;
 use varid_model::{Address, Period, Stack};
-use varid_recording::{CpuMode, Sample, SampleCounts};
+use varid_recording::{CpuMode, NO_UID, Sample, SampleCounts};
 use varid_sampler::decode::Sampled;
 use varid_shim::flags;
 use varid_vm::ManagedProcess;
@@ -79,7 +79,7 @@ impl SampleWriter {
             period: record.period,
             original_ip: Address::new(record.ip),
             mode,
-            uid: managed.process.status.uid,
+            uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: record
                 .frames
                 .innermost()

@@ -68,7 +68,7 @@ pub fn full_name(pid: Pid, name: String) -> String {
 /// The first word of a process's command line. For an Android app it is the package.
 pub fn command_name(pid: Pid) -> Option<String> {
     // The kernel reads it from the process's memory, which may block: a helper process reads it.
-    let line = reader::contents(pid.get(), "cmdline").ok()?;
+    let line = reader::contents(pid, "cmdline").ok()?;
     let first = line.split(|byte| *byte == 0).next()?;
     Some(String::from_utf8_lossy(first).into_owned()).filter(|name| !name.is_empty())
 }

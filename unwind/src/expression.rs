@@ -1,22 +1,22 @@
-//! DWARF expressions of call frame information, and their values.
+//! What does a DWARF expression of call frame information compute?
 
+use crate::stack_slice::StackSlice;
 use gimli::{
     EhFrame, Encoding, EndianSlice, Evaluation, EvaluationResult, LittleEndian, Location,
     UnwindExpression, Value,
 };
 use std::ops::Range;
 use std::rc::Rc;
-use varid_model::{Machine, Regs};
+use varid_model::{Address, Machine, Regs};
 
-/// Evaluating one expression takes no more operations than this: none that a compiler
-/// writes comes near.
+/// Evaluating one expression takes no more operations than this; what compilers write takes far fewer.
 const MAX_OPERATIONS: u32 = 256;
 
 /// A module's call frame information.
-pub(super) type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
+pub(crate) type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 
 /// How a machine's expressions are encoded.
-pub(super) fn encoding(machine: Machine) -> Encoding {
+pub(crate) fn encoding(machine: Machine) -> Encoding {
     Encoding {
         format: gimli::Format::Dwarf32,
         version: 4,
@@ -24,29 +24,30 @@ pub(super) fn encoding(machine: Machine) -> Encoding {
     }
 }
 
-/// A DWARF expression: where it is in a module's call frame information, however long a file says that it is.
+/// A DWARF expression, by where it is in a module's call frame information: a file can name one of any length, which is
+/// not copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expression {
+pub(crate) struct Expression {
     section: Rc<[u8]>,
     bytes: Range<usize>,
 }
 
 impl Expression {
-    /// The one that a row of this section names.
-    pub(super) fn of(section: &Rc<[u8]>, named: UnwindExpression<usize>) -> Self {
+    /// The expression that a row of this section names.
+    pub(crate) fn new(section: &Rc<[u8]>, named: UnwindExpression<usize>) -> Self {
         Self {
             section: Rc::clone(section),
             bytes: named.offset..named.offset.saturating_add(named.length),
         }
     }
 
-    /// The value for a frame of a machine, whose memory `read` reads by words; `initial` is on the stack at first.
-    /// None: it cannot be computed from them.
-    pub(super) fn evaluate(
+    /// The value for a frame with these registers; `initial` is on the evaluation's stack at first. None: it needs a register
+    /// or a word that is not known, or is no valid expression.
+    pub(crate) fn evaluate(
         &self,
         machine: Machine,
         regs: &Regs,
-        read: impl Fn(u64) -> Option<u64>,
+        stack: StackSlice<'_>,
         initial: Option<u64>,
     ) -> Option<u64> {
         let bytes = self.section.get(self.bytes.clone())?;
@@ -65,7 +66,7 @@ impl Expression {
                     .resume_with_register(Value::Generic(regs.get(register.0)?))
                     .ok()?,
                 EvaluationResult::RequiresMemory { address, .. } => evaluation
-                    .resume_with_memory(Value::Generic(read(address)?))
+                    .resume_with_memory(Value::Generic(stack.word(machine, Address::new(address))?))
                     .ok()?,
                 _ => return None,
             };

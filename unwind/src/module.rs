@@ -1,20 +1,23 @@
-//! What is known of a module's code: the rules at each of its addresses, and where its functions are.
+//! Which rules and functions does an ELF file have at its addresses?
 
-use super::dex_pc::{self, DexPcRule, MAX_TRAMPOLINE};
-use super::expression::{Expression, Section, encoding};
-use super::rule::{Cfa, Rule, Saved};
+use crate::architecture;
+use crate::dex_marker::{self, BytecodeRule, MAX_TRAMPOLINE};
+use crate::expression::{Expression, Section, encoding};
+use crate::rule::{Cfa, Rule, Saved};
+use crate::unwind_info::{CodeRule, UnwindInfo};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, ParsedEhFrameHdr, RegisterRule,
-    UnwindContext, UnwindSection, Vendor,
+    UnwindContext, UnwindSection,
 };
 use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
 };
 use std::rc::Rc;
-use varid_model::ById;
-use varid_model::Machine;
+use varid_model::{Address, ById, Machine};
 
-/// What unwinding one frame needs of a module; rules are computed once per address.
+/// The unwind information of an ELF file, its `.eh_frame`. Addresses are the file's own, as its symbols have them.
+///
+/// The rule of an address is computed once.
 #[derive(Debug)]
 pub struct Module {
     machine: Machine,
@@ -23,15 +26,15 @@ pub struct Module {
     bases: BaseAddresses,
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
-    names_dex_pcs: bool,
+    has_bytecode_marks: bool,
     rules: ById<u64, Option<Rc<Rule>>>,
-    /// First and last address of each function that has a symbol, in order; on AArch64 only.
+    /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
     functions: Vec<(u64, u64)>,
 }
 
 impl Module {
     /// Reads an ELF file's unwind information; a file without any gives a module without rules.
-    pub fn of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Self {
+    pub fn new<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Self {
         let section = |name: &str| {
             /// The largest libraries have a third of this; a file that claims more lies.
             const MAX_SECTION: u64 = 64 << 20;
@@ -54,7 +57,7 @@ impl Module {
         };
         Self {
             machine,
-            names_dex_pcs: dex_pc::are_in(&eh_frame),
+            has_bytecode_marks: dex_marker::is_in(&eh_frame),
             eh_frame,
             eh_frame_hdr,
             bases: BaseAddresses::default()
@@ -81,45 +84,23 @@ impl Module {
         self.machine
     }
 
-    /// Whether it holds an interpreter whose frames say which bytecode they execute.
-    pub fn names_dex_pcs(&self) -> bool {
-        self.names_dex_pcs
+    /// Whether it holds an interpreter whose unwind information tells which bytecode a frame executes.
+    pub fn has_bytecode_marks(&self) -> bool {
+        self.has_bytecode_marks
     }
 
-    /// The address, in the module's own terms, of a byte of its file.
-    pub fn address_of_offset(&self, offset: u64) -> Option<u64> {
+    /// The address at which a byte of the file is loaded.
+    pub fn address_of_offset(&self, offset: u64) -> Option<Address> {
         self.segments.iter().find_map(|(start, address, len)| {
             let into = offset.checked_sub(*start)?;
-            (into < *len).then(|| address.wrapping_add(into))
+            (into < *len).then(|| Address::new(address.wrapping_add(into)))
         })
-    }
-
-    /// The first address of the function that an address of the module is in, if a symbol tells.
-    pub fn function_at(&self, address: u64) -> Option<u64> {
-        let behind = self
-            .functions
-            .partition_point(|(start, _)| *start <= address);
-        let (start, last) = self.functions.get(behind.checked_sub(1)?)?;
-        (address <= *last).then_some(*start)
-    }
-
-    /// The rules at an address of the module, if it has any there.
-    pub fn rule(&mut self, address: u64) -> Option<Rc<Rule>> {
-        if let Some(known) = self.rules.get(&address) {
-            return known.clone();
-        }
-        let rule = self.compute(address).map(Rc::new);
-        self.rules.insert(address, rule.clone());
-        rule
     }
 
     fn section(&self) -> Section<'_> {
         let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
         section.set_address_size(self.machine.word());
-        if self.machine == Machine::Aarch64 {
-            // Of signed return addresses the rules tell in an operation that no other machine has.
-            section.set_vendor(Vendor::AArch64);
-        }
+        section.set_vendor(architecture::of(self.machine).vendor());
         section
     }
 
@@ -143,7 +124,7 @@ impl Module {
         let row = fde
             .unwind_info_for_address(&section, &self.bases, &mut context, address)
             .ok()?;
-        let expression = |named| Expression::of(&self.eh_frame, named);
+        let expression = |named| Expression::new(&self.eh_frame, named);
         let place = |register: gimli::Register| self.machine.index(register.0);
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
@@ -178,7 +159,7 @@ impl Module {
         }
         let rule = Rule {
             machine: self.machine,
-            dex_pc: DexPcRule::of_row(row, &section, encoding(self.machine), expression),
+            bytecode: BytecodeRule::of_row(row, &section, encoding(self.machine), expression),
             is_short: fde.len() <= MAX_TRAMPOLINE,
             is_signal_frame: fde.is_signal_trampoline(),
             cfa,
@@ -187,35 +168,62 @@ impl Module {
             return_address: saved(return_address)
                 .unwrap_or(Saved::In(self.machine.index(return_address))),
         };
-        if rule.dex_pc != DexPcRule::None || !self.names_dex_pcs {
+        if rule.bytecode != BytecodeRule::None || !self.has_bytecode_marks {
             return Some(rule);
         }
         // Another row may tell that this is an interpreter.
         let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
         let mut elsewhere = false;
         while let Ok(Some(row)) = rows.next_row() {
-            elsewhere |= DexPcRule::of_row(row, &section, encoding(self.machine), expression)
-                != DexPcRule::None;
+            elsewhere |= BytecodeRule::of_row(row, &section, encoding(self.machine), expression)
+                != BytecodeRule::None;
         }
         Some(Rule {
-            dex_pc: if elsewhere {
-                DexPcRule::NotHere
+            bytecode: if elsewhere {
+                BytecodeRule::NotHere
             } else {
-                DexPcRule::None
+                BytecodeRule::None
             },
             ..rule
         })
     }
 }
 
-/// First and last address of each function that has a symbol, on AArch64.
+impl UnwindInfo for Module {
+    fn rule(&mut self, pc: Address) -> CodeRule {
+        let rule = match self.rules.get(&pc.get()) {
+            Some(known) => known.clone(),
+            None => {
+                let rule = self.compute(pc.get()).map(Rc::new);
+                self.rules.insert(pc.get(), rule.clone());
+                rule
+            }
+        };
+        rule.map_or(CodeRule::Unknown, CodeRule::Rule)
+    }
+
+    fn is_code(&mut self, _: Address) -> bool {
+        true
+    }
+
+    fn function_start(&mut self, pc: Address) -> Option<Address> {
+        let address = pc.get();
+        let behind = self
+            .functions
+            .partition_point(|(start, _)| *start <= address);
+        let (start, last) = self.functions.get(behind.checked_sub(1)?)?;
+        (address <= *last).then(|| Address::new(*start))
+    }
+}
+
+/// First and last address of each function that has a symbol, where the machine's conventions need them.
 fn functions_of<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
 ) -> Vec<(u64, u64)> {
     /// More are not kept: 16 MB.
     const MAX_FUNCTIONS: usize = 1 << 20;
-    if machine != Machine::Aarch64 {
+    if !architecture::of(machine).links_every_frame() {
         return Vec::new();
     }
     let mut functions: Vec<_> = file

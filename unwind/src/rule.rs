@@ -1,14 +1,15 @@
-//! How to get from a frame to its caller: what the call frame information has for one address.
+//! How is a frame left: where are its caller's registers?
 
-use super::dex_pc::DexPcRule;
-use super::expression::Expression;
-use super::{DexPc, UnwindError};
-use varid_model::{Machine, Regs};
+use crate::dex_marker::{BytecodePc, BytecodeRule};
+use crate::error::UnwindError;
+use crate::expression::Expression;
+use crate::stack_slice::StackSlice;
+use varid_model::{Address, Machine, Regs};
 
-/// Where a register of the caller is. Registers are known by their places in a record; None: a record does not have it.
+/// Where a register of the caller is. Registers are known by their places in a record; none: a record does not have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Saved {
-    /// Nowhere: it is lost; for the return address: this is the outermost frame.
+pub(crate) enum Saved {
+    /// Nowhere: it is lost. For the return address: this is the outermost frame.
     Undefined,
     /// In memory at CFA + offset.
     At(i64),
@@ -24,46 +25,47 @@ pub(super) enum Saved {
 
 /// Where the canonical frame address is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cfa {
+pub(crate) enum Cfa {
     Register(Option<usize>, i64),
     Expression(Expression),
 }
 
-/// The rules of one instruction address; a register without one is unchanged.
+/// How the frame at one instruction address is left; a register without a rule is unchanged.
 ///
-/// They are for frames of their own machine: each has its registers in other places. `read` reads one word of the process, if the sample has it.
+/// It is for frames of its own machine: each machine has its registers in other places. [`crate::Module`] and
+/// [`crate::FixedFrame`] make rules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    pub(super) machine: Machine,
-    pub(super) cfa: Cfa,
+    pub(crate) machine: Machine,
+    pub(crate) cfa: Cfa,
     /// Registers that are in memory at CFA + offset, by their places in a record: most often all that a callee saves.
-    pub(super) pushed: Vec<(usize, i64)>,
+    pub(crate) pushed: Vec<(usize, i64)>,
     /// The others that change.
-    pub(super) others: Vec<(usize, Saved)>,
-    pub(super) return_address: Saved,
-    pub(super) dex_pc: DexPcRule,
+    pub(crate) others: Vec<(usize, Saved)>,
+    pub(crate) return_address: Saved,
+    pub(crate) bytecode: BytecodeRule,
     /// Its function is too short to be an interpreter's loop.
-    pub(super) is_short: bool,
+    pub(crate) is_short: bool,
     /// The caller was interrupted by a signal: its ip is no return address.
-    pub is_signal_frame: bool,
+    pub(crate) is_signal_frame: bool,
 }
 
 impl Rule {
     /// Whether nobody called the function: its return address is nowhere.
-    pub fn is_outermost(&self) -> bool {
+    pub(crate) fn is_outermost(&self) -> bool {
         self.return_address == Saved::Undefined
     }
 
     /// The bytecode that a frame executes.
-    pub fn dex_pc(&self, regs: &Regs, read: impl Fn(u64) -> Option<u64>) -> DexPc {
-        match &self.dex_pc {
-            DexPcRule::None => DexPc::NoInterpreter,
-            DexPcRule::NotHere => DexPc::Unknown,
-            DexPcRule::Is(expression) => {
-                match expression.evaluate(self.machine, regs, read, None) {
-                    None => DexPc::Unknown,
-                    Some(pc) if self.is_short => DexPc::MethodAt(pc),
-                    Some(pc) => DexPc::At(pc),
+    pub(crate) fn bytecode_pc(&self, regs: &Regs, stack: StackSlice<'_>) -> BytecodePc {
+        match &self.bytecode {
+            BytecodeRule::None => BytecodePc::NoInterpreter,
+            BytecodeRule::NotHere => BytecodePc::Unknown,
+            BytecodeRule::Is(expression) => {
+                match expression.evaluate(self.machine, regs, stack, None) {
+                    None => BytecodePc::Unknown,
+                    Some(pc) if self.is_short => BytecodePc::MethodAt(Address::new(pc)),
+                    Some(pc) => BytecodePc::At(Address::new(pc)),
                 }
             }
         }
@@ -71,16 +73,17 @@ impl Rule {
 
     /// The CFA of a frame, as far as its registers and the sample's stack tell.
     #[inline]
-    pub fn cfa(&self, regs: &Regs, read: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        match &self.cfa {
-            Cfa::Register(place, offset) => Some(regs.at((*place)?)?.wrapping_add_signed(*offset)),
-            Cfa::Expression(expression) => expression.evaluate(self.machine, regs, read, None),
-        }
+    pub(crate) fn cfa(&self, regs: &Regs, stack: StackSlice<'_>) -> Option<Address> {
+        let cfa = match &self.cfa {
+            Cfa::Register(place, offset) => regs.at((*place)?)?.wrapping_add_signed(*offset),
+            Cfa::Expression(expression) => expression.evaluate(self.machine, regs, stack, None)?,
+        };
+        Some(Address::new(cfa))
     }
 
     /// The CFA of a frame that keeps a frame pointer, if the rule has the caller's and the return address side by side: that is
     /// where it points.
-    pub fn cfa_by_frame_pointer(&self, fp: u64) -> Option<u64> {
+    pub(crate) fn cfa_by_frame_pointer(&self, fp: Address) -> Option<Address> {
         let place = self.machine.index(self.machine.fp())?;
         let (_, callers) = self.pushed.iter().find(|(pushed, _)| *pushed == place)?;
         let Saved::At(return_address) = &self.return_address else {
@@ -88,39 +91,41 @@ impl Rule {
         };
         let word = i64::from(self.machine.word());
         (callers.checked_add(word) == Some(*return_address))
-            .then(|| fp.wrapping_sub(callers.cast_unsigned()))
+            .then(|| fp.wrapping_add_signed(callers.wrapping_neg()))
     }
 
-    /// The caller's registers. None in the place of its ip: this is the outermost frame.
+    /// The caller's registers. Without an ip among them this is the outermost frame.
     #[inline]
-    pub fn caller(
+    pub(crate) fn caller(
         &self,
-        cfa: u64,
+        cfa: Address,
         regs: &Regs,
-        read: impl Fn(u64) -> Option<u64> + Copy,
+        stack: StackSlice<'_>,
     ) -> Result<Regs, UnwindError> {
         let mut caller = *regs;
+        let read = |offset: i64| stack.word(self.machine, cfa.wrapping_add_signed(offset));
+        let evaluate = |expression: &Expression| {
+            expression.evaluate(self.machine, regs, stack, Some(cfa.get()))
+        };
         let value = |saved: &Saved| -> Option<u64> {
             match saved {
-                Saved::At(offset) => read(cfa.wrapping_add_signed(*offset)),
-                Saved::Is(offset) => Some(cfa.wrapping_add_signed(*offset)),
+                Saved::At(offset) => read(*offset),
+                Saved::Is(offset) => Some(cfa.wrapping_add_signed(*offset).get()),
                 Saved::In(place) => regs.at((*place)?),
                 Saved::AtExpression(expression) => {
-                    read(expression.evaluate(self.machine, regs, read, Some(cfa))?)
+                    stack.word(self.machine, Address::new(evaluate(expression)?))
                 }
-                Saved::IsExpression(expression) => {
-                    expression.evaluate(self.machine, regs, read, Some(cfa))
-                }
+                Saved::IsExpression(expression) => evaluate(expression),
                 Saved::Undefined => None,
             }
         };
         for (place, offset) in &self.pushed {
-            caller.set_at(*place, read(cfa.wrapping_add_signed(*offset)));
+            caller.set_at(*place, read(*offset));
         }
         for (place, saved) in &self.others {
             caller.set_at(*place, value(saved));
         }
-        caller.set(self.machine.sp(), Some(cfa));
+        caller.set(self.machine.sp(), Some(cfa.get()));
         let ip = match &self.return_address {
             Saved::Undefined => None,
             saved => Some(value(saved).ok_or(UnwindError::NoStack)?),

@@ -2,7 +2,7 @@
 
 use crate::method::Method;
 use std::rc::Rc;
-use varid_process::{CodeImage, Image, Mapped, Process};
+use varid_process::{CodeImage, Process, ProcessImage, ProcessMapping};
 use varid_tunnel::abi::{Call, NO_INDEX};
 use varid_tunnel::method::{MethodId, NamedMethod};
 
@@ -11,8 +11,8 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
     /// Bytes of a code_item's header, before its instructions.
     const HEADER: u64 = 16;
     let begin = match process.space.at(call.insns) {
-        Some(Mapped {
-            image: Image::Code(_),
+        Some(ProcessMapping {
+            image: ProcessImage::Code(_),
             start,
             ..
         }) if call.insns != 0 => *start,
@@ -45,8 +45,8 @@ fn dex_from(process: &mut Process, begin: u64) -> Option<Rc<CodeImage>> {
         return None;
     }
     match process.space.at(begin) {
-        Some(Mapped {
-            image: Image::Code(dex),
+        Some(ProcessMapping {
+            image: ProcessImage::Code(dex),
             start,
             pgoff: 0,
             ..

@@ -4,7 +4,7 @@
 //! its code. Then the instruction is the one of that opcode which may lead to where the register is.
 
 use crate::handlers::Moved;
-use varid_process::{AddressSpace, Image};
+use varid_process::{AddressSpace, ProcessImage};
 
 /// The address of the instruction that the handler of `opcode` executes; `pc` is what the register
 /// holds, and stays where nothing better is known: two instructions of this opcode may lead there.
@@ -18,7 +18,7 @@ pub(crate) fn executed(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) 
 /// The only instruction of this opcode that leads to the one at `pc`.
 fn before(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) -> Option<u64> {
     let mapped = space.at(pc)?;
-    let Image::Code(dex) = &mapped.image else {
+    let ProcessImage::Code(dex) = &mapped.image else {
         return None;
     };
     let in_file = pc.checked_sub(mapped.start)?.checked_add(mapped.pgoff)?;

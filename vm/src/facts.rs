@@ -4,7 +4,7 @@ use crate::code_kind::CodeKind;
 use crate::handlers::{Moved, moved};
 use std::cell::Cell;
 use std::fmt;
-use varid_model::Machine;
+use varid_model::{Machine, Pid};
 use varid_process::reader::ForeignMemory;
 use varid_shim::{Body, Target};
 use varid_tunnel::Code;
@@ -31,7 +31,7 @@ pub struct VmFacts {
     /// For each byte of its handlers that an instruction begins with: where the pc's register is.
     moved: std::rc::Rc<[Moved]>,
     /// Where it reads what is wanted of it, and where it counts calls, of the process whose tunnel this is.
-    files: Option<(u32, abi::VmFile, Option<abi::VmFile>)>,
+    files: Option<(Pid, abi::VmFile, Option<abi::VmFile>)>,
     /// Its tunnel: where it is, and how often it had changed when it was read.
     tunnel: Option<(u64, u64, u32)>,
 }
@@ -105,7 +105,7 @@ impl VmFacts {
 
     /// The VM that a tunnel describes; `before`: the same VM as it was known.
     pub(crate) fn read(
-        pid: u32,
+        pid: Pid,
         start: u64,
         len: u64,
         before: Option<&Self>,
@@ -113,7 +113,7 @@ impl VmFacts {
         let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
-        let description = Tunnel::read(&memory, start, len, pid)?;
+        let description = Tunnel::read(&memory, start, len, pid.get())?;
         let (layout, ranges) = (description.layout, description.ranges);
         // What comes and goes is dex files and compiled code: the handlers stay what they are.
         let moved = before
@@ -140,19 +140,19 @@ impl VmFacts {
 
     /// Where the VM of this process reads what is wanted of it; a forked child's is its parent's, until it has
     /// its own.
-    pub fn control(&self, pid: u32) -> Option<abi::VmFile> {
+    pub fn control(&self, pid: Pid) -> Option<abi::VmFile> {
         let (owner, control, _) = self.files?;
         (owner == pid).then_some(control)
     }
 
     /// Where the VM of this process counts calls.
-    pub fn calls(&self, pid: u32) -> Option<abi::VmFile> {
+    pub fn calls(&self, pid: Pid) -> Option<abi::VmFile> {
         let (owner, _, calls) = self.files?;
         calls.filter(|_| owner == pid)
     }
 
     /// Whether the VM has changed its description since.
-    pub fn has_changed(&self, pid: u32) -> bool {
+    pub fn has_changed(&self, pid: Pid) -> bool {
         self.tunnel.is_some_and(|(start, _, seen)| {
             ForeignMemory::new(pid)
                 .read_u32(generation_of(start))
@@ -161,7 +161,7 @@ impl VmFacts {
     }
 
     /// What the description says now; None: it is being written, or gone.
-    pub fn read_again(&self, pid: u32) -> Option<Self> {
+    pub fn read_again(&self, pid: Pid) -> Option<Self> {
         let (start, len, _) = self.tunnel?;
         Self::read(pid, start, len, Some(self)).ok()
     }

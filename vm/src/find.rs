@@ -6,7 +6,7 @@ use crate::kinds::VmKinds;
 use std::path::Path;
 use std::rc::Rc;
 use varid_process::reader::ForeignMemory;
-use varid_process::{Image, Process};
+use varid_process::{Process, ProcessImage};
 use varid_shim::STACK_FULL;
 use varid_symbolizer::hex;
 use varid_tunnel::{Error, Memory};
@@ -48,7 +48,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
         }
     }
     for mapped in space.iter() {
-        let Image::Elf(image) = &mapped.image else {
+        let ProcessImage::Elf(image) = &mapped.image else {
             continue;
         };
         let Some(elf) = Some(image)
@@ -62,7 +62,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
                 "{} has build-id {}, which is not in the table of known builds, and there is no tunnel; {}",
                 image.path.display(),
                 hex(&elf.build_id),
-                without_layout(elf.module.borrow().names_dex_pcs())
+                without_layout(elf.module.borrow().has_bytecode_marks())
             ));
             continue;
         };
@@ -70,7 +70,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
             .module
             .borrow()
             .address_of_offset(mapped.pgoff)
-            .map(|at| mapped.start.wrapping_sub(at))
+            .map(|at| mapped.start.wrapping_sub(at.get()))
         else {
             continue;
         };
@@ -89,7 +89,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
                 }
             }
             // Not yet relocated: the process is still being loaded.
-            Err(error) => tracing::debug!(pid, %error, "the VM's library is not ready"),
+            Err(error) => tracing::debug!(%pid, %error, "the VM's library is not ready"),
         }
     }
     problem.map_or(Found::Nothing, Found::Unusable)

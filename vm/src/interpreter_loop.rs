@@ -35,20 +35,18 @@ pub(crate) fn walk_copy(
     let mut managed: Vec<ManagedFrame> = Vec::new();
     let mut lost = None;
     for frame in frames {
-        match facts.code_at(frame.lookup()) {
+        match facts.code_at(frame.lookup().get()) {
             Some(CodeKind::Loop) => {}
             // No register leads to its frame; of the callers of one that is known they need not.
             Some(CodeKind::Interpreter)
-                if managed
-                    .last()
-                    .is_none_or(|last| last.address().get() < frame.sp) =>
+                if managed.last().is_none_or(|last| last.address() < frame.sp) =>
             {
                 lost = Some(unknown);
                 continue;
             }
             _ => continue,
         }
-        let Some((address, pc)) = registers(facts, frame.lookup(), &frame.regs, space) else {
+        let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
             // What it called has no unwind information: a frame pointer leads past it without its registers.
             lost = Some(Reason::NoUnwindInfo);
             continue;
@@ -105,7 +103,7 @@ pub(crate) fn exact_pcs(
     may_take: impl Fn(&ManagedFrame) -> bool,
 ) {
     for frame in &native.frames {
-        let Some((address, pc)) = registers(facts, frame.lookup(), &frame.regs, space) else {
+        let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
             continue;
         };
         let found = managed

@@ -9,9 +9,10 @@ use crate::kinds::VmKinds;
 use crate::method::Method;
 use std::fs;
 use std::rc::Rc;
-use varid_model::ById;
+use varid_model::{ById, Pid};
 use varid_process::{
-    AddressSpace, ElfImage, Image, Images, Mapped, MappedFile, NewMapping, Process,
+    AddressSpace, ElfImage, Images, KernelMapping, NewMapping, Process, ProcessImage,
+    ProcessMapping,
 };
 use varid_tunnel::abi::{CODE_BOOT, Call};
 
@@ -39,7 +40,7 @@ pub struct ManagedProcess {
 impl ManagedProcess {
     /// A process of which nothing is known yet.
     pub fn new(pid: u32, kinds: VmKinds) -> Self {
-        Self::of(Process::new(pid), kinds)
+        Self::of(Process::new(Pid::new(pid)), kinds)
     }
 
     /// A process whose VM is not known yet.
@@ -73,7 +74,7 @@ impl ManagedProcess {
 
     /// Its id in the initial pid namespace.
     pub fn pid(&self) -> u32 {
-        self.process.pid
+        self.process.pid.get()
     }
 
     /// Looks for a VM; true: more is known of it than before.
@@ -125,7 +126,7 @@ impl ManagedProcess {
         let marked = self
             .process
             .elf_images()
-            .any(|elf| self.kinds.is_library(&elf.path) && elf.names_dex_pcs());
+            .any(|elf| self.kinds.is_library(&elf.path) && elf.has_bytecode_marks());
         self.marked = marked;
         self.vm_problem = Some(problem);
     }
@@ -139,7 +140,7 @@ impl ManagedProcess {
     /// Takes in what the VM's tunnel says now, if that has changed since it was read: dex files
     /// come and go.
     pub fn refresh_codes(&mut self) {
-        let pid = self.pid();
+        let pid = self.process.pid;
         let Some(vm) = self.vm() else { return };
         vm.next_turn();
         let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
@@ -232,7 +233,7 @@ impl ManagedProcess {
     }
 
     /// A mapping has appeared; true: it may be a VM's, look for one.
-    pub fn map(&mut self, images: &mut Images, mapped: &MappedFile<'_>) -> bool {
+    pub fn map(&mut self, images: &mut Images, mapped: &KernelMapping<'_>) -> bool {
         match self.process.map(images, mapped) {
             NewMapping::Tunnel => true,
             NewMapping::Elf => self.space().iter().any(|part| {
@@ -244,8 +245,8 @@ impl ManagedProcess {
     }
 
     /// Whether an image is a library of a VM, by its name.
-    fn is_library(&self, image: &Image) -> bool {
-        matches!(image, Image::Elf(elf) if self.kinds.is_library(&elf.path))
+    fn is_library(&self, image: &ProcessImage) -> bool {
+        matches!(image, ProcessImage::Elf(elf) if self.kinds.is_library(&elf.path))
     }
 
     /// Whether code of the VM is in this image.
@@ -254,7 +255,7 @@ impl ManagedProcess {
             return self.kinds.is_library(&elf.path);
         };
         self.process.space.iter().any(|mapped| {
-            matches!(&mapped.image, Image::Elf(image) if std::ptr::eq(image.as_ref(), elf))
+            matches!(&mapped.image, ProcessImage::Elf(image) if std::ptr::eq(image.as_ref(), elf))
                 && vm.facts().has_code_in(mapped.start, mapped.end)
         })
     }
@@ -267,13 +268,13 @@ impl ManagedProcess {
                 .process
                 .space
                 .at(code.start)
-                .is_none_or(|mapped| !matches!(mapped.image, Image::Code(_)))
+                .is_none_or(|mapped| !matches!(mapped.image, ProcessImage::Code(_)))
             {
                 self.process
                     .take_in_memory(code.start, code.size, Some(code.time), &code.location);
             }
-            if let Some(Mapped {
-                image: Image::Code(dex),
+            if let Some(ProcessMapping {
+                image: ProcessImage::Code(dex),
                 ..
             }) = self.process.space.at(code.start)
                 && code.flags & CODE_BOOT != 0
@@ -298,14 +299,14 @@ impl ManagedProcess {
             vm_problem: self.vm_problem.clone(),
             marked: self.marked,
             methods: self.methods.clone(),
-            ..Self::of(self.process.fork(pid), self.kinds)
+            ..Self::of(self.process.fork(Pid::new(pid)), self.kinds)
         }
     }
 
     /// Its memory map, its VM and its methods as if it had just been found; not what it has said of its own code, nor
     /// what looking at it has cost.
     pub fn look_again(&mut self, images: &mut Images) {
-        let pid = self.pid();
+        let pid = self.process.pid;
         let process = std::mem::replace(&mut self.process, Process::new(pid));
         *self = Self::of(process, self.kinds);
         self.process.look_again(images);
@@ -418,8 +419,8 @@ mod tests {
         let mut managed = ManagedProcess::new(std::process::id(), VmKinds::default());
         let image = |managed: &ManagedProcess| -> Option<Rc<CodeImage>> {
             match managed.space().at(held.start) {
-                Some(Mapped {
-                    image: Image::Code(dex),
+                Some(ProcessMapping {
+                    image: ProcessImage::Code(dex),
                     ..
                 }) => Some(dex.clone()),
                 _ => None,

@@ -1,11 +1,12 @@
 //! Processes with VMs that tests make up.
 
 use crate::{ManagedProcess, Method, VmFacts, VmKinds};
+use varid_model::Pid;
 use varid_process::{AddressSpace, Process};
 use varid_tunnel::abi::Call;
 
 /// No process has this id: nothing of it can be read.
-const NOBODY: u32 = 0x3fff_fff0;
+const NOBODY: Pid = Pid::new(0x3fff_fff0);
 
 impl ManagedProcess {
     /// A process of which only this is known.
@@ -44,7 +45,7 @@ impl ManagedProcess {
         if let Some(vm) = self.vm.clone() {
             self.vm = Some(crate::shadow::with_remapped(
                 vm.facts(),
-                self.pid(),
+                self.process.pid,
                 entries,
             ));
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::containers;
 use std::os::unix::fs::MetadataExt;
 use varid_model::Mode;
-use varid_tunnel::maps::Device;
+use varid_model::{Device, Pid};
 
 const PAGE: u64 = 4096;
 
@@ -17,8 +17,8 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let mapped = MappedFile {
-        pid: std::process::id(),
+    let mapped = KernelMapping {
+        pid: Pid::new(std::process::id()),
         start: 0x7000_0000,
         end: 0x7000_0000 + (pages.end - pages.start) * PAGE,
         pgoff: pages.start * PAGE,
@@ -27,18 +27,18 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
         mode: Mode::default(),
         path: &path,
     };
-    let part = |part: Mapped| match part.image {
-        Image::Code(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
+    let part = |part: ProcessMapping| match part.image {
+        ProcessImage::Code(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
         other => panic!("{other:?}"),
     };
     let mut images = Images::default();
     let found: Vec<_> = images
-        .get(&mapped, &AddressSpace::default(), &Attention::default())
+        .get(&mapped, &AddressSpace::default(), &LookBudget::default())
         .into_iter()
         .map(part)
         .collect();
     let again: Vec<_> = images
-        .get(&mapped, &AddressSpace::default(), &Attention::default())
+        .get(&mapped, &AddressSpace::default(), &LookBudget::default())
         .into_iter()
         .map(part)
         .collect();
@@ -89,8 +89,8 @@ fn what_one_process_has_no_memory_for_another_may() {
     let content = dex();
     std::fs::write(&path, &content).unwrap();
     let meta = path.metadata().unwrap();
-    let mapped = MappedFile {
-        pid: std::process::id(),
+    let mapped = KernelMapping {
+        pid: Pid::new(std::process::id()),
         start: 0,
         end: 0,
         pgoff: 0,
@@ -102,11 +102,11 @@ fn what_one_process_has_no_memory_for_another_may() {
     let (file, key) = file::open(&mapped).unwrap();
     let mut images = Images::default();
     let mut get = |taken| images.code(&crate::format::Dex, &file, &key, 0..u64::MAX, &path, taken);
-    assert!(matches!(get(1 << 28), Image::Other(_)));
-    let Image::Code(dex) = get(0) else {
+    assert!(matches!(get(1 << 28), ProcessImage::Other(_)));
+    let ProcessImage::Code(dex) = get(0) else {
         panic!("it is not read")
     };
-    let image = Image::Code(dex);
+    let image = ProcessImage::Code(dex);
     assert_eq!(image.code_memory(), content.len() as u64);
     let mut space = AddressSpace::default();
     for start in [0x1000, 0x9000] {
@@ -114,7 +114,7 @@ fn what_one_process_has_no_memory_for_another_may() {
     }
     assert_eq!(space.code_memory(), content.len() as u64);
     // It is there already: it takes no more.
-    assert!(matches!(get(1 << 28), Image::Code(_)));
+    assert!(matches!(get(1 << 28), ProcessImage::Code(_)));
 }
 
 /// An APK whose libraries are mapped from it: each is an image with its own build-id and offsets.
@@ -143,14 +143,14 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
     assert!(written.unwrap().success());
     let whole = ElfImage::new(
         File::open(&program).unwrap(),
-        Attention::default().keep_open().unwrap(),
+        LookBudget::default().keep_open().unwrap(),
         &program,
     );
     let size = program.metadata().unwrap().len();
     let mut images = Images::default();
     let mut get = |pgoff| {
-        let mapped = MappedFile {
-            pid: std::process::id(),
+        let mapped = KernelMapping {
+            pid: Pid::new(std::process::id()),
             start: 0x7000_0000,
             end: 0x7000_0000 + 2 * PAGE,
             pgoff,
@@ -159,18 +159,18 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
             mode: Mode::from_mmap(5, 2),
             path: &path,
         };
-        images.get(&mapped, &AddressSpace::default(), &Attention::default())
+        images.get(&mapped, &AddressSpace::default(), &LookBudget::default())
     };
     let first = PAGE;
     let second = (first + size + 30 + 20).next_multiple_of(PAGE);
     for (start, name) in [(first, "libone.so"), (second, "libtwo.so")] {
         let found = get(start + 3 * PAGE);
         let [
-            Mapped {
+            ProcessMapping {
                 start: at,
                 end,
                 pgoff,
-                image: Image::Elf(elf),
+                image: ProcessImage::Elf(elf),
                 ..
             },
         ] = &found[..]
@@ -197,8 +197,8 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
         assert_eq!(elf.build_id(), whole.build_id());
         // All of its segments are one image.
         let [
-            Mapped {
-                image: Image::Elf(again),
+            ProcessMapping {
+                image: ProcessImage::Elf(again),
                 ..
             },
         ] = &get(start)[..]

@@ -3,8 +3,8 @@
 //! They are the process's: taken only where it looks for them itself, and only if they are regular
 //! files of its own user, written since it started.
 
-use super::super::reader::{self, What};
-use super::Turn;
+use super::super::reader::{self, PathTarget};
+use super::ReadBudget;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use varid_model::Pid;
 use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
 
 /// Bytes that a record or a line may have.
@@ -24,11 +25,11 @@ const TRIES: u8 = 8;
 const TOLERANCE: i64 = 2;
 
 /// Addresses that have another name now, and whether anything was new.
-pub type News = (Vec<Range<u64>>, bool);
+pub(super) type News = (Vec<Range<u64>>, bool);
 
 /// A process's files.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(super) struct Files {
     owner: Option<Owner>,
     /// How often that was looked for in vain.
     tried: u8,
@@ -45,8 +46,8 @@ struct Owner {
     /// Its `/tmp`, which outlives it.
     folder: OwnedFd,
     /// How we know it, and how it knows itself.
-    pid: u32,
-    own_pid: u32,
+    pid: Pid,
+    own_pid: Pid,
     uid: u32,
     /// When it started, in seconds since 1970.
     started: i64,
@@ -64,7 +65,7 @@ struct Reading {
 
 impl Files {
     /// Opens the process's `/tmp`.
-    pub fn expect(&mut self, pid: u32) {
+    pub(super) fn expect(&mut self, pid: Pid) {
         if self.owner.is_some() || self.tried >= TRIES {
             return;
         }
@@ -72,23 +73,23 @@ impl Files {
             Ok(owner) => self.owner = Some(owner),
             Err(error) => {
                 self.tried = self.tried.saturating_add(1);
-                tracing::debug!(pid, %error, "cannot look for a perf map");
+                tracing::debug!(%pid, %error, "cannot look for a perf map");
             }
         }
     }
 
     /// Whether it has memory that may hold code.
-    pub const fn is_expecting(&self) -> bool {
+    pub(super) const fn is_expecting(&self) -> bool {
         self.owner.is_some()
     }
 
     /// Its jitdump file.
-    pub fn jitdump(&mut self, file: Rc<File>, path: &Path) {
+    pub(super) fn jitdump(&mut self, file: Rc<File>, path: &Path) {
         (self.dump_file, self.dump) = (Some((file, path.to_owned())), None);
     }
 
     /// What a forked child inherits.
-    pub fn fork(&self) -> Self {
+    pub(super) fn fork(&self) -> Self {
         Self {
             dump_file: self.dump_file.clone(),
             ..Self::default()
@@ -96,28 +97,28 @@ impl Files {
     }
 
     /// What the files say: the jitdump file, the map.
-    pub fn maps(&self) -> [Option<&CodeMap>; 2] {
+    pub(super) fn maps(&self) -> [Option<&CodeMap>; 2] {
         let dump = self.dump.as_ref().map(|(dump, _)| dump.map());
         [dump, self.map.as_ref().map(|(map, _)| map.map())]
     }
 
     /// Whether the last turn left something of them to be read.
-    pub const fn has_more(&self) -> bool {
+    pub(super) const fn has_more(&self) -> bool {
         self.more
     }
 
     /// Reads what has been appended since the last time.
-    pub fn read(&mut self, now: u64, turn: &Turn) -> News {
+    pub(super) fn read(&mut self, now: u64, budget: &ReadBudget) -> News {
         self.more = false;
-        let (mut replaced, mut news) = self.read_dump(turn);
-        if let Some((more, more_news)) = self.read_map(now, turn) {
+        let (mut replaced, mut news) = self.read_dump(budget);
+        if let Some((more, more_news)) = self.read_map(now, budget) {
             replaced.extend(more);
             news |= more_news;
         }
         (replaced, news)
     }
 
-    fn read_dump(&mut self, turn: &Turn) -> News {
+    fn read_dump(&mut self, budget: &ReadBudget) -> News {
         let Some((file, path)) = &self.dump_file else {
             return News::default();
         };
@@ -147,7 +148,7 @@ impl Files {
         };
         let mut replaced = Vec::new();
         let len = file.metadata().map_or(0, |meta| meta.len());
-        let (read, is_over) = read_on(file, *to..len, turn, |bytes| {
+        let (read, is_over) = read_on(file, *to..len, budget, |bytes| {
             let (read, more) = dump.feed(bytes);
             replaced.extend(more);
             read
@@ -158,7 +159,7 @@ impl Files {
         (replaced, news)
     }
 
-    fn read_map(&mut self, now: u64, turn: &Turn) -> Option<News> {
+    fn read_map(&mut self, now: u64, budget: &ReadBudget) -> Option<News> {
         let opened = self.owner.as_mut()?.open_map();
         let (file, meta) = match opened {
             Ok(opened) => opened,
@@ -189,7 +190,7 @@ impl Files {
         // A look may take several turns; what is appended meanwhile is seen in the next one.
         let (len, began) = *reading.look.get_or_insert((meta.len(), now));
         let mut replaced = Vec::new();
-        let (read, is_over) = read_on(&file, reading.to..len, turn, |bytes| {
+        let (read, is_over) = read_on(&file, reading.to..len, budget, |bytes| {
             let (read, more) = map.feed(bytes, now);
             replaced.extend(more);
             read
@@ -210,14 +211,14 @@ impl Files {
 fn read_on(
     file: &File,
     range: Range<u64>,
-    turn: &Turn,
+    budget: &ReadBudget,
     mut take: impl FnMut(&[u8]) -> usize,
 ) -> (u64, bool) {
     let mut buffer = Vec::new();
     let mut total = 0u64;
-    let least = usize::try_from(turn.bytes).map_or(CHUNK, |bytes| bytes.min(CHUNK));
+    let least = usize::try_from(budget.bytes).map_or(CHUNK, |bytes| bytes.min(CHUNK));
     let mut chunk = least;
-    while total < turn.bytes && (total == 0 || !turn.is_over()) {
+    while total < budget.bytes && (total == 0 || !budget.is_over()) {
         let at = range.start.saturating_add(total);
         let left = usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
         buffer.resize(left.min(chunk), 0);
@@ -239,8 +240,8 @@ fn read_on(
 #[cfg(test)]
 impl Files {
     /// Those of this process, in another folder and under another id.
-    pub fn of_folder(folder: &Path, pid: u32) -> Self {
-        let own = Owner::of(std::process::id()).unwrap();
+    pub fn of_folder(folder: &Path, pid: Pid) -> Self {
+        let own = Owner::of(Pid::new(std::process::id())).unwrap();
         let folder = File::open(folder).unwrap().into();
         Self {
             owner: Some(Owner {
@@ -259,9 +260,10 @@ impl Files {
 }
 
 impl Owner {
-    fn of(pid: u32) -> io::Result<Self> {
-        let process = procfs::process::Process::new(i32::try_from(pid).map_err(io::Error::other)?)
-            .map_err(io::Error::other)?;
+    fn of(pid: Pid) -> io::Result<Self> {
+        let process =
+            procfs::process::Process::new(i32::try_from(pid.get()).map_err(io::Error::other)?)
+                .map_err(io::Error::other)?;
         let status = process.status().map_err(io::Error::other)?;
         let ticks = process.stat().map_err(io::Error::other)?.starttime;
         let booted = procfs::boot_time_secs().map_err(io::Error::other)?;
@@ -269,13 +271,13 @@ impl Owner {
             .checked_div(procfs::ticks_per_second())
             .unwrap_or_default();
         let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
-        let folder = reader::open(pid, &tmp, What::Folder, None)?;
+        let folder = reader::open(pid, &tmp, PathTarget::Folder, None)?;
         let inner = status.nspid.as_ref().and_then(|ids| ids.last());
         Ok(Self {
             folder: folder.into(),
             pid,
             own_pid: inner
-                .and_then(|inner| u32::try_from(*inner).ok())
+                .and_then(|inner| Some(Pid::new(u32::try_from(*inner).ok()?)))
                 .unwrap_or(pid),
             uid: status.euid,
             started: i64::try_from(booted.saturating_add(seconds)).unwrap_or(i64::MAX),
@@ -285,7 +287,7 @@ impl Owner {
     /// The map as it is now, if it is there and the process's own.
     fn open_map(&mut self) -> io::Result<(File, std::fs::Metadata)> {
         let name = PathBuf::from(format!("perf-{}.map", self.own_pid));
-        let file = reader::open(self.pid, &name, What::Regular, Some(&self.folder))?;
+        let file = reader::open(self.pid, &name, PathTarget::Regular, Some(&self.folder))?;
         let meta = file.metadata()?;
         if meta.uid() != self.uid
             && let Ok(now) = Self::of(self.pid)

@@ -1,13 +1,14 @@
 //! The ELF files that a process keeps in its memory for GDB, and the names of code in them.
 
-use super::super::image::Image;
+use super::super::image::ProcessImage;
 use super::super::reader::ForeignMemory;
 use super::super::space::AddressSpace;
-use super::Turn;
+use super::ReadBudget;
 use super::files::News;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use varid_model::Pid;
 use varid_symbolizer::jit::{
     CodeMap, JitAbi, JitDescriptor, JitEntry, JitFunction, descriptors_of, symfile_codes,
 };
@@ -27,7 +28,7 @@ const LOOK: u64 = 500_000_000;
 
 /// A process's descriptors, and what they led to.
 #[derive(Debug, Default)]
-pub struct Descriptors {
+pub(super) struct Descriptors {
     /// Libraries that were searched, by where they are: one that is loaded again is elsewhere.
     searched: HashSet<(PathBuf, u64)>,
     /// How they are laid out, and where they are.
@@ -55,17 +56,23 @@ struct Registered {
 
 impl Descriptors {
     /// What they say, if there are any.
-    pub fn map(&self) -> Option<&CodeMap> {
+    pub(super) fn map(&self) -> Option<&CodeMap> {
         (!self.map.codes().is_empty()).then_some(&self.map)
     }
 
     /// Whether the last turn left something to be read.
-    pub const fn has_more(&self) -> bool {
+    pub(super) const fn has_more(&self) -> bool {
         self.more
     }
 
     /// Reads what has been registered and unregistered since the last time.
-    pub fn read(&mut self, pid: u32, space: &AddressSpace, now: u64, turn: &Turn) -> News {
+    pub(super) fn read(
+        &mut self,
+        pid: Pid,
+        space: &AddressSpace,
+        now: u64,
+        budget: &ReadBudget,
+    ) -> News {
         self.search(space);
         let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
@@ -90,7 +97,7 @@ impl Descriptors {
                 whole.insert(*descriptor);
             }
             for entry in list.entries {
-                if turn.is_over() {
+                if budget.is_over() {
                     // It is looked at again.
                     whole.remove(descriptor);
                     self.more = true;
@@ -135,7 +142,7 @@ impl Descriptors {
         for (registered, codes) in new {
             let starts = codes.iter().map(|code| code.range.start).collect();
             for part in codes.chunks(CODES) {
-                self.more |= turn.is_over();
+                self.more |= budget.is_over();
                 if !self.more {
                     replaced.extend(self.map.appear(part.iter().cloned(), now));
                 }
@@ -149,7 +156,7 @@ impl Descriptors {
     /// Looks for descriptors in programs and libraries that have not been searched yet.
     fn search(&mut self, space: &AddressSpace) {
         for mapped in space.iter() {
-            let Image::Elf(elf) = &mapped.image else {
+            let ProcessImage::Elf(elf) = &mapped.image else {
                 continue;
             };
             if !self.searched.insert((elf.path.clone(), mapped.start)) {
@@ -167,7 +174,7 @@ impl Descriptors {
                 Some(
                     mapped
                         .start
-                        .wrapping_sub(module.address_of_offset(mapped.pgoff)?),
+                        .wrapping_sub(module.address_of_offset(mapped.pgoff)?.get()),
                 )
             });
             let (Some(bias), Some(symbol)) = (bias, symbols.jit) else {
@@ -271,16 +278,16 @@ mod tests {
     fn another_file_at_the_same_place_has_its_own_names() {
         let mut program = Program::new(elf("old"));
         let mut descriptors = program.descriptors(&[]);
-        let (pid, space) = (std::process::id(), AddressSpace::default());
-        assert!(descriptors.read(pid, &space, 10, &Turn::ALL).1);
-        assert!(!descriptors.read(pid, &space, 20, &Turn::ALL).1);
+        let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
+        assert!(descriptors.read(pid, &space, 10, &ReadBudget::ALL).1);
+        assert!(!descriptors.read(pid, &space, 20, &ReadBudget::ALL).1);
         assert!(
-            !descriptors.read(pid, &space, LOOK + 20, &Turn::ALL).1,
+            !descriptors.read(pid, &space, LOOK + 20, &ReadBudget::ALL).1,
             "it is the same"
         );
         program.file.copy_from_slice(&elf("new"));
         let now = 3 * LOOK;
-        let (replaced, news) = descriptors.read(pid, &space, now, &Turn::ALL);
+        let (replaced, news) = descriptors.read(pid, &space, now, &ReadBudget::ALL);
         assert_eq!(replaced, std::slice::from_ref(&(0x1000..0x1010)));
         assert!(news);
         assert_eq!(name(&descriptors, 15).unwrap(), "old");
@@ -293,14 +300,14 @@ mod tests {
     fn what_a_turn_has_no_time_for_is_read_in_the_next_one() {
         let program = Program::new(elf("here"));
         let mut descriptors = program.descriptors(&[]);
-        let (pid, space) = (std::process::id(), AddressSpace::default());
-        let late = Turn {
+        let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
+        let late = ReadBudget {
             until: Some(std::time::Instant::now()),
-            ..Turn::ALL
+            ..ReadBudget::ALL
         };
         descriptors.read(pid, &space, 10, &late);
         assert!(descriptors.has_more() && descriptors.map().is_none());
-        descriptors.read(pid, &space, LOOK + 20, &Turn::ALL);
+        descriptors.read(pid, &space, LOOK + 20, &ReadBudget::ALL);
         assert!(!descriptors.has_more());
         assert_eq!(name(&descriptors, LOOK + 20).unwrap(), "here");
     }
@@ -311,7 +318,12 @@ mod tests {
         let mut descriptors = program.descriptors(&[8]);
         assert!(
             descriptors
-                .read(std::process::id(), &AddressSpace::default(), 10, &Turn::ALL)
+                .read(
+                    Pid::new(std::process::id()),
+                    &AddressSpace::default(),
+                    10,
+                    &ReadBudget::ALL
+                )
                 .1
         );
         assert_eq!(name(&descriptors, 10).unwrap(), "here");

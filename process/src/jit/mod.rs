@@ -10,7 +10,7 @@ mod files;
 mod memory;
 
 use super::file;
-use super::file::MappedFile;
+use super::file::KernelMapping;
 use super::space::AddressSpace;
 use crate::clock;
 use files::Files;
@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use varid_model::Pid;
 use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
 
@@ -36,14 +37,14 @@ const MAX_SAMPLED: usize = 1 << 20;
 
 /// How much of what a process says of its code is read before others are looked at again.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
+pub struct ReadBudget {
     /// Bytes of each of its files.
     pub bytes: u64,
     /// None: for as long as that takes.
     pub until: Option<Instant>,
 }
 
-impl Turn {
+impl ReadBudget {
     /// Everything.
     #[cfg(test)]
     pub const ALL: Self = Self {
@@ -75,9 +76,9 @@ pub struct JitCode {
 
 /// Why code that a process has made has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nameless {
-    /// The process does not say any.
-    Unsaid,
+pub enum MissingNames {
+    /// The process gives no names.
+    Absent,
     /// It says several for the same address, and which one it was at a sample's time is not known.
     Ambiguous,
 }
@@ -111,7 +112,7 @@ struct Sampled {
 }
 
 /// Whether a mapping with this path says that the file is a jitdump.
-pub fn is_jitdump(path: &Path) -> bool {
+pub(crate) fn is_jitdump(path: &Path) -> bool {
     let name = file::without_deleted(path).file_name();
     name.and_then(|name| name.to_str()?.strip_prefix("jit-")?.strip_suffix(".dump"))
         .is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|digit| digit.is_ascii_digit()))
@@ -120,12 +121,12 @@ pub fn is_jitdump(path: &Path) -> bool {
 impl JitCode {
     /// The process has memory that may hold code of its own: what says its names can be found
     /// later, when the process has ended, only through what is opened now.
-    pub fn expect(&mut self, pid: u32) {
+    pub fn expect(&mut self, pid: Pid) {
         self.files.expect(pid);
     }
 
     /// A jitdump file is mapped: that is how its writer tells profilers of it.
-    pub fn map_jitdump(&mut self, mapped: &MappedFile<'_>) {
+    pub fn map_jitdump(&mut self, mapped: &KernelMapping<'_>) {
         let path = file::without_deleted(mapped.path);
         match file::open(mapped) {
             Ok((file, _)) => self.files.jitdump(Rc::new(file), path),
@@ -136,7 +137,7 @@ impl JitCode {
     }
 
     /// What a forked child knows of its own code: it has the parent's, and may make more.
-    pub fn fork(&self, pid: u32) -> Self {
+    pub fn fork(&self, pid: Pid) -> Self {
         let mut child = Self {
             files: self.files.fork(),
             ..Self::default()
@@ -204,7 +205,7 @@ impl JitCode {
     }
 
     /// Why none of the code of its own that was sampled has a name; None: some has, or there is none.
-    pub fn nameless(&self, space: &AddressSpace) -> Option<Nameless> {
+    pub fn nameless(&self, space: &AddressSpace) -> Option<MissingNames> {
         let is_code = |sampled: &&Sampled| {
             let mode = space.at(sampled.address).and_then(|mapped| mapped.mode);
             mode.is_some_and(|mode| mode.execute)
@@ -220,12 +221,12 @@ impl JitCode {
                 .any(|map| map.holds_any(&(sampled.address..end)))
         };
         Some(match code.any(was_named) {
-            true => Nameless::Ambiguous,
-            false => Nameless::Unsaid,
+            true => MissingNames::Ambiguous,
+            false => MissingNames::Absent,
         })
     }
 
-    /// Whether the process said more, when it was asked last, than was read in the turn.
+    /// Whether the process said more, when it was asked last, than was read in the budget.
     pub const fn is_partly_read(&self) -> bool {
         self.files.has_more() || self.descriptors.has_more()
     }
@@ -234,13 +235,13 @@ impl JitCode {
     /// that have another name now: they have no area any more.
     pub fn refresh(
         &mut self,
-        pid: u32,
+        pid: Pid,
         space: &AddressSpace,
         now: u64,
-        turn: &Turn,
+        budget: &ReadBudget,
     ) -> Vec<Range<u64>> {
-        let (mut replaced, news) = self.files.read(now, turn);
-        let (more, more_news) = self.descriptors.read(pid, space, now, turn);
+        let (mut replaced, news) = self.files.read(now, budget);
+        let (more, more_news) = self.descriptors.read(pid, space, now, budget);
         replaced.extend(more);
         self.changed |= news || more_news;
         replaced.retain(|range| self.forget(range));

@@ -1,6 +1,6 @@
-use super::super::image::Image;
+use super::super::image::ProcessImage;
 use super::super::mapping_id::MappingId;
-use super::super::space::Mapped;
+use super::super::space::ProcessMapping;
 use super::*;
 use std::io::Write;
 use varid_model::Mode;
@@ -8,7 +8,7 @@ use varid_model::Mode;
 /// A process that is this one, with a perf map of these lines.
 fn with_map(folder: &Path, lines: &str) -> JitCode {
     let jit = JitCode {
-        files: Files::of_folder(folder, 4711),
+        files: Files::of_folder(folder, Pid::new(4711)),
         ..JitCode::default()
     };
     let path = folder.join("perf-4711.map");
@@ -40,7 +40,7 @@ fn what_was_sampled_has_the_name_that_is_said_later() {
     assert_eq!(names(&jit), []);
     let _ = with_map(folder.path(), "100030 20 f\n100200 10 not sampled\n");
     assert!(
-        jit.refresh(1, &AddressSpace::default(), 10, &Turn::ALL)
+        jit.refresh(Pid::new(1), &AddressSpace::default(), 10, &ReadBudget::ALL)
             .is_empty()
     );
     assert_eq!(names(&jit), [(FIRST_AREA + 0x30, 0x20, "f".to_owned())]);
@@ -55,10 +55,10 @@ fn code_that_takes_anothers_place_has_a_name_of_its_own() {
     assert_eq!(jit.area(0x1000, &mapped).unwrap(), (mapped.clone(), 0x1000));
     jit.sampled(0x1050, 5);
     jit.sampled(0x1150, 5);
-    jit.refresh(1, &space, 10, &Turn::ALL);
+    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
     let _ = with_map(folder.path(), "1040 80 new\n");
     assert_eq!(
-        jit.refresh(1, &space, 20, &Turn::ALL),
+        jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL),
         std::slice::from_ref(&(0x1040..0x10c0))
     );
     // Around it everything is where it was.
@@ -93,12 +93,12 @@ fn an_address_that_was_sampled_in_two_functions_has_the_name_of_neither() {
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
     jit.sampled(0x1010, 5);
     jit.sampled(0x1050, 5);
-    jit.refresh(1, &space, 10, &Turn::ALL);
+    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
     // Its producer tells of the new code late: the old area has its samples.
     jit.sampled(0x1050, 30);
     jit.sampled(0x1060, 30);
     let _ = with_map(folder.path(), "1040 80 new\n");
-    jit.refresh(1, &space, 20, &Turn::ALL);
+    jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL);
     let expected = [(0x1000, 0x50, "old"), (0x1051, 0x6f, "new")];
     assert_eq!(
         names(&jit),
@@ -115,26 +115,26 @@ fn code_without_a_name_has_a_reason() {
         execute: true,
         ..Mode::default()
     };
-    space.insert(Mapped {
+    space.insert(ProcessMapping {
         start: 0x1000,
         end: 0x3000,
         pgoff: 0,
-        image: Image::Other(Path::new("//anon").into()),
+        image: ProcessImage::Other(Path::new("//anon").into()),
         mode: Some(mode),
         id: MappingId::default(),
     });
     assert_eq!(jit.nameless(&space), None);
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
     jit.sampled(0x1050, 5);
-    jit.refresh(1, &space, 10, &Turn::ALL);
-    assert_eq!(jit.nameless(&space), Some(Nameless::Unsaid));
+    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
+    assert_eq!(jit.nameless(&space), Some(MissingNames::Absent));
     let _ = with_map(folder.path(), "1000 100 old\n");
-    jit.refresh(1, &space, 20, &Turn::ALL);
+    jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL);
     assert_eq!(jit.nameless(&space), None);
     jit.sampled(0x1050, 30);
     let _ = with_map(folder.path(), "1040 80 new\n");
-    jit.refresh(1, &space, 30, &Turn::ALL);
-    assert_eq!(jit.nameless(&space), Some(Nameless::Ambiguous));
+    jit.refresh(Pid::new(1), &space, 30, &ReadBudget::ALL);
+    assert_eq!(jit.nameless(&space), Some(MissingNames::Ambiguous));
 }
 
 #[test]
@@ -142,25 +142,25 @@ fn a_map_that_is_not_the_processs_own_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("perf-4711.map");
     let look = |files: &mut Files| {
-        let (_, news) = files.read(5, &Turn::ALL);
+        let (_, news) = files.read(5, &ReadBudget::ALL);
         news
     };
     std::fs::write(folder.path().join("elsewhere"), "1000 10 f\n").unwrap();
     std::os::unix::fs::symlink("elsewhere", &path).unwrap();
-    assert!(!look(&mut Files::of_folder(folder.path(), 4711)));
+    assert!(!look(&mut Files::of_folder(folder.path(), Pid::new(4711))));
     std::fs::remove_file(&path).unwrap();
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert!(!look(&mut Files::of_folder(folder.path(), 4711)));
+    assert!(!look(&mut Files::of_folder(folder.path(), Pid::new(4711))));
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "1000 10 f\n").unwrap();
     let old = std::fs::File::options().write(true).open(&path).unwrap();
     old.set_modified(std::time::UNIX_EPOCH).unwrap();
     assert!(
-        !look(&mut Files::of_folder(folder.path(), 4711)),
+        !look(&mut Files::of_folder(folder.path(), Pid::new(4711))),
         "older than the process"
     );
     old.set_modified(std::time::SystemTime::now()).unwrap();
-    assert!(look(&mut Files::of_folder(folder.path(), 4711)));
+    assert!(look(&mut Files::of_folder(folder.path(), Pid::new(4711))));
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn a_map_that_is_written_anew_is_read_from_its_start() {
     let mut jit = with_map(folder.path(), "1000 100 old\n2000 100 stays\n");
     let space = AddressSpace::default();
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
-    jit.refresh(1, &space, 10, &Turn::ALL);
+    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
     std::fs::write(folder.path().join("perf-4711.map"), "1000 100 new\n").unwrap();
     assert_eq!(
-        jit.refresh(1, &space, 20, &Turn::ALL),
+        jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL),
         std::slice::from_ref(&(0x1000..0x1100))
     );
     let (range, _) = jit.area(0x1000, &(0x1000..0x3000)).unwrap();
@@ -184,14 +184,14 @@ fn a_map_that_is_written_anew_is_read_from_its_start() {
 #[test]
 fn a_map_that_takes_several_turns_is_one_look() {
     let folder = tempfile::tempdir().unwrap();
-    let mut files = Files::of_folder(folder.path(), 4711);
+    let mut files = Files::of_folder(folder.path(), Pid::new(4711));
     let path = folder.path().join("perf-4711.map");
     let others: String = (0..100)
         .map(|at| format!("{:x} 8 other\n", 0x10000 + at * 8))
         .collect();
     std::fs::write(&path, format!("1000 10 stale\n{others}1000 10 right\n")).unwrap();
     let mut turns = 0;
-    let little = Turn {
+    let little = ReadBudget {
         bytes: 64,
         until: None,
     };
@@ -212,7 +212,7 @@ fn a_map_that_takes_several_turns_is_one_look() {
     )
     .unwrap();
     assert_eq!(
-        files.read(2000, &Turn::ALL).0,
+        files.read(2000, &ReadBudget::ALL).0,
         std::slice::from_ref(&(0x1000..0x1010))
     );
     assert_eq!(name(&files, 9).unwrap(), "right");
@@ -222,20 +222,20 @@ fn a_map_that_takes_several_turns_is_one_look() {
 #[test]
 fn a_turn_that_has_no_time_reads_a_little() {
     let folder = tempfile::tempdir().unwrap();
-    let mut files = Files::of_folder(folder.path(), 4711);
+    let mut files = Files::of_folder(folder.path(), Pid::new(4711));
     let lines: String = (0..3000)
         .map(|at| format!("{:x} 8 name\n", 0x10000 + at * 8))
         .collect();
     std::fs::write(folder.path().join("perf-4711.map"), lines).unwrap();
-    let late = Turn {
+    let late = ReadBudget {
         until: Some(Instant::now()),
-        ..Turn::ALL
+        ..ReadBudget::ALL
     };
     assert!(files.read(10, &late).1);
     assert!(files.has_more());
     let known = files.maps()[1].unwrap().codes().len();
     assert!((1..3000).contains(&known), "{known}");
-    files.read(10, &Turn::ALL);
+    files.read(10, &ReadBudget::ALL);
     assert!(!files.has_more());
     assert_eq!(files.maps()[1].unwrap().codes().len(), 3000);
 }
@@ -244,9 +244,9 @@ fn a_turn_that_has_no_time_reads_a_little() {
 fn the_map_of_a_process_that_became_another_user_is_its_own() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("perf-4711.map"), "1000 10 f\n").unwrap();
-    let mut files = Files::of_folder(folder.path(), 4711);
+    let mut files = Files::of_folder(folder.path(), Pid::new(4711));
     files.was_user(12345);
-    assert!(files.read(5, &Turn::ALL).1);
+    assert!(files.read(5, &ReadBudget::ALL).1);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_name_stays_within_its_area() {
     jit.area(0x5000, &(0x5000..0x6000)).unwrap();
     jit.sampled(0x1050, 5);
     jit.sampled(0x5010, 5);
-    jit.refresh(1, &AddressSpace::default(), 10, &Turn::ALL);
+    jit.refresh(Pid::new(1), &AddressSpace::default(), 10, &ReadBudget::ALL);
     let (slots, length) = jit.changes(true).unwrap();
     varid_symbolizer::substitute::Substitute::remap(slots, length, &[1]).unwrap();
     assert_eq!(
@@ -279,7 +279,7 @@ fn names_beyond_the_budget_are_left_out() {
     let mut jit = with_map(folder.path(), &lines);
     jit.area(0x10000, &(0x10000..0x100000)).unwrap();
     (0..5000).for_each(|at| jit.sampled(0x10000 + at * 0x10, 5));
-    jit.refresh(1, &AddressSpace::default(), 10, &Turn::ALL);
+    jit.refresh(Pid::new(1), &AddressSpace::default(), 10, &ReadBudget::ALL);
     assert_eq!(names(&jit).len(), MAX_NAMES / 4096);
     jit.written(Duration::from_secs(3600), true);
     assert!(

@@ -1,18 +1,18 @@
-//! Reads what belongs to other processes, and is not held up by them.
+//! How is memory or a file of another process read without waiting for that process?
 //!
-//! A process may map a file of a file system that it serves itself, and never answer: whoever reads that memory,
-//! or looks at a path there, waits in the kernel, and no signal ends it. So a helper process reads for a session that
-//! has rights over others' processes: it is asked over a socket, and one that does not answer in time is left behind
-//! and replaced. Whose processes keep it waiting has a little time to spend, which comes back slowly; then nothing of
-//! theirs is read.
+//! A process may map a file of a file system that it serves itself, and never answer. A read of that memory, or of a path on
+//! that file system, blocks in the kernel, and no signal ends it. So a session that has rights over other users' processes
+//! reads through a helper process, which gets its requests over a socket. A helper that does not answer in time is killed and
+//! replaced. The processes of one owner may keep a session waiting for `PATIENCE` in all, which recovers slowly; while
+//! nothing is left, none of that owner's processes is read.
 //!
-//! Without such rights varid reads only what its user could hold up anyway, and does it itself: where the kernel lets
-//! only a process's ancestors read it (yama), a helper may not.
+//! A session without such rights reads directly: it reads only processes of its own user. There a helper would not do: where
+//! the kernel lets only a process's ancestors read it (Yama), a helper may not.
 
 mod request;
 mod serve;
 
-pub use request::{Open, What};
+pub use request::{Open, PathTarget};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -34,22 +34,22 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
-use varid_tunnel::maps::Device;
 use varid_tunnel::{Error, Memory};
 
-/// How long a helper may wait for an answer: time in which it could run and had no processor does not count.
+/// How long a helper may block on a read. Time in which it is runnable and has no processor does not count.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// How often that is looked at; a faster answer keeps nobody waiting.
+/// How often that is checked. A faster answer is not delayed.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long an answer may take even so.
+/// How long an answer may take in all.
 const MAX_ANSWER: Duration = Duration::from_secs(10);
 /// How long one owner's processes may keep a session waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// So much slower comes back what was spent of it.
+/// One second of it recovers in so many seconds.
 const RECOVERY: u32 = 30;
-/// So many helpers may wait for one owner's processes at a time.
+/// Killed helpers that may still be blocked on one owner's processes.
 const MAX_STUCK: usize = 4;
 /// The verb by which a program is a helper.
 const VERB: &str = "read-processes";
@@ -58,21 +58,21 @@ thread_local! {
     static READER: RefCell<Reader> = RefCell::default();
 }
 
-/// What could not be read, and has not been said: a session starts on one thread and runs on another.
+/// Warnings that have not been fetched. A session starts on one thread and runs on another.
 static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Helpers that have been killed, and for whose processes they waited: each ends when the kernel lets it.
+/// Helpers that have been killed, and the owner on whose processes they block: each ends when the kernel lets it.
 static KILLED: Mutex<Vec<(Option<Owner>, Child)>> = Mutex::new(Vec::new());
 
-/// Who answers for what is read: a user; of root's processes each for itself.
+/// Whose time is spent when a process blocks: its user's. Each of root's processes is an owner of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     User(u32),
-    Process(u32),
+    Process(Pid),
 }
 
 impl Owner {
-    fn of(pid: u32) -> Self {
+    fn of(pid: Pid) -> Self {
         match std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid()) {
             Ok(0) | Err(_) => Self::Process(pid),
             Ok(user) => Self::User(user),
@@ -80,16 +80,16 @@ impl Owner {
     }
 }
 
-/// A session's way to other processes.
+/// What a session needs to read other processes.
 #[derive(Debug, Default)]
 struct Reader {
     helper: Option<Helper>,
     waited: HashMap<Owner, Waited>,
-    /// Devices of file systems in user space: what is on them is not asked for again.
+    /// Devices of file systems in user space: files on them are not opened.
     on_fuse: HashSet<Device>,
 }
 
-/// How long an owner's processes have kept the session waiting, as of when.
+/// How long an owner's processes have kept the session waiting, and when that was updated.
 #[derive(Debug, Clone, Copy)]
 struct Waited {
     spent: Duration,
@@ -108,12 +108,12 @@ struct Helper {
 /// The memory of a live process.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignMemory {
-    pid: u32,
+    pid: Pid,
 }
 
 impl ForeignMemory {
-    /// Of the process with this pid. It takes the right to trace it.
-    pub const fn new(pid: u32) -> Self {
+    /// The memory of the process with this pid. Reading it takes the right to trace the process.
+    pub const fn new(pid: Pid) -> Self {
         Self { pid }
     }
 }
@@ -131,7 +131,7 @@ impl Memory for ForeignMemory {
         ask(pid, &request, None, &mut |part| {
             let (here, behind) = std::mem::take(&mut rest)
                 .split_at_mut_checked(part.len())
-                .ok_or_else(|| io::Error::other("more than was wanted"))?;
+                .ok_or_else(|| io::Error::other("the answer is longer than the request"))?;
             here.copy_from_slice(part);
             rest = behind;
             Ok(())
@@ -145,8 +145,8 @@ impl Memory for ForeignMemory {
     }
 }
 
-/// A file of a process's below /proc.
-pub fn contents(pid: u32, name: &str) -> io::Result<Vec<u8>> {
+/// The contents of a file of a process in /proc.
+pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     ask(pid, &Request::Contents(path), None, &mut |part| {
@@ -156,8 +156,8 @@ pub fn contents(pid: u32, name: &str) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-/// A file or folder of a process's; `inside`: the folder that its path is below.
-pub fn open(pid: u32, path: &Path, what: What, inside: Option<&OwnedFd>) -> io::Result<File> {
+/// Opens a file or folder of a process; `inside`: the folder that its path is relative to.
+pub fn open(pid: Pid, path: &Path, what: PathTarget, inside: Option<&OwnedFd>) -> io::Result<File> {
     let path = path.to_owned();
     opened(ask(
         pid,
@@ -167,20 +167,20 @@ pub fn open(pid: u32, path: &Path, what: What, inside: Option<&OwnedFd>) -> io::
     )?)
 }
 
-/// A file to which a process's tunnel leads.
-pub fn open_of_vm(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
+/// Opens a file to which a process's tunnel leads.
+pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, Error> {
     let file = (file.address, file.size, file.fd);
     let request = Request::VmFile { pid, file, kind };
     ask(pid, &request, None, &mut |_| Ok(()))
         .and_then(opened)
         .map_err(|error| Error::File {
-            pid,
+            pid: pid.get(),
             name: kind.name(),
             reason: error.to_string(),
         })
 }
 
-/// What could not be read since this was asked last.
+/// Warnings about what could not be read since the last call.
 pub fn notes() -> Vec<String> {
     std::mem::take(&mut NOTES.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -190,7 +190,7 @@ fn opened(answer: Option<File>) -> io::Result<File> {
 }
 
 fn ask(
-    pid: u32,
+    pid: Pid,
     request: &Request,
     inside: Option<&OwnedFd>,
     part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -202,7 +202,7 @@ fn ask(
     }
 }
 
-/// Whether varid may read what others may hold up.
+/// Whether reads go through a helper: this session has rights over other users' processes.
 fn needs_helper() -> bool {
     static NEEDED: OnceLock<bool> = OnceLock::new();
     IS_HELPER.load(Ordering::Relaxed) && *NEEDED.get_or_init(may_read_others)
@@ -211,9 +211,9 @@ fn needs_helper() -> bool {
 /// Whether this program is a helper when its first argument is [`VERB`].
 static IS_HELPER: AtomicBool = AtomicBool::new(false);
 
-/// Makes a program that reads others' processes a helper, too, if it is called as one: its first argument is [`VERB`].
-/// To be called first in `main`; the exit code is the program's. A program that does not call it reads everything itself,
-/// and may be held up.
+/// Serves as a helper if the program was started as one: its first argument is the verb of helpers. Some: the program's exit code.
+///
+/// To be called first in `main`. A program that does not call it has no helpers: it reads everything directly, and may block.
 pub fn serve_if_helper() -> Option<ExitCode> {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == VERB) {
         return Some(serve::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS));
@@ -232,14 +232,14 @@ fn may_read_others() -> bool {
 impl Reader {
     fn ask(
         &mut self,
-        pid: u32,
+        pid: Pid,
         request: &Request,
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Option<File>> {
         let device = match request {
             Request::Open(Open {
-                what: What::Same(device, _),
+                what: PathTarget::Same(device, _),
                 ..
             }) => Some(*device),
             _ => None,
@@ -275,14 +275,14 @@ impl Reader {
                 Err(too_late(pid))
             }
             Err(error) => {
-                // It was killed, or is out of step: the next one is not.
+                // It was killed, or has not kept to the protocol: the next request starts another one.
                 self.helper = None;
                 Err(error)
             }
         }
     }
 
-    fn has_patience(&self, pid: u32) -> bool {
+    fn has_patience(&self, pid: Pid) -> bool {
         if self.waited.is_empty() {
             return true;
         }
@@ -299,7 +299,7 @@ impl Reader {
         stuck < MAX_STUCK && spent < PATIENCE
     }
 
-    fn spent(&mut self, owner: Owner, took: Duration, pid: u32) {
+    fn spent(&mut self, owner: Owner, took: Duration, pid: Pid) {
         let now = Instant::now();
         let waited = self.waited.entry(owner).or_insert(Waited {
             spent: Duration::ZERO,
@@ -326,19 +326,19 @@ impl Reader {
     }
 }
 
-fn too_late(pid: u32) -> io::Error {
+fn too_late(pid: Pid) -> io::Error {
     let why = format!("process {pid}: what it has mapped cannot be read in time");
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
-/// Those that have not ended yet.
+/// Killed helpers that have not ended yet.
 fn killed() -> std::sync::MutexGuard<'static, Vec<(Option<Owner>, Child)>> {
     let mut killed = KILLED.lock().unwrap_or_else(PoisonError::into_inner);
     killed.retain_mut(|(_, process)| matches!(process.try_wait(), Ok(None)));
     killed
 }
 
-/// What came of a request.
+/// The outcome of a request.
 enum Answer {
     Done(io::Result<Option<File>>),
     Late,
@@ -356,7 +356,7 @@ impl Helper {
             .arg(VERB)
             .env_clear()
             .current_dir("/")
-            // What a terminal sends is for varid.
+            // The terminal's signals are for varid.
             .process_group(0)
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
@@ -368,7 +368,7 @@ impl Helper {
         })
     }
 
-    /// Nobody waits until it ends. `waits_for`: whose processes it waits for.
+    /// Kills it and does not wait for its end. `waits_for`: the owner on whose processes it blocks.
     fn kill(&mut self, waits_for: Option<Owner>) {
         if let Some(mut process) = self.process.take() {
             // It may have ended by itself.
@@ -377,7 +377,7 @@ impl Helper {
         }
     }
 
-    /// Whether it waits for something else than a processor.
+    /// Whether it is blocked: neither running nor waiting for a processor.
     fn is_blocked(&self) -> bool {
         let stat = self.process.as_ref().and_then(|process| {
             std::fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()
@@ -387,8 +387,9 @@ impl Helper {
         state.is_none_or(|(_, state)| !state.starts_with('R'))
     }
 
-    /// `waited` becomes how long the helper waited for what it reads, in whole slices. An error: the helper does not
-    /// answer as one.
+    /// Sends a request and receives the answer, part by part. `waited` becomes how long the helper was blocked, in whole slices.
+    ///
+    /// An error: the helper has ended, or has not kept to the protocol.
     fn ask(
         &mut self,
         request: &Request,
@@ -409,7 +410,7 @@ impl Helper {
             None,
         )?;
         let began = Instant::now();
-        // The helper finishes its answer whether that is wanted or not.
+        // The helper sends its whole answer, even if the first parts are refused.
         let mut wanted = Ok(());
         loop {
             let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
@@ -457,7 +458,7 @@ impl Drop for Helper {
     }
 }
 
-/// A packet, and what was handed over with it; of no length: the other end has gone.
+/// Receives a packet and the descriptor that came with it. Length 0: the other end is closed.
 fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = nix::cmsg_space!([i32; 1]);
     let mut slices = [IoSliceMut::new(bytes)];

@@ -1,7 +1,7 @@
-//! What may be asked of the reader, and how it carries that out.
+//! Which requests does the helper take, and how are they carried out?
 //!
-//! Everything here may wait in the kernel for as long as a profiled process likes: a page of its memory may be one
-//! of a file system that it serves itself, and so may any path in its root.
+//! Everything here may block in the kernel for as long as a profiled process likes: a page of its memory, or any path in its
+//! root, may be on a file system that the process serves itself.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -10,40 +10,40 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
-use varid_tunnel::maps::Device;
 use varid_tunnel::{Memory, ProcessMemory};
 
-/// So much is read at once: a part of an answer.
-pub const PART: usize = 1 << 16;
-/// A file of the kernel's is not longer: a memory map of the most mappings has a tenth of it.
+/// Bytes that are read at once: a part of an answer.
+pub(super) const PART: usize = 1 << 16;
+/// Bytes that are read of a file in /proc. The memory map of a process with as many mappings as Linux allows by default has a tenth of it.
 const MAX_CONTENTS: usize = 1 << 27;
 /// The error of a file whose device is a file system in user space (FUSE): reading there may take for ever.
-pub const ON_FUSE: i32 = libc::EREMOTE;
+pub(super) const ON_FUSE: i32 = libc::EREMOTE;
 /// `f_type` of a file system in user space, of linux/magic.h.
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub(super) enum Request {
     /// The memory of a process.
     Memory {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// The first address.
         address: u64,
         /// Bytes.
         len: u64,
     },
-    /// A file of the kernel's, below /proc.
+    /// The contents of a file in /proc.
     Contents(PathBuf),
-    /// A file or folder.
+    /// A file or folder, opened.
     Open(Open),
     /// A file to which a process's tunnel leads.
     VmFile {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// Where its tunnel says that it is.
         file: (u64, u64, u32),
         /// Which.
@@ -54,36 +54,36 @@ pub enum Request {
 /// A file or folder that is to be opened; never one of a file system in user space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Where it is: absolute, or below a folder that is handed over beside.
+    /// Where it is: absolute, or relative to a folder that is sent with the request.
     pub path: PathBuf,
     /// What it must be.
-    pub what: What,
+    pub what: PathTarget,
 }
 
 /// What a path may lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum PathTarget {
     /// Whatever regular file is mapped: the path is the kernel's link to it.
     Mapped,
     /// The regular file with this inode on this device, and not through a link.
     Same(Device, u64),
     /// A regular file, and not through a link.
     Regular,
-    /// A folder, to be looked into only.
+    /// A folder, as a starting point for paths.
     Folder,
 }
 
 impl Request {
-    /// Does it. `inside`: the folder that a path is below; `part` takes the answer's bytes one part after the other,
-    /// and says whether it wants more.
-    pub fn carry_out(
+    /// Carries it out. `inside`: the folder that a path is relative to. `part` takes the answer's bytes, part by part; an error
+    /// of it ends the request.
+    pub(super) fn carry_out(
         &self,
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Option<File>> {
         match self {
             Self::Memory { pid, address, len } => {
-                let memory = ProcessMemory::new(*pid);
+                let memory = ProcessMemory::new(pid.get());
                 let mut bytes = [0; PART];
                 let mut read = 0;
                 while read < *len {
@@ -120,7 +120,7 @@ impl Request {
                     fd,
                     ..VmFile::default()
                 };
-                varid_tunnel::file::open(*pid, &file, *kind)
+                varid_tunnel::file::open(pid.get(), &file, *kind)
                     .map(Some)
                     .map_err(io::Error::other)
             }
@@ -129,7 +129,7 @@ impl Request {
 }
 
 impl Open {
-    /// Looks before it opens: opening a device or a pipe may do something already.
+    /// Opens the path as a handle first and checks it: opening a device or a pipe may have effects.
     fn carry_out(&self, inside: Option<&OwnedFd>) -> io::Result<File> {
         let path = match inside {
             Some(folder) => PathBuf::from(own_descriptor(folder)).join(&self.path),
@@ -137,9 +137,9 @@ impl Open {
             None => return Err(io::Error::from(io::ErrorKind::NotFound)),
         };
         let flags = match self.what {
-            What::Mapped => libc::O_PATH,
-            What::Same(..) | What::Regular => libc::O_PATH | libc::O_NOFOLLOW,
-            What::Folder => libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY,
+            PathTarget::Mapped => libc::O_PATH,
+            PathTarget::Same(..) | PathTarget::Regular => libc::O_PATH | libc::O_NOFOLLOW,
+            PathTarget::Folder => libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY,
         };
         let handle = OpenOptions::new()
             .read(true)
@@ -149,20 +149,20 @@ impl Open {
             // Another device may lie over the path by now.
             let device = handle.metadata().map(|meta| Device::of_number(meta.dev()));
             return Err(match self.what {
-                What::Same(wanted, _) if device.is_ok_and(|device| device == wanted) => {
+                PathTarget::Same(wanted, _) if device.is_ok_and(|device| device == wanted) => {
                     io::Error::from_raw_os_error(ON_FUSE)
                 }
                 _ => io::Error::other("it is on a file system in user space (FUSE)"),
             });
         }
-        if self.what == What::Folder {
+        if self.what == PathTarget::Folder {
             return Ok(handle);
         }
         let meta = handle.metadata()?;
         if !meta.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        if let What::Same(device, inode) = self.what
+        if let PathTarget::Same(device, inode) = self.what
             && (meta.ino() != inode || !is_on(&handle, meta.dev(), device))
         {
             return Err(io::Error::other("the path leads to another file by now"));
@@ -207,20 +207,22 @@ fn device_of_mount(file: &File) -> Option<Device> {
     })
 }
 
-// What goes over the socket, in the order and byte order of this machine: both ends are one program.
+// The format on the socket: both ends are the same program, so numbers have the byte order of this machine.
 
 impl Request {
     /// As it goes over the socket.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let (numbers, path): (&[u64], Option<&Path>) = match self {
-            Self::Memory { pid, address, len } => (&[0, u64::from(*pid), *address, *len], None),
+            Self::Memory { pid, address, len } => {
+                (&[0, u64::from(pid.get()), *address, *len], None)
+            }
             Self::Contents(path) => (&[1], Some(path)),
             Self::Open(open) => {
                 let (what, device, inode) = match open.what {
-                    What::Mapped => (0, Device::default(), 0),
-                    What::Same(device, inode) => (1, device, inode),
-                    What::Regular => (2, Device::default(), 0),
-                    What::Folder => (3, Device::default(), 0),
+                    PathTarget::Mapped => (0, Device::default(), 0),
+                    PathTarget::Same(device, inode) => (1, device, inode),
+                    PathTarget::Regular => (2, Device::default(), 0),
+                    PathTarget::Folder => (3, Device::default(), 0),
                 };
                 let (major, minor) = (u64::from(device.major), u64::from(device.minor));
                 (&[2, what, major, minor, inode], Some(&open.path))
@@ -231,7 +233,7 @@ impl Request {
                 kind,
             } => {
                 let is_control = u64::from(*kind == Kind::Control);
-                let (pid, fd) = (u64::from(*pid), u64::from(*fd));
+                let (pid, fd) = (u64::from(pid.get()), u64::from(*fd));
                 (&[3, pid, *address, *size, fd, is_control], None)
             }
         };
@@ -240,8 +242,8 @@ impl Request {
         numbers.chain(path.iter().copied()).collect()
     }
 
-    /// None: it is none of ours.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    /// None: these bytes are no request.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let mut number = || {
             let (number, behind) = rest.split_first_chunk()?;
@@ -251,7 +253,7 @@ impl Request {
         let narrow = |number: u64| u32::try_from(number).ok();
         match number()? {
             0 => Some(Self::Memory {
-                pid: narrow(number()?)?,
+                pid: Pid::new(narrow(number()?)?),
                 address: number()?,
                 len: number()?,
             }),
@@ -264,17 +266,17 @@ impl Request {
                 };
                 let inode = number()?;
                 let what = match what {
-                    0 => What::Mapped,
-                    1 => What::Same(device, inode),
-                    2 => What::Regular,
-                    3 => What::Folder,
+                    0 => PathTarget::Mapped,
+                    1 => PathTarget::Same(device, inode),
+                    2 => PathTarget::Regular,
+                    3 => PathTarget::Folder,
                     _ => return None,
                 };
                 let path = path(rest);
                 Some(Self::Open(Open { path, what }))
             }
             3 => Some(Self::VmFile {
-                pid: narrow(number()?)?,
+                pid: Pid::new(narrow(number()?)?),
                 file: (number()?, number()?, narrow(number()?)?),
                 kind: match number()? {
                     0 => Kind::Calls,
@@ -305,7 +307,7 @@ mod tests {
         Ok((answer, file))
     }
 
-    fn open(path: impl Into<PathBuf>, what: What) -> Request {
+    fn open(path: impl Into<PathBuf>, what: PathTarget) -> Request {
         let path = path.into();
         Request::Open(Open { path, what })
     }
@@ -314,7 +316,7 @@ mod tests {
     fn memory_is_read_whole_or_not_at_all() {
         let bytes: Vec<u8> = (0..3 * PART + 5).map(|at| at as u8).collect();
         let of = |address, len| Request::Memory {
-            pid: std::process::id(),
+            pid: Pid::new(std::process::id()),
             address,
             len,
         };
@@ -336,23 +338,23 @@ mod tests {
             ..device
         };
         for (path, what, opens) in [
-            (&file, What::Same(device, inode), true),
-            (&file, What::Same(elsewhere, inode), false),
-            (&file, What::Same(device, inode + 1), false),
-            (&link, What::Same(device, inode), false),
-            (&file, What::Regular, true),
-            (&link, What::Regular, false),
-            (&link, What::Mapped, true),
-            (&file, What::Folder, false),
+            (&file, PathTarget::Same(device, inode), true),
+            (&file, PathTarget::Same(elsewhere, inode), false),
+            (&file, PathTarget::Same(device, inode + 1), false),
+            (&link, PathTarget::Same(device, inode), false),
+            (&file, PathTarget::Regular, true),
+            (&link, PathTarget::Regular, false),
+            (&link, PathTarget::Mapped, true),
+            (&file, PathTarget::Folder, false),
         ] {
             let request = open(path, what);
             assert_eq!(ask(&request, None).is_ok(), opens, "{request:?}");
         }
-        assert!(ask(&open("/dev/null", What::Regular), None).is_err());
-        let (_, opened) = ask(&open(folder.path(), What::Folder), None).unwrap();
+        assert!(ask(&open("/dev/null", PathTarget::Regular), None).is_err());
+        let (_, opened) = ask(&open(folder.path(), PathTarget::Folder), None).unwrap();
         let inside = OwnedFd::from(opened.unwrap());
-        assert!(ask(&open("file", What::Regular), Some(&inside)).is_ok());
-        assert!(ask(&open("file", What::Regular), None).is_err());
+        assert!(ask(&open("file", PathTarget::Regular), Some(&inside)).is_ok());
+        assert!(ask(&open("file", PathTarget::Regular), None).is_err());
     }
 
     #[test]
@@ -360,19 +362,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let name = OsString::from_vec(b"\xff\n\x80".to_vec());
         std::fs::write(folder.path().join(&name), "x").unwrap();
-        assert!(ask(&open(folder.path().join(name), What::Regular), None).is_ok());
+        assert!(ask(&open(folder.path().join(name), PathTarget::Regular), None).is_ok());
     }
 
     #[test]
     fn the_kernels_files_are_read_whole() {
         let maps = Request::Contents("/proc/self/maps".into());
         let (read, _) = ask(&maps, None).unwrap();
-        assert!(varid_tunnel::maps::mappings(&read).count() > 5);
+        assert!(varid_model::maps_entries(&read).count() > 5);
     }
 
     #[test]
     fn what_is_no_request_is_none() {
-        let request = open("/x", What::Regular).encode();
+        let request = open("/x", PathTarget::Regular).encode();
         for len in 0..5 * 8 {
             assert_eq!(Request::decode(&request[..len]), None, "{len}");
         }

@@ -1,4 +1,4 @@
-//! The helper's side: it reads what it is asked for, one request after the other.
+//! How does a helper serve requests?
 
 use super::receive;
 use super::request::{PART, Request};
@@ -9,19 +9,19 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A part of an answer follows.
-pub const MORE: u8 = 0;
-/// The answer is over, with a file where one was wanted.
-pub const DONE: u8 = 1;
+pub(super) const MORE: u8 = 0;
+/// The answer is complete; a file comes with it if the request was for one.
+pub(super) const DONE: u8 = 1;
 /// The kernel's error follows, as a number.
-pub const ERRNO: u8 = 2;
+pub(super) const ERRNO: u8 = 2;
 /// Another error follows, as text.
 const REASON: u8 = 3;
 /// The longest request is a path's.
 const MAX_REQUEST: usize = 1 << 13;
 
-/// Serves whoever holds the other end of standard input, until that is closed.
-pub fn serve() -> io::Result<()> {
-    // Where it waits for what never comes, nothing but this ends it with its session.
+/// Serves the requests that come over standard input, one after the other, until the other end is closed.
+pub(super) fn serve() -> io::Result<()> {
+    // A helper that is blocked would outlive its session.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let mut bytes = [0; MAX_REQUEST];

@@ -117,7 +117,7 @@ impl Calls {
             let Some(vm) = vm.filter(|_| tracked.is_profiled()) else {
                 continue;
             };
-            let Some(page) = vm.facts().control(pid.get()) else {
+            let Some(page) = vm.facts().control(*pid) else {
                 self.without_control.insert(*pid);
                 continue;
             };
@@ -142,9 +142,9 @@ impl Calls {
             });
             if counting.file.is_none()
                 && counting.control.is_some()
-                && let Some(calls) = vm.facts().calls(pid.get())
+                && let Some(calls) = vm.facts().calls(*pid)
             {
-                counting.file = open_calls(pid.get(), &calls)
+                counting.file = open_calls(*pid, &calls)
                     .inspect_err(|error| tracing::warn!("{error}"))
                     .ok();
             }
@@ -361,7 +361,7 @@ fn events(call: &Call) -> u64 {
 }
 
 fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Control> {
-    let control = take_control(pid.get(), page).and_then(|mut control| {
+    let control = take_control(pid, page).and_then(|mut control| {
         control.set(order)?;
         Ok(control)
     });

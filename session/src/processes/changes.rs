@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::sampling::Sampling;
 use crate::tasks;
 use varid_model::{MonotonicNs, Pid, Tid};
-use varid_process::{MappedFile, Status};
+use varid_process::{KernelMapping, Status};
 use varid_recording::SessionRecord;
 use varid_sampler::decode::{Mmap, Samples};
 use varid_sampler::monotonic_ns;
@@ -54,8 +54,8 @@ impl Processes {
         };
         let may_be_vm = tracked.managed.map(
             &mut self.images,
-            &MappedFile {
-                pid: mmap.pid,
+            &KernelMapping {
+                pid: Pid::new(mmap.pid),
                 start: mmap.start,
                 end: mmap.start.saturating_add(mmap.len),
                 pgoff: mmap.pgoff,
@@ -143,7 +143,7 @@ impl Processes {
                 self.exec(pid, sampling, output)?;
             } else if is_main {
                 // A zygote's child has become an app, which is another user's.
-                tracked.managed.process.status = Status::of(pid.get());
+                tracked.managed.process.status = Status::of(pid);
             }
             if is_main {
                 name = tasks::full_name(pid, name);

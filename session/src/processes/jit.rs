@@ -4,7 +4,7 @@ use super::{Processes, Tracked};
 use crate::recorder::{Recorder, RecorderError};
 use std::time::{Duration, Instant};
 use varid_model::MonotonicNs;
-use varid_process::{Turn, clock};
+use varid_process::{ReadBudget, clock};
 
 /// Bytes of names that are read in a turn, and how long that may take, of all processes.
 const BYTES: u64 = 1 << 22;
@@ -50,8 +50,8 @@ fn read_names(processes: Vec<&mut Tracked>, now: MonotonicNs, bytes: u64, time: 
     for tracked in processes {
         let time = deadline.saturating_duration_since(Instant::now());
         let until = Some(clock::after(time.checked_div(left).unwrap_or_default()));
-        let turn = Turn { bytes, until };
-        tracked.managed.process.refresh_jit(now.get(), &turn);
+        let budget = ReadBudget { bytes, until };
+        tracked.managed.process.refresh_jit(now.get(), &budget);
         left = left.saturating_sub(1);
     }
 }

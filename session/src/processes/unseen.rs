@@ -1,7 +1,7 @@
 //! Why does a profile not show a process's methods?
 
 use super::tracked::Tracked;
-use varid_process::Nameless;
+use varid_process::MissingNames;
 use varid_vm::ManagedProcess;
 
 /// Why nothing that a process executed in a VM has names; None: nothing is known to be missing.
@@ -19,10 +19,10 @@ pub fn why_unseen(managed: &ManagedProcess) -> Option<String> {
         );
     }
     let why = match managed.process.jit.nameless(&managed.process.space)? {
-        Nameless::Unsaid => {
+        MissingNames::Absent => {
             "it ran code that it had made and that nothing names: a perf map, a jitdump file or GDB's JIT interface would; of Java's, from 17 on, -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
         }
-        Nameless::Ambiguous => {
+        MissingNames::Ambiguous => {
             "it gave the code that it had made other names faster than they are read: its samples may be of either, and have none; a jitdump file would say at what time each was there"
         }
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 use varid_model::{Address, Layer};
-use varid_process::{CodeImage, ElfImage, JitFile, Mapped, MappingId};
+use varid_process::{CodeImage, ElfImage, JitFile, MappingId, ProcessMapping};
 use varid_recording::{ImageKind, MappingRecord, Sample, SessionImage, SessionRecord};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
@@ -71,7 +71,7 @@ impl Recorder {
                 return Ok(());
             };
             let file = self.jit_file(managed)?;
-            managed.process.space.insert(Mapped {
+            managed.process.space.insert(ProcessMapping {
                 start: range.start,
                 end: range.end,
                 pgoff,

@@ -50,14 +50,14 @@ impl Written {
 mod tests {
     use super::*;
     use std::path::Path;
-    use varid_process::{Image, Mapped};
+    use varid_process::{ProcessImage, ProcessMapping};
 
     fn map(space: &mut AddressSpace, start: u64, end: u64) {
-        space.insert(Mapped {
+        space.insert(ProcessMapping {
             start,
             end,
             pgoff: 0,
-            image: Image::Other(Path::new("x").into()),
+            image: ProcessImage::Other(Path::new("x").into()),
             mode: None,
             id: MappingId::default(),
         });

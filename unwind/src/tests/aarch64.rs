@@ -62,7 +62,7 @@ impl Compiled {
             return None;
         };
         let file = object::File::parse(bytes).unwrap();
-        let module = RefCell::new(Module::of(&file));
+        let module = RefCell::new(Module::new(&file));
         Some(Self {
             bytes,
             file,
@@ -203,5 +203,8 @@ fn behind_a_frame_of_unknown_size_the_frame_pointer_tells_where_a_ruled_frame_en
     words[13] = 1;
     let stack = unwound(&words);
     assert_eq!(ips(&stack), [CODE, after_call]);
-    assert_eq!(stack.stopped, Some(UnwindError::NoInfo(after_call)));
+    assert_eq!(
+        stack.stopped,
+        Some(UnwindError::NoInfo(Address::new(after_call)))
+    );
 }

@@ -39,7 +39,7 @@ endless: .cfi_startproc
 fn with_odd(test: impl FnOnce(&dyn Fn(&str) -> u64, &dyn Fn(&Record) -> NativeStack)) {
     let bytes = std::fs::read(Compiled::new("odd.s", ODD).path()).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
-    let module = std::cell::RefCell::new(Module::of(&file));
+    let module = std::cell::RefCell::new(Module::new(&file));
     let text = file.section_by_name(".text").unwrap();
     let text = text.address()..text.address() + text.size();
     let symbol = |name: &str| {
@@ -70,7 +70,10 @@ fn frames_that_do_not_ascend_end_the_stack() {
         // Its CFA is below its own sp.
         let found = unwind(&words(falls, 4, 0, &[0, falls, 0, 0, falls, 0]));
         assert_eq!(ips(&found), [falls]);
-        assert_eq!(found.stopped, Some(UnwindError::NotAscending(SP + 32)));
+        assert_eq!(
+            found.stopped,
+            Some(UnwindError::NotAscending(Address::new(SP + 32)))
+        );
         // A caller that would be its own caller.
         let mut found = unwind(&words(loops, 1, 0, &[loops, loops, loops]));
         found.frames.dedup();
@@ -152,7 +155,7 @@ proptest! {
             let from = range.start + cut.index(range.len());
             bytes[from..range.end].fill(0xff);
         }
-        let module = std::cell::RefCell::new(Module::of(&object::File::parse(&*bytes).unwrap()));
+        let module = std::cell::RefCell::new(Module::new(&object::File::parse(&*bytes).unwrap()));
         let code = |address: u64| {
             if text.contains(&address) { CodeAt::Module(module.borrow_mut(), address) } else { CodeAt::Unknown }
         };

@@ -2,19 +2,23 @@
 
 mod aarch64;
 mod compiled;
+mod fixed_frame;
 mod hostile;
 
 use compiled::Compiled;
 
 use super::*;
+use crate::walk::MAX_FRAMES;
 use procfs::process::MMapPath;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::rc::Rc;
+use varid_model::{Address, FrameAddress, Machine, Regs};
 
 /// DWARF numbers of the registers that `struct registers` of chain.c holds, in its order.
 const SHOWN: [u16; 8] = [3, 6, 12, 13, 14, 15, 7, 16];
@@ -26,6 +30,43 @@ struct Shown {
     truth: Vec<u64>,
 }
 
+/// What a test has at an address.
+enum CodeAt<'m> {
+    /// A module's code, at this address of the module.
+    Module(RefMut<'m, Module>, u64),
+    /// Code without rules.
+    Unknown,
+    /// No code.
+    None,
+}
+
+/// The code of a test's process, by a function from addresses.
+struct Code<F>(F);
+
+impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
+    fn rule(&mut self, pc: Address) -> CodeRule {
+        match self.0(pc.get()) {
+            CodeAt::Module(mut module, own) => module.rule(Address::new(own)),
+            CodeAt::Unknown => CodeRule::Unknown,
+            CodeAt::None => CodeRule::NoCode,
+        }
+    }
+
+    fn is_code(&mut self, pc: Address) -> bool {
+        !matches!(self.0(pc.get()), CodeAt::None)
+    }
+
+    fn function_start(&mut self, pc: Address) -> Option<Address> {
+        match self.0(pc.get()) {
+            CodeAt::Module(mut module, own) => {
+                let start = module.function_start(Address::new(own))?;
+                Some(start.wrapping_add(pc.get().wrapping_sub(own)))
+            }
+            CodeAt::Unknown | CodeAt::None => None,
+        }
+    }
+}
+
 fn unwind<'m>(
     record: &Record,
     until: Option<u64>,
@@ -35,13 +76,14 @@ fn unwind<'m>(
     let mut stack = NativeStack {
         frames: vec![NativeFrame {
             address: FrameAddress::Return(Address::new(1)),
-            sp: 1,
+            sp: Address::new(1),
             regs: Regs::default(),
         }],
-        end: Some(1),
+        end: Some(Address::new(1)),
         stopped: Some(UnwindError::NoStack),
     };
-    stack.unwind(&record.regs, record.slice(), until, code_at);
+    let until = until.map(Address::new);
+    stack.unwind(&record.regs, record.slice(), until, &mut Code(code_at));
     stack
 }
 
@@ -164,7 +206,7 @@ fn this_process() -> Modules {
         let read = || {
             let bytes = std::fs::read(path).ok()?;
             let file = object::File::parse(&*bytes).ok()?;
-            Some(Rc::new(RefCell::new(Module::of(&file))))
+            Some(Rc::new(RefCell::new(Module::new(&file))))
         };
         let module = match files.get(path) {
             Some(module) => Some(module.clone()),
@@ -189,13 +231,17 @@ fn code_at(process: &Modules, address: u64) -> CodeAt<'_> {
     };
     let module = module.borrow_mut();
     match module.address_of_offset(address - range.start + pgoff) {
-        Some(address) => CodeAt::Module(module, address),
+        Some(address) => CodeAt::Module(module, address.get()),
         None => CodeAt::Unknown,
     }
 }
 
+fn ip(frame: &NativeFrame) -> u64 {
+    frame.address.recorded().get()
+}
+
 fn ips(stack: &NativeStack) -> Vec<u64> {
-    stack.frames.iter().map(|frame| frame.ip()).collect()
+    stack.frames.iter().map(ip).collect()
 }
 
 const VALUES: [u64; 6] = [
@@ -233,7 +279,7 @@ fn registers_that_callees_saved_come_back() {
     let frame = stack
         .frames
         .iter()
-        .find(|frame| frame.ip() == called)
+        .find(|frame| ip(frame) == called)
         .unwrap();
     let found = SHOWN[..6].iter().map(|dwarf| frame.regs.get(*dwarf));
     assert_eq!(found.collect::<Vec<_>>(), VALUES.map(Some));
@@ -283,7 +329,7 @@ fn unwinding_ends_with_the_frame_that_encloses_the_address() {
     let Shown { record, .. } = chain.with_values(&VALUES, 5);
     let whole = unwind(&record, None, |address| code_at(&process, address)).frames;
     for (index, pair) in whole.windows(2).enumerate() {
-        for until in [pair[0].sp, pair[1].sp - 8] {
+        for until in [pair[0].sp.get(), pair[1].sp.get() - 8] {
             let stack = unwind(&record, Some(until), |address| code_at(&process, address));
             assert_eq!(stack.frames, whole[..=index]);
             assert_eq!((stack.end, stack.stopped), (Some(pair[1].sp), None));
@@ -325,7 +371,7 @@ fn code_without_rules_is_left_by_its_frame_pointer() {
     let stack = [CODE + 0x10, 0, SP + 8 * 5, CODE + 0x20, 0, 0, 0];
     let found = unwind(&words(CODE, 0, 2, &stack), None, unknown_code);
     assert_eq!(ips(&found), [CODE, CODE + 0x10, CODE + 0x20]);
-    assert_eq!(found.frames[2].sp, SP + 8 * 4);
+    assert_eq!(found.frames[2].sp, Address::new(SP + 8 * 4));
     // A return address of zero: the outermost frame.
     assert_eq!(found.stopped, None);
 }
@@ -341,7 +387,10 @@ fn a_frame_pointer_that_leads_nowhere_is_no_information() {
     for record in [misaligned, below] {
         let found = unwind(&record, None, unknown_code);
         assert_eq!(ips(&found), [CODE, CODE + 0x10, CODE + 0x20]);
-        assert_eq!(found.stopped, Some(UnwindError::NoInfo(CODE + 0x20)));
+        assert_eq!(
+            found.stopped,
+            Some(UnwindError::NoInfo(Address::new(CODE + 0x20)))
+        );
         assert_eq!(found.end, None);
     }
 }
@@ -359,7 +408,10 @@ fn a_return_address_that_is_no_code_is_refused() {
         unknown_code,
     );
     assert_eq!(ips(&found), [CODE]);
-    assert_eq!(found.stopped, Some(UnwindError::NoCode(0x9999)));
+    assert_eq!(
+        found.stopped,
+        Some(UnwindError::NoCode(Address::new(0x9999)))
+    );
     let found = unwind(
         &words(CODE, 0, 2, &[0x1234, 0, 0, CODE + 0x10]),
         None,
@@ -367,7 +419,10 @@ fn a_return_address_that_is_no_code_is_refused() {
     );
     assert_eq!(ips(&found), [CODE, CODE + 0x10]);
     let lost = unwind(&words(0x1234, 0, 2, &[CODE, 0, 0, 0]), None, unknown_code);
-    assert_eq!(lost.stopped, Some(UnwindError::NoCode(0x1234)));
+    assert_eq!(
+        lost.stopped,
+        Some(UnwindError::NoCode(Address::new(0x1234)))
+    );
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn lost(
     space: &AddressSpace,
 ) -> Option<(Vec<ManagedFrame>, Option<Reason>)> {
     let native = sample.native;
-    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup());
+    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
     let executes = |frame: &NativeFrame| kind(frame).is_some_and(CodeKind::executes);
     let first = native.frames.iter().position(executes)?;
     let mut outer = native.frames.iter().enumerate().skip(first);

@@ -77,7 +77,7 @@ impl Vm for ArtVm {
         stack: StackSlice<'_>,
         process: &mut dyn Methods,
     ) -> Result<u64, Reason> {
-        let rule = self.facts.rule_at(frame.lookup());
+        let rule = self.facts.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
         let pointer = stack.word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));

@@ -25,7 +25,7 @@ impl Chain<'_> {
         for frame in &native.frames {
             if rest.is_empty()
                 || !facts
-                    .code_at(frame.lookup())
+                    .code_at(frame.lookup().get())
                     .is_some_and(CodeKind::executes)
             {
                 self.native(frame.address);

@@ -7,13 +7,13 @@
 //! their native code only.
 
 use super::chain::{Chain, reason};
-use super::{code_at, leaf_only, stack_of};
+use super::{leaf_only, stack_of};
 use crate::ManagedProcess;
 use std::rc::Rc;
 use varid_model::{Marker, Reason, Stack};
-use varid_process::{CodeImage, Image};
+use varid_process::{CodeImage, MappedCode, ProcessImage};
 use varid_shim::Record;
-use varid_unwind::{DexPc, NativeFrame, NativeStack, dex_pc};
+use varid_unwind::{BytecodePc, NativeFrame, NativeStack, bytecode_pc};
 
 /// The user part of a record's callchain.
 pub(super) fn attribute(record: &Record, ip: u64, chain: Chain<'_>, stack: Stack) {
@@ -21,18 +21,16 @@ pub(super) fn attribute(record: &Record, ip: u64, chain: Chain<'_>, stack: Stack
     match stack {
         Stack::None => leaf_only(&mut native, record, ip),
         Stack::Vertical | Stack::Full => {
-            native.unwind(&record.regs, stack_of(record), None, |address| {
-                code_at(chain.process, address)
-            });
+            let mut code = MappedCode::new(chain.process.space());
+            native.unwind(&record.regs, stack_of(record), None, &mut code);
         }
     }
-    let says: Vec<DexPc> = native
+    let says: Vec<BytecodePc> = native
         .frames
         .iter()
         .map(|frame| {
-            dex_pc(stack_of(record), frame, |address| {
-                code_at(chain.process, address)
-            })
+            let mut code = MappedCode::new(chain.process.space());
+            bytecode_pc(stack_of(record), frame, &mut code)
         })
         .collect();
     let mut merged = Merged {
@@ -45,11 +43,11 @@ pub(super) fn attribute(record: &Record, ip: u64, chain: Chain<'_>, stack: Stack
         let caller = says.get(depth.saturating_add(1));
         match says_frame {
             // The function that an interpreter's trampoline calls is the interpreter.
-            DexPc::NoInterpreter if matches!(caller, Some(DexPc::MethodAt(_))) => {}
-            DexPc::NoInterpreter => merged.native(frame),
-            DexPc::Unknown => merged.unknown(frame),
-            DexPc::At(pc) => merged.managed(*pc, Executed::at),
-            DexPc::MethodAt(pc) => merged.managed(*pc, Executed::entered),
+            BytecodePc::NoInterpreter if matches!(caller, Some(BytecodePc::MethodAt(_))) => {}
+            BytecodePc::NoInterpreter => merged.native(frame),
+            BytecodePc::Unknown => merged.unknown(frame),
+            BytecodePc::At(pc) => merged.managed(pc.get(), Executed::at),
+            BytecodePc::MethodAt(pc) => merged.managed(pc.get(), Executed::entered),
         }
     }
     if stack == Stack::Full {
@@ -128,7 +126,7 @@ impl Merged<'_> {
             return false;
         };
         let process = &self.chain.process;
-        let of_vm = |frame: &NativeFrame| process.is_in_vm_library(frame.lookup());
+        let of_vm = |frame: &NativeFrame| process.is_in_vm_library(frame.lookup().get());
         self.between.iter().all(of_vm) && caller.invokes(callee) == Some(true)
     }
 }
@@ -152,7 +150,7 @@ impl Executed {
             return Err(Reason::UnknownMapping);
         }
         let mapped = process.space().at(pc).ok_or(Reason::UnknownMapping)?;
-        let Image::Code(image) = &mapped.image else {
+        let ProcessImage::Code(image) = &mapped.image else {
             return Err(Reason::UnknownMapping);
         };
         let offset = pc.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);

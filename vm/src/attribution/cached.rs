@@ -5,7 +5,7 @@
 
 use crate::ManagedProcess;
 use varid_model::{Address, Stack};
-use varid_process::{Image, MappingId};
+use varid_process::{MappingId, ProcessImage};
 use varid_shim::Record;
 
 /// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and the
@@ -23,7 +23,7 @@ pub fn cached_callchain<'a>(
     }
     let pc = process.vm()?.only_leaf_pc(record, process.space())?;
     let mapped = process.space().at(pc)?;
-    if !recorded(mapped.id) || !matches!(mapped.image, Image::Code(_)) {
+    if !recorded(mapped.id) || !matches!(mapped.image, ProcessImage::Code(_)) {
         return None;
     }
     process

@@ -80,7 +80,7 @@ impl<'a> Chain<'a> {
         for (depth, frame) in native.frames.iter().enumerate() {
             while let Some((next, after)) = rest
                 .split_first()
-                .filter(|(next, _)| depth > 0 && next.address().get() < frame.sp)
+                .filter(|(next, _)| depth > 0 && next.address() < frame.sp)
             {
                 // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
                 if !next.is_quick() || enclosing == Some(CodeKind::Bridge) {
@@ -93,7 +93,7 @@ impl<'a> Chain<'a> {
                 }
                 rest = after;
             }
-            let kind = vm.and_then(|vm| vm.facts().code_at(frame.lookup()));
+            let kind = vm.and_then(|vm| vm.facts().code_at(frame.lookup().get()));
             enclosing = kind;
             if let (Some(CodeKind::NativeFrames), Some(vm)) = (kind, vm) {
                 self.native_frame(frame, vm, stack_of(record));
@@ -261,7 +261,7 @@ impl<'a> Chain<'a> {
         match vm.native_frame(frame, stack, self.process) {
             Ok(pc) => {
                 self.push_executed(pc);
-                self.quick.get_or_insert(frame.sp);
+                self.quick.get_or_insert(frame.sp.get());
             }
             Err(reason) => {
                 self.native(frame.address);

@@ -19,9 +19,9 @@ use chain::Chain;
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
-use varid_process::Image;
+use varid_process::MappedCode;
 use varid_shim::{ManagedFrame, Record, flags};
-use varid_unwind::{CodeAt, NativeFrame, NativeStack, StackSlice};
+use varid_unwind::{NativeFrame, NativeStack, StackSlice};
 
 /// A sample's user frames; its memory is used again for the next sample's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,10 +97,9 @@ pub fn attribute(
             .find(|frame| !frame.is_quick())
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
-            .map(|frame| frame.address().get());
-        native.unwind(&record.regs, stack_of(record), until, |address| {
-            code_at(chain.process, address)
-        });
+            .map(|frame| frame.address());
+        let mut code = MappedCode::new(chain.process.space());
+        native.unwind(&record.regs, stack_of(record), until, &mut code);
     }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     let entered_natively =
@@ -156,7 +155,7 @@ fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
     native.frames.clear();
     native.frames.push(NativeFrame {
         address: FrameAddress::Instruction(Address::new(ip)),
-        sp: record.regs.sp().unwrap_or(0),
+        sp: Address::new(record.regs.sp().unwrap_or(0)),
         regs: record.regs,
     });
     (native.end, native.stopped) = (None, None);
@@ -165,29 +164,6 @@ fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
 /// What a record has of its thread's stack.
 fn stack_of(record: &Record) -> StackSlice<'_> {
     StackSlice::new(Address::new(record.stack_addr), &record.stack)
-}
-
-/// What is known of the code at an address of a process.
-fn code_at(process: &ManagedProcess, address: u64) -> CodeAt<'_> {
-    let Some(mapped) = process.space().at(address) else {
-        return CodeAt::None;
-    };
-    let elf = match &mapped.image {
-        Image::Elf(elf) => elf,
-        Image::Other(_) => return CodeAt::Unknown,
-        Image::Code(_) => return CodeAt::None,
-    };
-    let Some(elf) = elf.contents() else {
-        return CodeAt::Unknown;
-    };
-    let module = elf.module.borrow_mut();
-    let offset = address
-        .wrapping_sub(mapped.start)
-        .wrapping_add(mapped.pgoff);
-    match module.address_of_offset(offset) {
-        Some(address) => CodeAt::Module(module, address),
-        None => CodeAt::Unknown,
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::method::Method;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
+use varid_model::Pid;
 use varid_process::Process;
 use varid_process::reader::ForeignMemory;
 use varid_shim::{ManagedFrame, Record, flags};
@@ -47,7 +48,7 @@ struct ShadowVm {
 }
 
 /// A VM whose remapped addresses of a process stand for these methods.
-pub(crate) fn with_remapped(facts: &VmFacts, pid: u32, entries: Vec<Call>) -> Rc<dyn Vm> {
+pub(crate) fn with_remapped(facts: &VmFacts, pid: Pid, entries: Vec<Call>) -> Rc<dyn Vm> {
     Rc::new(ShadowVm {
         facts: facts.clone(),
         remapped: RefCell::new(Remapped::of(pid, entries)),
@@ -127,6 +128,6 @@ impl ShadowVm {
                 .frames
                 .get(1)
                 .zip(managed.first())
-                .is_some_and(|(caller, innermost)| innermost.address().get() >= caller.sp)
+                .is_some_and(|(caller, innermost)| innermost.address() >= caller.sp)
     }
 }

@@ -4,7 +4,7 @@ use crate::dex;
 use crate::facts::VmFacts;
 use crate::kind::Methods;
 use crate::method::Method;
-use varid_model::Address;
+use varid_model::{Address, Pid};
 use varid_process::open_calls;
 use varid_shim::{FramePc, ManagedFrame};
 use varid_tunnel::abi::{Call, REMAP_END, REMAP_FIRST};
@@ -14,7 +14,7 @@ use varid_tunnel::calls::CallsFile;
 #[derive(Debug, Default)]
 pub(super) struct Remapped {
     /// The process whose table it is.
-    pid: Option<u32>,
+    pid: Option<Pid>,
     file: Option<CallsFile>,
     entries: Vec<Call>,
     /// It was read in this turn: what the turn's samples have beyond it is no entry.
@@ -23,7 +23,7 @@ pub(super) struct Remapped {
 
 impl Remapped {
     /// A table that has been read.
-    pub(super) fn of(pid: u32, entries: Vec<Call>) -> Self {
+    pub(super) fn of(pid: Pid, entries: Vec<Call>) -> Self {
         Self {
             pid: Some(pid),
             entries,
@@ -79,7 +79,7 @@ impl Remapped {
         }
     }
 
-    fn read(&mut self, facts: &VmFacts, pid: u32) {
+    fn read(&mut self, facts: &VmFacts, pid: Pid) {
         self.fresh = true;
         let Some(calls) = facts.calls(pid) else {
             return;

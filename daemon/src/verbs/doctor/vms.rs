@@ -9,11 +9,11 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use varid_process::reader::{self, What};
+use varid_model::{Pid, maps_entries};
+use varid_process::reader::{self, PathTarget};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::builds;
-use varid_tunnel::maps::mappings;
 use varid_unwind::Module;
 use varid_vm::without_layout;
 
@@ -134,10 +134,10 @@ fn is_vm_library(path: &Path) -> bool {
 
 /// The VM libraries that a process has mapped, and whether it has a tunnel.
 fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
-    let maps = reader::contents(pid, "maps").unwrap_or_default();
+    let maps = reader::contents(Pid::new(pid), "maps").unwrap_or_default();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut tunnel = false;
-    for map in mappings(&maps) {
+    for map in maps_entries(&maps) {
         let path = map.path.strip_suffix(b" (deleted)").unwrap_or(map.path);
         tunnel |= path
             .strip_prefix(b"/memfd:")
@@ -173,7 +173,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
         .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
     vm.marked = file
         .as_ref()
-        .is_some_and(|file| Module::of(file).names_dex_pcs());
+        .is_some_and(|file| Module::new(file).has_bytecode_marks());
     let Some(build_id) = build_id else {
         vm.what = format!("has no build-id; {}", without_layout(vm.marked));
         return vm;
@@ -198,8 +198,8 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
 fn read(path: &Path, pid: Option<u32>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A process's own tree may have a pipe there, or a device.
-    let pid = pid.unwrap_or_else(std::process::id);
-    let file = reader::open(pid, path, What::Regular, None)?;
+    let pid = Pid::new(pid.unwrap_or_else(std::process::id));
+    let file = reader::open(pid, path, PathTarget::Regular, None)?;
     file.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -86,7 +86,7 @@ fn a_sample_again_is_the_last_one_but_for_its_leaf() {
     sample(&mut world, pc, 0);
     sample(&mut world, pc + 2, 5);
     // A leaf elsewhere is not known to be recorded; what happens to what is mapped, for none.
-    let image = varid_process::Image::Other(std::path::Path::new("//anon").into());
+    let image = varid_process::ProcessImage::Other(std::path::Path::new("//anon").into());
     let other = mapped(0x1000, 0x1000, 0, image);
     world.process.process.space.insert(other);
     sample(&mut world, pc, 0);

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use proptest::prelude::*;
-use varid_model::{Address, Reason, Stack};
+use varid_model::{Address, Pid, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
 use varid_shim::{ManagedFrame, Record};
@@ -62,7 +62,7 @@ fn a_method_that_cannot_be_read_is_counted() {
         (None, Reason::VmGone),
     ] {
         let mut world = World::list();
-        world.process.process.pid = pid.unwrap_or(world.process.process.pid);
+        world.process.process.pid = pid.map_or(world.process.process.pid, Pid::new);
         let record = world.record(&["native", "bridge", "native", "outermost"]);
         let (native, outermost) = (world.at("native"), world.at("outermost"));
         let user = world.user(record, 0, &[managed(1, UNREADABLE, 0, QUICK)], Stack::Full);
@@ -162,9 +162,15 @@ fn native_frames_that_cannot_be_had_are_marked_between_those_that_can() {
 fn every_way_to_stop_has_its_reason() {
     for (error, reason) in [
         (UnwindError::NoStack, Reason::Truncated),
-        (UnwindError::NoInfo(1), Reason::NoUnwindInfo),
-        (UnwindError::NoCode(1), Reason::StackUnreadable),
-        (UnwindError::NotAscending(1), Reason::StackUnreadable),
+        (UnwindError::NoInfo(Address::new(1)), Reason::NoUnwindInfo),
+        (
+            UnwindError::NoCode(Address::new(1)),
+            Reason::StackUnreadable,
+        ),
+        (
+            UnwindError::NotAscending(Address::new(1)),
+            Reason::StackUnreadable,
+        ),
     ] {
         assert_eq!(crate::attribution::chain::reason(&error), reason);
     }

@@ -3,7 +3,7 @@
 use super::world::*;
 use proptest::prelude::*;
 use std::path::Path;
-use varid_process::Image;
+use varid_process::ProcessImage;
 use varid_shim::flags::{FRAMES_TRUNCATED, IN_BODY, IN_KERNEL, NOT_READY, TORN};
 use varid_shim::{FramePc, ManagedFrame, Record};
 use varid_vm::Method;
@@ -52,7 +52,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn happens(world: &mut World, event: Event) {
     let anon = |start| {
-        let image = Image::Other(Path::new("//anon").into());
+        let image = ProcessImage::Other(Path::new("//anon").into());
         mapped(start, 0x1000, 0, image)
     };
     let process = &mut world.process;

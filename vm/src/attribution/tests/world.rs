@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Reason, Regs, Stack, Tid};
-use varid_process::{AddressSpace, CodeImage, ElfImage, Image, Mapped, MappingId};
+use varid_process::{AddressSpace, CodeImage, ElfImage, MappingId, ProcessImage, ProcessMapping};
 use varid_recording::remap::address_of;
 use varid_shim::{FramePc, ManagedFrame, Record};
 use varid_tunnel::abi;
@@ -19,8 +19,8 @@ mod compiled;
 use compiled::Compiled;
 
 /// Maps an image.
-pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
-    Mapped {
+pub fn mapped(start: u64, len: u64, pgoff: u64, image: ProcessImage) -> ProcessMapping {
+    ProcessMapping {
         start,
         end: start + len,
         pgoff,
@@ -31,8 +31,8 @@ pub fn mapped(start: u64, len: u64, pgoff: u64, image: Image) -> Mapped {
 }
 
 /// A library from its bytes.
-pub fn elf(bytes: &[u8], path: &str) -> Image {
-    Image::Elf(Rc::new(ElfImage::from_bytes(bytes, Path::new(path))))
+pub fn elf(bytes: &[u8], path: &str) -> ProcessImage {
+    ProcessImage::Elf(Rc::new(ElfImage::from_bytes(bytes, Path::new(path))))
 }
 
 /// The dex file that the symbolizer's tests keep.
@@ -262,7 +262,7 @@ impl World {
             JIT,
             0x1000,
             0,
-            Image::Other(Path::new("//anon").into()),
+            ProcessImage::Other(Path::new("//anon").into()),
         ));
         // The methods with most code; one that has none.
         let mut methods: Vec<_> = dex.bytecode.methods().to_vec();
@@ -403,8 +403,8 @@ pub fn addresses(user: &[Address]) -> Vec<u64> {
     user.iter().map(|address| address.get()).collect()
 }
 
-fn mapped_dex(dex: &Rc<CodeImage>, start: u64) -> Mapped {
-    let image = Image::Code(dex.clone());
+fn mapped_dex(dex: &Rc<CodeImage>, start: u64) -> ProcessMapping {
+    let image = ProcessImage::Code(dex.clone());
     mapped(start, dex.bytecode.bytes().len() as u64, 0, image)
 }
 

@@ -1,42 +1,17 @@
-//! What is mapped in a process, as `/proc/PID/maps` lists it.
+//! What does a line of `/proc/PID/maps` say?
 //!
-//! Read as bytes: whoever maps a file chooses its name, and it need not be text.
+//! It is read as bytes: whoever maps a file chooses its name, which need not be text.
 
+use crate::{Address, Device, Mode};
 use std::ops::Range;
-
-/// A device, as `stat` and memory maps number it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Device {
-    /// The driver; 0: no device, but a file system of its own, as tmpfs, overlayfs or FUSE.
-    pub major: u32,
-    /// Which one of the driver's.
-    pub minor: u32,
-}
-
-impl Device {
-    /// The device of a file's `st_dev`.
-    pub fn of_number(number: u64) -> Self {
-        let part = |part: u64| u32::try_from(part).unwrap_or(u32::MAX);
-        Self {
-            major: part(nix::sys::stat::major(number)),
-            minor: part(nix::sys::stat::minor(number)),
-        }
-    }
-}
 
 /// A line of the memory map.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mapping<'a> {
+pub struct MapsEntry<'a> {
     /// Its addresses.
-    pub range: Range<u64>,
-    /// May be read.
-    pub read: bool,
-    /// May be written.
-    pub write: bool,
-    /// May be executed.
-    pub execute: bool,
-    /// What is written there is written to the file, or seen by others.
-    pub shared: bool,
+    pub range: Range<Address>,
+    /// What the process may do with it.
+    pub mode: Mode,
     /// Offset in the file, in bytes.
     pub offset: u64,
     /// The file's device.
@@ -47,8 +22,8 @@ pub struct Mapping<'a> {
     pub path: &'a [u8],
 }
 
-impl<'a> Mapping<'a> {
-    /// None: it is no line of a memory map.
+impl<'a> MapsEntry<'a> {
+    /// None: the line is not one of a memory map.
     fn parse(line: &'a [u8]) -> Option<Self> {
         let mut rest = line;
         let mut word = || {
@@ -70,11 +45,13 @@ impl<'a> Mapping<'a> {
         let inode = word()?.parse().ok()?;
         let path = rest.iter().position(|byte| *byte != b' ');
         Some(Self {
-            range: hex(start)?..hex(end)?,
-            read: read == b'r',
-            write: write == b'w',
-            execute: execute == b'x',
-            shared: shared == b's',
+            range: Address::new(hex(start)?)..Address::new(hex(end)?),
+            mode: Mode {
+                read: read == b'r',
+                write: write == b'w',
+                execute: execute == b'x',
+                shared: shared == b's',
+            },
             offset,
             device: Device {
                 major: hex32(major)?,
@@ -86,9 +63,10 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// The mappings of a memory map. Lines that are none are left out.
-pub fn mappings(maps: &[u8]) -> impl Iterator<Item = Mapping<'_>> {
-    maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse)
+/// The entries of a memory map. Other lines are left out.
+pub fn maps_entries(maps: &[u8]) -> impl Iterator<Item = MapsEntry<'_>> {
+    maps.split(|byte| *byte == b'\n')
+        .filter_map(MapsEntry::parse)
 }
 
 #[cfg(test)]
@@ -100,13 +78,15 @@ mod tests {
     fn a_line_is_taken_apart() {
         let line =
             b"7f12-7f34 rw-s 00001000 fd:0a 77                         /a b/\xff (deleted)\n";
-        let found: Vec<_> = mappings(line).collect();
-        let expected = Mapping {
-            range: 0x7f12..0x7f34,
-            read: true,
-            write: true,
-            execute: false,
-            shared: true,
+        let found: Vec<_> = maps_entries(line).collect();
+        let expected = MapsEntry {
+            range: Address::new(0x7f12)..Address::new(0x7f34),
+            mode: Mode {
+                read: true,
+                write: true,
+                execute: false,
+                shared: true,
+            },
             offset: 0x1000,
             device: Device {
                 major: 0xfd,
@@ -121,7 +101,9 @@ mod tests {
     #[test]
     fn memory_has_no_path() {
         let text = b"1000-2000 ---p 00000000 00:00 0 \n2000-3000 r-xp 0 00:00 0";
-        let found: Vec<_> = mappings(text).map(|map| (map.range, map.path)).collect();
+        let found: Vec<_> = maps_entries(text)
+            .map(|map| (map.range.start.get()..map.range.end.get(), map.path))
+            .collect();
         assert_eq!(
             found,
             [(0x1000..0x2000, &b""[..]), (0x2000..0x3000, &b""[..])]
@@ -129,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_left_out() {
+    fn a_line_that_is_no_entry_is_left_out() {
         for text in [
             "",
             "1000",
@@ -138,7 +120,7 @@ mod tests {
             "x-y rw-p 0 0:0 0",
             "\n\n",
         ] {
-            assert_eq!(mappings(text.as_bytes()).count(), 0, "{text}");
+            assert_eq!(maps_entries(text.as_bytes()).count(), 0, "{text}");
         }
     }
 
@@ -147,8 +129,8 @@ mod tests {
         let maps = std::fs::read("/proc/self/maps").unwrap();
         let program = std::env::current_exe().unwrap();
         let meta = std::fs::metadata(&program).unwrap();
-        let is_program = |map: &Mapping<'_>| map.inode == meta.ino();
-        let found = mappings(&maps).find(is_program).unwrap();
+        let is_program = |map: &MapsEntry<'_>| map.inode == meta.ino();
+        let found = maps_entries(&maps).find(is_program).unwrap();
         assert_eq!(found.device, Device::of_number(meta.dev()));
         assert_eq!(found.path, program.as_os_str().as_encoded_bytes());
     }

@@ -15,23 +15,23 @@ impl<'a> StackSlice<'a> {
         Self { start, bytes }
     }
 
-    /// What the slice holds from an address of it on.
+    /// The bytes of the slice from an address on.
     #[inline]
-    pub fn from(self, address: Address) -> Option<&'a [u8]> {
+    fn from(self, address: Address) -> Option<&'a [u8]> {
         let start = usize::try_from(address.offset_from(self.start)?).ok()?;
         self.bytes.get(start..)
     }
 
     /// Whether the byte at an address is in the slice.
     #[inline]
-    pub fn holds(self, address: Address) -> bool {
+    pub(crate) fn contains(self, address: Address) -> bool {
         self.from(address).is_some_and(|bytes| !bytes.is_empty())
     }
 
-    /// A pointer of the machine at an address, which may have a tag, if the slice holds it.
+    /// The pointer of a machine at an address, which may have a tag, if the slice holds it.
     #[inline]
-    pub fn word(self, machine: Machine, address: u64) -> Option<u64> {
-        let bytes = self.from(Address::new(address & ADDRESS_MASK))?;
+    pub fn word(self, machine: Machine, address: Address) -> Option<u64> {
+        let bytes = self.from(Address::new(address.get() & ADDRESS_MASK))?;
         match machine.word() {
             4 => bytes
                 .first_chunk()

@@ -1,0 +1,35 @@
+//! Which mappings are memory of a process's own?
+
+use std::path::Path;
+
+/// Whether a mapping with this path is memory of the process's own, which may hold code that it makes.
+#[must_use]
+pub fn is_own_memory(path: &Path) -> bool {
+    let path = path.to_string_lossy();
+    // Every process has that page of the kernel's.
+    !(path.starts_with('/') || path == "[vsyscall]")
+        || ["//anon", "/memfd:", "/dev/zero", "/dev/ashmem/"]
+            .iter()
+            .any(|prefix| path.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_is_known_by_its_path() {
+        for path in [
+            "//anon",
+            "[heap]",
+            "",
+            "/memfd:jit-cache (deleted)",
+            "/dev/zero (deleted)",
+        ] {
+            assert!(is_own_memory(Path::new(path)), "{path}");
+        }
+        for path in ["/usr/lib/libc.so.6", "[vsyscall]"] {
+            assert!(!is_own_memory(Path::new(path)), "{path}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How is the frame of the code at an address of a process left?
+
+use crate::image::ProcessImage;
+use crate::space::AddressSpace;
+use varid_model::Address;
+use varid_unwind::{CodeRule, Module, UnwindInfo};
+
+/// The code of a process, as its mappings show it.
+///
+/// Code of an ELF file has the file's rules. Memory without a file may hold generated code, of which nothing is known here.
+#[derive(Debug, Clone, Copy)]
+pub struct MappedCode<'a>(&'a AddressSpace);
+
+/// What a mapping has at an address.
+enum Code<T> {
+    /// A module's code.
+    Module(T),
+    /// Code without rules.
+    Unknown,
+    /// No code.
+    None,
+}
+
+impl<'a> MappedCode<'a> {
+    /// That of a process with these addresses.
+    pub const fn new(space: &'a AddressSpace) -> Self {
+        Self(space)
+    }
+
+    /// Asks the module at an address, with the address as the module's own.
+    fn at<T>(self, pc: Address, ask: impl FnOnce(&mut Module, Address) -> T) -> Code<T> {
+        let Some(mapped) = self.0.at(pc.get()) else {
+            return Code::None;
+        };
+        let elf = match &mapped.image {
+            ProcessImage::Elf(elf) => elf,
+            ProcessImage::Other(_) => return Code::Unknown,
+            ProcessImage::Code(_) => return Code::None,
+        };
+        let Some(elf) = elf.contents() else {
+            return Code::Unknown;
+        };
+        let mut module = elf.module.borrow_mut();
+        let offset = pc
+            .get()
+            .wrapping_sub(mapped.start)
+            .wrapping_add(mapped.pgoff);
+        match module.address_of_offset(offset) {
+            Some(own) => Code::Module(ask(&mut module, own)),
+            None => Code::Unknown,
+        }
+    }
+}
+
+impl UnwindInfo for MappedCode<'_> {
+    fn rule(&mut self, pc: Address) -> CodeRule {
+        match self.at(pc, Module::rule) {
+            Code::Module(rule) => rule,
+            Code::Unknown => CodeRule::Unknown,
+            Code::None => CodeRule::NoCode,
+        }
+    }
+
+    fn is_code(&mut self, pc: Address) -> bool {
+        !matches!(self.at(pc, |_, _| ()), Code::None)
+    }
+
+    fn function_start(&mut self, pc: Address) -> Option<Address> {
+        let start = |module: &mut Module, own: Address| {
+            let start = module.function_start(own)?;
+            Some(start.wrapping_add(pc.get().wrapping_sub(own.get())))
+        };
+        match self.at(pc, start) {
+            Code::Module(start) => start,
+            Code::Unknown | Code::None => None,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What is known of a process?
+
+use crate::budget::LookBudget;
+use crate::image::{ElfImage, ProcessImage};
+use crate::images::Images;
+use crate::jit::{JitCode, ReadBudget};
+use crate::space::AddressSpace;
+use crate::status::Status;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use varid_model::Pid;
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id in the initial pid namespace.
+    pub pid: Pid,
+    /// Its addresses.
+    pub space: AddressSpace,
+    /// Whose it is, and its ids.
+    pub status: Status,
+    /// Code that it makes while it runs.
+    pub jit: JitCode,
+    /// What looking at its mappings may cost.
+    pub(crate) budget: LookBudget,
+    pub(crate) tunnels: Vec<(u64, u64)>,
+    /// Dex files that no file shows: where each ends, and when the VM described it; None: it was found there.
+    pub(crate) memory_dexes: HashMap<u64, (u64, Option<u64>)>,
+    /// Where no dex file was, when it was looked for.
+    pub(crate) no_dex: Vec<Range<u64>>,
+    /// How often there was none.
+    pub(crate) misses: usize,
+}
+
+impl Process {
+    /// A process of which nothing is known yet.
+    pub fn new(pid: Pid) -> Self {
+        Self {
+            pid,
+            space: AddressSpace::default(),
+            status: Status::of(pid),
+            jit: JitCode::default(),
+            budget: LookBudget::default(),
+            tunnels: Vec::new(),
+            memory_dexes: HashMap::new(),
+            no_dex: Vec::new(),
+            misses: 0,
+        }
+    }
+
+    /// Where the tunnels of VMs are mapped: address and bytes of each.
+    pub fn tunnels(&self) -> &[(u64, u64)] {
+        &self.tunnels
+    }
+
+    /// The ELF files that are mapped, by address; one that is mapped in several parts comes with each.
+    pub fn elf_images(&self) -> impl Iterator<Item = &Rc<ElfImage>> {
+        self.space.iter().filter_map(|mapped| match &mapped.image {
+            ProcessImage::Elf(elf) => Some(elf),
+            _ => None,
+        })
+    }
+
+    /// Forgets dex files in memory by where they start, where they end, and when the VM described them.
+    pub fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<u64>) -> bool) {
+        let space = &mut self.space;
+        self.memory_dexes.retain(|start, (end, time)| {
+            let gone = gone(*start, *end, *time);
+            if gone {
+                space.remove(*start, *end);
+            }
+            !gone
+        });
+    }
+
+    /// Takes in what the process has said about its own code until `now`.
+    pub fn refresh_jit(&mut self, now: u64, budget: &ReadBudget) {
+        if self.jit.is_sampled() {
+            for replaced in self.jit.refresh(self.pid, &self.space, now, budget) {
+                self.space.renew(&replaced);
+            }
+        }
+    }
+
+    /// How many of its mappings were left out, because it has too many.
+    pub fn mappings_left_out(&self) -> u64 {
+        self.budget.left_out.get()
+    }
+
+    /// A child that has this process's memory, as fork leaves it.
+    pub fn fork(&self, pid: Pid) -> Self {
+        let space = self.space.fork();
+        Self {
+            pid,
+            space,
+            status: Status::of(pid),
+            jit: self.jit.fork(pid),
+            budget: LookBudget::default(),
+            tunnels: self.tunnels.clone(),
+            memory_dexes: self.memory_dexes.clone(),
+            no_dex: Vec::new(),
+            misses: self.misses,
+        }
+    }
+
+    /// Its memory map as if it had just been found; not what it has said of its own code, nor what looking at it has cost.
+    pub fn look_again(&mut self, images: &mut Images) {
+        let before = std::mem::replace(self, Self::new(self.pid));
+        (self.jit, self.budget) = (before.jit, before.budget);
+        self.read_maps(images);
+    }
+}

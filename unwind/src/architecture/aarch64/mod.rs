@@ -1,0 +1,41 @@
+//! AArch64: a call leaves its return address in a register, and a function may sign it.
+
+mod code_address;
+mod frame_pointer;
+mod leaf;
+
+use super::{Architecture, Caller};
+use crate::native_stack::NativeFrame;
+use crate::stack_slice::StackSlice;
+use gimli::Vendor;
+use varid_model::Regs;
+
+/// Its conventions.
+pub(super) struct Aarch64;
+
+impl Architecture for Aarch64 {
+    fn code_address_mask(&self, regs: &Regs) -> u64 {
+        code_address::mask(regs)
+    }
+
+    fn caller_of_leaf(&self, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
+        leaf::caller(frame, stack)
+    }
+
+    fn caller_by_frame_pointer(
+        &self,
+        frame: &NativeFrame,
+        stack: StackSlice<'_>,
+    ) -> Option<Caller> {
+        frame_pointer::caller(frame, stack)
+    }
+
+    fn links_every_frame(&self) -> bool {
+        true
+    }
+
+    /// That return addresses are signed is told by an operation that no other machine has.
+    fn vendor(&self) -> Vendor {
+        Vendor::AArch64
+    }
+}

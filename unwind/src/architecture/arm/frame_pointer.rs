@@ -1,0 +1,19 @@
+//! Who has called code that keeps a frame pointer? It points at {caller's frame pointer, return address} in clang's ARM code.
+//! GCC's frame pointer is elsewhere in the frame, and leads to no code.
+
+use crate::architecture::Caller;
+use crate::architecture::frame_record::FrameRecord;
+use crate::native_stack::NativeFrame;
+use crate::stack_slice::StackSlice;
+use varid_model::Regs;
+
+/// The caller of such code. Of its registers no others are known: the code may have saved them anywhere.
+pub(super) fn caller(frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
+    let record = FrameRecord::read(frame, stack)?;
+    let mut regs = Regs::unknown(frame.regs.machine());
+    regs.set_frame(record.return_address, record.end.get(), record.caller_fp);
+    Some(Caller {
+        cfa: record.end,
+        regs,
+    })
+}

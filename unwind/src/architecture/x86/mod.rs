@@ -1,0 +1,32 @@
+//! x86, 64-bit and 32-bit: a call pushes its return address.
+
+mod code_address;
+mod frame_pointer;
+mod leaf;
+
+use super::{Architecture, Caller};
+use crate::native_stack::NativeFrame;
+use crate::stack_slice::StackSlice;
+
+use varid_model::Regs;
+
+/// Its conventions.
+pub(super) struct X86;
+
+impl Architecture for X86 {
+    fn code_address_mask(&self, regs: &Regs) -> u64 {
+        code_address::mask(regs)
+    }
+
+    fn caller_of_leaf(&self, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
+        leaf::caller(frame, stack)
+    }
+
+    fn caller_by_frame_pointer(
+        &self,
+        frame: &NativeFrame,
+        stack: StackSlice<'_>,
+    ) -> Option<Caller> {
+        frame_pointer::caller(frame, stack)
+    }
+}

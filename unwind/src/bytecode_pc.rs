@@ -1,0 +1,20 @@
+//! Which bytecode does a frame execute, as the unwind information of its function says?
+
+use crate::dex_marker::BytecodePc;
+use crate::native_stack::NativeFrame;
+use crate::stack_slice::StackSlice;
+use crate::unwind_info::{CodeRule, UnwindInfo};
+
+/// The bytecode that a frame of a stack executes.
+pub fn bytecode_pc(
+    stack: StackSlice<'_>,
+    frame: &NativeFrame,
+    info: &mut (impl UnwindInfo + ?Sized),
+) -> BytecodePc {
+    match info.rule(frame.lookup()) {
+        CodeRule::Rule(rule) if rule.machine == frame.regs.machine() => {
+            rule.bytecode_pc(&frame.regs, stack)
+        }
+        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NoCode => BytecodePc::NoInterpreter,
+    }
+}

@@ -1,0 +1,22 @@
+//! Why does unwinding stop?
+
+use thiserror::Error;
+use varid_model::Address;
+
+/// Why unwinding stopped before the outermost frame.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum UnwindError {
+    /// The next frame lies beyond the part of the stack that was copied. A larger copy would show it.
+    #[error("the copy of the stack ends here")]
+    NoStack,
+    /// The code at this address has neither unwind information nor a frame pointer that leads to a caller, or its rule needs
+    /// a register whose value is lost.
+    #[error("no unwind information for address {0}")]
+    NoInfo(Address),
+    /// The return address leads to no code: the stack is not what the rules say.
+    #[error("return address {0} leads to no code")]
+    NoCode(Address),
+    /// The caller's frame would not lie above the frame with this stack pointer: following it would not end.
+    #[error("frames do not ascend at {0}")]
+    NotAscending(Address),
+}

@@ -1,0 +1,71 @@
+//! How is a frame of generated code left whose size is known?
+
+use crate::dex_marker::BytecodeRule;
+use crate::rule::{Cfa, Rule, Saved};
+use crate::unwind_info::{CodeRule, UnwindInfo};
+use std::rc::Rc;
+use varid_model::{Address, Machine};
+
+/// A register of the caller that a frame of generated code keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SavedRegister {
+    /// The register's DWARF number.
+    pub dwarf: u16,
+    /// Where in the frame it is: bytes above the stack pointer.
+    pub offset: u32,
+}
+
+/// A blob of generated code whose frames all have one size, as a VM's compiler notes it for each method that it compiles.
+///
+/// The return address is the last word of the frame, at `sp + size - word`; above it lies the caller's frame.
+///
+/// ```text
+/// sp + size         the caller's frame
+/// sp + size - word  return address
+///                   registers of the caller, each at its offset
+/// sp
+/// ```
+///
+/// The frame must be complete. In the prologue and the epilogue of the code it is not, and the rule would take other words
+/// for the return address and the registers: whoever owns the code has to tell these addresses apart.
+#[derive(Debug, Clone)]
+pub struct FixedFrame {
+    rule: Rc<Rule>,
+}
+
+impl FixedFrame {
+    /// Frames of `size` bytes that keep these registers of the caller; all others are the caller's own.
+    ///
+    /// Registers that samples do not have are ignored.
+    pub fn new(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
+        let from_cfa = |offset: u32| i64::from(offset).saturating_sub(i64::from(size));
+        let special = [machine.sp(), machine.ip(), machine.return_address()];
+        let pushed = saved
+            .iter()
+            .filter(|register| !special.contains(&register.dwarf))
+            .filter_map(|register| {
+                let place = machine.index(register.dwarf)?;
+                Some((place, from_cfa(register.offset)))
+            });
+        let rule = Rule {
+            machine,
+            cfa: Cfa::Register(machine.index(machine.sp()), i64::from(size)),
+            pushed: pushed.collect(),
+            others: Vec::new(),
+            return_address: Saved::At(i64::from(machine.word()).saturating_neg()),
+            bytecode: BytecodeRule::None,
+            is_short: false,
+            is_signal_frame: false,
+        };
+        Self {
+            rule: Rc::new(rule),
+        }
+    }
+}
+
+/// Every address has the rule: the owner of the code knows where the code is.
+impl UnwindInfo for FixedFrame {
+    fn rule(&mut self, _: Address) -> CodeRule {
+        CodeRule::Rule(Rc::clone(&self.rule))
+    }
+}

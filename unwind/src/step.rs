@@ -1,0 +1,181 @@
+//! Which frame has called this one?
+
+use crate::architecture::{self, Architecture, Caller};
+use crate::error::UnwindError;
+use crate::native_stack::NativeFrame;
+use crate::rule::Rule;
+use crate::stack_slice::StackSlice;
+use crate::unwind_info::{CodeRule, UnwindInfo};
+use varid_model::{Address, FrameAddress, Machine, Regs};
+
+/// What follows a frame.
+pub(crate) enum Step {
+    /// The frame that called it.
+    Caller(NativeFrame),
+    /// Nothing: nobody called it.
+    Outermost,
+    /// The frame encloses the address at which unwinding is to end; `end` is the first address above the frame.
+    Encloses { end: Address },
+}
+
+/// What unwinding one stack needs.
+pub(crate) struct Unwinder<'a, I: ?Sized> {
+    machine: Machine,
+    architecture: &'static dyn Architecture,
+    /// The bits of a word that are a code address.
+    code_mask: u64,
+    stack: StackSlice<'a>,
+    /// The address of the stack at which unwinding ends.
+    until: Option<Address>,
+    info: &'a mut I,
+}
+
+impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
+    /// For the stack of a thread with these registers.
+    pub(crate) fn new(
+        regs: &Regs,
+        stack: StackSlice<'a>,
+        until: Option<Address>,
+        info: &'a mut I,
+    ) -> Self {
+        let architecture = architecture::of(regs.machine());
+        Self {
+            machine: regs.machine(),
+            architecture,
+            code_mask: architecture.code_address_mask(regs),
+            stack,
+            until,
+            info,
+        }
+    }
+
+    /// The code address in a word of the stack or a register: without a signature, or the bit that tells Thumb code.
+    pub(crate) const fn code_address(&self, word: u64) -> Address {
+        Address::new(word & self.code_mask)
+    }
+
+    /// How a frame is left.
+    pub(crate) fn rule(&mut self, frame: &NativeFrame) -> CodeRule {
+        match self.info.rule(frame.lookup()) {
+            CodeRule::Rule(rule) if rule.machine != self.machine => CodeRule::Unknown,
+            rule => rule,
+        }
+    }
+
+    /// The frame's caller, where `rule` is how the frame is left.
+    pub(crate) fn step(
+        &mut self,
+        frame: &NativeFrame,
+        rule: CodeRule,
+    ) -> Result<Step, UnwindError> {
+        let (Caller { cfa, mut regs }, is_interrupted) = match rule {
+            CodeRule::NoCode => return Err(UnwindError::NoCode(frame.address.recorded())),
+            CodeRule::Rule(rule) => {
+                let cfa = self.cfa(frame, &rule);
+                if let (Some(end), Some(until)) = (cfa, self.until)
+                    && end > until
+                {
+                    return Ok(Step::Encloses { end });
+                }
+                if rule.is_outermost() {
+                    return Ok(Step::Outermost);
+                }
+                let cfa = cfa.ok_or_else(|| match frame.regs.sp() {
+                    Some(_) => UnwindError::NoStack,
+                    None => UnwindError::NoInfo(frame.address.recorded()),
+                })?;
+                let regs = rule.caller(cfa, &frame.regs, self.stack)?;
+                (Caller { cfa, regs }, rule.is_signal_frame)
+            }
+            CodeRule::Unknown => (self.caller_by_convention(frame)?, false),
+        };
+        // A leaf that has pushed nothing may end where it begins (AArch64). What a signal interrupted may have run on another
+        // stack.
+        let ascends =
+            cfa > frame.sp || (cfa == frame.sp && frame.address.is_instruction()) || is_interrupted;
+        if !ascends {
+            return Err(UnwindError::NotAscending(frame.sp));
+        }
+        let ip = regs.ip().map(|ip| self.code_address(ip));
+        let Some(ip) = ip.filter(|ip| *ip != Address::default()) else {
+            return Ok(Step::Outermost);
+        };
+        regs.set(self.machine.ip(), Some(ip.get()));
+        let address = match is_interrupted {
+            true => FrameAddress::Instruction(ip),
+            false => FrameAddress::Return(ip),
+        };
+        Ok(Step::Caller(NativeFrame {
+            address,
+            sp: cfa,
+            regs,
+        }))
+    }
+
+    /// The CFA of a frame that has a rule.
+    #[inline]
+    fn cfa(&mut self, frame: &NativeFrame, rule: &Rule) -> Option<Address> {
+        rule.cfa(&frame.regs, self.stack).or_else(|| {
+            if frame.regs.sp().is_some() {
+                return None;
+            }
+            // The caller of a frame of unknown size has no stack pointer. Its frame pointer shows where the frame's two
+            // linked words are, if it leads to a caller.
+            let fp = frame.regs.fp()?;
+            let linked = self
+                .architecture
+                .caller_by_frame_pointer(frame, self.stack)?;
+            self.leads_to_code(&linked)
+                .then(|| rule.cfa_by_frame_pointer(Address::new(fp)))?
+        })
+    }
+
+    /// The caller of a frame without a rule, by the machine's conventions: the frame pointer, and for a leaf the place where
+    /// calls leave the return address.
+    fn caller_by_convention(&mut self, frame: &NativeFrame) -> Result<Caller, UnwindError> {
+        let leaf = frame
+            .address
+            .is_instruction()
+            .then(|| self.architecture.caller_of_leaf(frame, self.stack))
+            .flatten()
+            .filter(|leaf| self.leads_to_code(leaf));
+        let linked = self.architecture.caller_by_frame_pointer(frame, self.stack);
+        match (leaf, linked) {
+            (Some(leaf), Some(linked))
+                if self.is_stale(&leaf, &linked, frame) && self.leads_to_code(&linked) =>
+            {
+                Ok(linked)
+            }
+            (Some(leaf), _) => Ok(leaf),
+            (None, linked) => linked.ok_or_else(|| UnwindError::NoInfo(frame.address.recorded())),
+        }
+    }
+
+    fn leads_to_code(&mut self, caller: &Caller) -> bool {
+        caller.regs.ip().is_some_and(|ip| {
+            let call = FrameAddress::Return(self.code_address(ip)).lookup();
+            self.info.is_code(call)
+        })
+    }
+
+    /// Whether the link register of interrupted code without a rule is known not to hold the return address: it holds the
+    /// same as the frame that the frame pointer shows, or an address of the function itself, which the function's last call
+    /// left there.
+    ///
+    /// Without symbols the second is not known, and the link register is believed: else each leaf would lose its caller. A
+    /// function that calls itself loses a level where it has no frame yet.
+    fn is_stale(&mut self, leaf: &Caller, linked: &Caller, frame: &NativeFrame) -> bool {
+        if !self.architecture.links_every_frame() {
+            return false;
+        }
+        let Some(link) = leaf.regs.ip().map(|ip| self.code_address(ip)) else {
+            return false;
+        };
+        if linked.regs.ip().map(|ip| self.code_address(ip)) == Some(link) {
+            return true;
+        }
+        let function = self.info.function_start(frame.address.recorded());
+        let call = FrameAddress::Return(link).lookup();
+        function.is_some() && function == self.info.function_start(call)
+    }
+}

@@ -1,0 +1,37 @@
+//! What is known of the code at an address?
+
+use crate::rule::Rule;
+use std::rc::Rc;
+use varid_model::Address;
+
+/// How the frame of the code at an address is left.
+#[derive(Debug, Clone)]
+pub enum CodeRule {
+    /// By this rule.
+    Rule(Rc<Rule>),
+    /// There is code, and no rule: the machine's conventions may lead to the caller.
+    Unknown,
+    /// There is no code.
+    NoCode,
+}
+
+/// Tells how frames of code are left: that of a module, of a generated blob, or of a whole process.
+///
+/// An implementation for a process finds what is mapped at the address and asks its implementation. It is asked for the
+/// rule of each frame, so it keeps the rules that it computes.
+pub trait UnwindInfo {
+    /// The rule of the frame that executes the instruction at `pc`; of a caller, an address in the call instruction.
+    fn rule(&mut self, pc: Address) -> CodeRule;
+
+    /// Whether there is code at `pc`. Words that may be return addresses are checked by it.
+    fn is_code(&mut self, pc: Address) -> bool {
+        !matches!(self.rule(pc), CodeRule::NoCode)
+    }
+
+    /// The first address of the function that `pc` is in, if a symbol tells. It is asked for AArch64 code without a rule,
+    /// to tell whether the function itself has overwritten the link register.
+    fn function_start(&mut self, pc: Address) -> Option<Address> {
+        let _ = pc;
+        None
+    }
+}
