@@ -4,6 +4,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use varid_recording::Owner;
+use varid_session::ProgramContext;
+use varid_vm::VmKinds;
 
 /// A folder that holds all files of varid, instead of the user's own folders.
 pub const HOME: &str = "VARID_HOME";
@@ -120,8 +122,17 @@ pub fn make_private(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
+/// What a session needs of this program.
+pub fn program_context(vms: VmKinds) -> ProgramContext {
+    ProgramContext {
+        sudo_user: sudo_user(),
+        cache: cache(),
+        vms,
+    }
+}
+
 /// The user that started this process as root, by sudo.
-pub fn sudo_user() -> Option<Owner> {
+fn sudo_user() -> Option<Owner> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     nix::unistd::geteuid().is_root().then_some(())?;
     let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);

@@ -60,7 +60,7 @@ mod start;
 mod tasks;
 mod vdso;
 
-pub use options::{SessionControl, SessionError, SessionOptions};
+pub use options::{ProgramContext, SessionControl, SessionError, SessionOptions};
 
 use losses::Losses;
 use output::Output;

@@ -17,6 +17,17 @@ use varid_sampler::open::max_frequency;
 use varid_sampler::{SamplerError, Source, indexed_events, monotonic_ns};
 use varid_vm::VmKinds;
 
+/// What a session needs of the program that records it.
+#[derive(Debug, Clone)]
+pub struct ProgramContext {
+    /// The user who had sudo start the program.
+    pub sudo_user: Option<Owner>,
+    /// The user's cache folder.
+    pub cache: PathBuf,
+    /// The kinds of VM that are looked for.
+    pub vms: VmKinds,
+}
+
 /// What a session records.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
@@ -43,8 +54,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The session of a target that a configuration describes; `output`: its folder; `sudo_user`: who had sudo start this
-    /// program; `cache`: the user's cache folder.
+    /// The session of a target that a configuration describes; `output`: its folder.
     ///
     /// # Errors
     ///
@@ -53,8 +63,7 @@ impl SessionOptions {
         target: TargetSpec,
         configured: Configured,
         output: PathBuf,
-        sudo_user: Option<Owner>,
-        cache: PathBuf,
+        context: ProgramContext,
     ) -> Result<Self, SessionError> {
         let config = &configured.config;
         let Resolved {
@@ -72,9 +81,14 @@ impl SessionOptions {
             stack: config.stack.unwrap_or_default(),
             tactic: config.tactic.unwrap_or_default(),
             // A folder that sudo's user names becomes that user's. One that varid names stays root's.
-            owner: configured.request.sampling.output.as_ref().and(sudo_user),
-            cache,
-            vms: VmKinds::default(),
+            owner: configured
+                .request
+                .sampling
+                .output
+                .as_ref()
+                .and(context.sudo_user),
+            cache: context.cache,
+            vms: context.vms,
             output,
             configured,
         })

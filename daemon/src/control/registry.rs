@@ -16,6 +16,7 @@ use varid_session::request::{
     Configured, NO_TARGET, SamplingRequest, SessionRequest, TargetRequest, TargetSpec,
 };
 use varid_session::{Session, SessionControl, SessionOptions};
+use varid_vm::VmKinds;
 
 /// Each has a ring per CPU and a thread.
 const MAX_SESSIONS: usize = 16;
@@ -25,6 +26,8 @@ const MAX_FAILED: usize = 16;
 /// The sessions of a daemon.
 #[derive(Debug)]
 pub struct Registry {
+    /// The kinds of VM that sessions look for.
+    vms: VmKinds,
     inner: Mutex<Inner>,
 }
 
@@ -84,7 +87,7 @@ impl<T: Into<String>> From<T> for NotStarted {
 
 impl Registry {
     /// No session runs.
-    pub fn new() -> Self {
+    pub fn new(vms: VmKinds) -> Self {
         let inner = Inner {
             running: Vec::new(),
             failed: VecDeque::new(),
@@ -92,6 +95,7 @@ impl Registry {
             idle_since: Instant::now(),
         };
         Self {
+            vms,
             inner: Mutex::new(inner),
         }
     }
@@ -113,11 +117,12 @@ impl Registry {
         let running = self.reserve(&spec)?;
         let (started, receiver) = mpsc::channel();
         let (registry, session) = (Arc::clone(self), Arc::clone(&running));
+        let vms = self.vms;
         let thread = std::thread::Builder::new()
             .name("session".to_owned())
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
-                let outcome = span.in_scope(|| session.carry_out(spec, configured, &started));
+                let outcome = span.in_scope(|| session.carry_out(spec, configured, vms, &started));
                 // It is removed from the list before the clients that wait for its end are answered: such a client may ask for the
                 // status next.
                 registry.remove(&session, outcome.as_ref().ok());
@@ -228,10 +233,11 @@ impl Running {
         &self,
         spec: TargetSpec,
         configured: Configured,
+        vms: VmKinds,
         started: &mpsc::Sender<Result<SessionStatus, String>>,
     ) -> Result<Ended, String> {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let session = self.begin(spec, configured)?;
+            let session = self.begin(spec, configured, vms)?;
             // The client has gone: the session runs all the same.
             let _ = started.send(Ok(self.status()));
             Ok(session.run().map_err(|error| error.to_string()).map(drop))
@@ -276,7 +282,12 @@ impl Running {
         self.changed.notify_all();
     }
 
-    fn begin(&self, spec: TargetSpec, configured: Configured) -> Result<Session, String> {
+    fn begin(
+        &self,
+        spec: TargetSpec,
+        configured: Configured,
+        vms: VmKinds,
+    ) -> Result<Session, String> {
         let (folder, own) = match &configured.request.sampling.output {
             Some(folder) => (folder.clone(), false),
             None => (
@@ -290,8 +301,7 @@ impl Running {
             spec,
             configured,
             folder.clone(),
-            crate::paths::sudo_user(),
-            crate::paths::cache(),
+            crate::paths::program_context(vms),
         )
         .and_then(|options| Session::start(options, Arc::clone(&self.control)))
         .map_err(|error| output::reason(&error));
@@ -392,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_ends_begins_nothing_and_says_that_it_ends() {
-        let registry = Registry::new();
+        let registry = Registry::new(VmKinds::default());
         assert!(registry.reserve(&TargetSpec::All).is_ok());
         registry.lock().running.clear();
         registry.close();

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use varid_process::clock;
+use varid_vm::VmKinds;
 
 /// Clients that are served at once.
 const MAX_CLIENTS: usize = 32;
@@ -51,7 +52,7 @@ pub struct Daemon {
 impl Daemon {
     /// Listens on this user's control socket. `idle_limit`: end when nothing has been
     /// recorded for so long.
-    pub fn open(idle_limit: Option<Duration>) -> Result<Self, ControlError> {
+    pub fn open(idle_limit: Option<Duration>, vms: VmKinds) -> Result<Self, ControlError> {
         private_runtime()?;
         let socket = paths::socket();
         let lock = take_lock(&socket)?;
@@ -67,7 +68,7 @@ impl Daemon {
             socket,
             _lock: lock,
             signals,
-            registry: Arc::new(Registry::new()),
+            registry: Arc::new(Registry::new(vms)),
             clients: Arc::default(),
             idle_limit,
         })

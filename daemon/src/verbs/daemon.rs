@@ -4,12 +4,13 @@ use crate::control::server::Daemon;
 use crate::sandbox;
 use std::process::ExitCode;
 use std::time::Duration;
+use varid_vm::VmKinds;
 
 /// A daemon that `start` brought up ends when nothing has been recorded for so long.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Serves in the foreground; `background`: as `start` brings it up.
-pub fn run(background: bool) -> anyhow::Result<ExitCode> {
+pub fn run(background: bool, vms: VmKinds) -> anyhow::Result<ExitCode> {
     if background {
         // Signals of the terminal that it was started from are not meant for it. It fails
         // only for a leader of a process group, which has none to leave.
@@ -17,7 +18,7 @@ pub fn run(background: bool) -> anyhow::Result<ExitCode> {
         close_inherited();
     }
     sandbox::enter()?;
-    Daemon::open(background.then_some(IDLE))?.run();
+    Daemon::open(background.then_some(IDLE), vms)?.run();
     Ok(ExitCode::SUCCESS)
 }
 

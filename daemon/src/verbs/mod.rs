@@ -19,15 +19,16 @@ pub mod symbols;
 
 use crate::cli::Verb;
 use std::process::ExitCode;
+use varid_vm::VmKinds;
 
-/// Carries a verb out.
-pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+/// Carries a verb out. `vms`: the kinds of VM that sessions look for.
+pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Start(args) => start::run(&args),
         Verb::Stop { session } => stop::run(session),
         Verb::Status(format) => status::run(format),
         Verb::Sessions(format) => sessions::run(format),
-        Verb::Record(args) => record::run(&args),
+        Verb::Record(args) => record::run(&args, vms),
         #[cfg(feature = "host")]
         Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
         #[cfg(feature = "host")]
@@ -37,7 +38,7 @@ pub fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Config(verb) => config::run(verb),
         Verb::Events(format) => events::run(format),
         Verb::Doctor(format) => doctor::run(format),
-        Verb::Daemon { background } => daemon::run(background),
+        Verb::Daemon { background } => daemon::run(background, vms),
         Verb::Launch { fd, command } => launch::wait_and_become(fd, &command),
     }
 }

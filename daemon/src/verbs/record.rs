@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use varid_session::request::{Configured, NO_TARGET, TargetSpec};
 use varid_session::{Session, SessionControl, SessionError, SessionOptions};
+use varid_vm::VmKinds;
 
 /// Set where standard output is a connection: its end is the recording's.
 pub const TIED: &str = "VARID_TIED";
@@ -29,7 +30,7 @@ const SIGNAL: u8 = 128;
 
 /// Records until the command ends, the time is over, or a signal comes. The exit code is the command's if it ended by itself
 /// before a signal ended the recording, else 0.
-pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
     let command = !args.command.is_empty();
     let named = &args.session.target;
     if command && !(named.apps.is_empty() && named.services.is_empty()) {
@@ -42,22 +43,26 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(refused(&error)),
     };
     if command {
-        return record_command(args, configured);
+        return record_command(args, configured, vms);
     }
     let Some(target) = configured.target() else {
         cli::bad_usage(&format!("{}; or a command", NO_TARGET))
     };
-    record(target, configured, None).map(|_| ExitCode::SUCCESS)
+    record(target, configured, None, vms).map(|_| ExitCode::SUCCESS)
 }
 
 /// Launches the command, records it, and ends with its status.
-fn record_command(args: &RecordArgs, configured: Configured) -> anyhow::Result<ExitCode> {
+fn record_command(
+    args: &RecordArgs,
+    configured: Configured,
+    vms: VmKinds,
+) -> anyhow::Result<ExitCode> {
     let mut held = Held::start(&args.command)?;
     let arguments = args.command.iter().map(|one| one.to_string_lossy());
     let line = arguments.collect::<Vec<_>>().join(" ");
     let own = TargetSpec::Command(varid_model::Pid::new(held.child.id()), line);
     let target = configured.target().unwrap_or(own);
-    let result = record(target, configured, Some(&mut held));
+    let result = record(target, configured, Some(&mut held), vms);
     let full =
         |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
     if result.as_ref().is_err_and(full) {
@@ -100,6 +105,7 @@ fn record(
     target: TargetSpec,
     configured: Configured,
     held: Option<&mut Held>,
+    vms: VmKinds,
 ) -> anyhow::Result<Ended> {
     sandbox::enter()?;
     let (output, own) = match &configured.request.sampling.output {
@@ -131,8 +137,7 @@ fn record(
         target,
         configured,
         output.clone(),
-        crate::paths::sudo_user(),
-        crate::paths::cache(),
+        crate::paths::program_context(vms),
     )
     .and_then(|options| Session::start(options, control.clone()))
     .map_err(anyhow::Error::from);

@@ -1,0 +1,112 @@
+//! varid: a hardware-sampling vertical profiler for Android and Linux.
+//!
+//! The program's command line, verbs, control socket and devices. [`main`] is all that a program needs; one that knows another VM
+//! brings its kind along.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod cli;
+mod control;
+#[cfg(feature = "host")]
+mod device;
+mod output;
+mod paths;
+mod sandbox;
+mod sessions;
+mod verbs;
+
+use clap::{CommandFactory, FromArgMatches};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use varid_recording::terminal::printable;
+use varid_vm::VmKinds;
+
+/// The program: carries out the command line of this process. `vms`: the kinds of VM that its sessions look for.
+pub fn main(vms: VmKinds) -> ExitCode {
+    if let Some(code) = varid_process::reader::serve_if_helper() {
+        return code;
+    }
+    let matches = cli::Cli::command().get_matches();
+    let cli = match cli::Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    logging(&cli);
+    let failed = failure_code(&cli.verb);
+    run(cli, &matches, vms).unwrap_or_else(|error| {
+        output::message(&format!("varid: {}", output::reason(error.as_ref())));
+        let not_run = error.downcast_ref::<verbs::launch::CannotRun>();
+        ExitCode::from(not_run.map_or(failed, |error| error.code))
+    })
+}
+
+/// The exit code of a failure of varid's own. Where a command is recorded, 1 is the command's: there it is 125, as of env(1).
+fn failure_code(verb: &cli::Verb) -> u8 {
+    match verb {
+        cli::Verb::Record(args) if !args.command.is_empty() => 125,
+        _ => 1,
+    }
+}
+
+/// Carries a verb out, on a device where one is named; `matches`: the command line as it was given.
+fn run(cli: cli::Cli, matches: &clap::ArgMatches, vms: VmKinds) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "host")]
+    if cli.adb.is_some() {
+        return device::run(&cli, matches);
+    }
+    #[cfg(not(feature = "host"))]
+    let _ = matches;
+    verbs::run(cli.verb, vms)
+}
+
+/// To standard error; a daemon's messages are read later, so they say when.
+fn logging(cli: &cli::Cli) {
+    let level = match cli.verbose {
+        0 if cli.quiet => tracing::Level::WARN,
+        0 => tracing::Level::INFO,
+        1 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let log = tracing_subscriber::fmt()
+        .with_writer(|| Messages(io::stderr()))
+        .with_ansi(io::stderr().is_terminal() && !no_color)
+        .with_max_level(level)
+        // Said to standard error, too: where that is closed it would end the recording.
+        .log_internal_errors(false)
+        .with_target(false);
+    if matches!(cli.verb, cli::Verb::Daemon { .. }) {
+        log.init();
+    } else {
+        log.without_time().init();
+    }
+}
+
+/// Standard error, to which a message is written whole. The colours are the formatter's, which lets none of a message pass.
+struct Messages(io::Stderr);
+
+impl Write for Messages {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let shown = text
+            .split('\x1b')
+            .map(printable)
+            .collect::<Vec<_>>()
+            .join("\x1b");
+        self.0.write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
