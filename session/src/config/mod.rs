@@ -3,8 +3,8 @@
 //! | question | file |
 //! |---|---|
 //! | what can be configured | [`settings`] |
-//! | how is it read, what is wrong with it and where | [`parse`], over [`document`] |
-//! | how is it written | [`write`](mod@write) |
+//! | how is it read, what is wrong with it and where | [`parse`], over `document` |
+//! | how is it written | `write` |
 //! | which methods does a list of patterns mean | [`methods`] |
 //! | which processes does a name mean, what is a service | [`processes`] |
 //! | how are times and sizes written | [`units`] |
