@@ -43,6 +43,9 @@ $(TESTBED)/workloads/.built: $(shell find tests/workloads -type f -not -name '*.
 $(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	tests/shadowvm/build.sh $(@D)
 
+$(TESTBED)/stackvm/stackvm: $(wildcard tests/stackvm/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
+	tests/stackvm/build.sh $(@D)
+
 $(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
 	tests/areavm/build.sh $(@D)
 
@@ -56,7 +59,8 @@ fresh: test-deps build ## try the README's make demo in an empty Debian root
 fresh-base: test-deps
 	scripts/fresh.sh --base $(TARGET)
 
-test-programs: test-deps programs $(TESTBED)/areavm/areavm
+test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
+	cargo build --locked --release -p varid-stackvm
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board
 

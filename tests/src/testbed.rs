@@ -17,6 +17,8 @@ pub struct Testbed {
     pub shadowvm: PathBuf,
     /// The folder with `areavm`, and `areavm32` where the compiler has the other word size.
     pub areavm: PathBuf,
+    /// The folder with `stackvm` and its program, on x86-64.
+    pub stackvm: PathBuf,
     /// Where varid keeps what outlives a session.
     pub home: PathBuf,
 }
@@ -67,6 +69,8 @@ fn build() -> Result<Testbed> {
             "varid",
             "-p",
             "artvm",
+            "-p",
+            "varid-stackvm",
         ])
         .env("CARGO_TARGET_DIR", &target))?;
     run(Command::new("make")
@@ -80,6 +84,7 @@ fn build() -> Result<Testbed> {
         workloads: folder.join("workloads"),
         shadowvm: folder.join("shadowvm"),
         areavm: folder.join("areavm"),
+        stackvm: folder.join("stackvm"),
         home: folder.join("home"),
     })
 }

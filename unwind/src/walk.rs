@@ -60,7 +60,8 @@ impl NativeStack {
                 }
                 Err(error) => {
                     self.end = None;
-                    self.stopped = Some(error);
+                    // A frame that begins at `until` encloses it, wherever it ends.
+                    self.stopped = Some(error).filter(|_| until != Some(frame.sp));
                     return;
                 }
             }

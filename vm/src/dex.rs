@@ -71,7 +71,7 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
         return Method::Known {
             index: method.index,
             code: Some(address(method.code.start)..address(method.code.end)),
-            dex,
+            image: dex,
         };
     }
     let offset = |address| u32::try_from(within(address)?).ok();
@@ -79,7 +79,7 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
         .zip(offset(named.name))
         .and_then(|(class, name)| dex.bytecode.method_by_names(class, name, named.proto));
     index.map_or(Method::Unknown, |index| Method::Known {
-        dex,
+        image: dex,
         index,
         code: None,
     })
@@ -95,7 +95,7 @@ pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
     }
     if id.code_off == 0 {
         return Method::Known {
-            dex,
+            image: dex,
             index: id.method_index,
             code: None,
         };
@@ -107,7 +107,7 @@ pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
             let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));
             let code = address(method.code.start)..address(method.code.end);
             Method::Known {
-                dex,
+                image: dex,
                 index: id.method_index,
                 code: Some(code),
             }

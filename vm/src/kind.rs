@@ -138,6 +138,12 @@ pub trait Vm: fmt::Debug {
         Err(Reason::ArtQuick)
     }
 
+    /// Whether the native method whose frame the VM has noted is still running, where its caller-most native frame lies in code of this kind:
+    /// the note may outlive the frame. A live one's is the code that calls native methods.
+    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
+        callee == Some(CodeKind::Bridge)
+    }
+
     /// How its frames are merged with native ones.
     fn merge_order(&self) -> MergeOrder {
         MergeOrder::ByAddress

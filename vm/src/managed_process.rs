@@ -14,6 +14,7 @@ use varid_process::{
     AddressSpace, ElfImage, Images, KernelMapping, NewMapping, Process, ProcessImage,
     ProcessMapping,
 };
+use varid_tunnel::BytecodeKind;
 use varid_tunnel::abi::{CODE_BOOT, Call};
 
 /// A profiled process with its VM and its methods.
@@ -264,11 +265,14 @@ impl ManagedProcess {
     /// file shows.
     fn take_in_codes(&mut self, facts: &VmFacts) {
         for code in &facts.codes {
-            if self
-                .process
-                .space
-                .at(code.start)
-                .is_none_or(|mapped| !matches!(mapped.image, ProcessImage::Code(_)))
+            // A file of another format is read where it is mapped.
+            let is_dex = code.kind == BytecodeKind::Dex;
+            if is_dex
+                && self
+                    .process
+                    .space
+                    .at(code.start)
+                    .is_none_or(|mapped| !matches!(mapped.image, ProcessImage::Code(_)))
             {
                 self.process
                     .take_in_memory(code.start, code.size, Some(code.time), &code.location);
@@ -408,7 +412,7 @@ mod tests {
             code_off: method.code.start - 16,
         };
         match crate::dex::place(&mut process.process, &id) {
-            Method::Known { dex: found, .. } => assert_eq!(found.build_id, dex.build_id),
+            Method::Known { image: found, .. } => assert_eq!(found.build_id, dex.build_id),
             other => panic!("{other:?}"),
         }
     }

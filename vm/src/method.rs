@@ -7,18 +7,18 @@ use varid_process::CodeImage;
 /// What a method pointer of the VM stands for.
 #[derive(Debug, Clone)]
 pub enum Method {
-    /// A method of a dex file.
+    /// A method of a file of bytecode.
     Known {
-        /// The dex file.
-        dex: Rc<CodeImage>,
-        /// Index in its method_ids.
+        /// The file.
+        image: Rc<CodeImage>,
+        /// The method's index in it.
         index: u32,
         /// Addresses of its instructions; None: it has no bytecode (JNI).
         code: Option<Range<u64>>,
     },
     /// The VM's own: no method of anybody's.
     Runtime,
-    /// It could not be read, or contradicts its dex file.
+    /// It could not be read, or contradicts its file.
     Unknown,
     /// The process's memory was gone before it could be read.
     Gone,

@@ -381,10 +381,10 @@ fn address_of(call: &Call, managed: &mut ManagedProcess, recorder: &mut Recorder
             code: Some(code), ..
         } => Some(code.start),
         Method::Known {
-            dex,
+            image,
             index,
             code: None,
-        } => recorder.remap.slot(&dex, index),
+        } => recorder.remap.slot(&image, index),
         Method::Runtime | Method::Unknown | Method::Gone => None,
     }
 }

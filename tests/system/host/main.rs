@@ -24,6 +24,7 @@ mod readers;
 mod reread;
 mod sandbox;
 mod shares;
+mod stackvm;
 mod substitutes;
 mod terminal;
 mod unseen;

@@ -337,6 +337,19 @@ fn unwinding_ends_with_the_frame_that_encloses_the_address() {
     }
 }
 
+#[test]
+fn a_frame_that_begins_at_the_address_encloses_it_even_where_its_end_is_beyond_the_copy() {
+    // A leaf that has pushed nothing, its caller's frame, and nothing more.
+    let record = words(CODE, 0, 1, &[CODE + 8]);
+    let until = SP + 8;
+    let stack = unwind(&record, Some(until), unknown_code);
+    assert_eq!(ips(&stack), [CODE, CODE + 8]);
+    assert_eq!((stack.end, stack.stopped), (None, None));
+    let stack = unwind(&record, Some(until + 8), unknown_code);
+    assert_eq!(stack.frames.len(), 2);
+    assert!(stack.stopped.is_some());
+}
+
 /// Where the stacks below are said to lie.
 const SP: u64 = 0x7fff_0000_0000;
 const CODE: u64 = 0x5000;

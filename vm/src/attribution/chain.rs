@@ -82,8 +82,7 @@ impl<'a> Chain<'a> {
                 .split_first()
                 .filter(|(next, _)| depth > 0 && next.address() < frame.sp)
             {
-                // The VM's note of a quick frame outlives the frame; a live one is a trampoline's.
-                if !next.is_quick() || enclosing == Some(CodeKind::Bridge) {
+                if !next.is_quick() || vm.is_some_and(|vm| vm.has_live_native_method(enclosing)) {
                     self.managed(next);
                     inside = if next.is_quick() || next.is_outermost() {
                         Inside::Edge
@@ -300,12 +299,12 @@ impl<'a> Chain<'a> {
                 _ => Ok(Some(code.start)),
             },
             Method::Known {
-                dex,
+                image,
                 index,
                 code: None,
             } => self
                 .remap
-                .slot(&dex, index)
+                .slot(&image, index)
                 .map(Some)
                 .ok_or(Reason::UnknownMethod),
         }

@@ -283,7 +283,7 @@ impl World {
         let mut process = ManagedProcess::made_up(space, Some(&vm));
         for (which, pointer) in [FIRST, SECOND].into_iter().enumerate() {
             let known = Method::Known {
-                dex: dex.clone(),
+                image: dex.clone(),
                 index: methods[which].index,
                 code: Some(code[which].clone()),
             };
@@ -298,7 +298,7 @@ impl World {
             .id
             .index();
         let native = Method::Known {
-            dex: dex.clone(),
+            image: dex.clone(),
             index: native,
             code: None,
         };
@@ -316,7 +316,7 @@ impl World {
 
     /// The dex file is mapped.
     pub fn map_dex(&mut self, start: u64) {
-        let Method::Known { dex, .. } = &self.native else {
+        let Method::Known { image: dex, .. } = &self.native else {
             panic!("a known method")
         };
         self.process.process.space.insert(mapped_dex(dex, start));
@@ -333,7 +333,10 @@ impl World {
 
     /// The slot of the method without bytecode.
     pub fn native_slot(&mut self) -> u64 {
-        let Method::Known { dex, index, .. } = self.process.method(NATIVE) else {
+        let Method::Known {
+            image: dex, index, ..
+        } = self.process.method(NATIVE)
+        else {
             panic!("a known method")
         };
         self.remap.slot(&dex, index).unwrap()

@@ -1,0 +1,9 @@
+//! varid with one more kind of VM.
+
+use std::process::ExitCode;
+use varid_stackvm::StackVm;
+use varid_vm::VmKinds;
+
+fn main() -> ExitCode {
+    varid::main(VmKinds(&[&StackVm]))
+}
