@@ -46,6 +46,9 @@ $(TESTBED)/shadowvm/shadowvm: $(wildcard tests/shadowvm/* tests/methods/* dvm-pa
 $(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
 	tests/areavm/build.sh $(@D)
 
+$(TESTBED)/stackvm/stackvm: $(wildcard tests/stackvm/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
+	tests/stackvm/build.sh $(@D)
+
 demo: build ## profile a dex app and print its profile, beside plain perf's
 	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
 
@@ -56,7 +59,7 @@ fresh: test-deps build ## try the README's make demo in an empty Debian root
 fresh-base: test-deps
 	scripts/fresh.sh --base $(TARGET)
 
-test-programs: test-deps programs $(TESTBED)/areavm/areavm
+test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board
 
