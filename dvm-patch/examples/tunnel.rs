@@ -1,7 +1,7 @@
 //! What does the VM of a running process say about itself? `tunnel PID`
 
 use varid_tunnel::layout::validate_layout;
-use varid_tunnel::reader::Tunnel;
+use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{ProcessMemory, abi};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = u64::from_str_radix(start, 16)?;
         let len = u64::from_str_radix(end, 16)?.saturating_sub(start);
         println!("{line}");
-        let description = Tunnel::read(&memory, start, len, pid)?;
+        let description = read_tunnel(&memory, start, len, pid)?;
         println!("{description:#x?}");
         println!(
             "threads confirmed: {}",

@@ -18,13 +18,13 @@ pub const NO_RULE: u8 = 0xff;
 /// [`Rule::cfa_word`]: the register itself leads to the CFA.
 pub const NO_WORD: i16 = i16::MIN;
 
-/// [`Tunnel::vm`]: Dalvik.
+/// [`TunnelHeader::vm`]: Dalvik.
 pub const VM_DALVIK: u32 = 1;
-/// [`Tunnel::vm`]: ART.
+/// [`TunnelHeader::vm`]: ART.
 pub const VM_ART: u32 = 2;
-/// [`Tunnel::vm`]: HotSpot.
+/// [`TunnelHeader::vm`]: HotSpot.
 pub const VM_HOTSPOT: u32 = 3;
-/// [`Tunnel::vm`]: a VM of some other kind.
+/// [`TunnelHeader::vm`]: a VM of some other kind.
 pub const VM_OTHER: u32 = 4;
 
 /// [`Rule::kind`]: linked frames.
@@ -46,20 +46,20 @@ pub const SPECIAL_METHODS: usize = 6;
 /// [`Layout::flags`]: frames (a shadow record's sp) are addresses on the native stack.
 pub const LAYOUT_ON_NATIVE_STACK: u32 = 1;
 
-/// [`Range::kind`]: interpreter loop, [`Rule::reg_pc`] and [`Rule::reg_frame`] valid.
+/// [`CodeRange::kind`]: interpreter loop, [`Rule::reg_pc`] and [`Rule::reg_frame`] valid.
 pub const RANGE_BODY: u32 = 1;
-/// [`Range::kind`]: interpreter loop, registers not valid.
+/// [`CodeRange::kind`]: interpreter loop, registers not valid.
 pub const RANGE_INTERPRETER: u32 = 2;
-/// [`Range::kind`]: machinery of a call, never worth a row below another frame.
+/// [`CodeRange::kind`]: machinery of a call, never worth a row below another frame.
 pub const RANGE_BRIDGE: u32 = 3;
-/// [`Range::kind`]: other code of the VM.
+/// [`CodeRange::kind`]: other code of the VM.
 pub const RANGE_VM: u32 = 4;
 /// `VARID_RANGE_QUICK`: an interpreter loop with native frames: method at \[sp\], `reg_pc` is valid.
 pub const RANGE_QUICK: u32 = 5;
-/// [`Range::kind`]: a part of the body, as 256 handlers of one size: that of opcode k is the kth, and the pc's
+/// [`CodeRange::kind`]: a part of the body, as 256 handlers of one size: that of opcode k is the kth, and the pc's
 /// register may already be at the instruction that is executed next.
 pub const RANGE_HANDLERS: u32 = 6;
-/// [`Range::kind`]: where the VM's compiler puts its traces.
+/// [`CodeRange::kind`]: where the VM's compiler puts its traces.
 pub const RANGE_TRACES: u32 = 7;
 
 /// [`Code::kind`]: a dex file as the VM executes it.
@@ -247,7 +247,7 @@ impl Layout {
 /// What the code at some addresses does.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Range {
+pub struct CodeRange {
     /// First address, in the process.
     pub start: u64,
     /// Behind the last address.
@@ -326,9 +326,9 @@ pub struct VmFile {
     pub reserved: u32,
 }
 
-/// [`Tunnel::tactic`]: nothing at a call.
+/// [`TunnelHeader::tactic`]: nothing at a call.
 pub const TACTIC_LOAD_FROM_DEX: u32 = 0;
-/// [`Tunnel::tactic`]: invokes, returns and unwinds are counted.
+/// [`TunnelHeader::tactic`]: invokes, returns and unwinds are counted.
 pub const TACTIC_METHOD_INVOKE: u32 = 1;
 
 /// Name of the control page's memfd.
@@ -418,7 +418,7 @@ pub struct Call {
 /// The start of the calls' file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
+pub struct CallsHeader {
     /// [`CALLS_MAGIC`].
     pub magic: [u8; 8],
     /// [`CALLS_VERSION`].
@@ -444,7 +444,7 @@ pub struct Calls {
 /// The start of the tunnel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tunnel {
+pub struct TunnelHeader {
     /// [`MAGIC`].
     pub magic: [u8; 8],
     /// [`VERSION`].
@@ -465,7 +465,7 @@ pub struct Tunnel {
     pub tactic: u32,
     /// How to walk the VM's frames.
     pub layout: Layout,
-    /// Table of [`Range`].
+    /// Table of [`CodeRange`].
     pub ranges: Part,
     /// Table of [`Code`].
     pub codes: Part,
@@ -475,7 +475,7 @@ pub struct Tunnel {
     pub traces: Part,
     /// Where the VM reads what varid wants: a [`Control`].
     pub control: VmFile,
-    /// Where the VM counts calls: a [`Calls`].
+    /// Where the VM counts calls: a [`CallsHeader`].
     pub calls: VmFile,
 }
 

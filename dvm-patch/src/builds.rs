@@ -3,8 +3,8 @@
 use std::ffi::{CStr, c_char};
 use std::fmt;
 
-use crate::Error;
-use crate::abi::{Layout, Range};
+use crate::TunnelError;
+use crate::abi::{CodeRange, Layout};
 
 const BUILD_ID_SIZE: usize = 20;
 const MAX_RANGES: usize = 256;
@@ -40,7 +40,12 @@ unsafe impl Sync for Build {}
 unsafe extern "C" {
     fn varid_build_at(index: u32) -> *const Build;
     fn varid_build_find(build_id: *const u8, size: u32) -> *const Build;
-    fn varid_build_ranges(build: *const Build, base: u64, out: *mut Range, capacity: u32) -> u32;
+    fn varid_build_ranges(
+        build: *const Build,
+        base: u64,
+        out: *mut CodeRange,
+        capacity: u32,
+    ) -> u32;
 }
 
 /// The build with this build-id (of the VM's library), if its layout is known.
@@ -76,9 +81,9 @@ impl Build {
         &self,
         load_base: u64,
         read_word: impl FnOnce(u64) -> Option<u64>,
-    ) -> Result<Layout, Error> {
+    ) -> Result<Layout, TunnelError> {
         let address = load_base.wrapping_add(self.tls_word);
-        let value = read_word(address).ok_or_else(|| Error::Read {
+        let value = read_word(address).ok_or_else(|| TunnelError::Read {
             address,
             len: usize::from(self.layout.word),
             reason: "the VM's library is not there".into(),
@@ -88,7 +93,7 @@ impl Build {
             _ => value as i64,
         };
         if tls_offset == 0 || tls_offset.unsigned_abs() > MAX_TLS {
-            return Err(Error::TlsWord { address, value });
+            return Err(TunnelError::TlsWord { address, value });
         }
         Ok(Layout {
             tls_offset,
@@ -98,8 +103,8 @@ impl Build {
 
     /// What the library's code does, by address in a process that loaded it at
     /// `load_base`; sorted, disjoint.
-    pub fn ranges(&self, load_base: u64) -> Vec<Range> {
-        let mut ranges = vec![Range::default(); MAX_RANGES];
+    pub fn ranges(&self, load_base: u64) -> Vec<CodeRange> {
+        let mut ranges = vec![CodeRange::default(); MAX_RANGES];
         // SAFETY: self points into the C table; ranges has room for the capacity given.
         let count =
             unsafe { varid_build_ranges(self, load_base, ranges.as_mut_ptr(), MAX_RANGES as u32) };

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::abi::{self, CALLS_ENTRIES, CALLS_MAGIC, CALLS_VERSION, Call, MAX_CALLS, VmFile};
 use crate::bytes::Fields;
-use crate::{Error, file};
+use crate::{TunnelError, file};
 
 /// The file in which a VM counts. It can be read after the process has ended.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Counted {
 
 impl CallsFile {
     /// Opens the calls of a process. `calls`: where its tunnel says that they are.
-    pub fn open(pid: u32, calls: &VmFile) -> Result<Self, Error> {
+    pub fn open(pid: u32, calls: &VmFile) -> Result<Self, TunnelError> {
         Ok(Self::of(file::open(pid, calls, file::Kind::Calls)?, pid))
     }
 
@@ -42,8 +42,8 @@ impl CallsFile {
     }
 
     /// What is counted now.
-    pub fn read(&self) -> Result<Counted, Error> {
-        let failed = |reason: String| Error::File {
+    pub fn read(&self) -> Result<Counted, TunnelError> {
+        let failed = |reason: String| TunnelError::File {
             pid: self.pid,
             name: abi::CALLS_NAME,
             reason,
@@ -53,7 +53,7 @@ impl CallsFile {
                 .read_exact_at(bytes, at)
                 .map_err(|error| failed(error.to_string()))
         };
-        let mut head = [0; size_of::<abi::Calls>()];
+        let mut head = [0; size_of::<abi::CallsHeader>()];
         read(&mut head, 0)?;
         let head = parse_head(&head);
         if head.magic != CALLS_MAGIC
@@ -87,9 +87,9 @@ impl CallsFile {
     }
 }
 
-fn parse_head(bytes: &[u8]) -> abi::Calls {
+fn parse_head(bytes: &[u8]) -> abi::CallsHeader {
     let mut fields = Fields::new(bytes);
-    abi::Calls {
+    abi::CallsHeader {
         magic: fields.take(),
         version: fields.u32(),
         entry_size: fields.u32(),
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn read(bytes: &[u8]) -> Result<Counted, Error> {
+    fn read(bytes: &[u8]) -> Result<Counted, TunnelError> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         CallsFile { file, pid: 1 }.read()

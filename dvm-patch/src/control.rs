@@ -14,7 +14,7 @@ use nix::libc::{F_WRLCK, SEEK_SET, flock};
 
 use crate::abi::{self, CONTROL_LOG, CONTROL_MAGIC, CONTROL_VERSION, FILTER_SIZE, FILTERS, VmFile};
 use crate::bytes::Fields;
-use crate::{Error, file};
+use crate::{TunnelError, file};
 
 /// What is wanted of a VM.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,20 +31,20 @@ pub struct Order {
 
 /// The control page of a VM, under our lock.
 #[derive(Debug)]
-pub struct Control {
+pub struct ControlPage {
     file: File,
     pid: u32,
     generation: u32,
 }
 
-impl Control {
+impl ControlPage {
     /// Opens and locks the control page of a process. `page`: where its tunnel says that it is.
-    pub fn take(pid: u32, page: &VmFile) -> Result<Self, Error> {
+    pub fn take(pid: u32, page: &VmFile) -> Result<Self, TunnelError> {
         Self::of(file::open(pid, page, file::Kind::Control)?, pid, page)
     }
 
     /// Locks the control page of a process, in a file that [`file::open`] has opened.
-    pub fn of(file: File, pid: u32, page: &VmFile) -> Result<Self, Error> {
+    pub fn of(file: File, pid: u32, page: &VmFile) -> Result<Self, TunnelError> {
         if page.size != size_of::<abi::Control>() as u64 {
             return Err(failed(pid, format!("{} bytes", page.size)));
         }
@@ -69,7 +69,7 @@ impl Control {
     }
 
     /// Tells the VM what is wanted from now on.
-    pub fn set(&mut self, order: &Order) -> Result<(), Error> {
+    pub fn set(&mut self, order: &Order) -> Result<(), TunnelError> {
         let body = encode(order)?;
         let at = |offset: usize, bytes: &[u8]| {
             self.file
@@ -87,8 +87,8 @@ impl Control {
     }
 }
 
-fn failed(pid: u32, reason: String) -> Error {
-    Error::File {
+fn failed(pid: u32, reason: String) -> TunnelError {
+    TunnelError::File {
         pid,
         name: abi::CONTROL_NAME,
         reason,
@@ -97,7 +97,7 @@ fn failed(pid: u32, reason: String) -> Error {
 
 /// The lock is the open file's, so that two sessions of one varid exclude each other, too; before
 /// Linux 3.15 it is the process's.
-fn lock(file: &File, pid: u32) -> Result<(), Error> {
+fn lock(file: &File, pid: u32) -> Result<(), TunnelError> {
     let whole = flock {
         l_type: F_WRLCK as _,
         l_whence: SEEK_SET as _,
@@ -112,14 +112,14 @@ fn lock(file: &File, pid: u32) -> Result<(), Error> {
     };
     match locked {
         Ok(_) => Ok(()),
-        Err(Errno::EAGAIN | Errno::EACCES) => Err(Error::Controlled { pid }),
+        Err(Errno::EAGAIN | Errno::EACCES) => Err(TunnelError::Controlled { pid }),
         Err(errno) => Err(failed(pid, errno.desc().to_owned())),
     }
 }
 
 /// The page from `tactic` on.
-fn encode(order: &Order) -> Result<Vec<u8>, Error> {
-    let too_much = |what, most| Err(Error::Order { what, most });
+fn encode(order: &Order) -> Result<Vec<u8>, TunnelError> {
+    let too_much = |what, most| Err(TunnelError::Order { what, most });
     if order.filters.len() > FILTERS {
         return too_much("patterns of methods", FILTERS);
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let refused = |order: Order| matches!(encode(&order), Err(Error::Order { .. }));
+        let refused = |order: Order| matches!(encode(&order), Err(TunnelError::Order { .. }));
         let with = |filters: Vec<String>| Order {
             filters,
             ..Order::default()

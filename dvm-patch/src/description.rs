@@ -1,6 +1,6 @@
 //! What a VM says about itself, once it has been checked.
 
-use crate::abi::{self, Layout, Range, Thread, Trace};
+use crate::abi::{self, CodeRange, Layout, Thread, Trace};
 
 /// What a VM says about itself, checked for consistency and copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,9 +10,9 @@ pub struct Description {
     /// How its frames are linked.
     pub layout: Layout,
     /// What its code does; sorted, disjoint.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<CodeRange>,
     /// What it executes; sorted, disjoint.
-    pub codes: Vec<Code>,
+    pub codes: Vec<PublishedBytecode>,
     /// Threads that it lists; not every VM lists any.
     pub threads: Vec<Thread>,
     /// Traces that it has compiled; sorted, each of another start.
@@ -43,7 +43,7 @@ pub enum BytecodeKind {
 
 /// Bytecode that the VM executes: a dex file or another image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
+pub struct PublishedBytecode {
     /// First address, in the process.
     pub start: u64,
     /// Bytes.

@@ -2,7 +2,7 @@
 
 /// Why a VM's description of itself, or its memory, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum TunnelError {
     /// Memory of the process that should be there is not: it exits, or the address is a lie.
     #[error("cannot read {len} bytes at {address:#x}: {reason}")]
     Read {

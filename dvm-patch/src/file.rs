@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use nix::libc::{O_NOCTTY, O_NONBLOCK};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::Error;
+use crate::TunnelError;
 use crate::abi::{self, VmFile};
 use varid_model::{Device, maps_entries};
 
@@ -38,9 +38,9 @@ impl Kind {
 }
 
 /// Opens a file of the process's.
-pub fn open(pid: u32, file: &VmFile, kind: Kind) -> Result<File, Error> {
+pub fn open(pid: u32, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
     let name = kind.name();
-    let failed = |reason: String| Error::File { pid, name, reason };
+    let failed = |reason: String| TunnelError::File { pid, name, reason };
     let maps =
         std::fs::read(format!("/proc/{pid}/maps")).map_err(|error| failed(error.to_string()))?;
     let mapped = Mapped::find(&maps, file, name)
@@ -204,7 +204,7 @@ mod tests {
     fn a_file_that_is_not_the_mapped_one_is_not_opened() {
         let pid = std::process::id();
         let lie = |address| open(pid, &file(address, 4096), Kind::Control);
-        assert!(matches!(lie(0x1000), Err(Error::File { .. })));
+        assert!(matches!(lie(0x1000), Err(TunnelError::File { .. })));
         let mapped = Mapped {
             range: String::new(),
             device: Device::default(),

@@ -5,7 +5,7 @@ use crate::abi::{
     LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD, NO_REG, NO_RULE, RULE_AT_SP, RULE_LIST,
     RULE_SAVE_AREA, RULE_SHADOW, Rule, SPECIAL_METHODS, Shadow,
 };
-use crate::{Error, Memory};
+use crate::{Memory, TunnelError};
 
 /// A walker reads a frame or a fragment as one piece of this many bytes.
 const WINDOW: u16 = 64;
@@ -27,12 +27,12 @@ const EM_ARM: u16 = 40;
 const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 
-fn refuse(what: &'static str, value: u64) -> Result<(), Error> {
-    Err(Error::Layout { what, value })
+fn refuse(what: &'static str, value: u64) -> Result<(), TunnelError> {
+    Err(TunnelError::Layout { what, value })
 }
 
 /// Checks a layout by itself: after this, no field leads a walker out of what it reads.
-pub fn check(layout: &Layout) -> Result<(), Error> {
+pub fn check(layout: &Layout) -> Result<(), TunnelError> {
     let word = match layout.machine {
         EM_X86_64 | EM_AARCH64 => 8,
         EM_386 | EM_ARM | EM_MIPS => 4,
@@ -65,7 +65,7 @@ pub fn check(layout: &Layout) -> Result<(), Error> {
 }
 
 /// Rules of the native stack, which links lead through.
-fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), Error> {
+fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
     let quick = rules.get(usize::from(layout.quick_rule));
     match quick {
         None if layout.quick_rule == NO_RULE => {}
@@ -89,10 +89,10 @@ fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), Error> {
     Ok(())
 }
 
-fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), Error> {
+fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), TunnelError> {
     match offset.checked_add(size) {
         Some(end) if end <= limit => Ok(()),
-        _ => Err(Error::Layout {
+        _ => Err(TunnelError::Layout {
             what,
             value: u64::from(offset),
         }),
@@ -100,7 +100,7 @@ fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), 
 }
 
 /// What the thread holds, and its fragments.
-fn check_links(layout: &Layout) -> Result<(), Error> {
+fn check_links(layout: &Layout) -> Result<(), TunnelError> {
     let word = u16::from(layout.word);
     within("thread_tid", layout.thread_tid, 4, MAX_THREAD_OFFSET)?;
     within(
@@ -123,7 +123,7 @@ fn check_links(layout: &Layout) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_list(layout: &Layout, rule: &Rule) -> Result<(), Error> {
+fn check_list(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     let word = u16::from(layout.word);
     within("frame_link", rule.frame_link, word, WINDOW)?;
     within("frame_method", rule.frame_method, word, WINDOW)?;
@@ -133,7 +133,7 @@ fn check_list(layout: &Layout, rule: &Rule) -> Result<(), Error> {
     check_objects(layout)
 }
 
-fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), Error> {
+fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     let word = u16::from(layout.word);
     if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
         return refuse(
@@ -171,7 +171,7 @@ fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), Error> {
     check_objects(layout)
 }
 
-fn check_save_areas(layout: &Layout, rule: &Rule) -> Result<(), Error> {
+fn check_save_areas(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     /// Above an area is its frame, which may end the stack: it is read by itself.
     const MAX_AREA: u16 = WINDOW - 4;
     let word = u16::from(layout.word);
@@ -203,7 +203,7 @@ fn check_save_areas(layout: &Layout, rule: &Rule) -> Result<(), Error> {
 }
 
 /// The way from a method to its dex file.
-fn check_objects(layout: &Layout) -> Result<(), Error> {
+fn check_objects(layout: &Layout) -> Result<(), TunnelError> {
     if layout.reference != 4 && layout.reference != 8 {
         return refuse("size of a reference", u64::from(layout.reference));
     }
@@ -242,7 +242,10 @@ fn check_objects(layout: &Layout) -> Result<(), Error> {
 /// outside, where no thread pointer is to be had: the threads that the tunnel lists must
 /// know their own tids. Returns how many do. Threads come and go: one is enough, and a
 /// tunnel that lists none is not refused.
-pub fn validate_layout(description: &Description, memory: &dyn Memory) -> Result<usize, Error> {
+pub fn validate_layout(
+    description: &Description,
+    memory: &dyn Memory,
+) -> Result<usize, TunnelError> {
     let at = match description.layout.has_rule(RULE_SHADOW) {
         true => std::mem::offset_of!(Shadow, tid) as u64,
         false => u64::from(description.layout.thread_tid),
@@ -253,7 +256,7 @@ pub fn validate_layout(description: &Description, memory: &dyn Memory) -> Result
         .filter(|thread| memory.read_u32(thread.base.wrapping_add(at)) == Ok(thread.tid))
         .count();
     match description.threads.first() {
-        Some(thread) if confirmed == 0 => Err(Error::Threads {
+        Some(thread) if confirmed == 0 => Err(TunnelError::Threads {
             tid: thread.tid,
             base: thread.base,
         }),
@@ -441,7 +444,7 @@ mod tests {
         for (mut layout, word) in [(art(), 8), (mixed(), 8), (dalvik(), 4)] {
             for machine in [0, EM_RISCV, u16::MAX] {
                 (layout.machine, layout.word) = (machine, word);
-                let expected = Error::Layout {
+                let expected = TunnelError::Layout {
                     what: "unknown machine",
                     value: u64::from(machine),
                 };

@@ -16,6 +16,22 @@
 //! need the right to read the process's memory (as its owner, or CAP_SYS_PTRACE), and find
 //! the tunnel in its memory map: a mapping of [`abi::NAME`].
 
+//!
+//! What is known of a VM without a tunnel, by its build-id:
+//!
+//! ```
+//! use varid_tunnel::abi::RULE_LIST;
+//! use varid_tunnel::{builds, layout};
+//!
+//! let build = builds::all().next().expect("a known build");
+//! // The dynamic linker has put the offset from the thread pointer into this word of the process.
+//! let word = |_address| Some((-8i64) as u64);
+//! let found = build.layout(0x7f00_0000_0000, word)?;
+//! layout::check(&found)?;
+//! assert!(found.has_rule(RULE_LIST) && found.tls_offset == -8);
+//! # Ok::<(), varid_tunnel::TunnelError>(())
+//! ```
+
 #![deny(missing_docs)]
 #![cfg_attr(
     not(test),
@@ -41,6 +57,6 @@ mod memory;
 pub mod method;
 pub mod reader;
 
-pub use description::{BytecodeKind, Code, Description};
-pub use error::Error;
+pub use description::{BytecodeKind, Description, PublishedBytecode};
+pub use error::TunnelError;
 pub use memory::{ByteMemory, Memory, ProcessMemory};

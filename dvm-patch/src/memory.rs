@@ -5,22 +5,22 @@ use std::io::IoSliceMut;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-use crate::Error;
+use crate::TunnelError;
 
 /// Memory that can be read by address. Every read may fail.
 pub trait Memory {
     /// Fills `out` with the bytes at `address`: all of them, or it is an error.
-    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Error>;
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError>;
 
     /// The 32-bit number at `address`.
-    fn read_u32(&self, address: u64) -> Result<u32, Error> {
+    fn read_u32(&self, address: u64) -> Result<u32, TunnelError> {
         let mut bytes = [0; 4];
         self.read(address, &mut bytes)?;
         Ok(u32::from_le_bytes(bytes))
     }
 
     /// The number of `size` bytes (4 or 8) at `address`.
-    fn read_word(&self, address: u64, size: u8) -> Result<u64, Error> {
+    fn read_word(&self, address: u64, size: u8) -> Result<u64, TunnelError> {
         if size == 4 {
             return self.read_u32(address).map(u64::from);
         }
@@ -45,9 +45,9 @@ impl ProcessMemory {
 }
 
 impl Memory for ProcessMemory {
-    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
         let len = out.len();
-        let failed = |reason: String| Error::Read {
+        let failed = |reason: String| TunnelError::Read {
             address,
             len,
             reason: format!("process {}: {reason}", self.pid),
@@ -73,7 +73,7 @@ pub struct ByteMemory<'a> {
 }
 
 impl Memory for ByteMemory<'_> {
-    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
         let found = address
             .checked_sub(self.start)
             .and_then(|at| usize::try_from(at).ok())
@@ -83,7 +83,7 @@ impl Memory for ByteMemory<'_> {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            None => Err(Error::Read {
+            None => Err(TunnelError::Read {
                 address,
                 len: out.len(),
                 reason: "outside of the bytes given".into(),

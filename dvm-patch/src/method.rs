@@ -1,7 +1,7 @@
 //! Which dex method a VM's method pointer stands for.
 
 use crate::abi::{Layout, NO_FIELD};
-use crate::{Error, Memory};
+use crate::{Memory, TunnelError};
 
 /// The index of methods that the runtime makes for itself.
 const RUNTIME_METHOD: u32 = u32::MAX;
@@ -24,10 +24,10 @@ pub fn resolve_method(
     layout: &Layout,
     memory: &dyn Memory,
     method: u64,
-) -> Result<Option<MethodId>, Error> {
+) -> Result<Option<MethodId>, TunnelError> {
     let field = |object: u64, what: &'static str, offset: u16| {
         if object == 0 || offset == NO_FIELD {
-            return Err(Error::Method { method, what });
+            return Err(TunnelError::Method { method, what });
         }
         Ok(object.wrapping_add(u64::from(offset)))
     };
@@ -44,7 +44,7 @@ pub fn resolve_method(
     let dex_file = pointer(field(dex_cache, "dex cache", layout.dex_cache_dex_file)?)?;
     let dex_begin = pointer(field(dex_file, "dex file", layout.dex_file_begin)?)?;
     if dex_begin == 0 {
-        return Err(Error::Method {
+        return Err(TunnelError::Method {
             method,
             what: "dex file's start",
         });
@@ -76,10 +76,10 @@ pub fn resolve_named(
     layout: &Layout,
     memory: &dyn Memory,
     method: u64,
-) -> Result<NamedMethod, Error> {
+) -> Result<NamedMethod, TunnelError> {
     let field = |object: u64, what: &'static str, offset: u16| {
         if object == 0 || offset == NO_FIELD {
-            return Err(Error::Method { method, what });
+            return Err(TunnelError::Method { method, what });
         }
         Ok(object.wrapping_add(u64::from(offset)))
     };
@@ -128,7 +128,7 @@ mod tests {
         bytes
     }
 
-    fn resolve(bytes: &[u8]) -> Result<Option<MethodId>, Error> {
+    fn resolve(bytes: &[u8]) -> Result<Option<MethodId>, TunnelError> {
         let start = 0x1000;
         resolve_method(&layout(), &ByteMemory { start, bytes }, start)
     }
@@ -158,12 +158,12 @@ mod tests {
             let mut bytes = memory();
             bytes[at..at + 4].fill(0);
             assert!(
-                matches!(resolve(&bytes), Err(Error::Method { .. })),
+                matches!(resolve(&bytes), Err(TunnelError::Method { .. })),
                 "{at:#x}"
             );
             bytes[at..at + 4].fill(0xff);
             assert!(
-                matches!(resolve(&bytes), Err(Error::Read { .. })),
+                matches!(resolve(&bytes), Err(TunnelError::Read { .. })),
                 "{at:#x}"
             );
         }

@@ -4,9 +4,9 @@ mod head;
 
 use std::mem::{offset_of, size_of};
 
-use crate::abi::{self, CODE_LOCATION, MAGIC, Part, Range, Thread, Trace};
+use crate::abi::{self, CODE_LOCATION, CodeRange, MAGIC, Part, Thread, Trace};
 use crate::bytes::{Fields, part_at};
-use crate::{BytecodeKind, Code, Description, Error, Memory, layout};
+use crate::{BytecodeKind, Description, Memory, PublishedBytecode, TunnelError, layout};
 
 /// A writer is at work for microseconds; one that has not finished by then never will.
 const ATTEMPTS: u32 = 64;
@@ -17,52 +17,51 @@ const MAX_CODES: u32 = 1 << 16;
 const MAX_THREADS: u32 = 1 << 16;
 const MAX_TRACES: u32 = 1 << 18;
 
-/// The tunnel, as something to read.
-#[derive(Debug)]
-pub struct Tunnel;
-
-impl Tunnel {
-    /// Reads the tunnel in the mapping of `len` bytes at `start`. `pid`: the process's, as
-    /// it knows itself, to tell its own tunnel from one that it inherited.
-    pub fn read(memory: &dyn Memory, start: u64, len: u64, pid: u32) -> Result<Description, Error> {
-        let mut generation = 0;
-        for attempt in 0..ATTEMPTS {
-            if attempt > 0 {
-                std::thread::yield_now();
-            }
-            let before = Header::read(memory, start, len)?;
-            generation = before.head.generation;
-            if generation % 2 == 1 {
-                continue;
-            }
-            let read = before.read_parts(memory, start, pid);
-            // What was read while it changed is wrong for no fault of the writer.
-            if Header::read(memory, start, len)?.head == before.head {
-                return read;
-            }
+/// Reads the tunnel in the mapping of `len` bytes at `start`. `pid`: the process's, as
+/// it knows itself, to tell its own tunnel from one that it inherited.
+pub fn read_tunnel(
+    memory: &dyn Memory,
+    start: u64,
+    len: u64,
+    pid: u32,
+) -> Result<Description, TunnelError> {
+    let mut generation = 0;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            std::thread::yield_now();
         }
-        Err(Error::Changing {
-            attempts: ATTEMPTS,
-            generation,
-        })
+        let before = Header::read(memory, start, len)?;
+        generation = before.head.generation;
+        if generation % 2 == 1 {
+            continue;
+        }
+        let read = before.read_parts(memory, start, pid);
+        // What was read while it changed is wrong for no fault of the writer.
+        if Header::read(memory, start, len)?.head == before.head {
+            return read;
+        }
     }
+    Err(TunnelError::Changing {
+        attempts: ATTEMPTS,
+        generation,
+    })
 }
 
 /// A header whose sizes hold.
 struct Header {
-    head: abi::Tunnel,
+    head: abi::TunnelHeader,
     version: head::Version,
 }
 
 impl Header {
-    fn read(memory: &dyn Memory, start: u64, len: u64) -> Result<Self, Error> {
-        let mut bytes = [0; size_of::<abi::Tunnel>()];
+    fn read(memory: &dyn Memory, start: u64, len: u64) -> Result<Self, TunnelError> {
+        let mut bytes = [0; size_of::<abi::TunnelHeader>()];
         let mapped = usize::try_from(len).unwrap_or(usize::MAX);
         let (common, most) = (head::COMMON_START, bytes.len());
         let bytes = bytes
             .get_mut(..mapped.min(most))
             .filter(|bytes| bytes.len() >= common)
-            .ok_or(Error::Size {
+            .ok_or(TunnelError::Size {
                 claimed: most as u64,
                 mapped: len,
             })?;
@@ -70,19 +69,21 @@ impl Header {
         let mut fields = Fields::new(bytes);
         let magic = fields.take();
         if magic != MAGIC {
-            return Err(Error::Magic { found: magic });
+            return Err(TunnelError::Magic { found: magic });
         }
         let (found, header_size) = (fields.u32(), fields.u32());
         let version = head::Version::new(found)
             .filter(|version| version.header_size() == header_size as usize)
-            .ok_or(Error::Version { found, header_size })?;
-        let bytes = bytes.get(..version.header_size()).ok_or(Error::Size {
-            claimed: version.header_size() as u64,
-            mapped: len,
-        })?;
+            .ok_or(TunnelError::Version { found, header_size })?;
+        let bytes = bytes
+            .get(..version.header_size())
+            .ok_or(TunnelError::Size {
+                claimed: version.header_size() as u64,
+                mapped: len,
+            })?;
         let head = version.parse(bytes);
         if head.size > len || head.size > MAX_SIZE || head.size < bytes.len() as u64 {
-            return Err(Error::Size {
+            return Err(TunnelError::Size {
                 claimed: head.size,
                 mapped: len,
             });
@@ -90,7 +91,12 @@ impl Header {
         Ok(Self { head, version })
     }
 
-    fn read_parts(&self, memory: &dyn Memory, start: u64, pid: u32) -> Result<Description, Error> {
+    fn read_parts(
+        &self,
+        memory: &dyn Memory,
+        start: u64,
+        pid: u32,
+    ) -> Result<Description, TunnelError> {
         let head = &self.head;
         layout::check(&head.layout)?;
         self.check_parts()?;
@@ -114,40 +120,40 @@ impl Header {
         })
     }
 
-    fn check_parts(&self) -> Result<(), Error> {
+    fn check_parts(&self) -> Result<(), TunnelError> {
         let head = &self.head;
         let parts = [
             (
                 &head.ranges,
-                offset_of!(abi::Tunnel, ranges),
-                size_of::<Range>(),
+                offset_of!(abi::TunnelHeader, ranges),
+                size_of::<CodeRange>(),
                 MAX_RANGES,
             ),
             (
                 &head.codes,
-                offset_of!(abi::Tunnel, codes),
+                offset_of!(abi::TunnelHeader, codes),
                 size_of::<abi::Code>(),
                 MAX_CODES,
             ),
             (
                 &head.threads,
-                offset_of!(abi::Tunnel, threads),
+                offset_of!(abi::TunnelHeader, threads),
                 size_of::<Thread>(),
                 MAX_THREADS,
             ),
             (
                 &head.traces,
-                offset_of!(abi::Tunnel, traces),
+                offset_of!(abi::TunnelHeader, traces),
                 size_of::<Trace>(),
                 MAX_TRACES,
             ),
         ];
         let mut spans = Vec::with_capacity(parts.len());
         // In an older header the tables' places are nearer to its start.
-        let shift = size_of::<abi::Tunnel>().saturating_sub(self.version.header_size());
+        let shift = size_of::<abi::TunnelHeader>().saturating_sub(self.version.header_size());
         for (part, at, entry_size, most) in parts {
             let at = at.saturating_sub(shift);
-            let malformed = |what, value: u32| Error::Malformed {
+            let malformed = |what, value: u32| TunnelError::Malformed {
                 offset: at as u64,
                 what,
                 value: u64::from(value),
@@ -179,7 +185,7 @@ impl Header {
             .zip(spans.iter().skip(1))
             .find(|(before, after)| before.1 > after.0);
         match overlap {
-            Some((_, after)) => Err(Error::Malformed {
+            Some((_, after)) => Err(TunnelError::Malformed {
                 offset: after.2 as u64,
                 what: "a table that overlaps another",
                 value: after.0,
@@ -189,7 +195,7 @@ impl Header {
     }
 
     /// The bytes of a table's valid entries. Its part has been checked.
-    fn table(&self, memory: &dyn Memory, start: u64, part: &Part) -> Result<Vec<u8>, Error> {
+    fn table(&self, memory: &dyn Memory, start: u64, part: &Part) -> Result<Vec<u8>, TunnelError> {
         let len = u64::from(part.count).saturating_mul(u64::from(part.entry_size));
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
         if !bytes.is_empty() {
@@ -198,18 +204,18 @@ impl Header {
         Ok(bytes)
     }
 
-    fn read_ranges(&self, bytes: &[u8]) -> Result<Vec<Range>, Error> {
+    fn read_ranges(&self, bytes: &[u8]) -> Result<Vec<CodeRange>, TunnelError> {
         let part = &self.head.ranges;
         let mut ranges = Vec::new();
-        for (index, entry) in bytes.chunks_exact(size_of::<Range>()).enumerate() {
+        for (index, entry) in bytes.chunks_exact(size_of::<CodeRange>()).enumerate() {
             let mut fields = Fields::new(entry);
-            let range = Range {
+            let range = CodeRange {
                 start: fields.u64(),
                 end: fields.u64(),
                 kind: fields.u32(),
                 rule: self.version.range_rule(fields.u32()),
             };
-            let malformed = |what, value| Error::Malformed {
+            let malformed = |what, value| TunnelError::Malformed {
                 offset: part_at(part, index),
                 what,
                 value,
@@ -227,7 +233,7 @@ impl Header {
         }
         ranges.sort_unstable_by_key(|range| range.start);
         match overlap(ranges.iter().map(|range| (range.start, range.end))) {
-            Some(value) => Err(Error::Malformed {
+            Some(value) => Err(TunnelError::Malformed {
                 offset: u64::from(part.offset),
                 what: "ranges that overlap",
                 value,
@@ -237,14 +243,14 @@ impl Header {
     }
 }
 
-fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
+fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<PublishedBytecode>, TunnelError> {
     let mut codes = Vec::new();
     for (index, entry) in bytes.chunks_exact(size_of::<abi::Code>()).enumerate() {
         let mut fields = Fields::new(entry);
         let (start, size, time) = (fields.u64(), fields.u64(), fields.u64());
         let (kind, flags) = (fields.u32(), fields.u32());
         let location: [u8; CODE_LOCATION] = fields.take();
-        let malformed = |what, value| Error::Malformed {
+        let malformed = |what, value| TunnelError::Malformed {
             offset: part_at(part, index),
             what,
             value,
@@ -261,7 +267,7 @@ fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
             other => return Err(malformed("code of unknown kind", u64::from(other))),
         };
         let location = location.split(|byte| *byte == 0).next().unwrap_or_default();
-        codes.push(Code {
+        codes.push(PublishedBytecode {
             start,
             size,
             time,
@@ -275,7 +281,7 @@ fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<Code>, Error> {
         .iter()
         .map(|code| (code.start, code.start.saturating_add(code.size)));
     match overlap(spans) {
-        Some(value) => Err(Error::Malformed {
+        Some(value) => Err(TunnelError::Malformed {
             offset: u64::from(part.offset),
             what: "dex files or images that overlap",
             value,

@@ -37,17 +37,17 @@ fn mirrored() -> Vec<(String, u64)> {
         flags thread_fragment fragment_quick tls_offset fragment_link fragment_top method_class
         method_code method_index class_dex_cache dex_cache_dex_file dex_file_begin method_name
         method_proto class_descriptor reserved rules);
-    structure!("varid_range", Range, start end kind rule);
+    structure!("varid_range", CodeRange, start end kind rule);
     structure!("varid_code", Code, start size time kind flags location);
     structure!("varid_thread", Thread, base tid reserved);
     structure!("varid_trace", Trace, start pc);
     structure!("varid_part", Part, offset entry_size capacity count);
-    structure!("varid_tunnel", Tunnel, magic version header_size size time vm pid generation
+    structure!("varid_tunnel", TunnelHeader, magic version header_size size time vm pid generation
         tactic layout ranges codes threads traces control calls);
     structure!("varid_file", VmFile, address size fd reserved);
     structure!("varid_control", Control, magic version size generation tactic session filter_count
         reserved log filters);
-    structure!("varid_calls", Calls, magic version entry_size capacity count session uncounted
+    structure!("varid_calls", CallsHeader, magic version entry_size capacity count session uncounted
         unlogged refused reserved);
     structure!("varid_call", Call, method insns dex index flags invokes returns unwinds reserved);
     structure!("varid_shadow_record", ShadowRecord, method sp);

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use std::mem::{offset_of, size_of};
 use varid_fuzz::{MappedFile, bounded};
 use varid_tunnel::abi::{self, CONTROL_LOG, CONTROL_NAME, FILTER_SIZE, FILTERS};
-use varid_tunnel::control::{Control, Order};
+use varid_tunnel::control::{ControlPage, Order};
 
 const PAGE: usize = size_of::<abi::Control>();
 
@@ -70,7 +70,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (page, rest) = bytes.split_at(bytes.len().min(PAGE));
     FILE.with(|file| {
         let place = file.hold(page);
-        let control = bounded(bytes, 1, || Control::take(std::process::id(), &place));
+        let control = bounded(bytes, 1, || ControlPage::take(std::process::id(), &place));
         assert_eq!(file.bytes(), page, "taking it changes nothing");
         let (Ok(mut control), Some(order)) = (control, order(rest)) else {
             return;

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use varid_shim::Record;
+use varid_shim::CapturedSample;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(record) = Record::decode(bytes) else {
+    let Ok(record) = CapturedSample::decode(bytes) else {
         return;
     };
     let held = record.frames.len() * 16 + record.kernel.len() * 8 + record.stack.len();

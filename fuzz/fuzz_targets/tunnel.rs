@@ -5,8 +5,8 @@ use libfuzzer_sys::fuzz_target;
 use std::cell::Cell;
 use varid_tunnel::layout::validate_layout;
 use varid_tunnel::method::resolve_method;
-use varid_tunnel::reader::Tunnel;
-use varid_tunnel::{ByteMemory, Error, Memory};
+use varid_tunnel::reader::read_tunnel;
+use varid_tunnel::{ByteMemory, Memory, TunnelError};
 
 /// Where the tunnel is mapped.
 const START: u64 = 0x7f00_0000_0000;
@@ -18,7 +18,7 @@ struct Changing<'a> {
 }
 
 impl Memory for Changing<'_> {
-    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
         let read = self.reads.get();
         self.reads.set(read + 1);
         self.pictures[usize::from(read % 3 == 2)].read(address, out)
@@ -26,7 +26,7 @@ impl Memory for Changing<'_> {
 }
 
 fn look(memory: &dyn Memory, len: u64) {
-    let Ok(description) = Tunnel::read(memory, START, len, 1) else {
+    let Ok(description) = read_tunnel(memory, START, len, 1) else {
         return;
     };
     assert!(

@@ -16,7 +16,7 @@ pub const STACK_REACH: usize = 16384;
 /// Bytes of stack that `--stack full` copies at most.
 pub const STACK_FULL: usize = 53248;
 
-/// Flags of a [`crate::Record`].
+/// Flags of a [`crate::CapturedSample`].
 pub mod flags {
     /// The sampled ip is the kernel's.
     pub const IN_KERNEL: u32 = 1;

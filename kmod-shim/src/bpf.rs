@@ -7,7 +7,6 @@ use aya::util::{nr_cpus, online_cpus};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use thiserror::Error;
 use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
 /// The program, where there is one for this processor.
@@ -41,8 +40,8 @@ const VARIANTS: [Variant; 2] = [
 const BASIC_RULES: u32 = 1 << RULE_LIST | 1 << RULE_SHADOW | 1 << RULE_SAVE_AREA;
 
 /// Why the BPF shim cannot be used.
-#[derive(Debug, Error)]
-pub enum Error {
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
     /// The kernel refuses BPF as a whole, or its object.
     #[error(
         "cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF"
@@ -134,12 +133,12 @@ impl Shim {
     /// Loads the program, preferring the variant with bpf_loop. Its records have a ring of
     /// their own, of so many pages for each CPU, or fewer where the kernel refuses so many; 0: they go to the event's ring, where the kernel's
     /// own sample of the overflow follows.
-    pub fn load(ring_pages: usize) -> Result<Self, Error> {
+    pub fn load(ring_pages: usize) -> Result<Self, BpfError> {
         Self::load_first_of(&VARIANTS, ring_pages, false)
     }
 
     /// Without such a ring, and the kernel's own sample of every overflow comes, of strangers, too.
-    pub fn load_keeping_all() -> Result<Self, Error> {
+    pub fn load_keeping_all() -> Result<Self, BpfError> {
         Self::load_first_of(&VARIANTS, 0, true)
     }
 
@@ -147,9 +146,9 @@ impl Shim {
         variants: &'static [Variant],
         ring_pages: usize,
         keep_all: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, BpfError> {
         match Self::load_one_of(variants, ring_pages, keep_all, true) {
-            Err(Error::Program(error)) => {
+            Err(BpfError::Program(error)) => {
                 tracing::debug!(%error, "trying the shim without tail calls");
                 Self::load_one_of(variants, ring_pages, keep_all, false)
             }
@@ -162,11 +161,11 @@ impl Shim {
         ring_pages: usize,
         keep_all: bool,
         tail_calls: bool,
-    ) -> Result<Self, Error> {
-        let unknown = |(path, source)| Error::Cpus { path, source };
+    ) -> Result<Self, BpfError> {
+        let unknown = |(path, source)| BpfError::Cpus { path, source };
         let possible = u32::try_from(nr_cpus().map_err(unknown)?).unwrap_or(u32::MAX);
         let online = online_cpus().map_err(unknown)?.len();
-        let object = OBJECT.ok_or(Error::NoProgram)?;
+        let object = OBJECT.ok_or(BpfError::NoProgram)?;
         let mut bytes = shared_ring(ring_pages, online, page_size());
         let mut ebpf = loop {
             let wake_bytes = match ring_pages {
@@ -189,7 +188,7 @@ impl Shim {
                 Err(error) => return Err(error.into()),
             }
         };
-        let mut take = |name| ebpf.take_map(name).ok_or(Error::Missing(name));
+        let mut take = |name| ebpf.take_map(name).ok_or(BpfError::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
         let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
@@ -217,15 +216,15 @@ impl Shim {
                 }
             }
         }
-        Err(refused.map_or(Error::Missing("program"), Error::Program))
+        Err(refused.map_or(BpfError::Missing("program"), BpfError::Program))
     }
 
     /// Loads the program for all rules, the first time that a process needs it.
-    fn walk_any(&mut self) -> Result<(), Error> {
+    fn walk_any(&mut self) -> Result<(), BpfError> {
         if self.walks_any {
             return Ok(());
         }
-        let walkers = self.walkers.as_mut().ok_or(Error::NoTailCalls)?;
+        let walkers = self.walkers.as_mut().ok_or(BpfError::NoTailCalls)?;
         let program = program(&mut self.ebpf, self.variant.any)?;
         if program.fd().is_err() {
             program.load()?;
@@ -249,12 +248,12 @@ impl Shim {
         cpu: u32,
         event: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BpfError> {
         let Some(Map::PerfEventArray(rings)) = self.ebpf.map("rings") else {
-            return Err(Error::Missing("rings"));
+            return Err(BpfError::Missing("rings"));
         };
         bpf_map_update(rings.fd().as_fd(), cpu, output.as_raw_fd()).map_err(|source| {
-            Error::Attach {
+            BpfError::Attach {
                 cpu,
                 step: "bpf(MAP_UPDATE_ELEM)",
                 source,
@@ -263,11 +262,11 @@ impl Shim {
         let program = self
             .ebpf
             .program(self.variant.entry)
-            .ok_or(Error::Missing("program"))?;
+            .ok_or(BpfError::Missing("program"))?;
         let program = program.fd()?.as_fd().as_raw_fd();
         // SAFETY: PERF_EVENT_IOC_SET_BPF takes a file descriptor by value; both live through the call.
         if unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program) } < 0 {
-            return Err(Error::Attach {
+            return Err(BpfError::Attach {
                 cpu,
                 step: "PERF_EVENT_IOC_SET_BPF",
                 source: io::Error::last_os_error(),
@@ -295,7 +294,7 @@ impl Shim {
     }
 
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
-    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), Error> {
+    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
         if target.rules & !BASIC_RULES != 0 {
             self.walk_any()?;
         }
@@ -305,14 +304,14 @@ impl Shim {
                 MapError::SyscallError(error)
                     if error.io_error.raw_os_error() == Some(libc::E2BIG) =>
                 {
-                    Error::TooManyTargets
+                    BpfError::TooManyTargets
                 }
                 source => map_error("targets")(source),
             })
     }
 
     /// Forgets a process; it is no error if it was not known.
-    pub fn remove_target(&mut self, pid: u32) -> Result<(), Error> {
+    pub fn remove_target(&mut self, pid: u32) -> Result<(), BpfError> {
         match self.targets.remove(&pid) {
             Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
             Err(MapError::SyscallError(error))
@@ -320,7 +319,7 @@ impl Shim {
             {
                 Ok(())
             }
-            Err(source) => Err(Error::Map {
+            Err(source) => Err(BpfError::Map {
                 map: "targets",
                 source,
             }),
@@ -328,15 +327,15 @@ impl Shim {
     }
 
     /// Admits every process that has no entry of its own.
-    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), Error> {
+    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), BpfError> {
         self.everyone
             .set(0, target, 0)
             .map_err(map_error("everyone"))
     }
 
     /// Sums the counters over all CPUs.
-    pub fn counters(&self) -> Result<Counters, Error> {
-        let sum = |index| -> Result<u64, Error> {
+    pub fn counters(&self) -> Result<Counters, BpfError> {
+        let sum = |index| -> Result<u64, BpfError> {
             let values = self
                 .counters
                 .get(&index, 0)
@@ -350,8 +349,8 @@ impl Shim {
     }
 }
 
-fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut PerfEvent, Error> {
-    let program = ebpf.program_mut(name).ok_or(Error::Missing(name))?;
+fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut PerfEvent, BpfError> {
+    let program = ebpf.program_mut(name).ok_or(BpfError::Missing(name))?;
     Ok(program.try_into()?)
 }
 
@@ -385,8 +384,8 @@ fn page_size() -> usize {
     usize::try_from(size).unwrap_or(4096)
 }
 
-fn map_error(map: &'static str) -> impl Fn(MapError) -> Error {
-    move |source| Error::Map { map, source }
+fn map_error(map: &'static str) -> impl Fn(MapError) -> BpfError {
+    move |source| BpfError::Map { map, source }
 }
 
 /// `_IOW('$', 8, __u32)` of linux/perf_event.h.

@@ -1,6 +1,6 @@
 //! The shim: reads a thread's managed frames at the instant of a PMU interrupt.
 //!
-//! [`Shim`] is what runs in the kernel; [`Target`] says what it may look at; [`Record`]
+//! [`Shim`] is what runs in the kernel; [`Target`] says what it may look at; [`CapturedSample`]
 //! is what it hands over. It only collects: names and files are others' business.
 //! [`Walk`] is the same walker in user space, for sources that deliver a copy of the
 //! stack instead, for tests and for fuzzing.
@@ -27,10 +27,10 @@ pub use abi::{
     Body, MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, Target, flags, frame_flags,
     target_flags,
 };
-pub use bpf::{Counters, Error, Shim};
+pub use bpf::{BpfError, Counters, Shim};
 pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
-pub use record::{DecodeError, Record};
+pub use record::{CapturedSample, DecodeError};
 pub use walk::{Leaf, LeafRegisters, Step, Walk};

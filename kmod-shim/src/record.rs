@@ -8,7 +8,7 @@ use varid_model::{Machine, MonotonicNs, Period, Pid, Regs, Tid};
 
 /// A sample: what the shim saw at the interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct CapturedSample {
     /// When.
     pub time: MonotonicNs,
     /// Process id in the initial namespace.
@@ -43,7 +43,7 @@ pub struct DecodeError {
     what: &'static str,
 }
 
-impl Record {
+impl CapturedSample {
     /// Decodes the bytes that the shim wrote; trailing bytes are the ring's padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut record = Self::default();
@@ -168,10 +168,10 @@ mod tests {
             (0, 0, 1),
             (u16::MAX, u16::MAX, u32::MAX),
         ] {
-            assert!(Record::decode(&bytes(frames, kernel, stack)).is_err());
+            assert!(CapturedSample::decode(&bytes(frames, kernel, stack)).is_err());
         }
         for len in 0..size_of::<RawRecord>() {
-            assert!(Record::decode(&bytes(0, 0, 0)[..len]).is_err());
+            assert!(CapturedSample::decode(&bytes(0, 0, 0)[..len]).is_err());
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
             input.extend(value.to_le_bytes());
         }
         input.extend([7, 8, 9, 0, 0]);
-        let record = Record::decode(&input).unwrap();
+        let record = CapturedSample::decode(&input).unwrap();
         assert_eq!(
             record.frames[..],
             [ManagedFrame {
@@ -209,19 +209,19 @@ mod tests {
             pc,
             flags,
         };
-        let record = Record::decode(&input).unwrap();
+        let record = CapturedSample::decode(&input).unwrap();
         assert_eq!(
             record.frames[..],
             [frame(0x10, 0, 0x9000, 0), frame(0x20, 0x5000, 14, 6)]
         );
         // So has one that says where its method last was.
         input[56 + 16 * 8 + 16 + 7] = 8;
-        let exported = Record::decode(&input).unwrap().frames[1];
+        let exported = CapturedSample::decode(&input).unwrap().frames[1];
         assert_eq!(exported, frame(0x20, 0x5000, 14, 8));
         assert!(exported.is_exported());
         // The second entry is what follows the frames.
         input[52] = 2;
-        assert!(Record::decode(&input).is_err());
+        assert!(CapturedSample::decode(&input).is_err());
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         for (index, at) in (56..).step_by(8).take(11).enumerate() {
             input[at] = index as u8 + 1;
         }
-        let record = Record::decode(&input).unwrap();
+        let record = CapturedSample::decode(&input).unwrap();
         assert_eq!(record.regs.machine(), machine);
         let count = machine.regs().len() as u64;
         let first = machine.regs()[0].dwarf;

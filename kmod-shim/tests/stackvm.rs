@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use varid_model::Machine;
-use varid_shim::{Body, ManagedFrame, Record, Shim, Target, flags, target_flags};
+use varid_shim::{Body, CapturedSample, ManagedFrame, Shim, Target, flags, target_flags};
 use varid_tunnel::abi::{NAME, RANGE_BODY, RULE_AT_SP};
-use varid_tunnel::reader::Tunnel;
+use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{BytecodeKind, Description, ProcessMemory};
 
 /// Samples with managed frames that are judged.
@@ -86,7 +86,7 @@ impl Vm {
             });
             if let Some((start, end)) = span {
                 let memory = ProcessMemory::new(self.pid());
-                if let Ok(found) = Tunnel::read(&memory, start, end - start, self.pid())
+                if let Ok(found) = read_tunnel(&memory, start, end - start, self.pid())
                     && !found.codes.is_empty()
                     && found.threads.len() == 2
                 {
@@ -213,13 +213,13 @@ enum Ran {
     Native,
 }
 
-fn word(record: &Record, address: u64) -> Option<u64> {
+fn word(record: &CapturedSample, address: u64) -> Option<u64> {
     let bytes = record.stack_at(address, 8)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// The methods whose code the frame pointers lead to. None: the copy of the stack is too short.
-fn callers(record: &Record, truth: &Truth) -> Option<Vec<Ran>> {
+fn callers(record: &CapturedSample, truth: &Truth) -> Option<Vec<Ran>> {
     let mut found = Vec::new();
     let mut frame = record.regs.get(RBP)?;
     while frame != 0 {
@@ -262,7 +262,7 @@ fn is_same(frame: &ManagedFrame, ran: Ran, truth: &Truth) -> bool {
 }
 
 /// What is wrong with a record, if anything is.
-fn judge(record: &Record, truth: &Truth, counts: &mut Counts) -> Result<(), String> {
+fn judge(record: &CapturedSample, truth: &Truth, counts: &mut Counts) -> Result<(), String> {
     let frames = &record.frames;
     let ip = record.regs.ip().unwrap();
     if record.has(flags::TORN) {
@@ -399,7 +399,7 @@ fn every_sample_has_the_frames_that_ran() {
     while counts.judged < ENOUGH {
         assert!(started.elapsed() < HANGS, "{counts:?}");
         shim.drain(|bytes| {
-            let record = Record::decode(bytes).unwrap();
+            let record = CapturedSample::decode(bytes).unwrap();
             assert!(!record.has(flags::NOT_READY | flags::NO_BASE), "{record:?}");
             if let Err(why) = judge(&record, &truth, &mut counts) {
                 wrong.push((why, record.regs.ip(), record.frames.clone()));

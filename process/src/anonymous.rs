@@ -243,7 +243,7 @@ mod tests {
     struct Counted<'a>(ByteMemory<'a>, std::cell::Cell<u64>);
 
     impl Memory for Counted<'_> {
-        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), varid_tunnel::Error> {
+        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), varid_tunnel::TunnelError> {
             self.1.set(self.1.get() + 1);
             self.0.read(address, out)
         }

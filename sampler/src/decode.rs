@@ -10,7 +10,7 @@ use varid_model::perf::{
     SampleLayout,
 };
 use varid_model::{Device, Machine, Mode, Period, Regs};
-use varid_shim::{Record, flags};
+use varid_shim::{CapturedSample, flags};
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +78,7 @@ pub struct Sampled {
     /// The place of the event among all events.
     pub event: usize,
     /// What was seen.
-    pub record: Record,
+    pub record: CapturedSample,
     /// The members of the event's group that are read with its samples, by their places: what
     /// they have counted since its last one.
     pub read: Vec<(usize, u64)>,
@@ -347,7 +347,7 @@ fn decode_sample(
 }
 
 /// The record of a sample with a copy of the stack; `period`: where the sample does not say it.
-fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> Record {
+fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> CapturedSample {
     let kernel: Vec<u64> = sample
         .callchain
         .addresses()
@@ -364,7 +364,7 @@ fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> Record {
         true => 0,
         false => flags::IN_KERNEL,
     };
-    Record {
+    CapturedSample {
         time: sample.time,
         pid: sample.pid,
         tid: sample.tid,

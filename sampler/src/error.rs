@@ -97,7 +97,7 @@ pub enum SamplerError {
     PidNamespace(&'static str),
     /// The shim failed.
     #[error(transparent)]
-    Shim(#[from] varid_shim::Error),
+    Shim(#[from] varid_shim::BpfError),
     /// The kernel module has one event.
     #[error(
         "the kernel module samples one event at a time, and no groups (a PMU whose interrupt does not arrive would need one): name one, such as '-e cpu-clock', or take another source with --shim"

@@ -1,6 +1,6 @@
 //! Samples from the kernel: events on every CPU, their rings, one stream in order of time.
 //!
-//! Every [`Source`] delivers the same [`varid_shim::Record`]: one that walks the managed
+//! Every [`Source`] delivers the same [`varid_shim::CapturedSample`]: one that walks the managed
 //! frames at the sample, and perf's own copy of registers and stack, which needs no
 //! privileges and is walked later.
 //!

@@ -175,7 +175,7 @@ mod tests {
     use super::super::decode::SampleKind;
     use super::*;
     use varid_model::Regs;
-    use varid_shim::Record;
+    use varid_shim::CapturedSample;
 
     const TID: u32 = 7;
     /// Of the member, whose id is 11; the leader's are 0 and 10.
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn sample(time: u64, ip: u64) -> Stamped {
-        let record = Record {
+        let record = CapturedSample {
             time: MonotonicNs::new(time),
             pid: varid_model::Pid::new(TID),
             tid: varid_model::Tid::new(TID),

@@ -5,7 +5,7 @@
 //! Where these are equal, so are the addresses. The thread's number only selects the slot.
 
 use varid_model::Address;
-use varid_shim::{ManagedFrame, PackedFrame, Record};
+use varid_shim::{CapturedSample, ManagedFrame, PackedFrame};
 
 /// Which knowledge of a process the addresses follow from. An entry of another one is never used, so nobody clears the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ impl CallchainCache {
     }
 
     /// Stores a record's whole callchain, whose callers are those of its thread's entry.
-    pub fn store(&mut self, record: &Record, callchain: &[Address]) {
+    pub fn store(&mut self, record: &CapturedSample, callchain: &[Address]) {
         if let Some(stack) = self.slot(record.tid.get()) {
             stack.flags = record.flags;
             stack.packed.clear();
@@ -120,7 +120,7 @@ impl CachedCallers {
     }
 
     /// Whether they are all callers of a record that differs in the innermost frame's pc at most.
-    pub fn are_callers_of(&self, record: &Record, knowledge: Knowledge) -> bool {
+    pub fn are_callers_of(&self, record: &CapturedSample, knowledge: Knowledge) -> bool {
         let (known, asked) = (&self.packed, record.frames.packed());
         let lengths = known.len() ^ asked.len();
         let changed =

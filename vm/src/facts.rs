@@ -7,11 +7,11 @@ use std::fmt;
 use varid_model::{Machine, Pid};
 use varid_process::reader::ForeignMemory;
 use varid_shim::{Body, Target};
-use varid_tunnel::Code;
-use varid_tunnel::abi::{self, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, Range, Rule, Trace};
+use varid_tunnel::PublishedBytecode;
+use varid_tunnel::abi::{self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, Rule, Trace};
 use varid_tunnel::builds::Build;
-use varid_tunnel::reader::Tunnel;
-use varid_tunnel::{Error, Memory};
+use varid_tunnel::reader::read_tunnel;
+use varid_tunnel::{Memory, TunnelError};
 
 /// What is known of a process's VM.
 #[derive(Debug, Clone)]
@@ -19,11 +19,11 @@ pub struct VmFacts {
     /// How its frames are linked; registers by DWARF number.
     pub layout: Layout,
     /// What its code does, sorted, disjoint.
-    ranges: Vec<Range>,
+    ranges: Vec<CodeRange>,
     /// Which of them the last address was in, as the next one often is: a guess.
     last: Cell<usize>,
     /// Dex files that it says it executes.
-    pub codes: Vec<Code>,
+    pub codes: Vec<PublishedBytecode>,
     /// What its compiler has made of them, sorted.
     traces: Vec<Trace>,
     /// Who said so.
@@ -55,7 +55,7 @@ impl fmt::Display for KnownBy {
 }
 
 /// What the code of a VM's handlers says of the pc's register; nothing, where there is no such code to be read.
-fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[Range]) -> std::rc::Rc<[Moved]> {
+fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[CodeRange]) -> std::rc::Rc<[Moved]> {
     /// 256 handlers of a kilobyte each.
     const MAX_CODE: u64 = 1 << 18;
     let code = || {
@@ -72,13 +72,13 @@ fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[Range]) -> std::rc::
 }
 
 /// The rule whose registers a range speaks of.
-fn rule_of<'a>(layout: &'a Layout, range: &Range) -> Option<&'a Rule> {
+fn rule_of<'a>(layout: &'a Layout, range: &CodeRange) -> Option<&'a Rule> {
     layout.rules().get(usize::try_from(range.rule).ok()?)
 }
 
 /// Address of a tunnel's generation.
 fn generation_of(tunnel: u64) -> u64 {
-    tunnel.wrapping_add(std::mem::offset_of!(abi::Tunnel, generation) as u64)
+    tunnel.wrapping_add(std::mem::offset_of!(abi::TunnelHeader, generation) as u64)
 }
 
 impl VmFacts {
@@ -109,11 +109,11 @@ impl VmFacts {
         start: u64,
         len: u64,
         before: Option<&Self>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, TunnelError> {
         let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
-        let description = Tunnel::read(&memory, start, len, pid.get())?;
+        let description = read_tunnel(&memory, start, len, pid.get())?;
         let (layout, ranges) = (description.layout, description.ranges);
         // What comes and goes is dex files and compiled code: the handlers stay what they are.
         let moved = before
@@ -167,8 +167,8 @@ impl VmFacts {
     }
 
     /// They are disjoint: the one that begins last before an address is the only one that it may be in.
-    fn range_at(&self, address: u64) -> Option<&Range> {
-        let begins_by = |range: &&Range| range.start <= address;
+    fn range_at(&self, address: u64) -> Option<&CodeRange> {
+        let begins_by = |range: &&CodeRange| range.start <= address;
         let (last, next) = (self.last.get(), self.last.get().saturating_add(1));
         let is_last = self.ranges.get(last).as_ref().is_some_and(begins_by)
             && !self.ranges.get(next).as_ref().is_some_and(begins_by);
@@ -257,7 +257,7 @@ impl VmFacts {
 impl VmFacts {
     /// A VM as its tunnel might describe it.
     #[doc(hidden)]
-    pub fn made_up(layout: Layout, ranges: Vec<Range>) -> Self {
+    pub fn made_up(layout: Layout, ranges: Vec<CodeRange>) -> Self {
         Self {
             layout,
             ranges,

@@ -9,7 +9,7 @@ use varid_process::reader::ForeignMemory;
 use varid_process::{Process, ProcessImage};
 use varid_shim::STACK_FULL;
 use varid_symbolizer::hex;
-use varid_tunnel::{Error, Memory};
+use varid_tunnel::{Memory, TunnelError};
 
 /// What was found in a process.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
                 }
             },
             // Being written: it is looked at again.
-            Err(Error::Changing { .. }) => return Found::Nothing,
+            Err(TunnelError::Changing { .. }) => return Found::Nothing,
             Err(_) if is_blank(&memory, *start) => return Found::Nothing,
             // Nothing is left to be read, or to be said, of a process that has ended.
             Err(_) if !Path::new(&format!("/proc/{pid}/maps")).exists() => return Found::Nothing,

@@ -6,7 +6,7 @@ use crate::facts::VmFacts;
 use std::borrow::Cow;
 use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
 use varid_process::AddressSpace;
-use varid_shim::{FramePc, ManagedFrame, Record, flags};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
@@ -21,7 +21,7 @@ pub(crate) enum Walked {
 /// The managed frames that the copy of the stack holds, and why some may be missing. `frames`: the native frames whose registers
 /// lead to them; `walk` adds the managed frames of a loop, given its frame's address and its bytecode pc.
 pub(crate) fn walk_copy(
-    record: &Record,
+    record: &CapturedSample,
     facts: &VmFacts,
     frames: &[NativeFrame],
     native: &NativeStack,

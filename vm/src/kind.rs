@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_model::Reason;
 use varid_process::{AddressSpace, BytecodeFormat, Process};
-use varid_shim::{ManagedFrame, Record, flags};
+use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_tunnel::builds::Build;
 use varid_unwind::{NativeFrame, NativeStack, StackSlice};
 
@@ -19,7 +19,7 @@ use varid_unwind::{NativeFrame, NativeStack, StackSlice};
 #[derive(Debug, Clone, Copy)]
 pub struct Unwound<'r> {
     /// What the shim saw.
-    pub record: &'r Record,
+    pub record: &'r CapturedSample,
     /// The user's instruction.
     pub ip: u64,
     /// What the code there does, if it is the VM's.
@@ -108,11 +108,11 @@ pub trait Vm: fmt::Debug {
     fn facts(&self) -> &VmFacts;
 
     /// Takes away what a record has of frames that are no more, before its native frames are unwound.
-    fn drop_stale(&self, _record: &Record, _frames: &mut Cow<'_, [ManagedFrame]>) {}
+    fn drop_stale(&self, _record: &CapturedSample, _frames: &mut Cow<'_, [ManagedFrame]>) {}
 
     /// Whether nothing native lies between a leaf in code of this kind and the innermost managed frame: the leaf is the frame's own
     /// interpreter, or assembly that invokes a method.
-    fn leaf_is_managed(&self, record: &Record, leaf: Option<CodeKind>) -> bool {
+    fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
         leaf == Some(CodeKind::Bridge) || record.has(flags::IN_BODY)
     }
 
@@ -151,7 +151,7 @@ pub trait Vm: fmt::Debug {
 
     /// The bytecode pc of a record's leaf, if nothing else of the leaf's registers plays a part in the callchain: then the callers of
     /// the thread's last sample may be used again. None: it is not so, or not known.
-    fn only_leaf_pc(&self, _record: &Record, _space: &AddressSpace) -> Option<u64> {
+    fn only_leaf_pc(&self, _record: &CapturedSample, _space: &AddressSpace) -> Option<u64> {
         None
     }
 
@@ -166,5 +166,9 @@ pub trait Vm: fmt::Debug {
     /// # Errors
     ///
     /// It cannot be read, or what is read contradicts itself.
-    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error>;
+    fn method(
+        &self,
+        process: &mut Process,
+        pointer: u64,
+    ) -> Result<Method, varid_tunnel::TunnelError>;
 }

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
     use crate::attribution::tests::world;
     use varid_process::CodeImage;
-    use varid_tunnel::Code;
+    use varid_tunnel::PublishedBytecode;
     use varid_tunnel::method::MethodId;
 
     const PAGE: u64 = 4096;
@@ -432,7 +432,7 @@ mod tests {
         };
         assert!(managed.process.has_bytecode_at(held.start + 0x80));
         let found = image(&managed).unwrap();
-        let code = |start| Code {
+        let code = |start| PublishedBytecode {
             start,
             size: PAGE,
             time: 1,

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 
 use crate::abi::{
-    self, Layout, MAX_RULES, NO_RULE, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, Rule, Tunnel,
+    self, Layout, MAX_RULES, NO_RULE, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, Rule, TunnelHeader,
 };
 use crate::bytes::Fields;
 
@@ -33,7 +33,7 @@ impl Version {
 
     /// Bytes of its header, which differs in its layout only.
     pub fn header_size(self) -> usize {
-        let now = size_of::<Tunnel>();
+        let now = size_of::<TunnelHeader>();
         match self {
             Self::One => now
                 .saturating_sub(size_of::<Layout>())
@@ -51,9 +51,9 @@ impl Version {
     }
 
     /// The header as this version's, but for `version` and `header_size`, which stay what they are.
-    pub fn parse(self, bytes: &[u8]) -> Tunnel {
+    pub fn parse(self, bytes: &[u8]) -> TunnelHeader {
         let mut fields = Fields::new(bytes);
-        Tunnel {
+        TunnelHeader {
             magic: fields.take(),
             version: fields.u32(),
             header_size: fields.u32(),
@@ -214,17 +214,17 @@ mod tests {
         CODE_BOOT, LAYOUT_ON_NATIVE_STACK, Layout, NO_FIELD, NO_REG, RULE_LIST, RULE_SAVE_AREA,
         RULE_SHADOW, Rule, VM_ART, VM_DALVIK, VM_OTHER,
     };
-    use crate::reader::Tunnel;
-    use crate::{ByteMemory, Description, Error};
+    use crate::reader::read_tunnel;
+    use crate::{ByteMemory, Description, TunnelError};
 
     const START: u64 = 0x7f00_0000_0000;
 
-    fn read(bytes: &[u8]) -> Result<Description, Error> {
+    fn read(bytes: &[u8]) -> Result<Description, TunnelError> {
         let memory = ByteMemory {
             start: START,
             bytes,
         };
-        Tunnel::read(&memory, START, bytes.len() as u64, 4321)
+        read_tunnel(&memory, START, bytes.len() as u64, 4321)
     }
 
     /// The tunnels that `tests/fixtures/tunnel-v1/make.sh` has written.
@@ -319,7 +319,10 @@ mod tests {
         for kind in [0u32, 4, 5, 256 + 1, u32::MAX] {
             let mut bytes = LIST.to_vec();
             bytes[48..52].copy_from_slice(&kind.to_le_bytes());
-            assert!(matches!(read(&bytes), Err(Error::Layout { .. })), "{kind}");
+            assert!(
+                matches!(read(&bytes), Err(TunnelError::Layout { .. })),
+                "{kind}"
+            );
         }
     }
 
@@ -329,12 +332,12 @@ mod tests {
             let mut bytes = LIST.to_vec();
             bytes[8..12].copy_from_slice(&version.to_le_bytes());
             let error = read(&bytes).unwrap_err();
-            assert!(matches!(error, Error::Version { found, .. } if found == version));
+            assert!(matches!(error, TunnelError::Version { found, .. } if found == version));
             assert!(error.to_string().contains("build the VM's part"), "{error}");
         }
         // Each version has its own size.
         let mut bytes = LIST.to_vec();
         bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
-        assert!(matches!(read(&bytes), Err(Error::Version { .. })));
+        assert!(matches!(read(&bytes), Err(TunnelError::Version { .. })));
     }
 }

@@ -8,9 +8,9 @@ use crate::abi::{NO_REG, NO_RULE, RANGE_INTERPRETER, RULE_SHADOW, VERSION, VM_OT
 
 const START: u64 = 0x7f00_0000_0000;
 const PID: u32 = 4711;
-const HEADER: usize = size_of::<abi::Tunnel>();
+const HEADER: usize = size_of::<abi::TunnelHeader>();
 const RANGES: usize = 576;
-const CODES: usize = RANGES + 4 * size_of::<Range>();
+const CODES: usize = RANGES + 4 * size_of::<CodeRange>();
 const THREADS: usize = CODES + 4 * size_of::<abi::Code>();
 const TRACES: usize = THREADS + 4 * size_of::<Thread>();
 const SIZE: usize = TRACES + 4 * size_of::<Trace>();
@@ -26,32 +26,32 @@ fn tunnel() -> Vec<u8> {
     put(24, &99u64.to_le_bytes());
     put(32, &VM_OTHER.to_le_bytes());
     put(36, &PID.to_le_bytes());
-    let layout = offset_of!(abi::Tunnel, layout);
+    let layout = offset_of!(abi::TunnelHeader, layout);
     put(layout, &62u16.to_le_bytes());
     put(layout + 2, &[8, 0, 1, NO_RULE]);
     put(layout + 16, &(-8i64).to_le_bytes());
     put(layout + 48, &[RULE_SHADOW, NO_REG, NO_REG]);
     for (at, offset, entry, count) in [
         (
-            offset_of!(abi::Tunnel, ranges),
+            offset_of!(abi::TunnelHeader, ranges),
             RANGES,
-            size_of::<Range>(),
+            size_of::<CodeRange>(),
             2u32,
         ),
         (
-            offset_of!(abi::Tunnel, codes),
+            offset_of!(abi::TunnelHeader, codes),
             CODES,
             size_of::<abi::Code>(),
             3,
         ),
         (
-            offset_of!(abi::Tunnel, threads),
+            offset_of!(abi::TunnelHeader, threads),
             THREADS,
             size_of::<Thread>(),
             2,
         ),
         (
-            offset_of!(abi::Tunnel, traces),
+            offset_of!(abi::TunnelHeader, traces),
             TRACES,
             size_of::<Trace>(),
             4,
@@ -66,7 +66,7 @@ fn tunnel() -> Vec<u8> {
         .iter()
         .enumerate()
     {
-        let at = RANGES + index * size_of::<Range>();
+        let at = RANGES + index * size_of::<CodeRange>();
         put(at, &start.to_le_bytes());
         put(at + 8, &end.to_le_bytes());
         put(at + 16, &RANGE_INTERPRETER.to_le_bytes());
@@ -96,15 +96,15 @@ fn tunnel() -> Vec<u8> {
     bytes
 }
 
-fn read(bytes: &[u8]) -> Result<Description, Error> {
+fn read(bytes: &[u8]) -> Result<Description, TunnelError> {
     let memory = ByteMemory {
         start: START,
         bytes,
     };
-    Tunnel::read(&memory, START, bytes.len() as u64, PID)
+    read_tunnel(&memory, START, bytes.len() as u64, PID)
 }
 
-fn read_spoiled(at: usize, value: &[u8]) -> Result<Description, Error> {
+fn read_spoiled(at: usize, value: &[u8]) -> Result<Description, TunnelError> {
     let mut bytes = tunnel();
     bytes[at..at + value.len()].copy_from_slice(value);
     read(&bytes)
@@ -153,7 +153,7 @@ fn every_truncation_is_an_error() {
             start: START,
             bytes: &bytes[..len],
         };
-        let read = Tunnel::read(&memory, START, SIZE as u64, PID);
+        let read = read_tunnel(&memory, START, SIZE as u64, PID);
         assert!(read.is_err() || len >= TRACES + 4 * size_of::<Trace>());
     }
 }
@@ -161,9 +161,9 @@ fn every_truncation_is_an_error() {
 #[test]
 fn lies_about_sizes_are_named() {
     let parts = [
-        offset_of!(abi::Tunnel, ranges),
-        offset_of!(abi::Tunnel, codes),
-        offset_of!(abi::Tunnel, threads),
+        offset_of!(abi::TunnelHeader, ranges),
+        offset_of!(abi::TunnelHeader, codes),
+        offset_of!(abi::TunnelHeader, threads),
     ];
     for part in parts {
         for (field, lie) in [
@@ -179,19 +179,22 @@ fn lies_about_sizes_are_named() {
         ] {
             let read = read_spoiled(part + field, &lie.to_le_bytes());
             assert!(
-                matches!(read, Err(Error::Malformed { offset, .. }) if offset == part as u64),
+                matches!(read, Err(TunnelError::Malformed { offset, .. }) if offset == part as u64),
                 "{part} + {field} = {lie:#x}: {read:?}"
             );
         }
     }
     // The codes' table moved onto the ranges'.
     let overlapping = (RANGES as u32 + 8).to_le_bytes();
-    let read = read_spoiled(offset_of!(abi::Tunnel, codes), &overlapping);
-    assert!(matches!(read, Err(Error::Malformed { .. })), "{read:?}");
+    let read = read_spoiled(offset_of!(abi::TunnelHeader, codes), &overlapping);
+    assert!(
+        matches!(read, Err(TunnelError::Malformed { .. })),
+        "{read:?}"
+    );
     for size in [0u64, HEADER as u64 - 1, SIZE as u64 + 1, u64::MAX] {
         let read = read_spoiled(16, &size.to_le_bytes());
         assert!(
-            matches!(read, Err(Error::Size { .. })),
+            matches!(read, Err(TunnelError::Size { .. })),
             "{size:#x}: {read:?}"
         );
     }
@@ -199,17 +202,23 @@ fn lies_about_sizes_are_named() {
 
 #[test]
 fn other_magic_version_and_header_are_refused() {
-    assert!(matches!(read_spoiled(0, b"x"), Err(Error::Magic { .. })));
+    assert!(matches!(
+        read_spoiled(0, b"x"),
+        Err(TunnelError::Magic { .. })
+    ));
     assert!(matches!(
         read_spoiled(8, &[3]),
-        Err(Error::Version { found: 3, .. })
+        Err(TunnelError::Version { found: 3, .. })
     ));
-    assert!(matches!(read_spoiled(12, &[8]), Err(Error::Version { .. })));
+    assert!(matches!(
+        read_spoiled(12, &[8]),
+        Err(TunnelError::Version { .. })
+    ));
 }
 
 #[test]
 fn overlapping_or_reversed_ranges_and_code_are_refused() {
-    let ends = RANGES + size_of::<Range>() + 8;
+    let ends = RANGES + size_of::<CodeRange>() + 8;
     assert!(read_spoiled(ends, &0x5001u64.to_le_bytes()).is_err());
     assert!(read_spoiled(ends, &0x1000u64.to_le_bytes()).is_err());
     assert!(read_spoiled(ends + 8, &9u32.to_le_bytes()).is_err());
@@ -227,7 +236,7 @@ struct Restless {
 }
 
 impl Memory for Restless {
-    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
         ByteMemory {
             start: START,
             bytes: &self.bytes,
@@ -253,11 +262,11 @@ fn a_writer_at_work_is_waited_for_but_not_for_ever() {
             step,
             calm_after,
         };
-        let read = Tunnel::read(&memory, START, SIZE as u64, PID);
+        let read = read_tunnel(&memory, START, SIZE as u64, PID);
         match read {
             Ok(_) => assert!(readable, "step {step}"),
             Err(error) => assert!(
-                !readable && matches!(error, Error::Changing { .. }),
+                !readable && matches!(error, TunnelError::Changing { .. }),
                 "{error}"
             ),
         }
@@ -268,7 +277,7 @@ fn a_writer_at_work_is_waited_for_but_not_for_ever() {
     bytes[40] = 1;
     assert!(matches!(
         read(&bytes),
-        Err(Error::Changing { generation: 1, .. })
+        Err(TunnelError::Changing { generation: 1, .. })
     ));
 }
 

@@ -11,8 +11,8 @@ use varid_tunnel::Description;
 use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, RANGE_HANDLERS, RANGE_VM, VM_ART};
 use varid_tunnel::builds;
 use varid_tunnel::method::{MethodId, resolve_method};
-use varid_tunnel::reader::Tunnel;
-use varid_tunnel::{Error, Memory, ProcessMemory};
+use varid_tunnel::reader::read_tunnel;
+use varid_tunnel::{Memory, ProcessMemory, TunnelError};
 
 /// What the tests run, built in a folder that goes when they end.
 struct Setup {
@@ -102,16 +102,16 @@ fn build_agent(out: &Path) {
     assert!(built.success());
 }
 
-fn read(pid: u32) -> Result<Description, Error> {
+fn read(pid: u32) -> Result<Description, TunnelError> {
     let tunnels = tunnels(pid);
     assert_eq!(tunnels.len(), 1, "{tunnels:?}");
     let (start, len, _) = tunnels[0];
-    Tunnel::read(&ProcessMemory::new(pid), start, len, pid)
+    read_tunnel(&ProcessMemory::new(pid), start, len, pid)
 }
 
 /// The outermost frame's method and bytecode pc, by the layout, of a thread that runs on
 /// meanwhile: an error is as likely as not.
-fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), Error> {
+fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), TunnelError> {
     let memory = ProcessMemory::new(pid);
     let (layout, rule) = (&of.layout, &of.layout.rules[0]);
     let word = |at: u64| memory.read_word(at, layout.word);
@@ -131,7 +131,7 @@ fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), E
     let method = word(outermost + u64::from(rule.frame_method))?;
     let pc = word(outermost + u64::from(rule.frame_pc))?;
     let id = resolve_method(layout, &memory, method)?;
-    id.map(|id| (id, pc)).ok_or(Error::Method {
+    id.map(|id| (id, pc)).ok_or(TunnelError::Method {
         method,
         what: "runtime method",
     })
@@ -249,7 +249,7 @@ fn a_zygotes_child_has_a_tunnel_of_its_own() {
     // Its first steps are under way: until they are done it has its parent's, or none.
     let own = wait_for("the child's own tunnel", || {
         let (start, len, _) = tunnels(child).first()?.clone();
-        let read = Tunnel::read(&ProcessMemory::new(child), start, len, child).ok()?;
+        let read = read_tunnel(&ProcessMemory::new(child), start, len, child).ok()?;
         (!read.inherited).then_some(read)
     });
     let parents = read(parent).unwrap();

@@ -10,7 +10,7 @@ use varid_tunnel::abi::{
     MAX_CALLS, REMAP_FIRST, TACTIC_LOAD_FROM_DEX, TACTIC_METHOD_INVOKE, VmFile,
 };
 use varid_tunnel::calls::{CallsFile, Counted};
-use varid_tunnel::control::{Control, Order};
+use varid_tunnel::control::{ControlPage, Order};
 
 pub const INVOKE: u32 = 0;
 const RETURN: u32 = 1;
@@ -24,7 +24,7 @@ pub fn counting(dir: &tempfile::TempDir) -> Vm {
 }
 
 /// A VM that has been told to count, and who told it.
-fn told(dir: &tempfile::TempDir) -> (Vm, Control) {
+fn told(dir: &tempfile::TempDir) -> (Vm, ControlPage) {
     let mut vm = counting(dir);
     let mut control = take(&vm);
     control.set(&order(1)).unwrap();
@@ -36,8 +36,8 @@ pub fn page(vm: &Vm) -> VmFile {
     vm.read().control.unwrap()
 }
 
-pub fn take(vm: &Vm) -> Control {
-    Control::take(vm.pid, &page(vm)).unwrap()
+pub fn take(vm: &Vm) -> ControlPage {
+    ControlPage::take(vm.pid, &page(vm)).unwrap()
 }
 
 pub fn order(session: u64) -> Order {

@@ -8,8 +8,8 @@ use crate::support::{compile, crate_dir, dim, tunnels};
 use varid_tunnel::Description;
 use varid_tunnel::abi::{self, Shadow, ShadowRecord};
 use varid_tunnel::layout::validate_layout;
-use varid_tunnel::reader::Tunnel;
-use varid_tunnel::{Error, Memory, ProcessMemory};
+use varid_tunnel::reader::read_tunnel;
+use varid_tunnel::{Memory, ProcessMemory, TunnelError};
 
 /// A VM that does what it is told.
 pub struct Vm {
@@ -67,7 +67,7 @@ impl Vm {
         let tunnels = tunnels(self.pid);
         assert_eq!(tunnels.len(), 1, "{tunnels:?}");
         let (start, len, _) = tunnels[0];
-        Tunnel::read(&ProcessMemory::new(self.pid), start, len, self.pid).unwrap()
+        read_tunnel(&ProcessMemory::new(self.pid), start, len, self.pid).unwrap()
     }
 
     fn codes(&self) -> Vec<(u64, u64, String)> {
@@ -162,7 +162,7 @@ fn what_is_read_while_it_changes_is_never_torn() {
     writeln!(vm.input, "churn 40000").unwrap();
     let (mut first, mut second, mut changing) = (0, 0, 0);
     for _ in 0..20_000 {
-        match Tunnel::read(&memory, start, len, vm.pid) {
+        match read_tunnel(&memory, start, len, vm.pid) {
             Ok(description) => {
                 for code in &description.codes {
                     let (letter, seen) = match (code.start, code.size, code.flags) {
@@ -174,7 +174,7 @@ fn what_is_read_while_it_changes_is_never_torn() {
                     *seen += 1;
                 }
             }
-            Err(Error::Changing { .. }) => changing += 1,
+            Err(TunnelError::Changing { .. }) => changing += 1,
             Err(error) => panic!("{error}"),
         }
     }
@@ -244,7 +244,7 @@ fn a_forked_child_has_its_own_tunnel_at_dims_first_event() {
 
     assert_eq!(tunnels(parent), before);
     let (start, len, _) = &before[0];
-    let parents = Tunnel::read(&ProcessMemory::new(parent), *start, *len, parent).unwrap();
+    let parents = read_tunnel(&ProcessMemory::new(parent), *start, *len, parent).unwrap();
     assert!(!parents.inherited);
     assert_eq!(parents.codes.len(), 1);
     assert_eq!(parents.threads[0].tid, parent);

@@ -8,7 +8,7 @@ use crate::support::{crate_dir, tunnels};
 use varid_tunnel::Description;
 use varid_tunnel::abi::{RANGE_BRIDGE, RANGE_INTERPRETER, Shadow, ShadowRecord, VM_OTHER};
 use varid_tunnel::layout::validate_layout;
-use varid_tunnel::reader::Tunnel;
+use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{Memory, ProcessMemory};
 
 fn build(dir: &Path) {
@@ -50,7 +50,7 @@ fn read(pid: u32) -> Description {
     let tunnels = tunnels(pid);
     assert_eq!(tunnels.len(), 1, "{tunnels:?}");
     let (start, len, _) = tunnels[0];
-    Tunnel::read(&ProcessMemory::new(pid), start, len, pid).unwrap()
+    read_tunnel(&ProcessMemory::new(pid), start, len, pid).unwrap()
 }
 
 /// Each listed thread's records are the chain, at ever lower stack pointers.

@@ -88,6 +88,11 @@ fn main() -> Result {
     shadow.rules[0].kind = RULE_SHADOW;
     save("tunnel", "art", &tunnel(&art))?;
     save("tunnel", "shadow", &tunnel(&shadow))?;
+    save(
+        "tunnel",
+        "version-1",
+        include_bytes!("../../../dvm-patch/tests/fixtures/tunnel-v1/list.bin"),
+    )?;
     save("record", "record", &record())?;
     save("walk", "art", &walk_art(&art))?;
     save("walk", "shadow", &walk_shadow(&shadow))?;

@@ -3,8 +3,8 @@
 use crate::bytes::Bytes;
 use varid_tunnel::abi::{
     CALLS_ENTRIES, CALLS_MAGIC, CALLS_VERSION, CODE_BOOT, CODE_DEX, CONTROL_MAGIC, CONTROL_VERSION,
-    Control, Layout, MAGIC, MAX_CALLS, RANGE_BODY, RANGE_VM, Rule, TACTIC_METHOD_INVOKE, Tunnel,
-    VERSION, VM_ART,
+    Control, Layout, MAGIC, MAX_CALLS, RANGE_BODY, RANGE_VM, Rule, TACTIC_METHOD_INVOKE,
+    TunnelHeader, VERSION, VM_ART,
 };
 
 impl Bytes {
@@ -46,7 +46,7 @@ impl Bytes {
 
 /// A tunnel with two ranges, a dex file and a thread.
 pub fn tunnel(layout: &Layout) -> Vec<u8> {
-    const HEAD: u32 = size_of::<Tunnel>() as u32;
+    const HEAD: u32 = size_of::<TunnelHeader>() as u32;
     const SIZE: u32 = HEAD + 2 * 24 + 256 + 2 * 16 + 16;
     Bytes::default()
         .put(MAGIC)

@@ -41,7 +41,7 @@ fn loads(variants: &'static [Variant]) {
         };
         match shim.set_target(42, &target) {
             Ok(()) => assert!(tail_calls && shim.walks_any),
-            Err(Error::NoTailCalls) => assert!(!tail_calls),
+            Err(BpfError::NoTailCalls) => assert!(!tail_calls),
             Err(error) => panic!("{name}: {error}"),
         }
     }
@@ -74,7 +74,7 @@ fn a_variant_that_is_not_there_is_named() {
     }];
     let error = Shim::load_first_of(&NONE, 0, false).unwrap_err();
     assert!(
-        matches!(error, Error::Missing("no_such_program")),
+        matches!(error, BpfError::Missing("no_such_program")),
         "{error}"
     );
 }

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
-use varid_tunnel::{Error, Memory};
+use varid_tunnel::{Memory, TunnelError};
 
 /// How long a helper may block on a read. Time in which it is runnable and has no processor does not count.
 const DEADLINE: Duration = Duration::from_millis(500);
@@ -119,7 +119,7 @@ impl ForeignMemory {
 }
 
 impl Memory for ForeignMemory {
-    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
         let len = out.len();
         let pid = self.pid;
         let request = Request::Memory {
@@ -137,7 +137,7 @@ impl Memory for ForeignMemory {
             Ok(())
         })
         .map(|_| ())
-        .map_err(|error| Error::Read {
+        .map_err(|error| TunnelError::Read {
             address,
             len,
             reason: error.to_string(),
@@ -168,12 +168,12 @@ pub fn open(pid: Pid, path: &Path, what: PathTarget, inside: Option<&OwnedFd>) -
 }
 
 /// Opens a file to which a process's tunnel leads.
-pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, Error> {
+pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
     let file = (file.address, file.size, file.fd);
     let request = Request::VmFile { pid, file, kind };
     ask(pid, &request, None, &mut |_| Ok(()))
         .and_then(opened)
-        .map_err(|error| Error::File {
+        .map_err(|error| TunnelError::File {
             pid: pid.get(),
             name: kind.name(),
             reason: error.to_string(),

@@ -249,7 +249,7 @@ fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
     if size == 0 { bytes } else { bytes.u64(&[used]) }
 }
 
-fn copied(bytes: &Bytes) -> Record {
+fn copied(bytes: &Bytes) -> CapturedSample {
     let Some(Stamped {
         time: TIME,
         event: RingEvent::Sample(sampled),

@@ -15,7 +15,7 @@ use varid_recording::{CALLS_LOG, CallCount, Tactic};
 use varid_sampler::monotonic_ns;
 use varid_tunnel::abi::{self, Call, VmFile};
 use varid_tunnel::calls::{CallsFile, Counted};
-use varid_tunnel::control::{Control, Order};
+use varid_tunnel::control::{ControlPage, Order};
 use varid_vm::{ManagedProcess, Method};
 
 /// How often the counts of a running session are written.
@@ -63,7 +63,7 @@ struct Counting {
     /// The number of the session that it counts for. It counts from zero when it is given another number.
     session: u64,
     /// None: another profiler holds it, or it cannot be opened. There is a note of that.
-    control: Option<Control>,
+    control: Option<ControlPage>,
     file: Option<CallsFile>,
     counted: Counted,
     /// By entry: the address that stands for its method, from a time on.
@@ -360,7 +360,7 @@ fn events(call: &Call) -> u64 {
     call.invokes.saturating_add(ends)
 }
 
-fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Control> {
+fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<ControlPage> {
     let control = take_control(pid, page).and_then(|mut control| {
         control.set(order)?;
         Ok(control)

@@ -8,7 +8,7 @@ use crate::tasks;
 use std::time::Duration;
 use varid_model::{MonotonicNs, Pid};
 use varid_sampler::decode::{Sampled, Samples};
-use varid_shim::{Record, flags};
+use varid_shim::{CapturedSample, flags};
 use varid_vm::ManagedProcess;
 
 /// Samples in the interpreter after which a VM's layout that has never led to frames is refused.
@@ -193,7 +193,7 @@ impl Tracked {
 
 impl LayoutTrials {
     /// Counts a sample in the interpreter; true: no sample has had frames, and it is the last one that was tried.
-    fn refutes(&mut self, record: &Record) -> bool {
+    fn refutes(&mut self, record: &CapturedSample) -> bool {
         self.samples = self.samples.saturating_add(1);
         let walked = u32::from(!record.frames.packed().is_empty());
         self.walked = self.walked.saturating_add(walked);

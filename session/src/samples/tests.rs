@@ -83,7 +83,7 @@ impl Recording {
 }
 
 /// A record as the shim writes it.
-fn bytes(record: &varid_shim::Record) -> Vec<u8> {
+fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let lengths = record.stack.len() as u64
         | (record.frames.packed().len() as u64) << 32

@@ -7,7 +7,7 @@ use crate::kind::{LeafMethod, ManagedStack, Unwound};
 use std::borrow::Cow;
 use varid_model::Reason;
 use varid_process::AddressSpace;
-use varid_shim::{ManagedFrame, Record, Step, Walk, flags};
+use varid_shim::{CapturedSample, ManagedFrame, Step, Walk, flags};
 use varid_unwind::NativeFrame;
 
 /// The frames that the shim walked, or those of the copy of the stack where it could not.
@@ -55,7 +55,7 @@ fn copied(
 /// The linked frames of a loop, as far as the copy of the stack reaches.
 fn walk_list(
     facts: &VmFacts,
-    record: &Record,
+    record: &CapturedSample,
     address: u64,
     pc: u64,
     managed: &mut Vec<ManagedFrame>,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use varid_model::Reason;
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, Process};
-use varid_shim::{Record, flags};
+use varid_shim::{CapturedSample, flags};
 use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
 use varid_tunnel::method::resolve_method;
@@ -57,7 +57,7 @@ impl Vm for ArtVm {
         &self.facts
     }
 
-    fn leaf_is_managed(&self, record: &Record, leaf: Option<CodeKind>) -> bool {
+    fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
         matches!(leaf, Some(CodeKind::Bridge | CodeKind::Interpreter)) || record.has(flags::IN_BODY)
     }
 
@@ -85,7 +85,7 @@ impl Vm for ArtVm {
             .ok_or(Reason::ArtQuick)
     }
 
-    fn only_leaf_pc(&self, record: &Record, space: &AddressSpace) -> Option<u64> {
+    fn only_leaf_pc(&self, record: &CapturedSample, space: &AddressSpace) -> Option<u64> {
         const OTHERWISE: u32 = flags::IN_KERNEL | flags::NO_WALK | flags::NOT_READY;
         if record.flags & (flags::IN_BODY | OTHERWISE) != flags::IN_BODY {
             return None;
@@ -96,7 +96,11 @@ impl Vm for ArtVm {
         (address == innermost.address().get() && !innermost.is_quick()).then_some(pc)
     }
 
-    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error> {
+    fn method(
+        &self,
+        process: &mut Process,
+        pointer: u64,
+    ) -> Result<Method, varid_tunnel::TunnelError> {
         let memory = ForeignMemory::new(process.pid);
         let id = resolve_method(&self.facts.layout, &memory, pointer)?;
         Ok(id.map_or(Method::Runtime, |id| dex::place(process, &id)))

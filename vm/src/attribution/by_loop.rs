@@ -7,14 +7,14 @@ use super::chain::{Chain, reason};
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use varid_model::{Marker, Stack};
-use varid_shim::{ManagedFrame, Record};
+use varid_shim::{CapturedSample, ManagedFrame};
 use varid_unwind::NativeStack;
 
 impl Chain<'_> {
     /// Native frames, and managed ones, whose loops they are.
     pub(super) fn merge_by_loop(
         &mut self,
-        record: &Record,
+        record: &CapturedSample,
         native: &NativeStack,
         managed: &[ManagedFrame],
         facts: &VmFacts,

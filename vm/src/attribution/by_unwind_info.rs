@@ -12,11 +12,11 @@ use crate::ManagedProcess;
 use std::rc::Rc;
 use varid_model::{Marker, Reason, Stack};
 use varid_process::{CodeImage, MappedCode, ProcessImage};
-use varid_shim::Record;
+use varid_shim::CapturedSample;
 use varid_unwind::{BytecodePc, NativeFrame, NativeStack, bytecode_pc};
 
 /// The user part of a record's callchain.
-pub(super) fn attribute(record: &Record, ip: u64, chain: Chain<'_>, stack: Stack) {
+pub(super) fn attribute(record: &CapturedSample, ip: u64, chain: Chain<'_>, stack: Stack) {
     let mut native = NativeStack::default();
     match stack {
         Stack::None => leaf_only(&mut native, record, ip),

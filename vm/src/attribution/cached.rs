@@ -6,13 +6,13 @@
 use crate::ManagedProcess;
 use varid_model::{Address, Stack};
 use varid_process::{MappingId, ProcessImage};
-use varid_shim::Record;
+use varid_shim::CapturedSample;
 
 /// The user callchain of a record, as [`super::attribute`] would find it, if it is its thread's last one with another leaf, and the
 /// leaf is in bytecode whose mapping is `recorded`. The callers' mappings are those of the last callchain. None: it is another
 /// callchain, or that is not known.
 pub fn cached_callchain<'a>(
-    record: &Record,
+    record: &CapturedSample,
     process: &'a mut ManagedProcess,
     recorded: impl FnOnce(MappingId) -> bool,
 ) -> Option<&'a [Address]> {
@@ -33,7 +33,12 @@ pub fn cached_callchain<'a>(
 
 /// Stores a record's callchain for those of its thread that follow, if nothing but its leaf's pc and the callers in the cache play a part
 /// in it.
-pub(super) fn store(record: &Record, process: &mut ManagedProcess, stack: Stack, user: &[Address]) {
+pub(super) fn store(
+    record: &CapturedSample,
+    process: &mut ManagedProcess,
+    stack: Stack,
+    user: &[Address],
+) {
     let Some((leaf, callers)) = user.split_first() else {
         return;
     };

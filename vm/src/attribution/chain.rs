@@ -7,7 +7,7 @@ use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
 use varid_recording::remap::address_of;
-use varid_shim::{FramePc, ManagedFrame, Record, flags};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
 
 /// Bytes of a code unit.
@@ -45,7 +45,7 @@ impl<'a> Chain<'a> {
     /// The chain of a record whose user part was interrupted at `at`: its addresses become those
     /// of `user`, leaf first.
     pub fn new(
-        record: &Record,
+        record: &CapturedSample,
         at: FrameAddress,
         process: &'a mut ManagedProcess,
         remap: &'a mut RemapTable,
@@ -68,7 +68,7 @@ impl<'a> Chain<'a> {
     /// Native frames, and the managed ones that lie within them.
     pub fn merge_by_address(
         &mut self,
-        record: &Record,
+        record: &CapturedSample,
         native: &NativeStack,
         managed: &[ManagedFrame],
         vm: Option<&dyn Vm>,
@@ -177,7 +177,7 @@ impl<'a> Chain<'a> {
     /// What is missing, said where it is missing.
     pub fn finish(
         &mut self,
-        record: &Record,
+        record: &CapturedSample,
         native: &NativeStack,
         managed: &[ManagedFrame],
         in_interpreter: bool,

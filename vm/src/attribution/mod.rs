@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
 use varid_process::MappedCode;
-use varid_shim::{ManagedFrame, Record, flags};
+use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, StackSlice};
 
 /// A sample's user frames; its memory is used again for the next sample's.
@@ -40,7 +40,7 @@ pub struct Attributed {
 
 /// Attributes a record. `stack` is what the session was asked for.
 pub fn attribute(
-    record: &mut Record,
+    record: &mut CapturedSample,
     process: &mut ManagedProcess,
     remap: &mut RemapTable,
     stack: Stack,
@@ -151,7 +151,7 @@ pub fn attribute(
     cached::store(record, process, stack, user);
 }
 
-fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
+fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
     native.frames.clear();
     native.frames.push(NativeFrame {
         address: FrameAddress::Instruction(Address::new(ip)),
@@ -162,7 +162,7 @@ fn leaf_only(native: &mut NativeStack, record: &Record, ip: u64) {
 }
 
 /// What a record has of its thread's stack.
-fn stack_of(record: &Record) -> StackSlice<'_> {
+fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
     StackSlice::new(Address::new(record.stack_addr), &record.stack)
 }
 

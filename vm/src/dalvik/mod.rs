@@ -11,7 +11,7 @@ use std::rc::Rc;
 use varid_model::Address;
 use varid_process::Process;
 use varid_process::reader::ForeignMemory;
-use varid_shim::{FramePc, ManagedFrame, Record, flags};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_tunnel::abi::RULE_SAVE_AREA;
 use varid_tunnel::method::resolve_named;
 
@@ -44,7 +44,7 @@ impl Vm for DalvikVm {
         &self.facts
     }
 
-    fn leaf_is_managed(&self, _record: &Record, leaf: Option<CodeKind>) -> bool {
+    fn leaf_is_managed(&self, _record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
         leaf.is_some_and(CodeKind::executes)
     }
 
@@ -96,7 +96,11 @@ impl Vm for DalvikVm {
         MergeOrder::ByLoop
     }
 
-    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error> {
+    fn method(
+        &self,
+        process: &mut Process,
+        pointer: u64,
+    ) -> Result<Method, varid_tunnel::TunnelError> {
         let memory = ForeignMemory::new(process.pid);
         let named = resolve_named(&self.facts.layout, &memory, pointer)?;
         Ok(dex::place_named(process, &named))

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use varid_model::Pid;
 use varid_process::Process;
 use varid_process::reader::ForeignMemory;
-use varid_shim::{ManagedFrame, Record, flags};
+use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_tunnel::abi::{Call, RULE_SHADOW};
 use varid_tunnel::method::resolve_method;
 
@@ -63,7 +63,7 @@ impl Vm for ShadowVm {
     /// Records below sp are of methods that an exception has left, and that the one which caught
     /// it has not taken back yet. Where all are, sp is on another stack (a signal's, a
     /// coroutine's), and says nothing about them.
-    fn drop_stale(&self, record: &Record, frames: &mut Cow<'_, [ManagedFrame]>) {
+    fn drop_stale(&self, record: &CapturedSample, frames: &mut Cow<'_, [ManagedFrame]>) {
         if !self.facts.is_on_native_stack() {
             return;
         }
@@ -109,7 +109,11 @@ impl Vm for ShadowVm {
             .restore(&self.facts, process, frames);
     }
 
-    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, varid_tunnel::Error> {
+    fn method(
+        &self,
+        process: &mut Process,
+        pointer: u64,
+    ) -> Result<Method, varid_tunnel::TunnelError> {
         let memory = ForeignMemory::new(process.pid);
         let id = resolve_method(&self.facts.layout, &memory, pointer)?;
         Ok(id.map_or(Method::Runtime, |id| dex::place(process, &id)))

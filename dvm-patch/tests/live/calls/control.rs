@@ -3,10 +3,10 @@
 use std::os::unix::fs::FileExt;
 
 use super::{INVOKE, calls, counting, order, page, take, told};
-use varid_tunnel::Error;
+use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{CALL_LEFT_OUT, TACTIC_LOAD_FROM_DEX, TACTIC_METHOD_INVOKE, VmFile};
 use varid_tunnel::calls::{CallsFile, Counted};
-use varid_tunnel::control::{Control, Order};
+use varid_tunnel::control::{ControlPage, Order};
 
 #[test]
 fn a_filter_leaves_methods_out_and_may_change() {
@@ -57,9 +57,9 @@ fn a_filter_leaves_methods_out_and_may_change() {
 fn two_sessions_refuse_each_other_and_a_dead_one_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let (mut vm, first) = told(&dir);
-    let second = Control::take(vm.pid, &page(&vm));
+    let second = ControlPage::take(vm.pid, &page(&vm));
     assert!(
-        matches!(second, Err(Error::Controlled { .. })),
+        matches!(second, Err(TunnelError::Controlled { .. })),
         "{second:?}"
     );
     assert_eq!(vm.read().tactic, TACTIC_METHOD_INVOKE);
@@ -169,9 +169,9 @@ fn another_file_behind_the_descriptor_is_not_touched() {
         },
     ] {
         // Found through the mapping, where that is allowed; never the other file.
-        match Control::take(vm.pid, &lie) {
+        match ControlPage::take(vm.pid, &lie) {
             Ok(mut control) => control.set(&order(1)).unwrap(),
-            Err(error) => assert!(matches!(error, Error::File { .. }), "{error}"),
+            Err(error) => assert!(matches!(error, TunnelError::File { .. }), "{error}"),
         }
     }
     let address = vm.read();
@@ -179,12 +179,12 @@ fn another_file_behind_the_descriptor_is_not_touched() {
         address: good.address + 4096,
         ..good
     };
-    assert!(Control::take(vm.pid, &elsewhere).is_err());
+    assert!(ControlPage::take(vm.pid, &elsewhere).is_err());
     let larger = VmFile { size: 8192, ..good };
-    assert!(Control::take(vm.pid, &larger).is_err());
+    assert!(ControlPage::take(vm.pid, &larger).is_err());
     let calls = CallsFile::open(vm.pid, &good);
     assert!(
-        matches!(calls, Err(Error::File { .. })),
+        matches!(calls, Err(TunnelError::File { .. })),
         "the control page is no calls"
     );
     assert_eq!(address.calls, None);

@@ -9,9 +9,9 @@ use crate::support::{dim, tunnels, wait_for};
 use varid_tunnel::Description;
 use varid_tunnel::abi;
 use varid_tunnel::calls::CallsFile;
-use varid_tunnel::control::{Control, Order};
-use varid_tunnel::reader::Tunnel;
-use varid_tunnel::{Error, Memory, ProcessMemory};
+use varid_tunnel::control::{ControlPage, Order};
+use varid_tunnel::reader::read_tunnel;
+use varid_tunnel::{Memory, ProcessMemory, TunnelError};
 
 /// The patched toy VM, running.
 struct Vm {
@@ -109,9 +109,9 @@ impl Vm {
             let tunnels = tunnels(self.pid);
             assert_eq!(tunnels.len(), 1, "{tunnels:?}");
             let (start, len, _) = tunnels[0];
-            match Tunnel::read(&ProcessMemory::new(self.pid), start, len, self.pid) {
+            match read_tunnel(&ProcessMemory::new(self.pid), start, len, self.pid) {
                 // The VM's thread that looks for orders may be at it, and have to wait for a processor.
-                Err(Error::Changing { .. }) => None,
+                Err(TunnelError::Changing { .. }) => None,
                 read => Some(read.unwrap()),
             }
         })
@@ -276,7 +276,7 @@ fn counting_and_the_vms_own_trace_do_not_end_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let (mut vm, _) = Vm::start(&GENERATIONS[3], dir.path(), "load-from-dex");
     vm.tell("run");
-    let mut control = Control::take(vm.pid, &vm.read().control.unwrap()).unwrap();
+    let mut control = ControlPage::take(vm.pid, &vm.read().control.unwrap()).unwrap();
     let mut order = |vm: &Vm, tactic, session| {
         control
             .set(&Order {

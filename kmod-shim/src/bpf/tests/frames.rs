@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::{flags, frame_flags::OUTERMOST};
-use crate::record::Record;
+use crate::record::CapturedSample;
 use std::arch::asm;
 use std::cell::Cell;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -193,7 +193,7 @@ fn frames_are_found_up_to_where_memory_ends() {
         let (mut records, started) = (Vec::new(), Instant::now());
         while records.len() < RECORDS {
             assert!(started.elapsed() < HANGS, "{what}: no records");
-            shim.drain(|bytes| records.push(Record::decode(bytes).unwrap()));
+            shim.drain(|bytes| records.push(CapturedSample::decode(bytes).unwrap()));
         }
         assert_eq!(switch(false), 0);
         shim.drain(|_| ());

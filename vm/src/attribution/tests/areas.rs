@@ -3,7 +3,7 @@
 use super::world::*;
 use varid_model::{Reason, Stack};
 use varid_shim::flags::{IN_BODY, NO_WALK};
-use varid_shim::{ManagedFrame, Record};
+use varid_shim::{CapturedSample, ManagedFrame};
 
 /// A frame of the other stack, which lies anywhere: here below the native one.
 fn area(n: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
@@ -127,7 +127,7 @@ fn a_restored_register_is_exact_if_it_is_in_the_frames_method() {
 }
 
 /// A record whose leaf is `at` bytes into the code cache.
-fn in_cache(world: &World, at: u64) -> Record {
+fn in_cache(world: &World, at: u64) -> CapturedSample {
     let mut record = world.record(&["jit", "native"]);
     record.ip = JIT + at;
     record.regs.set_frame(JIT + at, SP, 0);

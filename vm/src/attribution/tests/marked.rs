@@ -3,7 +3,7 @@
 
 use super::world::*;
 use varid_model::{Reason, Stack};
-use varid_shim::Record;
+use varid_shim::CapturedSample;
 use varid_shim::flags::{IN_KERNEL, NO_WALK, NOT_READY};
 
 /// DWARF number of the trampoline's register.
@@ -18,7 +18,7 @@ fn caller_and_callee(world: &World) -> (u64, u64) {
 }
 
 /// A record whose first interpreter frame executes one bytecode, and the second another; `outer` is that frame's number.
-fn record(world: &World, functions: &[&str], inner: u64, outer: (u64, u64)) -> Record {
+fn record(world: &World, functions: &[&str], inner: u64, outer: (u64, u64)) -> CapturedSample {
     let mut record = world.record(functions);
     record.regs.set(PC, Some(inner));
     // What the inner frame has saved of its caller's.

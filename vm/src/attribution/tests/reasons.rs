@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use varid_model::{Address, Pid, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
-use varid_shim::{ManagedFrame, Record};
+use varid_shim::{CapturedSample, ManagedFrame};
 use varid_unwind::UnwindError;
 
 #[test]
@@ -91,7 +91,7 @@ fn an_interpreter_without_frames_says_why() {
     let mut world = World::list();
     let whole = world.record(&["body", "bridge", "outermost"]);
     let ip = whole.ip;
-    let cut = Record {
+    let cut = CapturedSample {
         stack: Vec::new(),
         ..whole.clone()
     };
@@ -320,7 +320,7 @@ fn a_loop_that_cannot_be_unwound_keeps_its_leaf() {
     let pc = world.code[0].start;
     let frames = [managed(9, FIRST, pc, OUTERMOST)];
     let lost = world.record(&["interpreter", "nowhere"]);
-    let cut = Record {
+    let cut = CapturedSample {
         stack: Vec::new(),
         ..lost.clone()
     };

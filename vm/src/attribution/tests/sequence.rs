@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use varid_process::ProcessImage;
 use varid_shim::flags::{FRAMES_TRUNCATED, IN_BODY, IN_KERNEL, NOT_READY, TORN};
-use varid_shim::{FramePc, ManagedFrame, Record};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame};
 use varid_vm::Method;
 
 /// So far from the dex file it may be mapped once more.
@@ -158,7 +158,7 @@ impl Twice {
     }
 
     /// What has happened happens, and here is the record.
-    pub fn next(&mut self, sample: Sample) -> Record {
+    pub fn next(&mut self, sample: Sample) -> CapturedSample {
         happens(&mut self.remembers, sample.event);
         happens(&mut self.forgets, sample.event);
         self.forgets.process.forget_callchains();

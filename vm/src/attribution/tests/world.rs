@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Reason, Regs, Stack, Tid};
 use varid_process::{AddressSpace, CodeImage, ElfImage, MappingId, ProcessImage, ProcessMapping};
 use varid_recording::remap::address_of;
-use varid_shim::{FramePc, ManagedFrame, Record};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame};
 use varid_tunnel::abi;
 use varid_vm::attribution::{Attributed, RemapTable, attribute, cached_callchain};
 use varid_vm::{ManagedProcess, Method, Methods, VmFacts};
@@ -238,7 +238,7 @@ impl World {
         let mut space = AddressSpace::default();
         let functions = map_library(&mut space, LIBRARY, bytes, "/test/library.so");
         let mut ranges: Vec<_> = KINDS
-            .map(|(name, kind)| abi::Range {
+            .map(|(name, kind)| abi::CodeRange {
                 start: functions[name],
                 end: functions[name] + 0x80,
                 kind,
@@ -247,7 +247,7 @@ impl World {
             .into();
         let in_areas = kind == abi::RULE_SAVE_AREA;
         if in_areas {
-            ranges.push(abi::Range {
+            ranges.push(abi::CodeRange {
                 start: JIT,
                 end: JIT + 0x1000,
                 kind: abi::RANGE_TRACES,
@@ -343,7 +343,7 @@ impl World {
     }
 
     /// A record whose native frames are these, leaf first.
-    pub fn record(&self, functions: &[&str]) -> Record {
+    pub fn record(&self, functions: &[&str]) -> CapturedSample {
         let mut stack = vec![0; functions.len() * FRAME as usize];
         for (frame, caller) in stack.chunks_mut(FRAME as usize).zip(&functions[1..]) {
             frame[56..].copy_from_slice(&self.at(caller).to_le_bytes());
@@ -351,7 +351,7 @@ impl World {
         let mut regs = Regs::default();
         let ip = self.at(functions[0]);
         regs.set_frame(ip, SP, 0);
-        Record {
+        CapturedSample {
             time: MonotonicNs::new(1),
             pid: Pid::new(self.process.pid()),
             tid: Tid::new(2),
@@ -367,7 +367,7 @@ impl World {
         }
     }
 
-    pub fn attribute(&mut self, record: &Record, stack: Stack) -> Attributed {
+    pub fn attribute(&mut self, record: &CapturedSample, stack: Stack) -> Attributed {
         let mut attributed = Attributed::default();
         let (process, remap) = (&mut self.process, &mut self.remap);
         let recorded = |id: MappingId| self.recorded.contains(&id.serial);
@@ -384,7 +384,7 @@ impl World {
     /// The user frames of a record with these managed ones.
     pub fn user(
         &mut self,
-        mut record: Record,
+        mut record: CapturedSample,
         flags: u32,
         managed: &[ManagedFrame],
         stack: Stack,
@@ -435,13 +435,13 @@ fn map_library(
 }
 
 /// Writes a word of a record's stack.
-pub fn put(record: &mut Record, address: u64, word: u64) {
+pub fn put(record: &mut CapturedSample, address: u64, word: u64) {
     let at = (address - record.stack_addr) as usize;
     record.stack[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
 /// A ShadowFrame of ART's in the copy of the stack.
-pub fn put_shadow_frame(record: &mut Record, at: u64, link: u64, method: u64, pc: u64) {
+pub fn put_shadow_frame(record: &mut CapturedSample, at: u64, link: u64, method: u64, pc: u64) {
     for (offset, word) in [(0, link), (8, method), (24, pc)] {
         put(record, at + offset, word);
     }
