@@ -5,7 +5,7 @@ use std::rc::Rc;
 use varid_process::reader::ForeignMemory;
 use varid_process::{BytecodeFormat, Process, ProcessImage};
 use varid_tunnel::abi::RULE_AT_SP;
-use varid_tunnel::{Error, Memory};
+use varid_tunnel::{Memory, TunnelError};
 use varid_vm::{CodeKind, LeafMethod, ManagedStack, Method, Methods, Unwound, Vm, VmFacts, VmKind};
 
 /// Where `struct method` of vm.h has its code and its name.
@@ -67,7 +67,7 @@ impl Vm for Running {
         callee == Some(CodeKind::Loop)
     }
 
-    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, Error> {
+    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, TunnelError> {
         let memory = ForeignMemory::new(process.pid);
         let field = |offset: u64| memory.read_word(pointer.wrapping_add(offset), 8);
         let (code, name) = (field(METHOD_CODE)?, field(METHOD_NAME)?);
