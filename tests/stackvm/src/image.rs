@@ -60,7 +60,7 @@ impl Program {
         let methods = (0..count).filter_map(|index| {
             let entry = program.entry(index)?;
             let end = entry.code.checked_add(entry.size)?;
-            (entry.code < end).then(|| MethodCode {
+            (entry.code < end).then_some(MethodCode {
                 code: entry.code..end,
                 index,
                 others: 0,
