@@ -12,6 +12,6 @@ run) options=(--no-fail-fast) ;;
 esac
 own=(process sampler session unwind vm)
 failed=0
-cargo test --locked --release --workspace "${own[@]/#/--exclude=varid-}" --lib --test it --test abi --test live --test vm --test host "${options[@]}" || failed=1
+cargo test --locked --release --workspace "${own[@]/#/--exclude=varid-}" --lib --test it --test abi --test live --test vm --test stackvm --test host "${options[@]}" || failed=1
 cargo test --locked --profile bench --package varid "${own[@]/#/--package=varid-}" --lib --bins "${options[@]}" || failed=1
 exit "$failed"

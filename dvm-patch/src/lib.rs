@@ -6,7 +6,7 @@
 //! - [`abi`]: the structures of the tunnel, as `include/varid_tunnel.h` defines them.
 //! - [`control`]: what varid tells the VM, and the lease under which that holds.
 //! - [`calls`]: how often methods were called.
-//! - [`file`]: the files in which control and calls are.
+//! - [`mod@file`]: the files in which control and calls are.
 //! - [`reader`]: a process's tunnel, read from outside and doubted.
 //! - [`builds`]: the same facts for VM builds that are known without a tunnel.
 //! - [`method`]: from a VM's method pointer to a method of a dex file.

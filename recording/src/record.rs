@@ -27,7 +27,7 @@ pub enum CpuMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample<Chain = Vec<Address>> {
     /// Whose sample it is: the place of the event among the session's
-    /// [`Events`](crate::Events). An event that is read with its leader's samples has samples
+    /// [`SessionEvents`](crate::SessionEvents). An event that is read with its leader's samples has samples
     /// of its own, of the same place and time.
     pub event: usize,
     /// When.
