@@ -94,6 +94,7 @@ enum varid_rule_kind {
  * it begins with the leaf's registers. A stretch that begins with a note (fragment_quick) begins
  * with a frame whose size its method tells: one of the special methods at special_methods (no
  * frame of a method's own: left out), or one with a bit of native_flag in the word at method_flags.
+ * The VM clears fragment_quick when the noted frame returns: a note above sp is believed.
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */

@@ -229,6 +229,19 @@ impl Header {
             if range.rule >= u32::from(self.head.layout.rule_count) {
                 return Err(malformed("a range of no rule", u64::from(range.rule)));
             }
+            // A caller is known by its return address, which lies in the rule's code.
+            let rule = self.head.layout.rules().get(range.rule as usize);
+            let is_loop = matches!(
+                range.kind,
+                abi::RANGE_BODY | abi::RANGE_HANDLERS | abi::RANGE_INTERPRETER
+            );
+            if rule.is_some_and(|rule| {
+                is_loop
+                    && rule.kind == abi::RULE_AT_SP
+                    && (range.start < rule.code_start || range.end > rule.code_end)
+            }) {
+                return Err(malformed("a range outside its rule's code", range.start));
+            }
             ranges.push(range);
         }
         ranges.sort_unstable_by_key(|range| range.start);

@@ -295,8 +295,11 @@ impl Shim {
 
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
-        if target.rules & !BASIC_RULES != 0 {
-            self.walk_any()?;
+        // Without that program the process's samples say that it is not ready: they are kept, and other processes' are walked.
+        if target.rules & !BASIC_RULES != 0
+            && let Err(error) = self.walk_any()
+        {
+            tracing::warn!("process {pid}: its managed frames are not walked: {error}");
         }
         self.targets
             .insert(pid, target, 0)

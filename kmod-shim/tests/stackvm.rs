@@ -306,6 +306,9 @@ fn judge(record: &CapturedSample, truth: &Truth, counts: &mut Counts) -> Result<
         }
         _ => return Err(format!("{} frames of {}", frames.len(), ran.len())),
     };
+    if more == 1 && ran.is_empty() {
+        return Err("a frame that nothing called".to_owned());
+    }
     let outer = &frames[more..];
     if let Some((at, _)) = (0..)
         .zip(outer.iter().zip(&ran))

@@ -310,9 +310,15 @@ impl Session {
     /// Writes samples that have waited for their process's name, which is known now.
     fn write_released(&mut self) -> Result<(), SessionError> {
         let released = self.processes.take_released();
-        released
-            .into_iter()
-            .try_for_each(|sampled| self.sample(sampled))
+        let mut rest = released.into_iter();
+        while let Some(sampled) = rest.next() {
+            if let Err(error) = self.sample(sampled) {
+                let (time, count) = (self.sampling.latest(), rest.len() as u64);
+                self.output.write(&SessionRecord::Lost { time, count })?;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn read_jit_names(&mut self, last: bool) {

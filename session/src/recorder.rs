@@ -268,7 +268,7 @@ impl Recorder {
         let Some(mapped) = managed.process.space.at(address) else {
             return Ok(());
         };
-        written.add(mapped.id);
+        let id = mapped.id;
         let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
         let len = mapped.end.saturating_sub(start);
         let mapping = MappingRecord {
@@ -283,7 +283,9 @@ impl Recorder {
             path,
             build_id,
         };
-        Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
+        self.writer.write(&SessionRecord::Mapping(mapping))?;
+        written.add(id);
+        Ok(())
     }
 
     fn remap_mapping(
@@ -305,7 +307,7 @@ impl Recorder {
         if recorded {
             return Ok(());
         }
-        written.add_part(part.file, space);
+        let file = part.file;
         let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
@@ -329,7 +331,9 @@ impl Recorder {
         if !self.writer.manifest_mut().images.contains(&image) {
             self.add_image(image);
         }
-        Ok(self.writer.write(&SessionRecord::Mapping(mapping))?)
+        self.writer.write(&SessionRecord::Mapping(mapping))?;
+        written.add_part(file, space);
+        Ok(())
     }
 
     /// Brings everything to the disk.

@@ -33,6 +33,11 @@ pub fn open(
     // The command that is recorded has been started already, with the limit as it was.
     raise_limit_of_files();
     check_alive(&options.target)?;
+    if varid_process::reader::may_block() {
+        tracing::warn!(
+            "this program does not call serve_if_helper: a process that never answers can block the session"
+        );
+    }
     let request = &options.configured.request.sampling;
     let source = choose_source(&options, request)?;
     let sampling = Sampling::open(

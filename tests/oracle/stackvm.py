@@ -88,8 +88,11 @@ def wrong(raw, sample, truth, maps, counts):
     if reasons:
         counts["vm not ready" if reasons == ["[vm-not-ready]"] else "unresolved"] += 1
         counts[" ".join(reasons)] += 1
-        # Where a frame is being made or left, and before varid has seen the process.
-        return None if user[0] in truth.code or reasons == ["[vm-not-ready]"] else f"unresolved outside the interpreter: {reasons}"
+        # Before varid has seen the process, and where a frame is being made or left.
+        is_between = user[0] in truth.code and truth.loop(user[0]) is None
+        if reasons == ["[vm-not-ready]"] or (is_between and set(reasons) == {"[torn-frames]"}):
+            return None
+        return f"unresolved where every frame was whole: {reasons}"
     leaf = truth.loop(user[0])
     is_between = leaf is None and user[0] in truth.code
     ran = [name for name in (truth.ran(address) for address in user[1:]) if name]

@@ -193,7 +193,10 @@ impl VmFacts {
 
     /// Nothing but compiled code came or went since it was described as `before`.
     pub fn differs_in_traces_only(&self, before: &Self) -> bool {
-        self.codes == before.codes && self.traces != before.traces
+        self.layout == before.layout
+            && self.ranges == before.ranges
+            && self.codes == before.codes
+            && self.traces != before.traces
     }
 
     /// Where the bytecode starts that its compiler has made the code at an address of.

@@ -138,8 +138,8 @@ pub trait Vm: fmt::Debug {
         Err(Reason::ArtQuick)
     }
 
-    /// Whether the native method whose frame the VM has noted is still running, where its caller-most native frame lies in code of this kind:
-    /// the note may outlive the frame. A live one's is the code that calls native methods.
+    /// Whether a noted native method is still running: the note may outlive its frame. `callee`: the kind of code of the outermost native frame
+    /// below it, which for a live one is the code that calls native methods.
     fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
         callee == Some(CodeKind::Bridge)
     }
@@ -155,8 +155,13 @@ pub trait Vm: fmt::Debug {
         None
     }
 
-    /// The samples that were taken until now have been attributed: what was read from the process for them may be old for the next ones.
+    /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
     fn next_turn(&self) {}
+
+    /// The same VM as it describes itself now, with what was read from the process for it. None: it keeps nothing of that.
+    fn described_again(&self, _facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+        None
+    }
 
     /// Puts methods in the place of what the VM stores instead of their addresses.
     fn restore(&self, _process: &mut dyn Methods, _frames: &mut [ManagedFrame]) {}

@@ -26,7 +26,7 @@ pub struct ManagedProcess {
     kinds: VmKinds,
     /// Its VM, once it is up. Changed by [`ManagedProcess::set_vm`] alone.
     pub(crate) vm: Option<Rc<dyn Vm>>,
-    /// Counts what was found out of the VM and its methods: the callchain cache follows from it.
+    /// Incremented when the VM or its methods change: cached callchains of an older value are not used.
     changes: u64,
     /// Why the VM that is there cannot be used.
     pub vm_problem: Option<String>,
@@ -102,6 +102,8 @@ impl ManagedProcess {
     /// Another VM, or none, is known from now on.
     fn set_vm(&mut self, vm: Option<Rc<dyn Vm>>) {
         self.vm = vm;
+        // They were resolved by what was known of the one before.
+        self.methods.clear();
         self.changes = self.changes.wrapping_add(1);
     }
 
@@ -118,7 +120,7 @@ impl ManagedProcess {
         }
     }
 
-    /// Callchains of before are not used again: the names of their frames may not have been recorded.
+    /// Invalidates the cached callchains: the names of their frames may not be in the recording.
     pub fn forget_callchains(&mut self) {
         self.changes = self.changes.wrapping_add(1);
     }
@@ -169,12 +171,16 @@ impl ManagedProcess {
         let before = self.vm().map(Vm::facts);
         let same_methods = before.is_some_and(|before| facts.differs_in_traces_only(before));
         self.take_in_codes(facts);
-        let vm = self.kinds.recognise(facts);
-        if same_methods {
+        let again = self.vm().and_then(|vm| vm.described_again(facts));
+        let vm = again.or_else(|| self.kinds.recognise(facts));
+        if same_methods && vm.is_some() {
             self.vm = vm;
-        } else {
-            self.methods.clear();
-            self.set_vm(vm);
+            return;
+        }
+        let is_known = vm.is_some();
+        self.set_vm(vm);
+        if !is_known {
+            self.set_problem("its tunnel describes a VM of no kind that is known here".to_owned());
         }
     }
 

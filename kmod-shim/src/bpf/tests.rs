@@ -39,11 +39,10 @@ fn loads(variants: &'static [Variant]) {
             rules: 1 << RULE_AT_SP,
             ..Target::default()
         };
-        match shim.set_target(42, &target) {
-            Ok(()) => assert!(tail_calls && shim.walks_any),
-            Err(BpfError::NoTailCalls) => assert!(!tail_calls),
-            Err(error) => panic!("{name}: {error}"),
-        }
+        // A kernel that cannot walk these frames ends no session.
+        shim.set_target(42, &target)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(shim.walks_any, tail_calls);
     }
 }
 

@@ -208,6 +208,11 @@ fn needs_helper() -> bool {
     IS_HELPER.load(Ordering::Relaxed) && *NEEDED.get_or_init(may_read_others)
 }
 
+/// Whether reads of others' processes may block for ever: this program may read them and has no helpers.
+pub fn may_block() -> bool {
+    !IS_HELPER.load(Ordering::Relaxed) && may_read_others()
+}
+
 /// Whether this program is a helper when its first argument is [`VERB`].
 static IS_HELPER: AtomicBool = AtomicBool::new(false);
 

@@ -79,6 +79,10 @@ fn every_sample_of_a_vm_that_a_program_brings_is_what_its_own_log_says() -> Resu
     }
     println!("{known} of {samples} samples have a known truth, {unresolved} are unresolved");
     ensure!(
+        unresolved * 100 < samples,
+        "{unresolved} of {samples} samples are unresolved"
+    );
+    ensure!(
         known * 100 > samples * 70,
         "{known} of {samples} samples have a known truth"
     );

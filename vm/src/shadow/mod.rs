@@ -99,6 +99,16 @@ impl Vm for ShadowVm {
         found
     }
 
+    fn described_again(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+        (facts.layout.has_rule(RULE_SHADOW)).then(|| {
+            let vm = Self {
+                facts: facts.clone(),
+                remapped: RefCell::new(self.remapped.borrow().entries_only()),
+            };
+            Rc::new(vm) as Rc<dyn Vm>
+        })
+    }
+
     fn next_turn(&self) {
         self.remapped.borrow_mut().next_turn();
     }

@@ -31,6 +31,15 @@ impl Remapped {
         }
     }
 
+    /// The entries, which are never moved, for when the table's file is another or gone.
+    pub(super) fn entries_only(&self) -> Self {
+        Self {
+            pid: self.pid,
+            entries: self.entries.clone(),
+            ..Self::default()
+        }
+    }
+
     /// The samples of the next turn may have entries that are newer.
     pub(super) fn next_turn(&mut self) {
         self.fresh = false;
@@ -80,10 +89,10 @@ impl Remapped {
     }
 
     fn read(&mut self, facts: &VmFacts, pid: Pid) {
-        self.fresh = true;
         let Some(calls) = facts.calls(pid) else {
             return;
         };
+        self.fresh = true;
         if self.file.is_none() {
             self.file = open_calls(pid, &calls).ok();
         }

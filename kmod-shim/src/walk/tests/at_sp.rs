@@ -415,7 +415,7 @@ proptest! {
         let mut layout = nterp(MACHINES[machine]);
         layout.rules[0].special_methods = BASE + 0x100;
         layout.rules[0].code_end = u64::MAX;
-        layout.rules[0].code_start = 0;
+        layout.rules[0].code_start = 0x7800; // IN_CODE is inside, 0x7000 is not
         if is_mixed {
             let list = if layout.word == 8 { Vm::wide() } else { Vm::narrow() }.layout.rules[0];
             layout.rules = Layout::with_rules(&[list, layout.rules[0]]).rules;
