@@ -345,7 +345,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	__u32 rule, tid;
 	int result;
 
-	// What there is no program for: as if nothing were known yet.
+	// No loaded program walks these rules: treat the process as not ready.
 	if (!(target->flags & VARID_TARGET_READY) || target->rules & ~rules) {
 		s->record.flags |= VARID_NOT_READY;
 		return;

@@ -43,7 +43,8 @@ impl Process {
             None => page..page.saturating_add(PAGE),
             Some((memory, name)) => {
                 let found = find(&ForeignMemory::new(self.pid), &memory, address);
-                if found.is_some_and(|(start, size)| self.take_in_memory(start, size, None, &name))
+                if found
+                    .is_some_and(|(start, size)| self.map_dex_from_memory(start, size, None, &name))
                 {
                     return true;
                 }
@@ -55,9 +56,9 @@ impl Process {
         false
     }
 
-    /// Reads a dex file of `size` bytes from the process's memory, that its VM, which said so at `time`, or the memory map
-    /// calls `location`.
-    pub fn take_in_memory(
+    /// Reads a dex file of `size` bytes from the process's memory. `location` is its name in the memory map, or the VM's name for it,
+    /// published at `time`.
+    pub fn map_dex_from_memory(
         &mut self,
         start: u64,
         size: u64,

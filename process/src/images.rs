@@ -92,7 +92,7 @@ impl Images {
         vec![ProcessMapping::whole(mapped, image)]
     }
 
-    /// Leave to keep a file open, if need be in the place of those that nobody has mapped any more.
+    /// Reserves a file descriptor, evicting images that no process maps.
     fn keep_open(&mut self, budget: &LookBudget) -> Option<OpenFile> {
         budget.keep_open().or_else(|| {
             let unused =

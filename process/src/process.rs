@@ -74,7 +74,7 @@ impl Process {
         });
     }
 
-    /// Takes in what the process has said about its own code until `now`.
+    /// Reads the names of generated code (perf map, jitdump, GDB's interface) that were published until `now`.
     pub fn refresh_jit(&mut self, now: u64, budget: &ReadBudget) {
         if self.jit.is_sampled() {
             for replaced in self.jit.refresh(self.pid, &self.space, now, budget) {

@@ -111,7 +111,8 @@ impl Profile {
         self.weights.sum(ProfileCounter::of_samples(event))
     }
 
-    /// What each group of frames took, of those that took anything. Frames without a group take no part; what they called does.
+    /// The self and total weight of each group of frames; groups without weight are omitted. Frames without a group take no part;
+    /// what they called does.
     pub fn shares<const N: usize, G: Copy + Eq + Hash>(
         &self,
         counters: [ProfileCounter; N],

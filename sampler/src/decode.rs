@@ -66,7 +66,7 @@ pub enum RingEvent {
     },
     /// Records that the kernel had no room for.
     Lost(u64),
-    /// A record, or what is behind it in the ring, is not what the kernel's ABI says: nobody knows what it was.
+    /// A record that violates the kernel's ABI: its kind, and what follows it in the ring, are unknown.
     Malformed,
     /// The event was stopped for a while because it came too often.
     Throttle,
@@ -87,18 +87,17 @@ pub struct Sampled {
 /// Samples that are kept in the place in memory where they were decoded.
 pub type Samples = Vec<Box<Sampled>>;
 
-/// Samples that are done with: those that come take their memory, so that none has to be asked
-/// for and given back at each turn.
+/// Freed samples, whose buffers are used again for the next ones.
 #[derive(Debug, Default)]
-pub struct Spare(Samples);
+pub struct SamplePool(Samples);
 
-impl Spare {
-    /// So many are kept: what a turn brings at a high rate.
+impl SamplePool {
+    /// The most that are kept: what one batch brings at a high rate.
     const MAX: usize = 512;
-    /// Those with a larger copy of the stack are not: together they might have a lot.
+    /// Samples with a larger copy of the stack are not kept: together they might take a lot of memory.
     const MAX_STACK: usize = 4096;
 
-    /// The sample is done with.
+    /// Keeps a sample's buffers for a later one.
     pub fn put(&mut self, sampled: Box<Sampled>) {
         if self.0.len() < Self::MAX && sampled.record.stack.capacity() <= Self::MAX_STACK {
             self.0.push(sampled);
@@ -207,7 +206,7 @@ pub fn regs_mask() -> u64 {
 pub fn decode(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
-    spare: &mut Spare,
+    spare: &mut SamplePool,
 ) -> Option<(Stamped, Values)> {
     decode_whole(bytes, origin, spare).unwrap_or_else(|malformed| {
         tracing::debug!(%malformed, "a record of the kernel's");
@@ -219,7 +218,7 @@ pub fn decode(
 fn decode_whole(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
-    spare: &mut Spare,
+    spare: &mut SamplePool,
 ) -> Result<Option<(Stamped, Values)>, Malformed> {
     let no_header = Malformed {
         at: 0,
@@ -318,7 +317,7 @@ fn decode_sample(
     bytes: &[u8],
     body: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
-    spare: &mut Spare,
+    spare: &mut SamplePool,
 ) -> Result<(Stamped, Values), Malformed> {
     let mut fields = Fields::new(body);
     let unknown = fields.malformed("a sample of an event that is not open");

@@ -53,7 +53,7 @@ pub use groups::{IndexedEvent, Times, indexed_events};
 pub use source::{ShimKind, Source, choose};
 
 use cpu::Cpu;
-use decode::{Sampled, Spare, Stamped};
+use decode::{SamplePool, Sampled, Stamped};
 use event::{Event, Group, Rate};
 use groups::{check_presence, fixed_period, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -91,7 +91,7 @@ pub struct Sampler {
     source: Source,
     cpus: Vec<Cpu>,
     stream: Stream,
-    spare: Spare,
+    spare: SamplePool,
     /// Bytes of records that have been collected since some were handed over last.
     collected: usize,
     /// How long events were counted that are closed, by their indices.
@@ -121,7 +121,7 @@ impl Sampler {
             options,
             source,
             cpus,
-            spare: Spare::default(),
+            spare: SamplePool::default(),
             collected: 0,
             closed: BTreeMap::new(),
         })

@@ -62,7 +62,7 @@ impl Gate {
             // Samples come in order of time: none of a time before the last change is left.
             Some((from, next)) if from < time => {
                 self.now = next;
-                managed.forget_callchains();
+                managed.invalidate_callchains();
             }
             // A later rule for the same process replaces an earlier one that does not hold yet.
             Some((from, _)) => time = from,
@@ -76,7 +76,7 @@ impl Gate {
         if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
             self.now = self.next.take().and_then(|(_, next)| next);
             // The names of their frames may not have been recorded.
-            managed.forget_callchains();
+            managed.invalidate_callchains();
         }
         self.now.as_mut()
     }

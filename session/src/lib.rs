@@ -66,7 +66,7 @@ use losses::Losses;
 use output::Output;
 use processes::{Accepted, CommEvent, Processes, TaskEvent};
 use recorder::Written;
-use reload::{Configuration, Reconfigured};
+use reload::{Configuration, ReloadTargets};
 use samples::SampleWriter;
 use sampling::Sampling;
 use schedule::Schedule;
@@ -180,7 +180,7 @@ impl Session {
     }
 
     fn reload(&mut self) -> Result<(), SessionError> {
-        self.configuration.reload(Reconfigured {
+        self.configuration.reload(ReloadTargets {
             sampling: &self.sampling,
             processes: &mut self.processes,
             output: &mut self.output,

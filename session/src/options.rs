@@ -161,12 +161,12 @@ pub struct SessionControl {
     pub lost: AtomicU64,
     /// Bytes of perf.data.
     pub bytes: AtomicU64,
-    news: Mutex<News>,
+    live_status: Mutex<LiveStatus>,
 }
 
 /// What has changed since the session started.
 #[derive(Debug, Default)]
-struct News {
+struct LiveStatus {
     /// What became of the configuration file when it was last read again.
     configuration: Option<String>,
     /// What is profiled now.
@@ -176,27 +176,29 @@ struct News {
 impl SessionControl {
     /// Says what became of the configuration file.
     pub fn report_configuration(&self, report: String) {
-        self.news().configuration = Some(report);
+        self.live_status().configuration = Some(report);
     }
 
     /// What became of the configuration file; None: it has not changed.
     pub fn configuration_report(&self) -> Option<String> {
-        self.news().configuration.clone()
+        self.live_status().configuration.clone()
     }
 
     /// Says what is profiled now.
     pub fn set_target(&self, target: String) {
-        self.news().target = Some(target);
+        self.live_status().target = Some(target);
     }
 
     /// What is profiled now; None: the same as at the start.
     pub fn target(&self) -> Option<String> {
-        self.news().target.clone()
+        self.live_status().target.clone()
     }
 
-    fn news(&self) -> std::sync::MutexGuard<'_, News> {
+    fn live_status(&self) -> std::sync::MutexGuard<'_, LiveStatus> {
         // No change is left half done under this lock.
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live_status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -81,8 +81,8 @@ impl Output {
     }
 
     /// Takes the result of a write. A full disk ends the session while there is room to complete the recording. Any
-    /// other error does not: what was written stays readable; what comes is kept up to a bound, counted beyond it, and
-    /// written at a later flush.
+    /// other error does not: what was written stays readable. Further records are buffered up to a limit and
+    /// written at a later flush; records beyond the limit are counted as lost.
     pub fn tolerate(&mut self, written: Result<(), RecorderError>) -> Result<(), SessionError> {
         let Err(error) = written else {
             return Ok(());

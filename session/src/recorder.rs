@@ -198,7 +198,7 @@ impl Recorder {
             }
         }
         if named.is_err() {
-            managed.forget_callchains();
+            managed.invalidate_callchains();
         }
         named
     }

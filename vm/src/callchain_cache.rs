@@ -76,7 +76,7 @@ pub(crate) struct CachedCallers {
     /// By frame: how many addresses it and its callers have.
     counts: Vec<usize>,
     /// Whether native frames were left out before the innermost; None: it is not known.
-    stretch: Option<bool>,
+    native_frames_omitted: Option<bool>,
     /// What the addresses follow from.
     knowledge: Knowledge,
     /// The record whose callers they all are: its flags, its frames with the innermost, and its callchain. No frames: there is no
@@ -90,16 +90,17 @@ pub(crate) struct CachedCallers {
 
 impl CachedCallers {
     /// Removes all but the outer frames that `frames`, innermost first, have in common with the entry and whose addresses are still
-    /// right; returns how many are left. `stretch`: native frames are left out before the innermost.
+    /// right; returns how many are left. `native_frames_omitted`: native frames are left out before the innermost.
     pub fn retain_common(
         &mut self,
         frames: &[ManagedFrame],
-        stretch: bool,
+        native_frames_omitted: bool,
         knowledge: Knowledge,
     ) -> usize {
         self.starts.clear();
         self.packed.clear();
-        let is_same = self.stretch == Some(stretch) && self.knowledge == knowledge;
+        let is_same = self.native_frames_omitted == Some(native_frames_omitted)
+            && self.knowledge == knowledge;
         if is_same && are_equal(&self.frames, frames) {
             return frames.len();
         }
@@ -111,7 +112,7 @@ impl CachedCallers {
             false => None,
         };
         let kept = kept.unwrap_or(0);
-        (self.knowledge, self.stretch) = (knowledge, Some(stretch));
+        (self.knowledge, self.native_frames_omitted) = (knowledge, Some(native_frames_omitted));
         self.frames.truncate(kept);
         self.counts.truncate(kept);
         self.addresses
@@ -151,7 +152,7 @@ impl CachedCallers {
 
     /// Whether these addresses, innermost first, are all of the thread's callers.
     pub fn are_all(&self, addresses: &[Address], knowledge: Knowledge) -> bool {
-        let is_known = self.knowledge == knowledge && self.stretch.is_some();
+        let is_known = self.knowledge == knowledge && self.native_frames_omitted.is_some();
         is_known && self.addresses().eq(addresses.iter().copied())
     }
 
@@ -160,7 +161,7 @@ impl CachedCallers {
         let certain = self.starts.iter().rev().take_while(|start| start.is_some());
         let from = self.starts.len().saturating_sub(certain.count());
         if from > 0 {
-            self.stretch = None;
+            self.native_frames_omitted = None;
         }
         let starts = self.starts.get(from..).unwrap_or_default();
         let Some(start) = starts.first().copied().flatten() else {
@@ -216,8 +217,8 @@ mod tests {
 
     /// What stands for each frame: nothing for some, a mark before those that one with a flag was
     /// called by.
-    fn all(frames: &[ManagedFrame], stretch: bool, space: u64) -> Vec<Vec<u64>> {
-        let mut marked = stretch;
+    fn all(frames: &[ManagedFrame], native_frames_omitted: bool, space: u64) -> Vec<Vec<u64>> {
+        let mut marked = native_frames_omitted;
         let mut answer = |frame: &ManagedFrame| {
             let mut addresses = Vec::new();
             let at = frame.address().get();
@@ -261,10 +262,10 @@ mod tests {
                 // Two of the three share a place.
                 let tid = thread * SLOTS as u32 / 2;
                 let frames: Vec<_> = outermost_first.iter().rev().map(|n| frame(*n)).collect();
-                let stretch = frames.len() % 2 == 0;
-                let expected = all(&frames, stretch, space);
+                let native_frames_omitted = frames.len() % 2 == 0;
+                let expected = all(&frames, native_frames_omitted, space);
                 let mut stack = callers.take(tid);
-                let kept = stack.retain_common(&frames, stretch, known(space));
+                let kept = stack.retain_common(&frames, native_frames_omitted, known(space));
                 let new = frames.len() - kept;
                 prop_assert_eq!(addresses(&stack), expected[new..].concat());
                 learn(&mut stack, &frames[..new], &expected);

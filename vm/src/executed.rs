@@ -6,8 +6,8 @@
 use crate::handlers::Moved;
 use varid_process::{AddressSpace, ProcessImage};
 
-/// The address of the instruction that the handler of `opcode` executes; `pc` is what the register
-/// holds, and stays where nothing better is known: two instructions of this opcode may lead there.
+/// The address of the instruction that the handler of `opcode` executes; `pc` is what the register holds, and is returned unchanged
+/// if the instruction is ambiguous: two instructions of this opcode may lead there.
 pub(crate) fn executed(space: &AddressSpace, pc: u64, opcode: u8, moved: Moved) -> u64 {
     if moved == Moved::No {
         return pc;

@@ -149,14 +149,18 @@ pub trait Vm: fmt::Debug {
         MergeOrder::ByAddress
     }
 
-    /// The bytecode pc of a record's leaf, if nothing else of the leaf's registers plays a part in the callchain: then the callers of
-    /// the thread's last sample may be used again. None: it is not so, or not known.
-    fn only_leaf_pc(&self, _record: &CapturedSample, _space: &AddressSpace) -> Option<u64> {
+    /// The leaf's bytecode pc, if two samples with equal frames can differ only in it: then the callers of the thread's last sample
+    /// are used again. None: they may differ otherwise.
+    fn leaf_pc_if_only_difference(
+        &self,
+        _record: &CapturedSample,
+        _space: &AddressSpace,
+    ) -> Option<u64> {
         None
     }
 
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
-    fn next_turn(&self) {}
+    fn end_batch(&self) {}
 
     /// The same VM as it describes itself now, with what was read from the process for it. None: it keeps nothing of that.
     fn described_again(&self, _facts: &VmFacts) -> Option<Rc<dyn Vm>> {

@@ -83,7 +83,7 @@ impl ManagedProcess {
         match find(&self.process, self.kinds) {
             Found::Vm(vm) => {
                 self.vm_problem = None;
-                self.take_in_codes(vm.facts());
+                self.map_described_code(vm.facts());
                 self.set_vm(Some(vm));
                 true
             }
@@ -121,7 +121,7 @@ impl ManagedProcess {
     }
 
     /// Invalidates the cached callchains: the names of their frames may not be in the recording.
-    pub fn forget_callchains(&mut self) {
+    pub fn invalidate_callchains(&mut self) {
         self.changes = self.changes.wrapping_add(1);
     }
 
@@ -145,7 +145,7 @@ impl ManagedProcess {
     pub fn refresh_codes(&mut self) {
         let pid = self.process.pid;
         let Some(vm) = self.vm() else { return };
-        vm.next_turn();
+        vm.end_batch();
         let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
             return;
         };
@@ -170,7 +170,7 @@ impl ManagedProcess {
         // A method's memory may be another's by now, as its dex file's may.
         let before = self.vm().map(Vm::facts);
         let same_methods = before.is_some_and(|before| facts.differs_in_traces_only(before));
-        self.take_in_codes(facts);
+        self.map_described_code(facts);
         let again = self.vm().and_then(|vm| vm.described_again(facts));
         let vm = again.or_else(|| self.kinds.recognise(facts));
         if same_methods && vm.is_some() {
@@ -269,7 +269,7 @@ impl ManagedProcess {
 
     /// What the VM says about its dex files: which are the framework's, and those that no
     /// file shows.
-    fn take_in_codes(&mut self, facts: &VmFacts) {
+    fn map_described_code(&mut self, facts: &VmFacts) {
         for code in &facts.codes {
             // A file of another format is read where it is mapped.
             let is_dex = code.kind == BytecodeKind::Dex;
@@ -280,8 +280,12 @@ impl ManagedProcess {
                     .at(code.start)
                     .is_none_or(|mapped| !matches!(mapped.image, ProcessImage::Code(_)))
             {
-                self.process
-                    .take_in_memory(code.start, code.size, Some(code.time), &code.location);
+                self.process.map_dex_from_memory(
+                    code.start,
+                    code.size,
+                    Some(code.time),
+                    &code.location,
+                );
             }
             if let Some(ProcessMapping {
                 image: ProcessImage::Code(dex),

@@ -1,4 +1,4 @@
-//! Whose is a session's folder, and what may be in it?
+//! Who owns a session's folder, and what may be in it?
 
 use std::{
     ffi::OsString,
@@ -212,7 +212,7 @@ pub fn remove_session(path: &Path) -> Result<()> {
     fs::remove_dir(&folder.path).map_err(Error::io("remove", &folder.path))
 }
 
-/// A path for those who take nothing else.
+/// The folder's path in /proc/self/fd, for functions that need a path.
 fn by_descriptor(folder: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }

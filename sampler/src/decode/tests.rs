@@ -64,12 +64,12 @@ impl Bytes {
 
     /// None: of no interest, or malformed.
     fn decode(&self) -> Option<Stamped> {
-        let (stamped, _) = decode(&self.0, origin, &mut Spare::default())?;
+        let (stamped, _) = decode(&self.0, origin, &mut SamplePool::default())?;
         (stamped.event != RingEvent::Malformed).then_some(stamped)
     }
 
     fn is_malformed(&self) -> bool {
-        let decoded = decode(&self.0, origin, &mut Spare::default());
+        let decoded = decode(&self.0, origin, &mut SamplePool::default());
         decoded.is_some_and(|(stamped, _)| stamped.event == RingEvent::Malformed)
     }
 }
@@ -228,7 +228,7 @@ fn a_raw_sample_is_kept_as_it_was() {
 #[test]
 fn the_values_of_a_group_come_with_its_leaders_sample() {
     let bytes = sample(RAW_OF_GROUP).u64(&[1000, 2, 50, 40, 7_000, 21, 9_000, 22]);
-    let (_, values) = decode(&bytes.0, origin, &mut Spare::default()).unwrap();
+    let (_, values) = decode(&bytes.0, origin, &mut SamplePool::default()).unwrap();
     assert_eq!(values, [(21, 7_000), (22, 9_000)]);
     let of_more = sample(RAW_OF_GROUP).u64(&[1000, u64::MAX, 50, 40, 7_000, 21]);
     assert!(of_more.is_malformed());

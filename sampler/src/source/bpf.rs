@@ -4,7 +4,7 @@
 //! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
 
 use super::{raw_shape, side_band, watermark};
-use crate::decode::{Origin, SampleKind, Spare, Stamped};
+use crate::decode::{Origin, SampleKind, SamplePool, Stamped};
 use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
 use crate::open::{base_attr, open};
@@ -122,7 +122,7 @@ impl Bpf {
     }
 
     /// What is in the shims' own rings.
-    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut SamplePool) {
         // The rings that it reports are drained now.
         let _ = self
             .filling

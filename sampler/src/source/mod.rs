@@ -7,7 +7,7 @@ mod stack_copy;
 
 pub use choose::{ShimKind, choose};
 
-use super::decode::{Origin, STACK_COPY_SAMPLE, Spare, Stamped, regs_mask};
+use super::decode::{Origin, STACK_COPY_SAMPLE, SamplePool, Stamped, regs_mask};
 use super::groups::Counter;
 use super::{Cpu, SamplerError, SamplerOptions};
 use bpf::Bpf;
@@ -121,7 +121,7 @@ impl Source {
     }
 
     /// Takes the records of rings of the source's own.
-    pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
+    pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut SamplePool) {
         match self {
             Source::Module(module) => module.drain(pending, spare),
             Source::Bpf(bpf) => bpf.drain(pending, spare),

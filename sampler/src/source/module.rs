@@ -2,7 +2,7 @@
 //! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
 
 use super::{side_band, watermark};
-use crate::decode::{self, Origin, RingEvent, SampleKind, Spare, Stamped};
+use crate::decode::{self, Origin, RingEvent, SampleKind, SamplePool, Stamped};
 use crate::event::{Event, Group, Rate};
 use crate::groups::Times;
 use crate::open::{base_attr, open};
@@ -162,7 +162,7 @@ impl Module {
     }
 
     /// Takes the records of the rings, and what the module has counted since the last drain.
-    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut Spare) {
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut SamplePool) {
         for ring in &mut self.rings {
             let drained = ring.drain(|bytes| pending.extend(decoded(bytes, spare)));
             pending.extend(drained.is_err().then(Stamped::malformed));
@@ -214,7 +214,7 @@ pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
 }
 
 /// A record of a ring of the module's: its own kind, or a raw sample in perf's form. None: of no interest.
-fn decoded(bytes: &[u8], spare: &mut Spare) -> Option<Stamped> {
+fn decoded(bytes: &[u8], spare: &mut SamplePool) -> Option<Stamped> {
     if !bytes.starts_with(&MODULE_RECORD.to_le_bytes()) {
         let raw = Origin {
             event: 0,

@@ -84,7 +84,7 @@ impl Processes {
             .try_for_each(|pid| self.retarget(pid, sampling))
     }
 
-    /// Something else is known of a process than before: the source is told.
+    /// Updates the sampler's target entry after a process's VM or flags have changed.
     pub fn retarget(&mut self, pid: Pid, sampling: &Sampling) -> Result<(), SessionError> {
         let active = self.tracked.get(&pid).filter(|one| one.is_active());
         let Some(tracked) = active else {
@@ -269,8 +269,8 @@ impl Processes {
         Ok(())
     }
 
-    /// A process with this id starts. What is known by the id is of a process whose end was not seen or was followed by
-    /// samples, or of the new one, which has been found before the record of its fork.
+    /// A process with this id starts. State under the id belongs to an earlier process, or to this one if a scan of /proc found it
+    /// before its fork record.
     fn forget_earlier(&mut self, pid: Pid, output: &mut Output) {
         self.calls.forget(pid);
         self.refused.remove(&pid);

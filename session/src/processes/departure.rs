@@ -71,8 +71,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Removes processes that have ended or left the target so long ago that no record of them can come. Finds those
-    /// whose end no record has told.
+    /// Removes processes that have ended or left the target so long ago that no record of them can come. Also
+    /// detects processes that ended without an exit record.
     pub fn remove_ended(
         &mut self,
         sampling: &Sampling,

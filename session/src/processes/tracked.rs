@@ -58,7 +58,7 @@ pub enum Stage {
 pub enum Accepted {
     /// It is to be attributed and written.
     Write(Box<Sampled>),
-    /// The same. Its VM's layout has just been refused: the kernel part has to be told first.
+    /// It is to be written after the sampler's target entry was updated: the VM's layout has just been refused.
     LayoutRefused(Box<Sampled>),
     /// It waits for the process's name.
     Held,

@@ -30,9 +30,9 @@ pub struct Configuration {
     watch: Option<Watch>,
 }
 
-/// The parts of a session that a configuration changes.
+/// The parts of a session that a reload modifies.
 #[derive(Debug)]
-pub struct Reconfigured<'a> {
+pub struct ReloadTargets<'a> {
     /// How often events are sampled.
     pub sampling: &'a Sampling,
     /// Which processes are recorded, and what of them.
@@ -59,7 +59,7 @@ impl Configuration {
     }
 
     /// Follows the file if it has changed, and is valid.
-    pub fn reload(&mut self, mut session: Reconfigured<'_>) -> Result<(), SessionError> {
+    pub fn reload(&mut self, mut session: ReloadTargets<'_>) -> Result<(), SessionError> {
         if !self.watch.as_mut().is_some_and(Watch::has_changed) {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Configuration {
 
     /// Follows another configuration as far as that is possible without a new session. Samples from `monotonic_ns()` on
     /// follow it, whenever they are read; earlier ones do not.
-    fn apply(&mut self, new: Config, session: &mut Reconfigured<'_>) -> Result<(), SessionError> {
+    fn apply(&mut self, new: Config, session: &mut ReloadTargets<'_>) -> Result<(), SessionError> {
         let old = &self.configured.config;
         let Differences {
             live: mut changed,
@@ -143,7 +143,7 @@ fn summary(changed: &[&str], waiting: &[&str]) -> String {
     format!("the configuration was read again; {}", parts.join("; "))
 }
 
-impl Reconfigured<'_> {
+impl ReloadTargets<'_> {
     /// Nothing changes, for this reason.
     fn reject(&mut self, error: String) {
         let message = format!("{error}; what stood before it still does");

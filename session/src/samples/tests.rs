@@ -9,7 +9,7 @@ use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionReader, SessionRecord, SessionTarget, TargetKind,
     remap,
 };
-use varid_sampler::decode::{RingEvent, Spare};
+use varid_sampler::decode::{RingEvent, SamplePool};
 
 #[path = "../../../vm/src/attribution/tests/sequence.rs"]
 mod sequence;
@@ -27,7 +27,7 @@ struct Recording {
     recorder: Recorder,
     samples: SampleWriter,
     known: Written,
-    spare: Spare,
+    spare: SamplePool,
 }
 
 impl Recording {
@@ -48,7 +48,7 @@ impl Recording {
             recorder,
             samples: SampleWriter::new(stack),
             known: Written::default(),
-            spare: Spare::default(),
+            spare: SamplePool::default(),
         }
     }
 

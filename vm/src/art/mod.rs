@@ -85,7 +85,11 @@ impl Vm for ArtVm {
             .ok_or(Reason::ArtQuick)
     }
 
-    fn only_leaf_pc(&self, record: &CapturedSample, space: &AddressSpace) -> Option<u64> {
+    fn leaf_pc_if_only_difference(
+        &self,
+        record: &CapturedSample,
+        space: &AddressSpace,
+    ) -> Option<u64> {
         const OTHERWISE: u32 = flags::IN_KERNEL | flags::NO_WALK | flags::NOT_READY;
         if record.flags & (flags::IN_BODY | OTHERWISE) != flags::IN_BODY {
             return None;

@@ -21,7 +21,9 @@ pub fn cached_callchain<'a>(
     if !callers.are_callers_of(record, knowledge) {
         return None;
     }
-    let pc = process.vm()?.only_leaf_pc(record, process.space())?;
+    let pc = process
+        .vm()?
+        .leaf_pc_if_only_difference(record, process.space())?;
     let mapped = process.space().at(pc)?;
     if !recorded(mapped.id) || !matches!(mapped.image, ProcessImage::Code(_)) {
         return None;
@@ -31,8 +33,7 @@ pub fn cached_callchain<'a>(
         .with_leaf(record.tid.get(), Address::new(pc))
 }
 
-/// Stores a record's callchain for those of its thread that follow, if nothing but its leaf's pc and the callers in the cache play a part
-/// in it.
+/// Caches a record's callchain if it follows from the leaf's pc and the cached callers alone.
 pub(super) fn store(
     record: &CapturedSample,
     process: &mut ManagedProcess,
@@ -44,7 +45,11 @@ pub(super) fn store(
     };
     let knowledge = process.knowledge();
     let cached = process.callchains.of(record.tid.get());
-    let pc = || process.vm()?.only_leaf_pc(record, process.space());
+    let pc = || {
+        process
+            .vm()?
+            .leaf_pc_if_only_difference(record, process.space())
+    };
     // Where all native frames are wanted, the stack tells of more of them.
     if stack != Stack::Full
         && pc() == Some(leaf.get())

@@ -174,7 +174,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// What is missing, said where it is missing.
+    /// Appends a marker with the reason if managed frames are missing.
     pub fn finish(
         &mut self,
         record: &CapturedSample,

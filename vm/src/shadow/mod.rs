@@ -109,8 +109,8 @@ impl Vm for ShadowVm {
         })
     }
 
-    fn next_turn(&self) {
-        self.remapped.borrow_mut().next_turn();
+    fn end_batch(&self) {
+        self.remapped.borrow_mut().end_batch();
     }
 
     fn restore(&self, process: &mut dyn Methods, frames: &mut [ManagedFrame]) {

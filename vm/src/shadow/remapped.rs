@@ -41,7 +41,7 @@ impl Remapped {
     }
 
     /// The samples of the next turn may have entries that are newer.
-    pub(super) fn next_turn(&mut self) {
+    pub(super) fn end_batch(&mut self) {
         self.fresh = false;
     }
 

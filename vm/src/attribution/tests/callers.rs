@@ -91,6 +91,6 @@ fn a_sample_again_is_the_last_one_but_for_its_leaf() {
     world.process.process.space.insert(other);
     sample(&mut world, pc, 0);
     sample(&mut world, pc, 5);
-    world.process.forget_callchains();
+    world.process.invalidate_callchains();
     sample(&mut world, pc, 0);
 }

@@ -161,7 +161,7 @@ impl Twice {
     pub fn next(&mut self, sample: Sample) -> CapturedSample {
         happens(&mut self.remembers, sample.event);
         happens(&mut self.forgets, sample.event);
-        self.forgets.process.forget_callchains();
+        self.forgets.process.invalidate_callchains();
         self.frames = sample.frames.unwrap_or(std::mem::take(&mut self.frames));
         let world = &self.remembers;
         let mut record = world.record(&[sample.function, sample.caller, "native"]);
