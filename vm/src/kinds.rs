@@ -9,6 +9,15 @@ use varid_process::Formats;
 use varid_tunnel::builds::Build;
 
 /// The kinds of VM that are looked for, in this order.
+///
+/// ```
+/// use std::path::Path;
+/// use varid_vm::VmKinds;
+///
+/// let kinds = VmKinds::default();
+/// assert!(kinds.is_library(Path::new("/apex/com.android.art/lib64/libart.so")));
+/// assert!(!kinds.is_library(Path::new("/usr/lib/libc.so.6")));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct VmKinds(pub &'static [&'static dyn VmKind]);
 
