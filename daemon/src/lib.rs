@@ -2,6 +2,15 @@
 //!
 //! The program's command line, verbs, control socket and devices. [`main`] is all that a program needs; one that knows another VM
 //! brings its kind along.
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//! use varid_vm::VmKinds;
+//!
+//! fn main() -> ExitCode {
+//!     varid::main(VmKinds::default())
+//! }
+//! ```
 
 #![cfg_attr(
     not(test),
