@@ -1,10 +1,24 @@
 //! Which method of a mapped dex file does a VM mean? The place in the file, if the two agree.
 
+use crate::facts::VmFacts;
 use crate::method::Method;
 use std::rc::Rc;
+use varid_process::reader::ForeignMemory;
 use varid_process::{CodeImage, Process, ProcessImage, ProcessMapping};
+use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{Call, NO_INDEX};
-use varid_tunnel::method::{MethodId, NamedMethod};
+use varid_tunnel::method::{MethodId, NamedMethod, resolve_method};
+
+/// What a method pointer stands for, of a VM whose methods have an index in their dex file.
+pub(crate) fn resolve(
+    facts: &VmFacts,
+    process: &mut Process,
+    pointer: u64,
+) -> Result<Method, TunnelError> {
+    let memory = ForeignMemory::new(process.pid);
+    let id = resolve_method(&facts.layout, &memory, pointer)?;
+    Ok(id.map_or(Method::Runtime, |id| place(process, &id)))
+}
 
 /// The method that an entry of a VM's counts describes, if it describes one.
 pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {

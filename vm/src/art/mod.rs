@@ -11,12 +11,10 @@ use crate::method::Method;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::Reason;
-use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, flags};
 use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
-use varid_tunnel::method::resolve_method;
 use varid_unwind::{NativeFrame, StackSlice};
 
 /// The VM of Android since 5.0.
@@ -105,8 +103,6 @@ impl Vm for ArtVm {
         process: &mut Process,
         pointer: u64,
     ) -> Result<Method, varid_tunnel::TunnelError> {
-        let memory = ForeignMemory::new(process.pid);
-        let id = resolve_method(&self.facts.layout, &memory, pointer)?;
-        Ok(id.map_or(Method::Runtime, |id| dex::place(process, &id)))
+        dex::resolve(&self.facts, process, pointer)
     }
 }

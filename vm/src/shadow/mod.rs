@@ -15,10 +15,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use varid_model::Pid;
 use varid_process::Process;
-use varid_process::reader::ForeignMemory;
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_tunnel::abi::{Call, RULE_SHADOW};
-use varid_tunnel::method::resolve_method;
 
 /// Any VM that cooperates.
 #[derive(Debug)]
@@ -124,9 +122,7 @@ impl Vm for ShadowVm {
         process: &mut Process,
         pointer: u64,
     ) -> Result<Method, varid_tunnel::TunnelError> {
-        let memory = ForeignMemory::new(process.pid);
-        let id = resolve_method(&self.facts.layout, &memory, pointer)?;
-        Ok(id.map_or(Method::Runtime, |id| dex::place(process, &id)))
+        dex::resolve(&self.facts, process, pointer)
     }
 }
 
