@@ -163,7 +163,7 @@ pub trait Vm: fmt::Debug {
     fn end_batch(&self) {}
 
     /// The same VM as it describes itself now, with what was read from the process for it. None: it keeps nothing of that.
-    fn described_again(&self, _facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+    fn with_new_description(&self, _facts: &VmFacts) -> Option<Rc<dyn Vm>> {
         None
     }
 

@@ -171,8 +171,8 @@ impl ManagedProcess {
         let before = self.vm().map(Vm::facts);
         let same_methods = before.is_some_and(|before| facts.differs_in_traces_only(before));
         self.map_described_code(facts);
-        let again = self.vm().and_then(|vm| vm.described_again(facts));
-        let vm = again.or_else(|| self.kinds.recognise(facts));
+        let same = self.vm().and_then(|vm| vm.with_new_description(facts));
+        let vm = same.or_else(|| self.kinds.recognise(facts));
         if same_methods && vm.is_some() {
             self.vm = vm;
             return;

@@ -97,7 +97,7 @@ impl Vm for ShadowVm {
         found
     }
 
-    fn described_again(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+    fn with_new_description(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
         (facts.layout.has_rule(RULE_SHADOW)).then(|| {
             let vm = Self {
                 facts: facts.clone(),
