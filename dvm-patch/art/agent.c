@@ -134,16 +134,17 @@ static int look_for_libart(struct dl_phdr_info *info, size_t size, void *found)
 static const char *complete_layout(const struct libart *art, struct varid_layout *layout)
 {
 	long offset;
-	uintptr_t thread;
+	uintptr_t thread, runtime = 0;
 	varid_u32 tid;
 
-	*layout = art->build->layout;
-	if (layout->word != sizeof(void *))
+	if (art->build->layout.word != sizeof(void *))
 		return "its pointers are of another size";
 	offset = *(const long *)(uintptr_t)(art->base + art->build->tls_word);
 	if (!offset || offset > MAX_TLS || offset < -MAX_TLS)
 		return "no offset of thread-local storage where it should be";
-	layout->tls_offset = offset;
+	if (art->build->runtime)
+		runtime = *(const uintptr_t *)(uintptr_t)(art->base + art->build->runtime);
+	varid_build_layout(art->build, art->base, runtime, offset, layout);
 	thread = *(const uintptr_t *)(dim_thread_pointer() + (unsigned long)offset);
 	if (!thread || thread % sizeof(void *))
 		return "this thread is not attached";

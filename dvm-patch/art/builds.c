@@ -287,6 +287,71 @@ static const struct varid_build_range debian_11_armhf[] = {
 	{ 0x7eea00, 0x7eedd8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
 };
 
+/* Debian 13, android-libart 14.0.0+r15-4+b1, amd64. */
+static const struct varid_build_range debian_14_amd64[] = {
+	{ 0x28e4b0, 0x28e6e6, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
+	{ 0x436960, 0x4371e3, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x43e850, 0x43ee54, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
+	{ 0x43ee60, 0x43ef86, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
+	{ 0x43ef90, 0x43f167, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x43f620, 0x43f652, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeExact */
+	{ 0x43f660, 0x43f68c, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvoke */
+	{ 0x43ffd0, 0x4401ce, VARID_RANGE_BRIDGE }, /* ArtInterpreterToCompiledCodeBridge */
+	{ 0x4409f0, 0x440daf, VARID_RANGE_BRIDGE }, /* DoInvokeCustom */
+	{ 0x443e30, 0x444c07, VARID_RANGE_BRIDGE }, /* DoCall<false> */
+	{ 0x444c10, 0x445a16, VARID_RANGE_BRIDGE }, /* DoCall<true> */
+	{ 0x445a20, 0x44629f, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<false> */
+	{ 0x4464b0, 0x446d2f, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<true> */
+	{ 0x449a90, 0x45a0a6, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false> */
+	{ 0x45d170, 0x46dd91, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true> */
+	{ 0x5e5900, 0x5e5ac9, VARID_RANGE_BRIDGE }, /* MethodHandleInvoke */
+	{ 0x5e5ad0, 0x5e691b, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExact */
+	{ 0x5e6920, 0x5e6bef, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExactWithFrame */
+	{ 0x72a3f0, 0x72a789, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<ArtMethod*> */
+	{ 0x72aaa0, 0x72aaf7, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<_jmethodID*> */
+	{ 0x72ab00, 0x72aee8, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<ArtMethod*> */
+	{ 0x72b020, 0x72b077, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<_jmethodID*> */
+	{ 0x72b080, 0x72b457, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<ArtMethod*> */
+	{ 0x72b460, 0x72b4b7, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<_jmethodID*> */
+	{ 0x72b4c0, 0x72b897, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
+	{ 0x72b8a0, 0x72b8f7, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
+	{ 0x72b900, 0x72bfa4, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
+	{ 0x72f970, 0x73070d, VARID_RANGE_BRIDGE }, /* _jobject* InvokeMethod<(PointerSize)4>(ScopedObjectAccessAlreadyRunnable const&, _jobject*, _jobject*, _jobject*, unsigned long) */
+	{ 0x730710, 0x7314ad, VARID_RANGE_BRIDGE }, /* _jobject* InvokeMethod<(PointerSize)8>(ScopedObjectAccessAlreadyRunnable const&, _jobject*, _jobject*, _jobject*, unsigned long) */
+	{ 0x81ce20, 0x81d92f, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
+	{ 0x860f00, 0x861561, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
+	{ 0x861980, 0x862633, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */
+	{ 0x862e50, 0x864af3, VARID_RANGE_BRIDGE }, /* artQuickResolutionTrampoline */
+	{ 0x865fc0, 0x866663, VARID_RANGE_BRIDGE }, /* artQuickGenericJniTrampoline */
+	{ 0x866670, 0x866695, VARID_RANGE_BRIDGE }, /* artQuickGenericJniEndTrampoline */
+	{ 0x8666a0, 0x86718d, VARID_RANGE_BRIDGE }, /* artInvokeInterfaceTrampolineWithAccessCheck */
+	{ 0x867190, 0x867c7d, VARID_RANGE_BRIDGE }, /* artInvokeDirectTrampolineWithAccessCheck */
+	{ 0x867c80, 0x8687eb, VARID_RANGE_BRIDGE }, /* artInvokeStaticTrampolineWithAccessCheck */
+	{ 0x8687f0, 0x8692dd, VARID_RANGE_BRIDGE }, /* artInvokeSuperTrampolineWithAccessCheck */
+	{ 0x8692e0, 0x869dcd, VARID_RANGE_BRIDGE }, /* artInvokeVirtualTrampolineWithAccessCheck */
+	{ 0x869dd0, 0x86ae56, VARID_RANGE_BRIDGE }, /* artInvokeInterfaceTrampoline */
+	{ 0x86ae60, 0x86c018, VARID_RANGE_BRIDGE }, /* artInvokePolymorphic */
+	{ 0x86c020, 0x86cb5e, VARID_RANGE_BRIDGE }, /* artInvokeCustom */
+	{ 0x88f370, 0x88f4be, VARID_RANGE_BRIDGE }, /* art_quick_invoke_interface_trampoline_with_access_check */
+	{ 0x88f4d0, 0x88f61e, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_trampoline_with_access_check */
+	{ 0x88f630, 0x88f77e, VARID_RANGE_BRIDGE }, /* art_quick_invoke_direct_trampoline_with_access_check */
+	{ 0x88f790, 0x88f8de, VARID_RANGE_BRIDGE }, /* art_quick_invoke_super_trampoline_with_access_check */
+	{ 0x88f8f0, 0x88fa3e, VARID_RANGE_BRIDGE }, /* art_quick_invoke_virtual_trampoline_with_access_check */
+	{ 0x88fa50, 0x88fd72, VARID_RANGE_BRIDGE }, /* art_quick_invoke_stub */
+	{ 0x88fd80, 0x8900d4, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_stub */
+	{ 0x8a8dc0, 0x8a8f05, VARID_RANGE_BRIDGE }, /* art_quick_proxy_invoke_handler */
+	{ 0x8a8f10, 0x8a907d, VARID_RANGE_BRIDGE }, /* art_quick_imt_conflict_trampoline */
+	{ 0x8a9090, 0x8a91e0, VARID_RANGE_BRIDGE }, /* art_quick_resolution_trampoline */
+	{ 0x8a91f0, 0x8a9361, VARID_RANGE_BRIDGE }, /* art_quick_generic_jni_trampoline */
+	{ 0x8a93d0, 0x8a9523, VARID_RANGE_BRIDGE }, /* art_quick_to_interpreter_bridge */
+	{ 0x8aad60, 0x8aaeb6, VARID_RANGE_BRIDGE }, /* art_quick_invoke_polymorphic */
+	{ 0x8aaec0, 0x8ab013, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
+	{ 0x8ab020, 0x8ab028, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
+	{ 0x8ab560, 0x8abc80, VARID_RANGE_INTERPRETER }, /* nterp: prologue */
+	{ 0x8abc80, 0x8b3c80, VARID_RANGE_HANDLERS }, /* nterp: bytecode */
+	{ 0x8b3c80, 0x8baa12, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
+};
+
 /* ART 11 where pointers have eight bytes: one layout but for the registers. */
 #define ART_11_LAYOUT_64(elf_machine, pc, frame)                                                \
 	{                                                                                     \
@@ -302,6 +367,37 @@ static const struct varid_build_range debian_11_armhf[] = {
 			.reg_pc = (pc), .reg_frame = (frame), .frame_bias = -64,              \
 			.frame_link = 0, .frame_method = 8, .frame_pc = 24,                   \
 			.frame_insns = 32, .frame_index = 52,                                 \
+		} },                                                                          \
+	}
+
+/*
+ * ART 14 where pointers have eight bytes. Its switch interpreter's frames are in the list, without a register that leads to them; those of
+ * nterp have their method at sp. The last arguments are the sizes of the frames of Runtime's six methods for callee-saved registers, the third of which
+ * is a native method's, too.
+ */
+#define ART_14_LAYOUT_64(elf_machine, pc, references, above, pc_below, references_below, start, end, native, ...) \
+	{                                                                                     \
+		.machine = (elf_machine), .word = 8, .reference = 4,                          \
+		.flags = VARID_LAYOUT_ON_NATIVE_STACK | VARID_LAYOUT_CODE_ADDRESS,            \
+		.rule_count = 2, .quick_rule = 1,                                             \
+		.thread_tid = 0xc, .thread_fragment = 0xb0,                                   \
+		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
+		.method_class = 0, .method_code = 16, .method_index = 8,                      \
+		.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8,         \
+		.rules = { {                                                                  \
+			.kind = VARID_RULE_LIST,                                              \
+			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
+			.frame_link = 0, .frame_method = 8, .frame_pc = 24,                   \
+			.frame_insns = 32, .frame_index = 52,                                 \
+		}, {                                                                          \
+			.kind = VARID_RULE_AT_SP,                                             \
+			.reg_pc = (pc), .reg_frame = (references),                            \
+			.cfa_word = -8, .cfa_bias = (above),                                  \
+			.saved_pc = (pc_below), .saved_frame = (references_below),            \
+			.saved_return = 8,                                                    \
+			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
+			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
+			.special_methods = 0, .code_start = (start), .code_end = (end),       \
 		} },                                                                          \
 	}
 
@@ -362,6 +458,20 @@ static const struct varid_build builds[] = {
 		.ranges = debian_11_armhf,
 		.range_count = sizeof(debian_11_armhf) / sizeof(debian_11_armhf[0]),
 	},
+	{
+		.build_id = { 0x61, 0x49, 0x7c, 0x95, 0xb2, 0x38, 0x87, 0xe9, 0x2d, 0x3e,
+			      0x2e, 0x82, 0x06, 0x34, 0x5c, 0x91, 0xfb, 0x28, 0xd2, 0x1d },
+		.name = "ART 14.0.0+r15 (Debian 13, amd64)",
+		.layout = ART_14_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 15 /* r15 */, 88, 40, 16,
+					   0x8ab560, 0x8baa12, 208, 96, 96, 208, 272, 272, 272),
+		.tls_word = 0x8cc8a8,
+		.runtime = 0x8d4e58,
+		.dex_debug = 0x8cee38,
+		.text_start = 0x244c80,
+		.text_end = 0x8baf83,
+		.ranges = debian_14_amd64,
+		.range_count = sizeof(debian_14_amd64) / sizeof(debian_14_amd64[0]),
+	},
 };
 
 const struct varid_build *varid_build_at(varid_u32 index)
@@ -384,6 +494,24 @@ const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 s
 	return 0;
 }
 
+void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_u64 runtime, varid_s64 tls_offset,
+			struct varid_layout *layout)
+{
+	varid_u32 i;
+
+	*layout = build->layout;
+	layout->tls_offset = tls_offset;
+	for (i = 0; i < layout->rule_count; i++) {
+		struct varid_rule *rule = &layout->rules[i];
+
+		if (rule->kind != VARID_RULE_AT_SP)
+			continue;
+		rule->special_methods += runtime;
+		rule->code_start += base;
+		rule->code_end += base;
+	}
+}
+
 /* Appends base + [start, end) if there is room; returns the new count. */
 static varid_u32 add(struct varid_range *out, varid_u32 count, varid_u32 capacity, varid_u64 base,
 		     varid_u32 start, varid_u32 end, varid_u32 kind)
@@ -400,6 +528,8 @@ static varid_u32 add(struct varid_range *out, varid_u32 count, varid_u32 capacit
 varid_u32 varid_build_ranges(const struct varid_build *build, varid_u64 base,
 			     struct varid_range *out, varid_u32 capacity)
 {
+	const varid_u8 quick = build->layout.quick_rule;
+	const struct varid_rule *rule = quick == VARID_NO_RULE ? 0 : &build->layout.rules[quick];
 	varid_u32 at = build->text_start;
 	varid_u32 count = 0, i;
 
@@ -409,6 +539,8 @@ varid_u32 varid_build_ranges(const struct varid_build *build, varid_u64 base,
 		if (range->start >= at + PADDING)
 			count = add(out, count, capacity, base, at, range->start, VARID_RANGE_VM);
 		count = add(out, count, capacity, base, range->start, range->end, range->kind);
+		if (count && rule && range->start >= rule->code_start && range->end <= rule->code_end)
+			out[count - 1].rule = quick;
 		at = range->end;
 	}
 	if (build->text_end >= at + PADDING)

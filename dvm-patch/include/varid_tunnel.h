@@ -125,6 +125,11 @@ struct varid_rule {
 
 /* Frames (a shadow record's sp) are addresses on the thread's native stack. */
 #define VARID_LAYOUT_ON_NATIVE_STACK 1u
+/*
+ * method_code is the address of a code item (its lowest bit is set if it is a compact dex file's), unless the method has a bit
+ * of the rule quick_rule's native_flag, or the lowest bits are all there is of it: then the method has no bytecode.
+ */
+#define VARID_LAYOUT_CODE_ADDRESS 2u
 
 /*
  * How to walk this VM's frames, as data.
@@ -156,7 +161,7 @@ struct varid_layout {
 
 	/* From a method to its place in a dex file. */
 	varid_u16 method_class;       /* reference */
-	varid_u16 method_code;        /* 32 bits: code item's offset in the dex file, 0: none */
+	varid_u16 method_code;        /* 32 bits: code item's offset in the dex file, 0: none; a pointer with LAYOUT_CODE_ADDRESS */
 	varid_u16 method_index;       /* 32 bits: index in the dex file's method_ids */
 	varid_u16 class_dex_cache;    /* reference */
 	varid_u16 dex_cache_dex_file; /* pointer */

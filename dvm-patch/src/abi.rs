@@ -45,6 +45,8 @@ pub const MAX_RULES: usize = 4;
 pub const SPECIAL_METHODS: usize = 6;
 /// [`Layout::flags`]: frames (a shadow record's sp) are addresses on the native stack.
 pub const LAYOUT_ON_NATIVE_STACK: u32 = 1;
+/// [`Layout::flags`]: [`Layout::method_code`] is the address of a code item, not its offset.
+pub const LAYOUT_CODE_ADDRESS: u32 = 2;
 
 /// [`CodeRange::kind`]: interpreter loop, [`Rule::reg_pc`] and [`Rule::reg_frame`] valid.
 pub const RANGE_BODY: u32 = 1;

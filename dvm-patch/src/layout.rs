@@ -2,8 +2,8 @@
 
 use crate::Description;
 use crate::abi::{
-    LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD, NO_REG, NO_RULE, RULE_AT_SP, RULE_LIST,
-    RULE_SAVE_AREA, RULE_SHADOW, Rule, SPECIAL_METHODS, Shadow,
+    LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD, NO_REG, NO_RULE,
+    RULE_AT_SP, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, Rule, SPECIAL_METHODS, Shadow,
 };
 use crate::{Memory, TunnelError};
 
@@ -41,7 +41,7 @@ pub fn check(layout: &Layout) -> Result<(), TunnelError> {
     if layout.word != word {
         return refuse("pointer size of another machine", u64::from(layout.word));
     }
-    if layout.flags & !LAYOUT_ON_NATIVE_STACK != 0 {
+    if layout.flags & !(LAYOUT_ON_NATIVE_STACK | LAYOUT_CODE_ADDRESS) != 0 {
         return refuse("unknown flags", u64::from(layout.flags));
     }
     if layout.tls_offset.unsigned_abs() > MAX_TLS {

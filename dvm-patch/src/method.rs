@@ -1,6 +1,6 @@
 //! Which dex method a VM's method pointer stands for.
 
-use crate::abi::{Layout, NO_FIELD};
+use crate::abi::{LAYOUT_CODE_ADDRESS, Layout, NO_FIELD};
 use crate::{Memory, TunnelError};
 
 /// The index of methods that the runtime makes for itself.
@@ -13,8 +13,24 @@ pub struct MethodId {
     pub dex_begin: u64,
     /// Index in the dex file's `method_ids`.
     pub method_index: u32,
-    /// Offset of its code item in the dex file, 0 if it has none.
-    pub code_off: u32,
+    /// Its code item.
+    pub code: CodeItem,
+}
+
+/// Where a method's code item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CodeItem {
+    /// Nowhere: it has no bytecode.
+    None,
+    /// At an offset in the dex file.
+    Offset(u32),
+    /// At an address in the process.
+    Address {
+        /// The first byte.
+        start: u64,
+        /// It is a compact dex file's.
+        is_compact: bool,
+    },
 }
 
 /// Follows the layout's way from a method to its dex file. `None`: one of the runtime's
@@ -38,7 +54,17 @@ pub fn resolve_method(
     if method_index == RUNTIME_METHOD {
         return Ok(None);
     }
-    let code_off = memory.read_u32(field(method, "address", layout.method_code)?)?;
+    let code_at = field(method, "address", layout.method_code)?;
+    let code = if layout.flags & LAYOUT_CODE_ADDRESS == 0 {
+        match memory.read_u32(code_at)? {
+            0 => CodeItem::None,
+            offset => CodeItem::Offset(offset),
+        }
+    } else if is_native(layout, memory, method)? {
+        CodeItem::None
+    } else {
+        code_item(pointer(code_at)?)
+    };
     let class = reference(field(method, "address", layout.method_class)?)?;
     let dex_cache = reference(field(class, "class", layout.class_dex_cache)?)?;
     let dex_file = pointer(field(dex_cache, "dex cache", layout.dex_cache_dex_file)?)?;
@@ -52,8 +78,29 @@ pub fn resolve_method(
     Ok(Some(MethodId {
         dex_begin,
         method_index,
-        code_off,
+        code,
     }))
+}
+
+/// Whether a method has a flag that says that it is native.
+fn is_native(layout: &Layout, memory: &dyn Memory, method: u64) -> Result<bool, TunnelError> {
+    let Some(rule) = layout.rules.get(usize::from(layout.quick_rule)) else {
+        return Ok(false);
+    };
+    let at = method.wrapping_add(u64::from(rule.method_flags));
+    Ok(rule.native_flag != 0 && memory.read_u32(at)? & rule.native_flag != 0)
+}
+
+/// The code item that a pointer leads to, whose lowest bit tells compact ones.
+fn code_item(pointer: u64) -> CodeItem {
+    const IS_COMPACT: u64 = 1;
+    match pointer & !IS_COMPACT {
+        0 => CodeItem::None,
+        start => CodeItem::Address {
+            start,
+            is_compact: pointer & IS_COMPACT != 0,
+        },
+    }
 }
 
 /// A method of a VM whose methods know no index: what it says of itself.
@@ -140,9 +187,36 @@ mod tests {
             Ok(Some(MethodId {
                 dex_begin: 0x7f00_0000_0000,
                 method_index: 7,
-                code_off: 0x4444
+                code: CodeItem::Offset(0x4444)
             }))
         );
+    }
+
+    #[test]
+    fn a_code_item_may_be_named_by_its_address() {
+        let mut layout = Layout {
+            flags: LAYOUT_CODE_ADDRESS,
+            method_code: 0x10,
+            quick_rule: 0,
+            ..layout()
+        };
+        (layout.rules[0].native_flag, layout.rules[0].method_flags) = (0x100, 4);
+        let code = |flags: u32, pointer: u64| {
+            let mut bytes = memory();
+            bytes[4..8].copy_from_slice(&flags.to_le_bytes());
+            bytes[0x10..0x18].copy_from_slice(&pointer.to_le_bytes());
+            let start = 0x1000;
+            let bytes = &bytes;
+            let method = resolve_method(&layout, &ByteMemory { start, bytes }, start);
+            method.unwrap().unwrap().code
+        };
+        let address = |start, is_compact| CodeItem::Address { start, is_compact };
+        assert_eq!(code(9, 0x7f00_0000_4444), address(0x7f00_0000_4444, false));
+        assert_eq!(code(9, 0x7f00_0000_4445), address(0x7f00_0000_4444, true));
+        // What is at the place of a native method's code is its native function.
+        assert_eq!(code(0x109, 0x7f00_0000_4444), CodeItem::None);
+        assert_eq!(code(9, 0), CodeItem::None);
+        assert_eq!(code(9, 1), CodeItem::None);
     }
 
     #[test]

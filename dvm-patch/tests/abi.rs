@@ -74,6 +74,10 @@ fn mirrored() -> Vec<(String, u64)> {
         ("VARID_CONTROL_VERSION", u64::from(abi::CONTROL_VERSION)),
         ("VARID_CALLS_VERSION", u64::from(abi::CALLS_VERSION)),
         (
+            "VARID_LAYOUT_CODE_ADDRESS",
+            u64::from(abi::LAYOUT_CODE_ADDRESS),
+        ),
+        (
             "VARID_LAYOUT_ON_NATIVE_STACK",
             u64::from(abi::LAYOUT_ON_NATIVE_STACK),
         ),

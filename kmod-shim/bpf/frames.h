@@ -28,6 +28,7 @@ static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr,
 #define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
 #define THREADS 64         // remembered by each CPU, a power of two
 #define PLAIN_AT_ONCE 8    // frames
+#define STATE_SLOTS 16     // builds of VMs with an AT_SP rule that are profiled at once
 
 // The rules that every kernel's program walks. A process whose layout has others gets a program of its own, which is
 // loaded when there is such a process: today's kinds cost what they cost without it.
@@ -51,6 +52,7 @@ struct scratch {
 	struct varid_walk walk;
 	struct varid_layout layout;
 	__u32 rule;       // the one whose body the ip is in
+	struct varid_state state; // of the rule of quick frames; flags 0: the ip is in none
 	__u64 pos;        // bytes of out in use
 	__u64 reach;      // address of the innermost frame that is not a quick one
 	__u64 copy_start; // address of copy's first byte
@@ -178,6 +180,8 @@ static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rule
 	result = varid_walk_step(&s->walk, &s->layout, rules, &frame);
 	if (result == VARID_WALK_TORN)
 		s->record.flags |= VARID_TORN;
+	if (rules != BASIC_RULES && result == VARID_WALK_AGAIN)
+		return 0;
 	if (result != VARID_WALK_FRAME)
 		return 1;
 	if (s->record.frames >= limit || pos > OUT_MAX - 2 * sizeof(struct varid_packed_frame)) {
@@ -276,13 +280,21 @@ static long walk_callback_any(__u32 index, void *unused)
 static __always_inline int start_at(struct scratch *s, __u64 base, __u32 tid, __u64 reg_frame, __u64 reg_pc,
 				    const __u32 rules)
 {
-	const struct varid_leaf leaf = {
+	struct varid_leaf leaf = {
 		.ip = s->record.regs[REG_IP(s->record.flags)],
 		.sp = s->record.regs[REG_SP(s->record.flags)],
 		.frame = reg_frame,
 		.pc = reg_pc,
 		.rule = s->rule,
 	};
+
+	if (rules != BASIC_RULES && s->state.flags) {
+		leaf.state = s->state.flags;
+		leaf.state_reg = s->record.regs[s->state.reg & (VARID_REGS - 1)];
+		leaf.cfa_word = s->state.cfa_word;
+		leaf.cfa_bias = s->state.cfa_bias;
+		leaf.link = s->record.regs[REG_LINK(s->record.flags)];
+	}
 
 	return varid_walk_start(&s->walk, &s->layout, rules, base, tid, &leaf);
 }
@@ -302,7 +314,8 @@ static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame
 {
 	int result;
 
-	if (s->layout.rules[0].kind == VARID_RULE_SHADOW || (rules != BASIC_RULES && s->rule == s->layout.quick_rule))
+	if (s->layout.rules[0].kind == VARID_RULE_SHADOW ||
+	    (rules != BASIC_RULES && (s->state.flags || s->rule == s->layout.quick_rule)))
 		return VARID_WALK_END;
 	result = start_at(s, base, 0, reg_frame, reg_pc, rules);
 	return s->walk.next == VARID_ADDRESS(reg_frame) ? result : VARID_WALK_END;
@@ -318,6 +331,39 @@ static __always_inline __u32 rule_at(const struct varid_target *target, __u64 ip
 		if (ip >= target->body[i].start && ip < target->body[i].end)
 			return i;
 	return VARID_NO_RULE;
+}
+
+// The states of AT_SP rules' code, a slot for each build of a VM.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STATE_SLOTS);
+	__type(key, __u32);
+	__type(value, struct varid_states);
+} states SEC(".maps");
+
+// The state that the ip is in; flags 0: none.
+static __always_inline void find_state(struct scratch *s, const struct varid_target *target, __u64 ip)
+{
+	const struct varid_rule *rule = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
+	const struct varid_states *of;
+	__u32 slot = target->states - 1, at = 0;
+
+	s->state.flags = 0;
+	if (!target->states || s->layout.quick_rule == VARID_NO_RULE || ip < rule->code_start || ip >= rule->code_end)
+		return;
+	of = bpf_map_lookup_elem(&states, &slot);
+	if (!of || !of->count)
+		return;
+	ip -= rule->code_start;
+#pragma unroll
+	for (__u32 half = VARID_MAX_STATES / 2; half; half /= 2) {
+		const __u32 next = (at + half) & (VARID_MAX_STATES - 1);
+
+		if (next < of->count && of->states[next].start <= ip)
+			at = next;
+	}
+	if (of->states[at & (VARID_MAX_STATES - 1)].start <= ip)
+		s->state = of->states[at & (VARID_MAX_STATES - 1)];
 }
 
 // Where what the walk that is over has read ends.
@@ -364,6 +410,16 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		s->record.flags |= VARID_IN_BODY;
 		reg_frame = s->record.regs[of->reg_frame & (VARID_REGS - 1)] + of->frame_bias;
 		reg_pc = s->record.regs[of->reg_pc & (VARID_REGS - 1)];
+	}
+	if (rules != BASIC_RULES) {
+		find_state(s, target, ip);
+		if (s->state.flags) {
+			const struct varid_rule *of = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
+
+			s->record.flags |= s->state.flags & VARID_STATE_HAS_PC ? VARID_IN_BODY : 0;
+			reg_frame = s->record.regs[of->reg_frame & (VARID_REGS - 1)];
+			reg_pc = s->record.regs[of->reg_pc & (VARID_REGS - 1)];
+		}
 	}
 	s->copy_len = 0;
 	s->copy_end = 0;

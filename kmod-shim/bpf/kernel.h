@@ -90,9 +90,12 @@ struct bpf_perf_event_data {
 		(to)[VARID_X86_R15] = (from)->r15;     \
 		(to)[VARID_X86_RSP] = (from)->sp;      \
 		(to)[VARID_X86_RIP] = (from)->ip;      \
+		(to)[VARID_X86_R9] = (from)->r9;       \
+		(to)[VARID_X86_R11] = (from)->r11;     \
 	} while (0)
 #define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
 #define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
+#define REG_LINK(flags) VARID_X86_RIP // there is none: each frame's return address is on the stack
 #define CTX_IP(regs) ((regs)->ip)
 
 // A 32-bit process's gs: both C libraries take the first of the thread's own segments for it.
@@ -124,6 +127,7 @@ static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flag
 	} while (0)
 #define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
 #define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
+#define REG_LINK(flags) ((flags) & VARID_COMPAT ? VARID_ARM_LR : VARID_ARM64_X19 + 11)
 #define CTX_IP(regs) ((regs)->pc)
 
 static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flags)

@@ -19,8 +19,8 @@
 /* The registers of a record, in this order; what an unwinder needs. */
 #define VARID_REGS 16
 enum varid_x86_reg {
-	VARID_X86_RBX, VARID_X86_RBP, VARID_X86_R12, VARID_X86_R13, VARID_X86_R14, VARID_X86_R15,
-	VARID_X86_RSP, VARID_X86_RIP, VARID_X86_COUNT,
+	VARID_X86_RBX, VARID_X86_RBP, VARID_X86_R9, VARID_X86_R11, VARID_X86_R12, VARID_X86_R13,
+	VARID_X86_R14, VARID_X86_R15, VARID_X86_RSP, VARID_X86_RIP, VARID_X86_COUNT,
 };
 enum varid_i386_reg {
 	VARID_I386_EDX, VARID_I386_EBX, VARID_I386_EBP, VARID_I386_ESI, VARID_I386_EDI,
@@ -58,12 +58,43 @@ struct varid_body {
 	varid_u64 end;
 };
 
+/*
+ * How a frame of an AT_SP rule is left while the ip is in a stretch of the rule's code, as the unwind information of that
+ * code says. The stretch ends where the next state begins.
+ */
+struct varid_state {
+	varid_u32 start;    /* bytes behind the rule's code_start */
+	varid_u8 reg;       /* index in a record's regs: leads to the CFA */
+	varid_u8 flags;     /* VARID_STATE_* */
+	varid_s16 cfa_word; /* from reg to the CFA, as in struct varid_rule */
+	varid_s16 cfa_bias;
+	varid_u16 reserved;
+};
+
+/* varid_state.flags. What is not saved is still in its register. */
+#define VARID_STATE_KNOWN 1u       /* else nothing leads to the caller */
+#define VARID_STATE_HAS_PC 2u      /* the frame is complete: its method is at sp, its bytecode pc in the rule's reg_pc */
+#define VARID_STATE_SAVED_PC 4u    /* the caller's reg_pc is where the rule says */
+#define VARID_STATE_SAVED_FRAME 8u /* so is the caller's reg_frame */
+#define VARID_STATE_SAVED_RETURN 16u /* and the return address */
+
+#define VARID_MAX_STATES 256
+
+/* The states of one rule's code, sorted by start. */
+struct varid_states {
+	varid_u32 count;
+	varid_u32 reserved;
+	struct varid_state states[VARID_MAX_STATES];
+};
+
 /* What the shim knows of a process: keyed by tgid (of the initial pid namespace). */
 struct varid_target {
 	struct varid_layout layout; /* register numbers already replaced by indices of a record's regs */
 	struct varid_body body[VARID_MAX_RULES]; /* of the rule with the same index */
 	varid_u32 flags;
 	varid_u32 rules;            /* VARID_RULE_BIT of each kind in the layout */
+	varid_u32 states;           /* slot of the quick rule's varid_states, counted from 1; 0: it has none */
+	varid_u32 reserved;
 };
 
 /* varid_record.flags */

@@ -33,6 +33,7 @@
 
 enum varid_walk_result {
 	VARID_WALK_FRAME = 1, /* out holds a frame */
+	VARID_WALK_AGAIN = 2, /* the VM's own frame was left: take another step */
 	VARID_WALK_END = 0,
 	VARID_WALK_TORN = -1,
 };
@@ -44,6 +45,7 @@ struct varid_walk {
 	varid_u64 fragment; /* the next outer fragment */
 	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame. SAVE_AREA, AT_SP: of the next one, from what its callee keeps, too */
 	varid_u64 frame;    /* AT_SP: reg_frame of the frame at quick; 0: a note led there, and its method says how large it is */
+	varid_u64 cfa;      /* AT_SP: of the frame at quick, 0: frame leads to it */
 };
 
 /* What the registers of the interrupted thread say. Any may have tags. */
@@ -53,6 +55,11 @@ struct varid_leaf {
 	varid_u64 frame; /* reg_frame + frame_bias of the rule whose body the ip is in, else 0 */
 	varid_u64 pc;    /* reg_pc of that rule, else 0 */
 	varid_u32 rule;  /* its index in the layout */
+	varid_u32 state; /* AT_SP: VARID_STATE_* of the state that the ip is in; 0: none is known, frame and pc are those of the body */
+	varid_u64 state_reg; /* AT_SP: what the state's register holds */
+	varid_u64 link;      /* AT_SP: the link register, where the machine has one */
+	varid_s16 cfa_word;  /* AT_SP: of the state */
+	varid_s16 cfa_bias;
 };
 
 #define VARID_MAY_HAVE(rules, kind) ((rules) & VARID_RULE_BIT(kind))
@@ -142,6 +149,10 @@ varid_area_at(struct varid_walk *walk, const struct varid_layout *layout, varid_
 	return VARID_WINDOW_AT(walk, at, VARID_OFFSET((varid_u32)-layout->rules[0].frame_bias));
 }
 
+static inline __attribute__((always_inline)) int
+varid_walk_state(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
+		 const struct varid_leaf *leaf);
+
 /*
  * base: what tls_offset leads to. tid: as the process knows it; 0: the base is known to be
  * this thread's.
@@ -156,7 +167,7 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, con
 
 	base = VARID_ADDRESS(base);
 	walk->base = base;
-	walk->next = walk->quick = walk->fragment = walk->frame = 0;
+	walk->next = walk->quick = walk->fragment = walk->frame = walk->cfa = 0;
 	walk->reg_pc = VARID_ADDRESS(leaf->pc);
 	if (VARID_MAY_HAVE(rules, VARID_RULE_SHADOW) && layout->rules[0].kind == VARID_RULE_SHADOW) {
 		const struct varid_shadow *shadow;
@@ -190,6 +201,8 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, con
 	if (varid_walk_fragment(walk, layout, rules, base + layout->thread_fragment) != VARID_WALK_FRAME)
 		return VARID_WALK_TORN;
 	quick = varid_quick_rule(layout, rules);
+	if (quick && leaf->state)
+		return varid_walk_state(walk, layout, quick, leaf);
 	if (quick && leaf->frame && leaf->rule == layout->quick_rule) {
 		/* Whatever note there is, it is of a call that is over. */
 		walk->quick = VARID_ADDRESS(leaf->sp);
@@ -288,12 +301,17 @@ static inline __attribute__((always_inline)) varid_u32 varid_larger(varid_u32 on
 	return one > other ? one : other;
 }
 
+/* AT_SP: a frame whose interpreter runs no instruction of it: it keeps all that it ever will. */
+#define VARID_STATE_COMPLETE (VARID_STATE_SAVED_PC | VARID_STATE_SAVED_FRAME | VARID_STATE_SAVED_RETURN)
+
 /*
- * AT_SP: goes from a frame to its caller's, by what the frame keeps below its CFA.
+ * AT_SP: goes from a frame to its caller's, by what the frame keeps below its CFA. What it does not keep yet, or no longer
+ * (state), the leaf's registers hold; leaf may be NULL if it keeps all.
  * VARID_WALK_END: the caller is none of this stretch.
  */
 static inline __attribute__((always_inline)) int
-varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 cfa)
+varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 cfa,
+		 varid_u32 state, const struct varid_leaf *leaf)
 {
 	const varid_u32 word = layout->word == 4 ? 4 : 8;
 	const varid_u32 lowest = varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return));
@@ -308,14 +326,51 @@ varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, con
 	if (!window)
 		return VARID_WALK_TORN;
 	method = varid_saved_word(word, window, below);
-	returns = varid_saved_word(word, window, below - rule->saved_return);
-	walk->quick = walk->frame = walk->reg_pc = 0;
+	returns = state & VARID_STATE_SAVED_RETURN ? varid_saved_word(word, window, below - rule->saved_return) : leaf->link;
+	walk->quick = walk->frame = walk->reg_pc = walk->cfa = 0;
 	if (!method || !varid_returns_into(rule, returns))
 		return VARID_WALK_END;
 	walk->quick = cfa;
-	walk->frame = varid_saved_word(word, window, below - rule->saved_frame);
-	walk->reg_pc = varid_saved_word(word, window, below - rule->saved_pc);
+	walk->frame = state & VARID_STATE_SAVED_FRAME ? varid_saved_word(word, window, below - rule->saved_frame) : leaf->frame;
+	walk->reg_pc = state & VARID_STATE_SAVED_PC ? varid_saved_word(word, window, below - rule->saved_pc) : leaf->pc;
 	return walk->frame && walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
+}
+
+/* AT_SP: the CFA that a register leads to; 0: it cannot be read. */
+static inline __attribute__((always_inline)) varid_u64
+varid_cfa(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 reg, varid_s16 cfa_word, varid_s16 cfa_bias)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+
+	if (cfa_word != VARID_NO_WORD) {
+		window = VARID_WINDOW_AT(walk, VARID_ADDRESS(reg + cfa_word), word);
+		if (!window)
+			return 0;
+		reg = varid_word(word, window, 0);
+	}
+	return VARID_ADDRESS(reg + cfa_bias);
+}
+
+/* AT_SP: begins with the frame in whose code the ip is, or, while that is being made or left, with its caller's. */
+static inline __attribute__((always_inline)) int
+varid_walk_state(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
+		 const struct varid_leaf *leaf)
+{
+	varid_u64 cfa;
+
+	/* Whatever note there is, it is of a call that is over. */
+	walk->quick = VARID_ADDRESS(leaf->sp);
+	cfa = varid_cfa(walk, layout, leaf->state_reg, leaf->cfa_word, leaf->cfa_bias);
+	if (!cfa)
+		return VARID_WALK_TORN;
+	if (leaf->state & VARID_STATE_HAS_PC) {
+		walk->frame = VARID_ADDRESS(leaf->frame);
+		walk->cfa = cfa;
+		return walk->frame && walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
+	}
+	return varid_walk_leave(walk, layout, rule, cfa, leaf->state, leaf) == VARID_WALK_TORN ? VARID_WALK_TORN :
+												 VARID_WALK_FRAME;
 }
 
 /* AT_SP: bytes of a frame that a note led to, and whether it is a special method's; 0: it is of no known kind. */
@@ -371,26 +426,15 @@ varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, con
 		cfa = walk->quick + varid_noted_size(walk, layout, rule, out->method, &is_special);
 		out->flags = VARID_FRAME_QUICK;
 		if (is_special) {
-			result = varid_walk_leave(walk, layout, rule, cfa);
-			if (result != VARID_WALK_FRAME)
-				return VARID_WALK_TORN;
-			out->method = 0;
-			out->flags = 0;
+			result = varid_walk_leave(walk, layout, rule, cfa, VARID_STATE_COMPLETE, 0);
+			return result == VARID_WALK_TORN ? result : VARID_WALK_AGAIN;
 		}
+	} else {
+		cfa = walk->cfa ? walk->cfa : varid_cfa(walk, layout, walk->frame, rule->cfa_word, rule->cfa_bias);
 	}
 	out->addr = walk->quick;
 	out->pc = walk->reg_pc;
-	if (walk->frame) {
-		cfa = walk->frame;
-		if (rule->cfa_word != VARID_NO_WORD) {
-			window = VARID_WINDOW_AT(walk, cfa + rule->cfa_word, word);
-			if (!window)
-				return VARID_WALK_TORN;
-			cfa = varid_word(word, window, 0);
-		}
-		cfa = VARID_ADDRESS(cfa + rule->cfa_bias);
-	}
-	result = varid_walk_leave(walk, layout, rule, cfa);
+	result = varid_walk_leave(walk, layout, rule, cfa, VARID_STATE_COMPLETE, 0);
 	if (result == VARID_WALK_TORN)
 		return result;
 	if (result == VARID_WALK_END)

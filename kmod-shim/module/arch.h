@@ -97,6 +97,8 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 	to[VARID_X86_R15] = from->r15;
 	to[VARID_X86_RSP] = from->sp;
 	to[VARID_X86_RIP] = from->ip;
+	to[VARID_X86_R9] = from->r9;
+	to[VARID_X86_R11] = from->r11;
 	varid_no_registers_from(record, VARID_X86_COUNT);
 }
 

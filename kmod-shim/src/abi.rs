@@ -1,8 +1,8 @@
 //! The Rust mirror of `include/varid_record.h`.
 
-use varid_model::Machine;
+use crate::target::Body;
 use varid_model::RECORD_REGS;
-use varid_tunnel::abi::{Layout, MAX_RULES, NO_REG};
+use varid_tunnel::abi::{Layout, MAX_RULES};
 
 /// Most managed frames in a record.
 pub const MAX_FRAMES: usize = 256;
@@ -56,7 +56,7 @@ pub mod frame_flags {
     pub const SHIFT: u32 = 56;
 }
 
-/// Flags of a [`Target`].
+/// Flags of a [`crate::Target`].
 pub mod target_flags {
     /// The layout and the body are valid.
     pub const READY: u32 = 1;
@@ -74,54 +74,54 @@ pub mod target_flags {
     pub const IGNORE: u32 = 64;
 }
 
-/// The body of an interpreter loop: where the registers of a rule are valid.
+/// Most states of a rule's code.
+pub const MAX_STATES: usize = 256;
+
+/// Flags of a [`RawState`].
+pub mod state_flags {
+    /// A register leads to the CFA.
+    pub const KNOWN: u8 = 1;
+    /// The frame's method is at the stack pointer, its bytecode pc in a register.
+    pub const HAS_PC: u8 = 2;
+    /// The caller's pc is where the rule says.
+    pub const SAVED_PC: u8 = 4;
+    /// So is the caller's frame register.
+    pub const SAVED_FRAME: u8 = 8;
+    /// And the return address.
+    pub const SAVED_RETURN: u8 = 16;
+}
+
+/// `struct varid_state`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Body {
-    /// Its first address.
-    pub start: u64,
-    /// The first address after it; 0: there is none.
-    pub end: u64,
+pub struct RawState {
+    pub start: u32,
+    pub reg: u8,
+    pub flags: u8,
+    pub cfa_word: i16,
+    pub cfa_bias: i16,
+    pub reserved: u16,
 }
 
-/// What the shim knows of a process.
+/// `struct varid_states`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RawStates {
+    pub count: u32,
+    pub reserved: u32,
+    pub states: [RawState; MAX_STATES],
+}
+
+/// `struct varid_target`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Target {
-    /// How its frames are linked; register numbers are indices of a record's registers.
+pub struct RawTarget {
     pub layout: Layout,
-    /// Of the rule with the same index in the layout.
     pub body: [Body; MAX_RULES],
-    /// [`target_flags`].
     pub flags: u32,
-    /// [`Layout::rule_bits`] of the layout.
     pub rules: u32,
-}
-
-impl Target {
-    /// A process whose layout is known: its registers are still numbered as in DWARF, those of `machine`. The bodies
-    /// are those of the layout's rules, in their order.
-    pub fn ready(layout: &Layout, bodies: &[Body], machine: Machine, flags: u32) -> Self {
-        let index = |register: u8| {
-            let index = machine.index(u16::from(register));
-            index
-                .and_then(|index| u8::try_from(index).ok())
-                .unwrap_or(NO_REG)
-        };
-        let mut target = Self {
-            layout: *layout,
-            flags: flags | target_flags::READY,
-            rules: layout.rule_bits(),
-            ..Self::default()
-        };
-        for rule in &mut target.layout.rules {
-            (rule.reg_pc, rule.reg_frame) = (index(rule.reg_pc), index(rule.reg_frame));
-        }
-        for (to, body) in target.body.iter_mut().zip(bodies) {
-            *to = *body;
-        }
-        target
-    }
+    pub states: u32,
+    pub reserved: u32,
 }
 
 /// The fixed part of a record.
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
     use std::process::Command;
-    use varid_model::ADDRESS_MASK;
+    use varid_model::{ADDRESS_MASK, Machine};
 
     /// The mirror and the header must agree on every size and offset.
     #[test]
@@ -181,7 +181,27 @@ mod tests {
             check(format!("sizeof(struct {})", $c), size_of::<$t>());
             $( check(format!("offsetof(struct {}, {})", $c, stringify!($f)), offset_of!($t, $f)); )*
         } }
-        field!("varid_target", Target, layout, body, flags, rules);
+        field!(
+            "varid_target",
+            RawTarget,
+            layout,
+            body,
+            flags,
+            rules,
+            states,
+            reserved
+        );
+        field!("varid_states", RawStates, count, reserved, states);
+        field!(
+            "varid_state",
+            RawState,
+            start,
+            reg,
+            flags,
+            cfa_word,
+            cfa_bias,
+            reserved
+        );
         field!("varid_body", Body, start, end);
         field!(
             "varid_record",
@@ -235,6 +255,12 @@ mod tests {
             ("VARID_TARGET_NO_STACK", target_flags::NO_STACK as usize),
             ("VARID_TARGET_NAMESPACED", target_flags::NAMESPACED as usize),
             ("VARID_TARGET_IGNORE", target_flags::IGNORE as usize),
+            ("VARID_MAX_STATES", MAX_STATES),
+            ("VARID_STATE_KNOWN", state_flags::KNOWN.into()),
+            ("VARID_STATE_HAS_PC", state_flags::HAS_PC.into()),
+            ("VARID_STATE_SAVED_PC", state_flags::SAVED_PC.into()),
+            ("VARID_STATE_SAVED_FRAME", state_flags::SAVED_FRAME.into()),
+            ("VARID_STATE_SAVED_RETURN", state_flags::SAVED_RETURN.into()),
             ("VARID_COUNT_SAMPLES", COUNTER_SAMPLES as usize),
             ("VARID_COUNT_NO_SPACE", COUNTER_NO_SPACE as usize),
         ] {

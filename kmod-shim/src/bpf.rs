@@ -1,6 +1,7 @@
 //! The shim as a BPF program: loaded, told its targets, attached to perf events.
 
-use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, Target};
+use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, RawStates, RawTarget};
+use crate::target::{CodeStates, Target};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError};
 use aya::util::{nr_cpus, online_cpus};
@@ -109,8 +110,11 @@ pub struct Shim {
     walkers: Option<ProgramArray<MapData>>,
     /// The program for all rules is loaded.
     walks_any: bool,
-    targets: HashMap<MapData, u32, Target>,
-    everyone: Array<MapData, Target>,
+    targets: HashMap<MapData, u32, RawTarget>,
+    everyone: Array<MapData, RawTarget>,
+    states: Array<MapData, RawStates>,
+    /// What is in the slots of the map of states.
+    known_states: Vec<CodeStates>,
     counters: PerCpuArray<MapData, u64>,
     records: RingBuf<MapData>,
     /// Bytes that their ring holds.
@@ -125,9 +129,10 @@ impl std::fmt::Debug for Shim {
     }
 }
 
-// SAFETY: `Target` is plain data without padding (its sizes and offsets are tested) and
-// every bit pattern of it is valid.
-unsafe impl aya::Pod for Target {}
+// SAFETY: plain data without padding (sizes and offsets are tested), of which every bit pattern is valid.
+unsafe impl aya::Pod for RawTarget {}
+// SAFETY: the same.
+unsafe impl aya::Pod for RawStates {}
 
 impl Shim {
     /// Loads the program, preferring the variant with bpf_loop. Its records have a ring of
@@ -191,6 +196,7 @@ impl Shim {
         let mut take = |name| ebpf.take_map(name).ok_or(BpfError::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
+        let states = Array::try_from(take("states")?).map_err(map_error("states"))?;
         let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
         let records = RingBuf::try_from(take("records")?).map_err(map_error("records"))?;
         let walkers = ProgramArray::try_from(take("walkers")?).map_err(map_error("walkers"))?;
@@ -205,6 +211,8 @@ impl Shim {
                         walks_any: false,
                         targets,
                         everyone,
+                        states,
+                        known_states: Vec::new(),
                         counters,
                         records,
                         capacity: bytes as usize,
@@ -301,6 +309,7 @@ impl Shim {
         {
             tracing::warn!("process {pid}: its managed frames are not walked: {error}");
         }
+        let target = target.raw(self.slot_of(&target.states)?);
         self.targets
             .insert(pid, target, 0)
             .map_err(|error| match error {
@@ -311,6 +320,28 @@ impl Shim {
                 }
                 source => map_error("targets")(source),
             })
+    }
+
+    /// The slot, counted from 1, of these states; 0: there are none, or no slot is left.
+    fn slot_of(&mut self, states: &CodeStates) -> Result<u32, BpfError> {
+        if states.is_empty() {
+            return Ok(0);
+        }
+        let mut known = self.known_states.iter();
+        let at = match known.position(|known| known == states) {
+            Some(at) => at,
+            None if self.known_states.len() < self.states.len() as usize => {
+                let at = self.known_states.len();
+                self.states
+                    .set(at as u32, states.table(), 0)
+                    .map_err(map_error("states"))?;
+                self.known_states.push(states.clone());
+                at
+            }
+            // Samples in the middle of a call are walked in user space then.
+            None => return Ok(0),
+        };
+        Ok(u32::try_from(at).map_or(0, |at| at.saturating_add(1)))
     }
 
     /// Forgets a process; it is no error if it was not known.
@@ -332,7 +363,7 @@ impl Shim {
     /// Admits every process that has no entry of its own.
     pub fn admit_everyone(&mut self, target: &Target) -> Result<(), BpfError> {
         self.everyone
-            .set(0, target, 0)
+            .set(0, target.raw(0), 0)
             .map_err(map_error("everyone"))
     }
 

@@ -2,7 +2,7 @@
 
 mod abi;
 
-use crate::abi::Target;
+use crate::target::Target;
 use abi::counter_flags;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -201,7 +201,8 @@ impl Module {
         let mut raw = abi::RawTarget {
             pid,
             reserved: 0,
-            target: *target,
+            // The module has no table of states: it leaves samples in the middle of a call to the copy of the stack.
+            target: target.raw(0),
         };
         self.request(abi::TARGET, &mut raw)
             .map_err(|error| match error.raw_os_error() {

@@ -1,6 +1,6 @@
 //! The walker in user space: walker.h over a copy of the stack or another memory.
 
-use crate::abi::RawFrame;
+use crate::abi::{MAX_FRAMES, RawFrame};
 use crate::frames::ManagedFrame;
 use std::ffi::{c_int, c_void};
 use varid_model::ADDRESS_MASK;
@@ -41,12 +41,18 @@ pub struct LeafRegisters {
 
 /// `struct varid_leaf`.
 #[repr(C)]
+#[derive(Default)]
 struct RawLeaf {
     ip: u64,
     sp: u64,
     frame: u64,
     pc: u64,
     rule: u32,
+    state: u32,
+    state_reg: u64,
+    link: u64,
+    cfa_word: i16,
+    cfa_bias: i16,
 }
 
 /// `struct varid_walk`: plain data, changed by the C side only.
@@ -59,6 +65,7 @@ struct RawWalk {
     fragment: u64,
     reg_pc: u64,
     frame: u64,
+    cfa: u64,
 }
 
 /// Bytes that the C side reads at once, and a word.
@@ -135,6 +142,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             frame,
             pc,
             rule,
+            ..RawLeaf::default()
         };
         let mut walk = Self::from_frame(layout, 0, 0, read);
         // SAFETY: `with_user` hands over a walk that lives through the call, as `raw` does; the layout is a reference.
@@ -156,10 +164,20 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
 
     /// The next frame out.
     pub fn step(&mut self) -> Step {
+        /// `VARID_WALK_AGAIN`.
+        const AGAIN: c_int = 2;
         let mut out = RawFrame::default();
-        // SAFETY: as in `from_base`; `out` is a frame that lives through the call.
-        match self.with_user(|user, layout| unsafe { varid_user_walk_step(user, layout, &mut out) })
-        {
+        let mut result = AGAIN;
+        // The VM's own frames lie between methods: of as many as there can be frames, one is a method's.
+        for _ in 0..=MAX_FRAMES {
+            // SAFETY: as in `from_leaf`; `out` is a frame that lives through the call.
+            result = self
+                .with_user(|user, layout| unsafe { varid_user_walk_step(user, layout, &mut out) });
+            if result != AGAIN {
+                break;
+            }
+        }
+        match result {
             1 => Step::Frame(ManagedFrame {
                 addr: out.addr,
                 method: out.method,

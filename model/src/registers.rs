@@ -29,10 +29,13 @@ const fn reg(dwarf: u16, perf: u8) -> RegInfo {
     RegInfo { dwarf, perf }
 }
 
-/// Registers in record order: what a callee saves, then sp, then ip. `varid_x86_reg`.
+/// Registers in record order: what a callee saves, and r9 and r11, which lead ART's nterp to a frame that it is making; then sp, then ip.
+/// `varid_x86_reg`.
 const X86_64: &[RegInfo] = &[
     reg(3, 1),   // rbx
     reg(6, 6),   // rbp
+    reg(9, 17),  // r9
+    reg(11, 19), // r11
     reg(12, 20), // r12
     reg(13, 21), // r13
     reg(14, 22), // r14
@@ -409,7 +412,7 @@ mod tests {
         assert_eq!(compat.get(13), Some(0x100 + 31));
         assert_eq!(compat.get(15), Some(0x100 + 32));
         assert_eq!(Regs::from_perf(host, 0, &words), Regs::unknown(host));
-        assert_eq!(Machine::X86_64.perf_mask(), 0xf0_01fa);
+        assert_eq!(Machine::X86_64.perf_mask(), 0xfa_01fa);
         let words: Vec<u64> = (0..64)
             .filter(|bit| Machine::X86_64.perf_mask() >> bit & 1 == 1)
             .map(|bit| 0x100 + bit)

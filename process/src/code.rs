@@ -2,8 +2,9 @@
 
 use crate::image::ProcessImage;
 use crate::space::AddressSpace;
+use std::ops::Range;
 use varid_model::Address;
-use varid_unwind::{CodeRule, Module, UnwindInfo};
+use varid_unwind::{CodeRule, Module, UnwindInfo, UnwindRow};
 
 /// The code of a process, as its mappings show it.
 ///
@@ -48,6 +49,22 @@ impl<'a> MappedCode<'a> {
         match module.address_of_offset(offset) {
             Some(own) => Code::Module(ask(&mut module, own)),
             None => Code::Unknown,
+        }
+    }
+}
+
+impl MappedCode<'_> {
+    /// The rows of the unwind information of the code at these addresses, if one module has it all, and what is to be added to the
+    /// addresses of a row to get the process's.
+    pub fn rows(self, code: Range<Address>) -> Option<(Vec<UnwindRow>, u64)> {
+        let size = code.end.offset_from(code.start)?;
+        let rows = |module: &mut Module, own: Address| {
+            let bias = code.start.get().wrapping_sub(own.get());
+            (module.rows(own..own.wrapping_add(size)), bias)
+        };
+        match self.at(code.start, rows) {
+            Code::Module(found) => Some(found),
+            Code::Unknown | Code::None => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::stack_slice::StackSlice;
 use gimli::{
     EhFrame, Encoding, EndianSlice, Evaluation, EvaluationResult, LittleEndian, Location,
-    UnwindExpression, Value,
+    Operation, UnwindExpression, Value,
 };
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,6 +11,8 @@ use varid_model::{Address, Machine, Regs};
 
 /// Evaluating one expression takes no more operations than this; what compilers write takes far fewer.
 const MAX_OPERATIONS: u32 = 256;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// A module's call frame information.
 pub(crate) type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
@@ -38,6 +40,51 @@ impl Expression {
         Self {
             section: Rc::clone(section),
             bytes: named.offset..named.offset.saturating_add(named.length),
+        }
+    }
+
+    /// Its operations, at most so many; None: there are more, or something else.
+    fn operations<const MOST: usize>(&self, machine: Machine) -> Option<Vec<Operation<Slice<'_>>>> {
+        let bytes = self.section.get(self.bytes.clone())?;
+        let mut operations =
+            gimli::Expression(EndianSlice::new(bytes, LittleEndian)).operations(encoding(machine));
+        let mut found = Vec::new();
+        while let Some(operation) = operations.next().ok()? {
+            if found.len() == MOST {
+                return None;
+            }
+            found.push(operation);
+        }
+        Some(found)
+    }
+
+    /// The register, word and bias of an expression that adds the bias to the word so many bytes from what a register holds.
+    pub(crate) fn as_word_at_register(&self, machine: Machine) -> Option<(u16, i64, i64)> {
+        match self.operations::<3>(machine)?.as_slice() {
+            [
+                Operation::RegisterOffset {
+                    register, offset, ..
+                },
+                Operation::Deref { space: false, .. },
+                Operation::PlusConstant { value },
+            ] => Some((register.0, *offset, i64::try_from(*value).ok()?)),
+            _ => None,
+        }
+    }
+
+    /// The register that an expression with ART's mark names.
+    pub(crate) fn as_marked_register(&self, machine: Machine) -> Option<u16> {
+        match self.operations::<3>(machine)?.as_slice() {
+            [
+                _,
+                Operation::Drop,
+                Operation::RegisterOffset {
+                    register,
+                    offset: 0,
+                    ..
+                },
+            ] => Some(register.0),
+            _ => None,
         }
     }
 

@@ -49,6 +49,7 @@
 //! | which bytes of the stack does a sample have | [`StackSlice`] |
 //! | what is known of the code at an address | [`UnwindInfo`], [`CodeRule`] |
 //! | which rules does an ELF file have | [`Module`] |
+//! | which rows do some of its functions have | [`UnwindRow`] |
 //! | how is a frame of generated code left | [`FixedFrame`] |
 //! | which bytecode does a frame execute | [`bytecode_pc`], [`BytecodePc`] |
 //! | why does unwinding stop | [`UnwindError`] |
@@ -77,6 +78,7 @@ mod expression;
 mod fixed_frame;
 mod module;
 mod native_stack;
+mod row;
 mod rule;
 mod stack_slice;
 mod step;
@@ -89,6 +91,7 @@ pub use error::UnwindError;
 pub use fixed_frame::{FixedFrame, SavedRegister};
 pub use module::Module;
 pub use native_stack::{NativeFrame, NativeStack};
+pub use row::{CallerRegister, CfaAt, UnwindRow};
 pub use rule::Rule;
 pub use stack_slice::StackSlice;
 pub use unwind_info::{CodeRule, UnwindInfo};

@@ -3,15 +3,17 @@
 use crate::architecture;
 use crate::dex_marker::{self, BytecodeRule, MAX_TRAMPOLINE};
 use crate::expression::{Expression, Section, encoding};
+use crate::row::UnwindRow;
 use crate::rule::{Cfa, Rule, Saved};
 use crate::unwind_info::{CodeRule, UnwindInfo};
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, ParsedEhFrameHdr, RegisterRule,
-    UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian,
+    ParsedEhFrameHdr, RegisterRule, UnwindContext, UnwindSection, UnwindTableRow,
 };
 use object::{
     Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind,
 };
+use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, ById, Machine};
 
@@ -104,9 +106,22 @@ impl Module {
         section
     }
 
-    fn compute(&self, address: u64) -> Option<Rule> {
-        let section = self.section();
-        let mut context = UnwindContext::new();
+    /// The address of the first byte of a mapping of `len` bytes of the file from `offset` on. A mapping begins at a page, where the end
+    /// of another segment may lie: it is the mapping of the segment of which it has most.
+    pub fn address_of_mapping(&self, offset: u64, len: u64) -> Option<Address> {
+        let end = offset.saturating_add(len);
+        let shared = |(start, _, size): &&(u64, u64, u64)| {
+            let last = start.saturating_add(*size).min(end);
+            last.saturating_sub(offset.max(*start))
+        };
+        let segment = self.segments.iter().max_by_key(shared)?;
+        let (start, address, _) = segment;
+        (shared(&segment) > 0)
+            .then(|| Address::new(address.wrapping_add(offset.wrapping_sub(*start))))
+    }
+
+    /// The description of the function at an address.
+    fn function<'a>(&'a self, section: &Section<'a>, address: u64) -> Option<Fde<'a>> {
         let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian)
             .parse(&self.bases, self.machine.word());
         let table = table
@@ -114,16 +129,49 @@ impl Module {
             .as_ref()
             .and_then(ParsedEhFrameHdr::table)
             .map(|table| {
-                table.fde_for_address(&section, &self.bases, address, EhFrame::cie_from_offset)
+                table.fde_for_address(section, &self.bases, address, EhFrame::cie_from_offset)
             });
         let fde = match table {
             Some(fde) => fde,
             None => section.fde_for_address(&self.bases, address, EhFrame::cie_from_offset),
         };
-        let fde = fde.ok()?;
+        fde.ok()
+    }
+
+    fn compute(&self, address: u64) -> Option<Rule> {
+        let section = self.section();
+        let fde = self.function(&section, address)?;
+        let mut context = UnwindContext::new();
         let row = fde
             .unwind_info_for_address(&section, &self.bases, &mut context, address)
             .ok()?;
+        let rule = self.rule_of(&fde, row, &section);
+        if rule.bytecode != BytecodeRule::None || !self.has_bytecode_marks {
+            return Some(rule);
+        }
+        // Another row may tell that this is an interpreter.
+        let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
+        let mut elsewhere = false;
+        while let Ok(Some(row)) = rows.next_row() {
+            elsewhere |= self.bytecode_rule(row, &section) != BytecodeRule::None;
+        }
+        Some(Rule {
+            bytecode: if elsewhere {
+                BytecodeRule::NotHere
+            } else {
+                BytecodeRule::None
+            },
+            ..rule
+        })
+    }
+
+    fn bytecode_rule(&self, row: &UnwindTableRow<usize>, section: &Section<'_>) -> BytecodeRule {
+        let expression = |named| Expression::new(&self.eh_frame, named);
+        BytecodeRule::of_row(row, section, encoding(self.machine), expression)
+    }
+
+    /// The rule of one row of a function's description.
+    fn rule_of(&self, fde: &Fde<'_>, row: &UnwindTableRow<usize>, section: &Section<'_>) -> Rule {
         let expression = |named| Expression::new(&self.eh_frame, named);
         let place = |register: gimli::Register| self.machine.index(register.0);
         let cfa = match row.cfa() {
@@ -157,9 +205,9 @@ impl Module {
                 None => {}
             }
         }
-        let rule = Rule {
+        Rule {
             machine: self.machine,
-            bytecode: BytecodeRule::of_row(row, &section, encoding(self.machine), expression),
+            bytecode: self.bytecode_rule(row, section),
             is_short: fde.len() <= MAX_TRAMPOLINE,
             is_signal_frame: fde.is_signal_trampoline(),
             cfa,
@@ -167,27 +215,42 @@ impl Module {
             others,
             return_address: saved(return_address)
                 .unwrap_or(Saved::In(self.machine.index(return_address))),
-        };
-        if rule.bytecode != BytecodeRule::None || !self.has_bytecode_marks {
-            return Some(rule);
         }
-        // Another row may tell that this is an interpreter.
-        let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
-        let mut elsewhere = false;
-        while let Ok(Some(row)) = rows.next_row() {
-            elsewhere |= BytecodeRule::of_row(row, &section, encoding(self.machine), expression)
-                != BytecodeRule::None;
+    }
+
+    /// The rows of the functions in a range of addresses, in order; what no function covers has none.
+    pub fn rows(&self, range: Range<Address>) -> Vec<UnwindRow> {
+        /// An interpreter has a few hundred; a file that has more than this lies.
+        const MAX_ROWS: usize = 4096;
+        /// Bytes between two functions.
+        const MAX_GAP: u64 = 64;
+        let section = self.section();
+        let mut context = UnwindContext::new();
+        let mut found = Vec::new();
+        let (mut at, end, mut gap) = (range.start.get(), range.end.get(), 0);
+        while at < end && gap <= MAX_GAP && found.len() < MAX_ROWS {
+            let Some(fde) = self.function(&section, at) else {
+                (at, gap) = (at.saturating_add(1), gap.saturating_add(1));
+                continue;
+            };
+            let behind = at.saturating_add(1).max(fde.end_address());
+            (at, gap) = (behind, 0);
+            let Ok(mut rows) = fde.rows(&section, &self.bases, &mut context) else {
+                continue;
+            };
+            while let Ok(Some(row)) = rows.next_row() {
+                if row.start_address() < end && found.len() < MAX_ROWS {
+                    let rule = self.rule_of(&fde, row, &section);
+                    found.push(UnwindRow::new(row.start_address(), rule));
+                }
+            }
         }
-        Some(Rule {
-            bytecode: if elsewhere {
-                BytecodeRule::NotHere
-            } else {
-                BytecodeRule::None
-            },
-            ..rule
-        })
+        found
     }
 }
+
+/// The description of a function in `.eh_frame`.
+type Fde<'a> = FrameDescriptionEntry<EndianSlice<'a, LittleEndian>>;
 
 impl UnwindInfo for Module {
     fn rule(&mut self, pc: Address) -> CodeRule {

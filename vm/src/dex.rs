@@ -7,7 +7,12 @@ use varid_process::reader::ForeignMemory;
 use varid_process::{CodeImage, Process, ProcessImage, ProcessMapping};
 use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{Call, NO_INDEX};
-use varid_tunnel::method::{MethodId, NamedMethod, resolve_method};
+use varid_tunnel::method::{CodeItem, MethodId, NamedMethod, resolve_method};
+
+/// Bytes of a code item's header, before its instructions.
+const HEADER: u64 = 16;
+/// The same of a compact dex file.
+const COMPACT_HEADER: u64 = 4;
 
 /// What a method pointer stands for, of a VM whose methods have an index in their dex file.
 pub(crate) fn resolve(
@@ -22,8 +27,6 @@ pub(crate) fn resolve(
 
 /// The method that an entry of a VM's counts describes, if it describes one.
 pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
-    /// Bytes of a code_item's header, before its instructions.
-    const HEADER: u64 = 16;
     let begin = match process.space.at(call.insns) {
         Some(ProcessMapping {
             image: ProcessImage::Code(_),
@@ -32,14 +35,16 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
         }) if call.insns != 0 => *start,
         _ => call.dex,
     };
-    let code_off = match call.insns {
-        0 => Some(0),
-        insns => insns
-            .checked_sub(begin.saturating_add(HEADER))
-            .and_then(|offset| u32::try_from(offset).ok()),
+    let code = match call.insns {
+        0 => CodeItem::None,
+        insns => CodeItem::Address {
+            start: insns.checked_sub(HEADER)?,
+            is_compact: false,
+        },
     };
-    let code_off =
-        code_off.filter(|_| begin != 0 && (call.insns != 0 || call.index != NO_INDEX))?;
+    if begin == 0 || (call.insns == 0 && call.index == NO_INDEX) {
+        return None;
+    }
     let id = MethodId {
         dex_begin: begin,
         // The code says which it is; its first method is as good as any.
@@ -48,7 +53,7 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
         } else {
             call.index
         },
-        code_off,
+        code,
     };
     Some(place(process, &id)).filter(|method| matches!(method, Method::Known { .. }))
 }
@@ -107,15 +112,24 @@ pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
     if id.method_index >= dex.bytecode.method_count() {
         return Method::Unknown;
     }
-    if id.code_off == 0 {
-        return Method::Known {
-            image: dex,
-            index: id.method_index,
-            code: None,
-        };
-    }
-    // A code_item's instructions follow its header of 16 bytes.
-    let offset = id.code_off.wrapping_add(16);
+    let first = match id.code {
+        CodeItem::None => {
+            return Method::Known {
+                image: dex,
+                index: id.method_index,
+                code: None,
+            };
+        }
+        CodeItem::Offset(offset) => Some(offset.wrapping_add(HEADER as u32)),
+        CodeItem::Address { start, is_compact } => {
+            let header = if is_compact { COMPACT_HEADER } else { HEADER };
+            let offset = start.wrapping_add(header).checked_sub(id.dex_begin);
+            offset.and_then(|offset| u32::try_from(offset).ok())
+        }
+    };
+    let Some(offset) = first else {
+        return Method::Unknown;
+    };
     match dex.bytecode.method_at(offset) {
         Some(method) if method.code.start == offset => {
             let address = |offset: u32| id.dex_begin.wrapping_add(u64::from(offset));

@@ -2,13 +2,18 @@
 
 use crate::code_kind::CodeKind;
 use crate::handlers::{Moved, moved};
+use crate::quick_code;
 use std::cell::Cell;
 use std::fmt;
-use varid_model::{Machine, Pid};
+use std::ops::Range;
+use varid_model::{Address, Machine, Pid};
 use varid_process::reader::ForeignMemory;
-use varid_shim::{Body, Target};
+use varid_process::{AddressSpace, MappedCode};
+use varid_shim::{Body, CodeState, CodeStates, Target};
 use varid_tunnel::PublishedBytecode;
-use varid_tunnel::abi::{self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, Rule, Trace};
+use varid_tunnel::abi::{
+    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, RULE_AT_SP, Rule, Trace,
+};
 use varid_tunnel::builds::Build;
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{Memory, TunnelError};
@@ -20,6 +25,10 @@ pub struct VmFacts {
     pub layout: Layout,
     /// What its code does, sorted, disjoint.
     ranges: Vec<CodeRange>,
+    /// The states of the code of its quick frames, if they are known.
+    states: Option<CodeStates>,
+    /// 256 handlers of one size, one for each opcode.
+    handlers: Range<u64>,
     /// Which of them the last address was in, as the next one often is: a guess.
     last: Cell<usize>,
     /// Dex files that it says it executes.
@@ -52,6 +61,14 @@ impl fmt::Display for KnownBy {
             KnownBy::Build(name) => write!(f, "the build table ({name})"),
         }
     }
+}
+
+/// The code of the handlers, one for each opcode.
+fn handlers_in(ranges: &[CodeRange]) -> Range<u64> {
+    let range = ranges
+        .iter()
+        .find(|range| range.kind == abi::RANGE_HANDLERS);
+    range.map_or(0..0, |range| range.start..range.end)
 }
 
 /// What the code of a VM's handlers says of the pc's register; nothing, where there is no such code to be read.
@@ -92,8 +109,10 @@ impl VmFacts {
         let ranges = build.ranges(load_base);
         Self {
             moved: moved_in(memory, &layout, &ranges),
+            handlers: handlers_in(&ranges),
             layout,
             ranges,
+            states: None,
             last: Cell::default(),
             codes: Vec::new(),
             traces: Vec::new(),
@@ -124,8 +143,10 @@ impl VmFacts {
             );
         Ok(Self {
             moved,
+            handlers: handlers_in(&ranges),
             layout,
             ranges,
+            states: None,
             last: Cell::default(),
             codes: description.codes,
             traces: description.traces,
@@ -209,11 +230,12 @@ impl VmFacts {
     /// The opcode whose handler the code at an address is, and where the pc's register is there.
     pub fn handler(&self, address: u64) -> Option<(u8, Moved)> {
         const OPCODES: u64 = 256;
-        let range = self
-            .range_at(address)
-            .filter(|range| range.kind == abi::RANGE_HANDLERS)?;
-        let into = address.wrapping_sub(range.start);
-        let size = range.end.wrapping_sub(range.start).checked_div(OPCODES)?;
+        let handlers = Some(&self.handlers).filter(|handlers| handlers.contains(&address))?;
+        let into = address.wrapping_sub(handlers.start);
+        let size = handlers
+            .end
+            .wrapping_sub(handlers.start)
+            .checked_div(OPCODES)?;
         let opcode = u8::try_from(into.checked_div(size)?).ok()?;
         let moved = self.moved.get(usize::try_from(into).ok()?);
         Some((opcode, moved.copied().unwrap_or_default()))
@@ -222,6 +244,12 @@ impl VmFacts {
     /// The rule that frames of the VM's code at an address follow.
     pub fn rule_at(&self, address: u64) -> Option<&Rule> {
         rule_of(&self.layout, self.range_at(address)?)
+    }
+
+    /// Whether frames of the code at an address are native frames with their method at the stack pointer.
+    pub fn is_at_sp(&self, address: u64) -> bool {
+        self.rule_at(address)
+            .is_some_and(|rule| rule.kind == RULE_AT_SP)
     }
 
     /// The body of the interpreter loop of a rule: the first one, where there are several.
@@ -251,9 +279,46 @@ impl VmFacts {
 
     /// What the shim is told about the process.
     pub fn target(&self, flags: u32) -> Target {
-        let machine = Machine::of_elf(self.layout.machine).unwrap_or(Machine::NATIVE);
-        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| self.body(rule));
-        Target::ready(&self.layout, &bodies, machine, flags)
+        let machine = self.machine();
+        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| match &self.states {
+            // They say more exactly where the registers are valid.
+            Some(_) if rule == usize::from(self.layout.quick_rule) => Body::default(),
+            _ => self.body(rule),
+        });
+        Target {
+            states: self.states.clone().unwrap_or_default(),
+            ..Target::ready(&self.layout, &bodies, machine, flags)
+        }
+    }
+
+    /// The machine of its layout.
+    fn machine(&self) -> Machine {
+        Machine::of_elf(self.layout.machine).unwrap_or(Machine::NATIVE)
+    }
+
+    /// The same, where the unwind information of its library tells the states of the code of its quick frames: where frames are complete
+    /// that is a loop, elsewhere no register leads to a frame.
+    pub(crate) fn with_states(mut self, space: &AddressSpace) -> Self {
+        let Some(rule) = self.layout.rules().get(usize::from(self.layout.quick_rule)) else {
+            return self;
+        };
+        let code = rule.code_start..rule.code_end;
+        let addresses = Address::new(code.start)..Address::new(code.end);
+        let Some((rows, bias)) = MappedCode::new(space).rows(addresses) else {
+            return self;
+        };
+        let states = quick_code::states(rule, &rows, bias);
+        if !states.iter().any(CodeState::has_pc) {
+            return self;
+        }
+        let index = u32::from(self.layout.quick_rule);
+        self.ranges
+            .retain(|range| range.start < code.start || range.end > code.end);
+        self.ranges
+            .extend(quick_code::ranges(&states, &code, index));
+        self.ranges.sort_unstable_by_key(|range| range.start);
+        self.states = Some(CodeStates::new(&states, self.machine()));
+        self
     }
 }
 
@@ -263,7 +328,9 @@ impl VmFacts {
     pub fn made_up(layout: Layout, ranges: Vec<CodeRange>) -> Self {
         Self {
             layout,
+            handlers: handlers_in(&ranges),
             ranges,
+            states: None,
             last: Cell::default(),
             codes: Vec::new(),
             traces: Vec::new(),

@@ -29,7 +29,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
     let mut problem = None;
     for (start, len) in process.tunnels() {
         match VmFacts::read(pid, *start, *len, None) {
-            Ok(facts) => match kinds.recognise(&facts) {
+            Ok(facts) => match kinds.recognise(&facts.with_states(space)) {
                 Some(vm) => return Found::Vm(vm),
                 None => {
                     problem = Some(format!(
@@ -69,7 +69,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
         let Some(load_base) = elf
             .module
             .borrow()
-            .address_of_offset(mapped.pgoff)
+            .address_of_mapping(mapped.pgoff, mapped.end.wrapping_sub(mapped.start))
             .map(|at| mapped.start.wrapping_sub(at.get()))
         else {
             continue;
@@ -83,7 +83,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
         };
         match build.layout(load_base, word) {
             Ok(layout) => {
-                let facts = VmFacts::of_build(&memory, build, layout, load_base);
+                let facts = VmFacts::of_build(&memory, build, layout, load_base).with_states(space);
                 if let Some(vm) = kinds.recognise(&facts) {
                     return Found::Vm(vm);
                 }

@@ -57,6 +57,15 @@ pub(crate) fn walk_copy(
         {
             continue;
         }
+        // Each of these frames is a native one, too, and has been unwound.
+        if facts.is_at_sp(frame.lookup().get()) {
+            managed.push(ManagedFrame::new(
+                Address::new(address),
+                FramePc::Absolute(Address::new(pc)),
+                false,
+            ));
+            continue;
+        }
         match walk(address, pc, &mut managed) {
             Walked::Whole => {}
             Walked::Cut => return (managed, Some(Reason::Truncated)),
@@ -81,15 +90,18 @@ pub(crate) fn registers(
     if facts.code_at(ip) != Some(CodeKind::Loop) {
         return None;
     }
-    // What the register leads to is no frame's address there.
-    let rule = facts.rule_at(ip).filter(|rule| rule.kind != RULE_AT_SP)?;
-    let address = regs.get(u16::from(rule.reg_frame))?;
+    let rule = facts.rule_at(ip)?;
+    let address = match rule.kind {
+        RULE_AT_SP => regs.sp()?,
+        _ => regs
+            .get(u16::from(rule.reg_frame))?
+            .wrapping_add_signed(i64::from(rule.frame_bias)),
+    };
     let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
     let pc = match facts.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
         None => pc,
     };
-    let address = address.wrapping_add_signed(i64::from(rule.frame_bias));
     Some((address & ADDRESS_MASK, pc))
 }
 

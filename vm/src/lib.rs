@@ -44,6 +44,7 @@ mod kind;
 mod kinds;
 mod managed_process;
 mod method;
+mod quick_code;
 mod shadow;
 #[doc(hidden)]
 pub mod testing;

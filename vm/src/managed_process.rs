@@ -150,6 +150,7 @@ impl ManagedProcess {
             return;
         };
         if let Some(facts) = facts.read_again(pid) {
+            let facts = facts.with_states(self.space());
             self.replace_vm(&facts);
         }
     }
@@ -387,7 +388,7 @@ mod tests {
     use crate::attribution::tests::world;
     use varid_process::CodeImage;
     use varid_tunnel::PublishedBytecode;
-    use varid_tunnel::method::MethodId;
+    use varid_tunnel::method::{CodeItem, MethodId};
 
     const PAGE: u64 = 4096;
 
@@ -419,7 +420,7 @@ mod tests {
         let id = MethodId {
             dex_begin: held.start,
             method_index: method.index,
-            code_off: method.code.start - 16,
+            code: CodeItem::Offset(method.code.start - 16),
         };
         match crate::dex::place(&mut process.process, &id) {
             Method::Known { image: found, .. } => assert_eq!(found.build_id, dex.build_id),

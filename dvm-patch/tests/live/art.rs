@@ -10,7 +10,7 @@ use crate::support::{compile, crate_dir, tunnels, wait_for};
 use varid_tunnel::Description;
 use varid_tunnel::abi::{CODE_BOOT, RANGE_BODY, RANGE_HANDLERS, RANGE_VM, VM_ART};
 use varid_tunnel::builds;
-use varid_tunnel::method::{MethodId, resolve_method};
+use varid_tunnel::method::{CodeItem, MethodId, resolve_method};
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{Memory, ProcessMemory, TunnelError};
 
@@ -198,7 +198,11 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     assert_eq!(method.dex_begin, app.start);
     // methods are sorted by name: leaf, run; code follows the code item's 16 bytes
     assert_eq!(method.method_index, 1);
-    let code = app.start + u64::from(method.code_off) + 16;
+    let code = app.start
+        + match method.code {
+            CodeItem::Offset(offset) => u64::from(offset) + 16,
+            other => panic!("{other:?}"),
+        };
     assert!((code..code + 24).contains(&pc), "{pc:#x} {code:#x}");
 }
 

@@ -1,6 +1,6 @@
 //! The Rust mirror of `include/varid_module.h`.
 
-use crate::abi::Target;
+use crate::abi;
 
 /// Where the module is found.
 pub const DEVICE: &str = "/dev/varid";
@@ -52,7 +52,7 @@ pub struct RawCounter {
 pub struct RawTarget {
     pub pid: u32,
     pub reserved: u32,
-    pub target: Target,
+    pub target: abi::RawTarget,
 }
 
 /// `struct varid_module_value`.

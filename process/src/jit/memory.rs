@@ -172,9 +172,14 @@ impl Descriptors {
             let bias = elf.contents().and_then(|contents| {
                 let module = contents.module.borrow();
                 Some(
-                    mapped
-                        .start
-                        .wrapping_sub(module.address_of_offset(mapped.pgoff)?.get()),
+                    mapped.start.wrapping_sub(
+                        module
+                            .address_of_mapping(
+                                mapped.pgoff,
+                                mapped.end.wrapping_sub(mapped.start),
+                            )?
+                            .get(),
+                    ),
                 )
             });
             let (Some(bias), Some(symbol)) = (bias, symbols.jit) else {

@@ -215,7 +215,7 @@ fn with_options(options: &SamplerOptions, target: &Target) -> Target {
     };
     Target {
         flags: target.flags | keep_raw,
-        ..*target
+        ..target.clone()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
-use crate::interpreter_loop::{Walked, drop_repeated, exact_pcs, walk_copy};
+use crate::interpreter_loop::{Walked, drop_repeated, exact_pcs, registers, walk_copy};
 use crate::kind::{LeafMethod, ManagedStack, Unwound};
 use std::borrow::Cow;
-use varid_model::Reason;
+use varid_model::{Address, Reason};
 use varid_process::AddressSpace;
-use varid_shim::{CapturedSample, ManagedFrame, Step, Walk, flags};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
+use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::NativeFrame;
 
 /// The frames that the shim walked, or those of the copy of the stack where it could not.
@@ -32,11 +33,51 @@ pub(super) fn frames<'r>(
     if facts.is_on_native_stack() {
         drop_repeated(&mut found.frames);
     }
+    if facts.layout.has_rule(RULE_AT_SP) {
+        add_unwound(facts, sample, &mut found.frames, space);
+    }
     exact_pcs(&mut found.frames, facts, sample.native, space, |_| true);
     if sample.leaf == Some(CodeKind::Interpreter) {
         found.leaf = LeafMethod::Transition;
     }
     found
+}
+
+/// Adds the frames of nterp that unwinding has found and the walk has not: the thread's note of its top frame is of an earlier call while
+/// nterp calls a function of the VM directly. A frame that such a note led to, and that lies within one of them, is no more.
+fn add_unwound(
+    facts: &VmFacts,
+    sample: &Unwound<'_>,
+    managed: &mut Cow<'_, [ManagedFrame]>,
+    space: &AddressSpace,
+) {
+    let native = &sample.native.frames;
+    for (depth, frame) in native.iter().enumerate() {
+        let ip = frame.lookup().get();
+        if !facts.is_at_sp(ip) {
+            continue;
+        }
+        let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
+            continue;
+        };
+        let above = managed.partition_point(|managed| managed.address().get() < address);
+        let known = managed.get(above).map(|managed| managed.address().get());
+        let caller = native.get(depth.saturating_add(1));
+        let end = caller.map(|caller| caller.sp).or(sample.native.end);
+        if known != Some(address) {
+            let is_outermost = caller.is_none_or(|caller| !facts.is_at_sp(caller.lookup().get()));
+            let (address, pc) = (Address::new(address), FramePc::Absolute(Address::new(pc)));
+            managed
+                .to_mut()
+                .insert(above, ManagedFrame::new(address, pc, is_outermost));
+        }
+        let is_within = |other: &ManagedFrame| {
+            other.address().get() > address && end.is_some_and(|end| other.address() < end)
+        };
+        if managed.iter().any(is_within) {
+            managed.to_mut().retain(|other| !is_within(other));
+        }
+    }
 }
 
 /// The frames that the copy of the stack holds, from the registers of each of some native frames; and why some may be missing.
