@@ -68,4 +68,12 @@ impl Function {
 
 /// Jumps to the address that follows.
 #[cfg(target_arch = "x86_64")]
-const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
+const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0]; // jmp [rip]
+
+/// Jumps to the address that follows.
+#[cfg(target_arch = "aarch64")]
+const JUMP: [u8; 12] = [
+    0x5f, 0x24, 0x03, 0xd5, // bti c
+    0x50, 0x00, 0x00, 0x58, // ldr x16, [pc, #8]
+    0x00, 0x02, 0x1f, 0xd6, // br x16
+];

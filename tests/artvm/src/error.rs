@@ -55,6 +55,7 @@ pub enum Error {
     },
     /// A function of libart that is to be mended in memory is another one, or cannot be written to.
     #[error("libart's {function} cannot be mended: {reason}")]
+    #[cfg_attr(target_arch = "arm", expect(dead_code))]
     Repair {
         /// The function.
         function: String,

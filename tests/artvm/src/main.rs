@@ -1,6 +1,7 @@
 //! artvm: the dex VM of the tests. Debian's ART, started on a boot class path of the project's own.
 
 mod app;
+#[cfg(not(target_arch = "arm"))]
 mod code;
 mod dynamic_linker;
 mod error;
