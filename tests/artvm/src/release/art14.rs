@@ -27,8 +27,6 @@ pub const RELEASE: Release = Release {
         "7z.so",
         #[cfg(target_arch = "x86_64")]
         "libcpu_features.so.0",
-        #[cfg(target_arch = "aarch64")]
-        "libxxhash.so.0",
         "libsigchain.so.0",
         "liblog.so.0",
         "libbase.so.0",
