@@ -32,6 +32,7 @@ programs: deps
 # What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
 testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm
 	tests/bootclasspath/build.sh $(RELEASE)
+	tests/art14/build.sh $(RELEASE)
 
 $(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	dvm-patch/build.sh $(RELEASE)

@@ -25,7 +25,7 @@ trap 'kill -- "-$board" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM HUP
 scripts/test-programs.sh run 2>&1 | tee "$log" || failed=1
 cargo test --locked --release --workspace --doc 2>&1 | tee -a "$log" || failed=1
-tests/workloads/check.sh "$release/artvm" "$workloads" 2>&1 | tee -a "$log" || failed=1
+tests/workloads/check.sh "$release/artvm" "$workloads" '' '--art 14 --no-dim' '--art 14 --no-dim --int' 2>&1 | tee -a "$log" || failed=1
 wait "$board" || failed=1
 trap - EXIT
 tee -a "$log" <"$log.board"

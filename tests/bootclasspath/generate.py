@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Which classes does libart find on the boot class path of the tests? Writes them as smali.
 
-usage: generate.py OUTDIR
+usage: generate.py DEMANDS OUTDIR
 
 Two sources are merged, class by class:
 
-* boot-class-path.tsv: what the runtime demands (classes, fields, methods, vtable padding);
+* DEMANDS, boot-class-path-RELEASE.tsv: what that release of the runtime demands (classes, fields, methods, vtable padding);
 * overlay/**/*.smali: members with real bodies, and members that only programs want. A file there is a
   fragment: `.method` and `.field` blocks that replace the demanded member of the same signature or are added,
   and, for classes that the runtime does not know, the class directives as well.
@@ -122,7 +122,7 @@ def is_throwable(name):
 
 
 def read_demands(path):
-    """The classes of boot-class-path.tsv by name."""
+    """The classes of a table of demands by name."""
     classes = {}
     current = None
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -171,7 +171,7 @@ def is_virtual(method):
     return not {"static", "private", "constructor"} & set(flags)
 
 
-def apply_overlay(classes, root):
+def apply_overlay(classes, root, demands):
     """Merges the fragments below root into the classes."""
     for path in sorted(root.rglob("*.smali")):
         name = str(path.relative_to(root).with_suffix(""))
@@ -193,7 +193,7 @@ def apply_overlay(classes, root):
                     sys.exit(f"{path}: no field: {text}")
                 cls.fields[f"{match['name']}:{match['type']}"] = text
             elif known:
-                sys.exit(f"{path}: the class's directives come from boot-class-path.tsv: {text}")
+                sys.exit(f"{path}: the class's directives come from {demands}: {text}")
             else:
                 cls.header.append(text)
 
@@ -207,11 +207,11 @@ def give_up_padding(cls):
 
 def main():
     """Writes every class below the folder given."""
-    if len(sys.argv) != 2:
-        sys.exit("usage: generate.py OUTDIR")
-    out = Path(sys.argv[1])
-    classes = read_demands(HERE / "boot-class-path.tsv")
-    apply_overlay(classes, HERE / "overlay")
+    if len(sys.argv) != 3:
+        sys.exit("usage: generate.py DEMANDS OUTDIR")
+    demands, out = Path(sys.argv[1]), Path(sys.argv[2])
+    classes = read_demands(demands)
+    apply_overlay(classes, HERE / "overlay", demands)
     for cls in classes.values():
         path = out / f"{cls.name}.smali"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,7 @@ pub enum Error {
     /// libart is another build than those the boot class path was measured on.
     #[error(
         "{path}: unknown libart build\n  its build-id: {found}\n  known here:   {known}\n\
-         its demands on the boot class path are unmeasured and it would abort; install android-libart 11.0.0+r48-5"
+         its demands on the boot class path are unmeasured and it would abort; take {package}"
     )]
     UnknownBuild {
         /// The file.
@@ -50,6 +50,17 @@ pub enum Error {
         found: String,
         /// The build-id known for this architecture.
         known: &'static str,
+        /// The package with that build.
+        package: &'static str,
+    },
+    /// A function of libart that is to be mended in memory is another one, or cannot be written to.
+    #[error("libart's {function} cannot be mended: {reason}")]
+    #[cfg_attr(target_arch = "arm", expect(dead_code))]
+    Repair {
+        /// The function.
+        function: String,
+        /// Why not.
+        reason: String,
     },
     /// The dynamic linker refused a library or did not find a symbol.
     #[error("{what}: {message}{hint}")]

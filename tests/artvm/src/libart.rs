@@ -8,40 +8,7 @@ use std::path::{Path, PathBuf};
 use object::Object;
 
 use crate::error::Error;
-
-/// The builds of Debian's android-libart 11.0.0+r48-5: architecture, folder, build-id.
-const KNOWN_BUILDS: [(&str, &str, &str); 3] = [
-    (
-        "x86_64",
-        "/usr/lib/x86_64-linux-gnu/android",
-        "d3ba281c20e725780467fb41f50e669082ccac64",
-    ),
-    (
-        "aarch64",
-        "/usr/lib/aarch64-linux-gnu/android",
-        "2de21a0d4ca9b5446222c70a4e814a342758d2e2",
-    ),
-    (
-        "arm",
-        "/usr/lib/arm-linux-gnueabihf/android",
-        "e383dc2a23c443c345f83ebd57c2274d8cdc6324",
-    ),
-];
-
-/// What libart uses and does not declare, each after what it needs itself. They must be in the global scope
-/// before it. libdexfile_external is missing on purpose: it needs libart, which does not need it.
-const UNDECLARED: [&str; 10] = [
-    "liblz4.so.1",
-    "libz.so.1",
-    "libsigchain.so.0",
-    "liblog.so.0",
-    "libbase.so.0",
-    "libnativebridge.so.0",
-    "libnativeloader.so.0",
-    "libziparchive.so.0",
-    "libbacktrace.so.0",
-    "libdexfile_support.so.0",
-];
+use crate::release::Release;
 
 /// The libraries that libart asks for by name for its core library; built with artvm, beside it.
 const CORE_LIBRARIES: [&str; 3] = ["libicu_jni.so", "libjavacore.so", "libopenjdk.so"];
@@ -53,25 +20,30 @@ pub struct Libart {
 }
 
 impl Libart {
-    /// Checks the build of libart (the given file, else Debian's) and loads it and `beside`'s core libraries.
+    /// Checks the build of libart (the given file, else the release's) and loads it and `beside`'s core libraries.
     ///
     /// Nothing is loaded unless the build-id in the file is the known one, or `any_build` is asked for.
-    pub fn load(file: Option<&Path>, any_build: bool, beside: &Path) -> Result<Self, Error> {
-        let (_, folder, known) = KNOWN_BUILDS
-            .into_iter()
-            .find(|(arch, ..)| *arch == std::env::consts::ARCH)
-            .unwrap_or(("unknown", "/usr/lib/android", "none for this architecture"));
-        let path = file.map_or_else(|| Path::new(folder).join("libart.so.0"), Path::to_path_buf);
-        let found = build_id(&path)?;
+    pub fn load(
+        release: &Release,
+        file: Option<&Path>,
+        any_build: bool,
+        beside: &Path,
+    ) -> Result<Self, Error> {
+        let folder = release.libraries(beside);
+        let path = file.map_or_else(|| folder.join("libart.so.0"), Path::to_path_buf);
+        let found = build_id(&path, release.hint)?;
+        let known = release.known_build_id();
         if found != known && !any_build {
-            return Err(Error::UnknownBuild { path, found, known });
+            return Err(Error::UnknownBuild {
+                path,
+                found,
+                known,
+                package: release.package,
+            });
         }
-        // A libart copied elsewhere brings its companions along, or uses the installed ones.
-        let companions = [
-            path.parent().unwrap_or(Path::new(folder)),
-            Path::new(folder),
-        ];
-        for name in UNDECLARED {
+        // A libart copied elsewhere brings its companions along, or uses the release's.
+        let companions = [path.parent().unwrap_or(&folder), &folder];
+        for name in release.undeclared {
             let place = companions
                 .iter()
                 .map(|folder| folder.join(name))
@@ -79,10 +51,10 @@ impl Libart {
             open(
                 &place.unwrap_or_else(|| PathBuf::from(name)),
                 libc::RTLD_LAZY | libc::RTLD_GLOBAL,
-                INSTALL,
+                release.hint,
             )?;
         }
-        let handle = open(&path, libc::RTLD_NOW | libc::RTLD_GLOBAL, INSTALL)?;
+        let handle = open(&path, libc::RTLD_NOW | libc::RTLD_GLOBAL, release.hint)?;
         for name in CORE_LIBRARIES {
             // libart then finds them loaded, by their sonames.
             open(&beside.join(name), libc::RTLD_NOW, BUILD)?;
@@ -105,7 +77,6 @@ impl Libart {
     }
 }
 
-const INSTALL: &str = "; install android-libart";
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
 
 /// Opens a library for good.
@@ -137,7 +108,7 @@ fn dl_error() -> String {
 }
 
 /// The build-id in an ELF file's notes, in hexadecimal.
-fn build_id(path: &Path) -> Result<String, Error> {
+fn build_id(path: &Path, hint: &'static str) -> Result<String, Error> {
     let no_build_id = |reason: String| Error::NoBuildId {
         path: path.to_owned(),
         reason,
@@ -145,7 +116,7 @@ fn build_id(path: &Path) -> Result<String, Error> {
     let file = File::open(path).map_err(|source| Error::File {
         path: path.to_owned(),
         source,
-        hint: INSTALL,
+        hint,
     })?;
     let cache = object::ReadCache::new(file);
     let elf = object::File::parse(&cache).map_err(|error| no_build_id(error.to_string()))?;

@@ -1,11 +1,15 @@
 //! artvm: the dex VM of the tests. Debian's ART, started on a boot class path of the project's own.
 
 mod app;
+#[cfg(not(target_arch = "arm"))]
+mod code;
+mod dynamic_linker;
 mod error;
 mod libart;
 mod native_library;
 mod options;
 mod process_name;
+mod release;
 mod uncaught;
 mod vm;
 mod worker_stacks;
@@ -22,6 +26,7 @@ use error::Error;
 use libart::Libart;
 use options::Options;
 use process_name::ProcessName;
+use release::Home;
 use vm::Vm;
 
 /// Names varid's agent where it is not beside artvm.
@@ -43,16 +48,22 @@ fn main() -> ExitCode {
 
 /// Starts the VM and does what the options say.
 fn run(options: &Options) -> Result<ExitCode, Error> {
-    let executable = std::env::current_exe().map_err(|source| Error::File {
-        path: "/proc/self/exe".into(),
-        source,
-        hint: "",
-    })?;
+    let executable = dynamic_linker::executable()?;
     let beside = executable.parent().unwrap_or(Path::new("/"));
+    let release = options.art.release();
+    if let Home::Beside(_) = release.home {
+        dynamic_linker::enter(&release.libraries(beside), &executable, release.hint)?;
+    }
     let vm_options = vm_options(options, beside)?;
     quiet_log();
     let process = ProcessName::claim()?;
-    let libart = Libart::load(options.libart.as_deref(), options.any_build, beside)?;
+    let libart = Libart::load(
+        release,
+        options.libart.as_deref(),
+        options.any_build,
+        beside,
+    )?;
+    (release.repair)(&libart)?;
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
     let load_libraries = |env| {
@@ -94,12 +105,13 @@ fn quiet_log() {
     }
 }
 
-/// The VM's options: class path, interpreter only, varid's agent, and those of the command line.
+/// The VM's options: class path, interpreter, varid's agent, and those of the command line.
 fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
+    let release = options.art.release();
     let boot = options
         .boot
         .clone()
-        .unwrap_or_else(|| beside.join("boot.dex"));
+        .unwrap_or_else(|| release.boot_class_path(beside));
     check_dex(
         &boot,
         "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
@@ -111,15 +123,14 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
         class_path.push_str(&dex.to_string_lossy());
     }
     let mut all = vec![class_path];
+    let interpreter = if options.int {
+        &["-Xint"]
+    } else {
+        release.default_interpreter
+    };
+    all.extend(interpreter.iter().map(|option| (*option).to_owned()));
     // There is no compiled image, and no compiler to make one.
-    all.extend(
-        [
-            "-Xint",
-            "-Ximage:/nonexistent/boot.art",
-            "-Xnoimage-dex2oat",
-        ]
-        .map(str::to_owned),
-    );
+    all.extend(["-Ximage:/nonexistent/boot.art", "-Xnoimage-dex2oat"].map(str::to_owned));
     if options.zygote {
         all.push("-Xzygote".to_owned());
     }

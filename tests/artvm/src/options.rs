@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Runs dex code in Debian's ART (android-libart 11), without Android.
+use crate::release::Version;
+
+/// Runs dex code in Debian's ART (android-libart), without Android.
 ///
 /// Starts the VM on a boot class path of its own, calls `static long METHOD(int N)` of CLASS and prints the result.
 /// An exception that nobody catches is printed, and the exit code is 1.
@@ -20,6 +22,12 @@ pub struct Options {
     /// The process's command line and comm: the app's package, as Zygote sets it
     #[arg(long, value_name = "PACKAGE", required_unless_present = "zygote")]
     pub name: Option<String>,
+    /// The release of ART
+    #[arg(long, value_enum, value_name = "RELEASE", default_value = "11")]
+    pub art: Version,
+    /// Interpret with the interpreter of -Xint: ART 14 by its switch interpreter instead of by nterp; ART 11 does so anyway
+    #[arg(long)]
+    pub int: bool,
     /// Do not load varid's agent into the VM
     #[arg(long)]
     pub no_dim: bool,
@@ -29,10 +37,10 @@ pub struct Options {
     /// An option for the VM, such as -Xmethod-trace; after artvm's own, so that it wins
     #[arg(long = "vm-option", value_name = "OPTION", allow_hyphen_values = true)]
     pub vm_options: Vec<String>,
-    /// The boot class path [default: boot.dex beside artvm]
+    /// The boot class path [default: the release's, beside artvm]
     #[arg(long, value_name = "FILE")]
     pub boot: Option<PathBuf>,
-    /// The runtime [default: Debian's libart.so.0]
+    /// The runtime [default: the release's libart.so.0]
     #[arg(long, value_name = "FILE")]
     pub libart: Option<PathBuf>,
     /// Start the runtime whatever its build-id says: it must be Debian's all the same
