@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::time::Duration;
-    use varid_model::Stack;
+    use varid_model::{Pid, Stack};
 
     /// A request of which each test says what it needs.
     fn request() -> SessionRequest {
@@ -306,7 +306,7 @@ mod tests {
         // The service stays known: samples of its processes count for it.
         assert_eq!(config.processes_of("video").unwrap()[0].text(), "v");
         assert!(with_file(|request| request.target.all = true).unwrap().all);
-        let pid = with_file(|request| request.target.pids = vec![7]);
+        let pid = with_file(|request| request.target.pids = vec![Pid::new(7)]);
         assert!(pid.unwrap().services.is_empty());
     }
 
