@@ -171,7 +171,7 @@ impl Module {
             Ok(counts) => counts,
             Err(error) => return tracing::error!(%error),
         };
-        let time = monotonic_ns().get();
+        let time = monotonic_ns();
         let lost = counts.no_space.saturating_sub(self.drained.no_space);
         if lost > 0 {
             let event = RingEvent::Lost(lost);

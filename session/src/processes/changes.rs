@@ -48,16 +48,16 @@ pub struct TaskEvent {
 impl Processes {
     /// A process has mapped a file or memory.
     pub fn mmap(&mut self, mmap: &Mmap, sampling: &Sampling) -> Result<(), SessionError> {
-        let pid = Pid::new(mmap.pid);
+        let pid = mmap.pid;
         let Some(tracked) = self.tracked.get_mut(&pid) else {
             return Ok(());
         };
         let may_be_vm = tracked.managed.map(
             &mut self.images,
             &KernelMapping {
-                pid: Pid::new(mmap.pid),
-                start: mmap.start,
-                end: mmap.start.saturating_add(mmap.len),
+                pid,
+                start: mmap.start.get(),
+                end: mmap.start.get().saturating_add(mmap.len),
                 pgoff: mmap.pgoff,
                 device: mmap.device,
                 inode: mmap.inode,
