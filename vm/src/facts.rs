@@ -161,7 +161,7 @@ impl VmFacts {
     }
 
     /// What the description says now; None: it is being written, or gone.
-    pub fn read_again(&self, pid: Pid) -> Option<Self> {
+    pub fn reread(&self, pid: Pid) -> Option<Self> {
         let (start, len, _) = self.tunnel?;
         Self::read(pid, start, len, Some(self)).ok()
     }

@@ -9,7 +9,7 @@ use crate::kinds::VmKinds;
 use crate::method::Method;
 use std::fs;
 use std::rc::Rc;
-use varid_model::{ById, Pid};
+use varid_model::{ById, MonotonicNs, Pid};
 use varid_process::{
     AddressSpace, ElfImage, Images, KernelMapping, NewMapping, Process, ProcessImage,
     ProcessMapping,
@@ -149,7 +149,7 @@ impl ManagedProcess {
         let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
             return;
         };
-        if let Some(facts) = facts.read_again(pid) {
+        if let Some(facts) = facts.reread(pid) {
             self.replace_vm(&facts);
         }
     }
@@ -161,7 +161,7 @@ impl ManagedProcess {
             .forget_memory_dexes(|start, end, time| match time {
                 Some(time) => !codes
                     .iter()
-                    .any(|code| code.start == start && code.time == time),
+                    .any(|code| code.start == start && code.time == time.get()),
                 // The VM need not know of what was found; but what it says now is newer.
                 None => codes
                     .iter()
@@ -283,7 +283,7 @@ impl ManagedProcess {
                 self.process.map_dex_from_memory(
                     code.start,
                     code.size,
-                    Some(code.time),
+                    Some(MonotonicNs::new(code.time)),
                     &code.location,
                 );
             }
@@ -317,13 +317,13 @@ impl ManagedProcess {
         }
     }
 
-    /// Its memory map, its VM and its methods as if it had just been found; not what it has said of its own code, nor
-    /// what looking at it has cost.
-    pub fn look_again(&mut self, images: &mut Images) {
+    /// Reads the mappings and the VM as those of a new process. The names of generated code stay, and so does what is spent of
+    /// the budget.
+    pub fn reread_mappings(&mut self, images: &mut Images) {
         let pid = self.process.pid;
         let process = std::mem::replace(&mut self.process, Process::new(pid));
         *self = Self::of(process, self.kinds);
-        self.process.look_again(images);
+        self.process.reread_mappings(images);
         self.find_vm();
     }
 

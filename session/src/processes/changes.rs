@@ -121,7 +121,7 @@ impl Processes {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
                 continue;
             };
-            tracked.managed.look_again(&mut self.images);
+            tracked.managed.reread_mappings(&mut self.images);
             tracked.mappings_replaced();
             self.retarget(pid, sampling)?;
         }
