@@ -202,7 +202,7 @@ pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
     let (Some(event), None) = (events.next(), events.next()) else {
         return Err(SamplerError::OneEvent);
     };
-    let modifiers = event.modifiers.beyond_user_and_kernel();
+    let modifiers = event.modifiers.other_than_user_and_kernel();
     if modifiers.is_empty() {
         Ok(event)
     } else {
