@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_serves_is_told_by_its_device() {
+    fn files_of_the_kernel_are_recognised_by_their_device() {
         let memfd = memfd_create(c"x", MFdFlags::MFD_CLOEXEC).unwrap();
         let number = nix::sys::stat::fstat(&memfd).unwrap().st_dev;
         assert!(is_served_here(Device::of_number(number as u64)));

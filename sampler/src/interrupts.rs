@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_keeps_its_members_and_its_rate() {
+    fn a_group_led_by_the_timer_has_its_members_and_its_rate() {
         let (led, _) = led_by_timer(
             groups("{cycles,instructions,page-faults}:S", Rate::Frequency(99)),
             &[0],

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ended_on_one_cpu_is_not_counted_again_on_another() {
+    fn counts_of_an_ended_thread_are_not_repeated_on_another_cpu() {
         const MS: u64 = MAX_WRITE_NS;
         let mut stream = Stream::new(false, false);
         let value = |value| vec![(10, 1), (11, value)];
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_were_held_up_in_a_ring_are_in_order() {
+    fn records_that_become_visible_late_are_in_order_of_time() {
         let mut stream = Stream::new(false, false);
         let begun = 5 * MAX_WRITE_NS;
         // Two drains in a row find no sample of this time, but what is younger elsewhere.

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dex_file_that_was_found_in_memory_is_read_again_when_the_vm_describes_it() {
+    fn a_dex_file_found_in_memory_is_reread_when_the_vm_describes_it() {
         let held = held();
         let mut managed = ManagedProcess::new(std::process::id(), VmKinds::default());
         let image = |managed: &ManagedProcess| -> Option<Rc<CodeImage>> {

@@ -137,7 +137,7 @@ fn a_whole_tunnel_is_copied_sorted_and_without_free_slots() {
 }
 
 #[test]
-fn a_parents_tunnel_is_told_from_the_childs_own() {
+fn a_childs_tunnel_is_distinguished_from_its_parents() {
     let description = read_spoiled(36, &1u32.to_le_bytes()).unwrap();
     assert!(description.inherited);
     assert_eq!(description.pid, 1);

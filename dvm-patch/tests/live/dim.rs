@@ -328,7 +328,7 @@ fn storage_that_is_full_costs_the_tunnel_and_not_the_app() {
 }
 
 #[test]
-fn traces_beyond_the_room_leave_none_that_stands_for_others() {
+fn traces_without_room_do_not_replace_other_traces() {
     let dir = tempfile::tempdir().unwrap();
     let mut vm = Vm::start(dir.path());
     vm.tell("init");

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_only_if_it_is_what_was_wanted() {
+    fn a_file_of_another_type_than_requested_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "x").unwrap();

@@ -110,7 +110,7 @@ fn a_mapping_has_its_place_and_its_file() {
 }
 
 #[test]
-fn an_exec_is_told_from_a_new_name() {
+fn an_exec_is_distinguished_from_a_rename() {
     let comm = |misc| {
         event(
             Bytes::new(perf::PERF_RECORD_COMM, misc)
@@ -209,7 +209,7 @@ fn the_shims_record_comes_with_its_own_time() {
 }
 
 #[test]
-fn a_raw_sample_is_kept_as_it_was() {
+fn a_raw_sample_is_passed_on_unchanged() {
     let bytes = sample(RAW).u64(&[1000, 0, 0]);
     let stamped = bytes.decode().unwrap();
     assert_eq!(
@@ -307,7 +307,7 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
 }
 
 #[test]
-fn a_chains_kernel_part_is_told_from_the_users() {
+fn kernel_addresses_of_a_callchain_are_separated_from_user_addresses() {
     let context = |number: u64| 0u64.wrapping_sub(number);
     let (kernel, user) = (context(128), context(512));
     let record = copied(&copy(

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn precision_that_is_not_there_is_said() {
+    fn precision_that_the_pmu_lacks_is_reported() {
         let notes = |text, pmus| resolve([text], Rate::Period(7), pmus).unwrap().notes;
         let (board, machine) = (big_little(), x86());
         assert!(notes("cycles:p", board.pmus())[0].contains("no precise sampling"));

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_the_way_to_it() {
+    fn an_unreadable_configuration_is_reported_with_its_path() {
         let wrong = file("apps = 3\nx = 1\n");
         let error = of_file(wrong.path()).read().unwrap_err().to_string();
         let expected = format!("{}:1:8: a list", wrong.path().display());

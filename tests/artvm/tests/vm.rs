@@ -491,7 +491,7 @@ fn what_is_missing_is_named() -> Result {
 }
 
 #[test]
-fn the_time_of_each_call_is_told_beside_the_result() -> Result {
+fn the_time_of_each_call_is_printed_with_the_result() -> Result {
     let (code, result, told) = run(&["--timed", "3"], "sum", 100)?;
     let times: Vec<u64> = told
         .lines()

@@ -192,7 +192,7 @@ fn another_file_behind_the_descriptor_is_not_touched() {
 }
 
 #[test]
-fn a_vm_that_cannot_do_as_it_is_told_says_so() {
+fn a_vm_that_cannot_follow_its_orders_reports_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut vm = counting(&dir);
     let mut control = take(&vm);

@@ -136,7 +136,7 @@ fn dex(dir: &Path, name: &str, size: u32) -> PathBuf {
 }
 
 #[test]
-fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
+fn a_patched_vm_publishes_its_code_and_a_zygotes_child_inherits_it() {
     if cfg!(not(target_arch = "x86_64")) {
         println!("skipped: the toy VM's layout is known for x86-64");
         return;
@@ -242,7 +242,7 @@ fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
 }
 
 #[test]
-fn calls_are_told_to_dim_and_not_to_the_vms_own_trace() {
+fn calls_go_to_dim_and_not_to_the_vms_own_trace() {
     // From 4.0 on.
     let dir = tempfile::tempdir().unwrap();
     let boot = dex(dir.path(), "core.odex", 0x3000);
