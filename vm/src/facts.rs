@@ -113,7 +113,7 @@ impl VmFacts {
         let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
-        let description = read_tunnel(&memory, start, len, pid.get())?;
+        let description = read_tunnel(&memory, start, len, pid)?;
         let (layout, ranges) = (description.layout, description.ranges);
         // What comes and goes is dex files and compiled code: the handlers stay what they are.
         let moved = before

@@ -83,7 +83,7 @@ impl Request {
     ) -> io::Result<Option<File>> {
         match self {
             Self::Memory { pid, address, len } => {
-                let memory = ProcessMemory::new(pid.get());
+                let memory = ProcessMemory::new(*pid);
                 let mut bytes = [0; PART];
                 let mut read = 0;
                 while read < *len {
@@ -120,7 +120,7 @@ impl Request {
                     fd,
                     ..VmFile::default()
                 };
-                varid_tunnel::file::open(pid.get(), &file, *kind)
+                varid_tunnel::file::open(*pid, &file, *kind)
                     .map(Some)
                     .map_err(io::Error::other)
             }

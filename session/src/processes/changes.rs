@@ -223,7 +223,7 @@ impl Processes {
         let parent = self.tracked.get(&ppid);
         let parent = parent.filter(|parent| !parent.lifetime.has_left());
         if let Some(parent) = parent {
-            let child = is_process.then(|| parent.managed.fork(pid.get()));
+            let child = is_process.then(|| parent.managed.fork(pid));
             let (names, awaits_name) = (parent.names.clone(), parent.awaits_name());
             let TaskEvent {
                 time,
