@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .ok_or("usage: tunnel PID")?
         .parse()?;
-    let memory = ProcessMemory::new(pid);
+    let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
     for line in maps.lines().filter(|line| line.contains(abi::NAME)) {
         let (start, end) = line
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = u64::from_str_radix(start, 16)?;
         let len = u64::from_str_radix(end, 16)?.saturating_sub(start);
         println!("{line}");
-        let description = read_tunnel(&memory, start, len, pid)?;
+        let description = read_tunnel(&memory, start, len, varid_model::Pid::new(pid))?;
         println!("{description:#x?}");
         println!(
             "threads confirmed: {}",

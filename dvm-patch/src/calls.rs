@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use crate::abi::{self, CALLS_ENTRIES, CALLS_MAGIC, CALLS_VERSION, Call, MAX_CALLS, VmFile};
 use crate::bytes::Fields;
 use crate::{TunnelError, file};
+use varid_model::Pid;
 
 /// The file in which a VM counts. It can be read after the process has ended.
 #[derive(Debug)]
 pub struct CallsFile {
     file: File,
-    pid: u32,
+    pid: Pid,
 }
 
 /// What was counted until now.
@@ -32,12 +33,12 @@ pub struct Counted {
 
 impl CallsFile {
     /// Opens the calls of a process. `calls`: where its tunnel says that they are.
-    pub fn open(pid: u32, calls: &VmFile) -> Result<Self, TunnelError> {
+    pub fn open(pid: Pid, calls: &VmFile) -> Result<Self, TunnelError> {
         Ok(Self::of(file::open(pid, calls, file::Kind::Calls)?, pid))
     }
 
     /// The calls of a process, in a file that [`file::open`] has opened.
-    pub fn of(file: File, pid: u32) -> Self {
+    pub fn of(file: File, pid: Pid) -> Self {
         Self { file, pid }
     }
 
@@ -126,7 +127,8 @@ mod tests {
     fn read(bytes: &[u8]) -> Result<Counted, TunnelError> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        CallsFile { file, pid: 1 }.read()
+        let pid = Pid::new(1);
+        CallsFile { file, pid }.read()
     }
 
     fn calls(count: u32) -> Vec<u8> {

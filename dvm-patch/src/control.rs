@@ -15,6 +15,7 @@ use nix::libc::{F_WRLCK, SEEK_SET, flock};
 use crate::abi::{self, CONTROL_LOG, CONTROL_MAGIC, CONTROL_VERSION, FILTER_SIZE, FILTERS, VmFile};
 use crate::bytes::Fields;
 use crate::{TunnelError, file};
+use varid_model::Pid;
 
 /// What is wanted of a VM.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,18 +34,18 @@ pub struct Order {
 #[derive(Debug)]
 pub struct ControlPage {
     file: File,
-    pid: u32,
+    pid: Pid,
     generation: u32,
 }
 
 impl ControlPage {
     /// Opens and locks the control page of a process. `page`: where its tunnel says that it is.
-    pub fn take(pid: u32, page: &VmFile) -> Result<Self, TunnelError> {
+    pub fn take(pid: Pid, page: &VmFile) -> Result<Self, TunnelError> {
         Self::of(file::open(pid, page, file::Kind::Control)?, pid, page)
     }
 
     /// Locks the control page of a process, in a file that [`file::open`] has opened.
-    pub fn of(file: File, pid: u32, page: &VmFile) -> Result<Self, TunnelError> {
+    pub fn of(file: File, pid: Pid, page: &VmFile) -> Result<Self, TunnelError> {
         if page.size != size_of::<abi::Control>() as u64 {
             return Err(failed(pid, format!("{} bytes", page.size)));
         }
@@ -87,7 +88,7 @@ impl ControlPage {
     }
 }
 
-fn failed(pid: u32, reason: String) -> TunnelError {
+fn failed(pid: Pid, reason: String) -> TunnelError {
     TunnelError::File {
         pid,
         name: abi::CONTROL_NAME,
@@ -97,7 +98,7 @@ fn failed(pid: u32, reason: String) -> TunnelError {
 
 /// The lock is the open file's, so that two sessions of one varid exclude each other, too; before
 /// Linux 3.15 it is the process's.
-fn lock(file: &File, pid: u32) -> Result<(), TunnelError> {
+fn lock(file: &File, pid: Pid) -> Result<(), TunnelError> {
     let whole = flock {
         l_type: F_WRLCK as _,
         l_whence: SEEK_SET as _,

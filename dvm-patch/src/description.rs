@@ -1,6 +1,7 @@
 //! What a VM says about itself, once it has been checked.
 
 use crate::abi::{self, CodeRange, Layout, Thread, Trace};
+use varid_model::{MonotonicNs, Pid};
 
 /// What a VM says about itself, checked for consistency and copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +25,9 @@ pub struct Description {
     /// What it does at a call, `abi::TACTIC_*`.
     pub tactic: u32,
     /// Its owner, in the owner's own pid namespace.
-    pub pid: u32,
-    /// `CLOCK_MONOTONIC` nanoseconds when it was made.
-    pub time: u64,
+    pub pid: Pid,
+    /// When it was made.
+    pub time: MonotonicNs,
     /// Another process than the one asked about owns it: a parent, from before the fork.
     /// What is mapped since then may be missing here, or here and not in the child.
     pub inherited: bool,
@@ -48,8 +49,8 @@ pub struct PublishedBytecode {
     pub start: u64,
     /// Bytes.
     pub size: u64,
-    /// `CLOCK_MONOTONIC` nanoseconds when it was published.
-    pub time: u64,
+    /// When it was published.
+    pub time: MonotonicNs,
     /// What it is.
     pub kind: BytecodeKind,
     /// `abi::CODE_*` flags.

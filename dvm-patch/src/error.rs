@@ -95,7 +95,7 @@ pub enum TunnelError {
     #[error("the {name} of process {pid}: {reason}")]
     File {
         /// The process.
-        pid: u32,
+        pid: varid_model::Pid,
         /// The file's name.
         name: &'static str,
         /// What is wrong.
@@ -105,7 +105,7 @@ pub enum TunnelError {
     #[error("another session controls process {pid}: stop that one first")]
     Controlled {
         /// The process.
-        pid: u32,
+        pid: varid_model::Pid,
     },
     /// What is wanted of a VM does not fit into its control page.
     #[error("{what}: at most {most}")]

@@ -16,6 +16,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::TunnelError;
 use crate::abi::{self, VmFile};
+use varid_model::Pid;
 use varid_model::{Device, maps_entries};
 
 /// The files of a VM's to which its tunnel leads.
@@ -38,7 +39,7 @@ impl Kind {
 }
 
 /// Opens a file of the process's.
-pub fn open(pid: u32, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
+pub fn open(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
     let name = kind.name();
     let failed = |reason: String| TunnelError::File { pid, name, reason };
     let maps =
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_the_mapped_one_is_not_opened() {
-        let pid = std::process::id();
+        let pid = Pid::new(std::process::id());
         let lie = |address| open(pid, &file(address, 4096), Kind::Control);
         assert!(matches!(lie(0x1000), Err(TunnelError::File { .. })));
         let mapped = Mapped {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_serves_is_told_by_its_device() {
+    fn files_of_the_kernel_are_recognised_by_their_device() {
         let memfd = memfd_create(c"x", MFdFlags::MFD_CLOEXEC).unwrap();
         let number = nix::sys::stat::fstat(&memfd).unwrap().st_dev;
         assert!(is_served_here(Device::of_number(number as u64)));

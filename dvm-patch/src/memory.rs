@@ -3,9 +3,9 @@
 use std::io::IoSliceMut;
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
 
 use crate::TunnelError;
+use varid_model::Pid;
 
 /// Memory that can be read by address. Every read may fail.
 pub trait Memory {
@@ -34,12 +34,12 @@ pub trait Memory {
 /// its files or exits makes reads fail, no more.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessMemory {
-    pid: u32,
+    pid: Pid,
 }
 
 impl ProcessMemory {
     /// Of the process with this pid. It takes the right to trace it.
-    pub fn new(pid: u32) -> Self {
+    pub fn new(pid: Pid) -> Self {
         Self { pid }
     }
 }
@@ -52,10 +52,14 @@ impl Memory for ProcessMemory {
             len,
             reason: format!("process {}: {reason}", self.pid),
         };
-        let pid = i32::try_from(self.pid).map_err(|_| failed("no such pid".into()))?;
+        let pid = i32::try_from(self.pid.get()).map_err(|_| failed("no such pid".into()))?;
         let base = usize::try_from(address).map_err(|_| failed("no such address".into()))?;
         let remote = [RemoteIoVec { base, len }];
-        match process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(out)], &remote) {
+        match process_vm_readv(
+            nix::unistd::Pid::from_raw(pid),
+            &mut [IoSliceMut::new(out)],
+            &remote,
+        ) {
             Ok(read) if read == len => Ok(()),
             Ok(read) => Err(failed(format!("only {read} bytes are there"))),
             Err(errno) => Err(failed(errno.desc().into())),

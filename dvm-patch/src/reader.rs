@@ -7,6 +7,7 @@ use std::mem::{offset_of, size_of};
 use crate::abi::{self, CODE_LOCATION, CodeRange, MAGIC, Part, Thread, Trace};
 use crate::bytes::{Fields, part_at};
 use crate::{BytecodeKind, Description, Memory, PublishedBytecode, TunnelError, layout};
+use varid_model::{MonotonicNs, Pid};
 
 /// A writer is at work for microseconds; one that has not finished by then never will.
 const ATTEMPTS: u32 = 64;
@@ -23,7 +24,7 @@ pub fn read_tunnel(
     memory: &dyn Memory,
     start: u64,
     len: u64,
-    pid: u32,
+    pid: Pid,
 ) -> Result<Description, TunnelError> {
     let mut generation = 0;
     for attempt in 0..ATTEMPTS {
@@ -95,7 +96,7 @@ impl Header {
         &self,
         memory: &dyn Memory,
         start: u64,
-        pid: u32,
+        pid: Pid,
     ) -> Result<Description, TunnelError> {
         let head = &self.head;
         layout::check(&head.layout)?;
@@ -114,9 +115,9 @@ impl Header {
             control: Some(head.control).filter(|file| file.address != 0),
             calls: Some(head.calls).filter(|file| file.address != 0),
             tactic: head.tactic,
-            pid: head.pid,
-            time: head.time,
-            inherited: head.pid != pid,
+            pid: Pid::new(head.pid),
+            time: MonotonicNs::new(head.time),
+            inherited: head.pid != pid.get(),
         })
     }
 
@@ -283,7 +284,7 @@ fn read_codes(bytes: &[u8], part: &Part) -> Result<Vec<PublishedBytecode>, Tunne
         codes.push(PublishedBytecode {
             start,
             size,
-            time,
+            time: MonotonicNs::new(time),
             kind,
             flags,
             location: String::from_utf8_lossy(location).into_owned(),

@@ -34,7 +34,8 @@ fn look(calls: &CallsFile, bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     FILE.with(|file| {
         let place = file.hold(bytes);
-        let calls = CallsFile::open(std::process::id(), &place).expect("the file that is mapped");
+        let calls = CallsFile::open(varid_model::Pid::new(std::process::id()), &place)
+            .expect("the file that is mapped");
         look(&calls, bytes);
         // The VM does with its file what it wants.
         let (start, rest) = bytes.split_at(bytes.len() / 2);

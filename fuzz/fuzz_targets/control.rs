@@ -70,7 +70,9 @@ fuzz_target!(|bytes: &[u8]| {
     let (page, rest) = bytes.split_at(bytes.len().min(PAGE));
     FILE.with(|file| {
         let place = file.hold(page);
-        let control = bounded(bytes, 1, || ControlPage::take(std::process::id(), &place));
+        let control = bounded(bytes, 1, || {
+            ControlPage::take(varid_model::Pid::new(std::process::id()), &place)
+        });
         assert_eq!(file.bytes(), page, "taking it changes nothing");
         let (Ok(mut control), Some(order)) = (control, order(rest)) else {
             return;

@@ -26,7 +26,7 @@ impl Memory for Changing<'_> {
 }
 
 fn look(memory: &dyn Memory, len: u64) {
-    let Ok(description) = read_tunnel(memory, START, len, 1) else {
+    let Ok(description) = read_tunnel(memory, START, len, varid_model::Pid::new(1)) else {
         return;
     };
     assert!(

@@ -85,9 +85,13 @@ impl Vm {
                 Some((address(start)?, address(end)?))
             });
             if let Some((start, end)) = span {
-                let memory = ProcessMemory::new(self.pid());
-                if let Ok(found) = read_tunnel(&memory, start, end - start, self.pid())
-                    && !found.codes.is_empty()
+                let memory = ProcessMemory::new(varid_model::Pid::new(self.pid()));
+                if let Ok(found) = read_tunnel(
+                    &memory,
+                    start,
+                    end - start,
+                    varid_model::Pid::new(self.pid()),
+                ) && !found.codes.is_empty()
                     && found.threads.len() == 2
                 {
                     return found;

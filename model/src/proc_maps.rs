@@ -75,7 +75,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_line_is_taken_apart() {
+    fn a_line_is_parsed_into_its_fields() {
         let line =
             b"7f12-7f34 rw-s 00001000 fd:0a 77                         /a b/\xff (deleted)\n";
         let found: Vec<_> = maps_entries(line).collect();

@@ -1,7 +1,7 @@
-//! Which dex file is in memory that no file shows?
+//! Which dex files are in anonymous memory?
 //!
-//! A VM that finds dex files compressed in an archive, or gets them as bytes, copies them to memory of their own. Where
-//! it does not say so in a tunnel they are looked for when a sample lands there: when such memory is mapped it is empty.
+//! A VM copies dex files to anonymous memory that are compressed in an archive or given to it as bytes. Those that the VM does not describe
+//! in a tunnel are searched for when a sample is in such memory, and not when the memory is mapped: it is empty then.
 
 use super::format::{BytecodeFormat, Dex};
 use crate::budget::Claim;
@@ -10,24 +10,22 @@ use crate::{CodeImage, MappingId, Process, ProcessImage, ProcessMapping};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Pid, maps_entries};
+use varid_model::{Address, MonotonicNs, Pid, maps_entries};
 use varid_tunnel::Memory;
 
-/// No dex file is larger; a tunnel or a header that says so lies.
+/// Bytes of the largest dex file. A tunnel or a header with a larger size is wrong.
 const MAX_DEX: u64 = 1 << 26;
-/// No VM has more of them in memory.
+/// The most dex files in anonymous memory of a process.
 const MAX_DEXES: usize = 256;
-/// After so many places where none was no other is looked at, whatever is mapped: looking reads the whole memory map,
-/// and memory.
+/// After so many searches that found none no further one is made in a process. A search reads the whole memory map, and memory.
 const MAX_MISSES: usize = 1024;
-/// They start at pages; no page is smaller.
+/// The smallest page. Dex files start at pages.
 const PAGE: u64 = 4096;
-/// So much is read at once; whole pages.
+/// Bytes that are read at once: whole pages.
 const PIECE: u64 = 1 << 20;
 
 impl Process {
-    /// Whether the bytecode at an address is that of a known file; a dex file that is not known yet is looked for in the process's
-    /// memory.
+    /// Whether an address is in a known bytecode file. In anonymous memory a dex file is searched for.
     pub fn has_bytecode_at(&mut self, address: u64) -> bool {
         match self.space.at(address).map(|mapped| &mapped.image) {
             Some(ProcessImage::Code(_)) => return true,
@@ -62,7 +60,7 @@ impl Process {
         &mut self,
         start: u64,
         size: u64,
-        time: Option<u64>,
+        time: Option<MonotonicNs>,
         location: &str,
     ) -> bool {
         if self.memory_dexes.len() >= MAX_DEXES || size > MAX_DEX {
@@ -107,7 +105,7 @@ impl Process {
     }
 }
 
-/// The memory without a file that an address is in, and its name.
+/// The range and the name of the anonymous memory that an address is in.
 fn anonymous_at(pid: Pid, address: u64) -> Option<(Range<u64>, String)> {
     let maps = reader::contents(pid, "maps").ok()?;
     let map = maps_entries(&maps).find(|map| map.range.contains(&Address::new(address)))?;
@@ -120,7 +118,8 @@ fn anonymous_at(pid: Pid, address: u64) -> Option<(Range<u64>, String)> {
     (map.inode == 0 && map.mode.read).then_some((range, name))
 }
 
-/// What to call a dex file in memory that is called `anon:dalvik-classes2.dex extracted in memory from /a/b.apk`.
+/// The name of a dex file in memory that the memory map calls `anon:dalvik-classes2.dex extracted in memory from /a/b.apk`:
+/// `/a/b.apk!classes2.dex`.
 fn location(name: &str) -> Option<String> {
     let name = name.strip_prefix("anon:")?;
     let name = name.strip_prefix("dalvik-").unwrap_or(name);
@@ -130,7 +129,7 @@ fn location(name: &str) -> Option<String> {
     })
 }
 
-/// The start and size of the dex file that covers an address of a stretch of memory.
+/// The start and size of the dex file that covers an address, within a range of memory.
 fn find(memory: &dyn Memory, within: &Range<u64>, address: u64) -> Option<(u64, u64)> {
     let page = |address: u64| address & !PAGE.wrapping_sub(1);
     let lowest = within.start.max(page(address.saturating_sub(MAX_DEX)));
@@ -145,7 +144,7 @@ fn find(memory: &dyn Memory, within: &Range<u64>, address: u64) -> Option<(u64, 
             .zip(bytes.chunks(PAGE as usize));
         let headers = pages.filter_map(|(at, page)| Some((at, size_of(page)?)));
         if let Some((start, size)) = headers.last() {
-            // Another one, which ends before: this one's start is lost, or there is none.
+            // The nearest header before the address may be that of a dex file that ends before the address.
             let end = start.checked_add(size)?;
             return (address < end && end <= within.end).then_some((start, size));
         }
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_in_memory_stays_until_something_else_is_there() {
+    fn a_dex_file_in_memory_is_known_until_something_else_is_mapped_there() {
         let held = held();
         let mut process = Process::new(Pid::new(std::process::id()));
         let image = |process: &Process| match process.space.at(held.start) {
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_again_and_again_is_not_looked_at_for_ever() {
+    fn the_number_of_searches_in_a_process_is_bounded() {
         let held = held();
         let mut process = Process::new(Pid::new(std::process::id()));
         let nothing = held.start + (8 << 20);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_can_be_claimed_again() {
+    fn dropping_a_claim_frees_its_budget() {
         static TAKEN: AtomicU64 = AtomicU64::new(0);
         let claim = |bytes| Claim::of(&TAKEN, 100, bytes);
         let first = claim(60).unwrap();

@@ -88,7 +88,7 @@ impl Process {
             if let ProcessImage::Other(path) = &part.image
                 && is_own_memory(path)
             {
-                self.jit.expect(self.pid);
+                self.jit.open_name_files(self.pid);
             }
             // One that was not looked at has been counted.
             if !self.space.insert(part) && self.budget.left_out.get() == left_out {

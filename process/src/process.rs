@@ -9,7 +9,7 @@ use crate::status::Status;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use varid_model::Pid;
+use varid_model::{MonotonicNs, Pid};
 
 /// A process.
 #[derive(Debug)]
@@ -22,14 +22,15 @@ pub struct Process {
     pub status: Status,
     /// Code that it makes while it runs.
     pub jit: JitCode,
-    /// What looking at its mappings may cost.
+    /// What reading its mapped files may cost.
     pub(crate) budget: LookBudget,
     pub(crate) tunnels: Vec<(u64, u64)>,
-    /// Dex files that no file shows: where each ends, and when the VM described it; None: it was found there.
-    pub(crate) memory_dexes: HashMap<u64, (u64, Option<u64>)>,
-    /// Where no dex file was, when it was looked for.
+    /// Dex files in anonymous memory, by their first addresses: the first address behind each, and when the VM described it; None: it was
+    /// found in memory.
+    pub(crate) memory_dexes: HashMap<u64, (u64, Option<MonotonicNs>)>,
+    /// Memory that was searched for a dex file and has none.
     pub(crate) no_dex: Vec<Range<u64>>,
-    /// How often there was none.
+    /// How often a search found none.
     pub(crate) misses: usize,
 }
 
@@ -63,7 +64,7 @@ impl Process {
     }
 
     /// Forgets dex files in memory by where they start, where they end, and when the VM described them.
-    pub fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<u64>) -> bool) {
+    pub fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<MonotonicNs>) -> bool) {
         let space = &mut self.space;
         self.memory_dexes.retain(|start, (end, time)| {
             let gone = gone(*start, *end, *time);
@@ -75,7 +76,7 @@ impl Process {
     }
 
     /// Reads the names of generated code (perf map, jitdump, GDB's interface) that were published until `now`.
-    pub fn refresh_jit(&mut self, now: u64, budget: &ReadBudget) {
+    pub fn refresh_jit(&mut self, now: MonotonicNs, budget: &ReadBudget) {
         if self.jit.is_sampled() {
             for replaced in self.jit.refresh(self.pid, &self.space, now, budget) {
                 self.space.renew(&replaced);
@@ -104,8 +105,8 @@ impl Process {
         }
     }
 
-    /// Its memory map as if it had just been found; not what it has said of its own code, nor what looking at it has cost.
-    pub fn look_again(&mut self, images: &mut Images) {
+    /// Reads the mappings as those of a new process. The names of generated code stay, and so does what is spent of the budget.
+    pub fn reread_mappings(&mut self, images: &mut Images) {
         let before = std::mem::replace(self, Self::new(self.pid));
         (self.jit, self.budget) = (before.jit, before.budget);
         self.read_maps(images);

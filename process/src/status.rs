@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_this_process_is_what_the_kernel_tells_it() {
+    fn the_status_of_this_process_equals_proc_status() {
         let status = Status::of(Pid::new(std::process::id()));
         assert_eq!(status.uid, Some(nix::unistd::geteuid().as_raw()));
     }

@@ -143,7 +143,7 @@ fn event_desc(events: &SessionEvents) -> Vec<u8> {
         bytes.extend(half(count));
     }
     for (place, event) in events.iter().enumerate() {
-        bytes.extend(format::attr(event, place == 0));
+        bytes.extend(format::attr(event, place == 0).to_bytes());
         bytes.extend(half(1));
         bytes.extend(string(&event.name));
         bytes.extend(format::id(place).to_le_bytes());

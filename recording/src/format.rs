@@ -115,7 +115,7 @@ pub const MAX_COMM: usize = 256;
 pub const MAX_BUILD_ID: usize = 20;
 
 /// `struct perf_event_attr` of an event; `tracks`: mappings, names, forks and exits are its.
-pub fn attr(event: &EventDesc, tracks: bool) -> [u8; perf::ATTR_SIZE] {
+pub fn attr(event: &EventDesc, tracks: bool) -> EventAttr {
     let mut attr = EventAttr {
         type_: event.kind,
         config: event.config,
@@ -139,33 +139,49 @@ pub fn attr(event: &EventDesc, tracks: bool) -> [u8; perf::ATTR_SIZE] {
     attr.set_comm_exec(tracks);
     attr.set_task(tracks);
     attr.set_build_id(tracks);
-    attr.to_bytes()
+    attr
 }
 
-/// Everything before the first record, for a file without records and features.
-pub fn head(events: &SessionEvents) -> Vec<u8> {
-    let count = events.len();
-    let mut bytes = MAGIC.to_vec();
+/// Everything before the first record of a session's perf.data, for a file without records and features.
+pub fn session_head(events: &SessionEvents) -> Vec<u8> {
+    let attrs = events.iter().enumerate();
+    let attrs: Vec<_> = attrs
+        .map(|(place, event)| (attr(event, place == 0), vec![id(place)]))
+        .collect();
+    head(&attrs)
+}
+
+/// Everything before the first record of a perf.data file of these events, for a file without records and features. An event is its
+/// attribute and its ids, of which it may have one for each CPU. The ids lie before the attributes.
+#[must_use]
+pub fn head(events: &[(EventAttr, Vec<u64>)]) -> Vec<u8> {
+    let ids = events.iter().flat_map(|(_, ids)| ids);
+    let ids: Vec<u8> = ids.flat_map(|id| id.to_le_bytes()).collect();
+    let attrs_at = IDS_AT.saturating_add(ids.len() as u64);
+    let attrs_len = FILE_ATTR_SIZE.saturating_mul(events.len() as u64);
     let words = [
         HEADER_SIZE,
         FILE_ATTR_SIZE,
-        attrs_at(count),
-        data_at(count).saturating_sub(attrs_at(count)),
-        data_at(count),
-        0, // data.size
-        0, // event_types.offset
-        0, // event_types.size
+        attrs_at,
+        attrs_len,
+        attrs_at.saturating_add(attrs_len), // data.offset
+        0,                                  // data.size
+        0,                                  // event_types.offset
+        0,                                  // event_types.size
         0,
         0,
         0,
         0, // features
     ];
-    let ids = (0..count).map(id);
-    bytes.extend(words.into_iter().chain(ids).flat_map(u64::to_le_bytes));
-    for (place, event) in events.iter().enumerate() {
-        bytes.extend(attr(event, place == 0));
-        let id_at = attrs_at(place); // as many ids lie before it
-        bytes.extend([id_at, 8].into_iter().flat_map(u64::to_le_bytes));
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(words.into_iter().flat_map(u64::to_le_bytes));
+    bytes.extend(ids);
+    let mut ids_at = IDS_AT;
+    for (attr, ids) in events {
+        let ids_len = (ids.len() as u64).saturating_mul(8);
+        bytes.extend(attr.to_bytes());
+        bytes.extend([ids_at, ids_len].into_iter().flat_map(u64::to_le_bytes));
+        ids_at = ids_at.saturating_add(ids_len);
     }
     bytes
 }
@@ -177,13 +193,33 @@ mod tests {
     #[test]
     fn records_start_where_the_head_ends() {
         let event = EventDesc::new("cpu-clock", Rate::Period(1_000_000), 1, 0);
-        assert_eq!(attr(&event, true).len() as u64, ATTR_SIZE);
+        assert_eq!(attr(&event, true).to_bytes().len() as u64, ATTR_SIZE);
         for others in 0..3 {
             let events = SessionEvents {
                 first: event.clone(),
                 others: vec![event.clone(); others],
             };
-            assert_eq!(head(&events).len() as u64, data_at(events.len()));
+            assert_eq!(session_head(&events).len() as u64, data_at(events.len()));
+        }
+    }
+
+    #[test]
+    fn each_event_of_a_file_has_its_own_ids() {
+        let event = EventDesc::new("cpu-clock", Rate::Period(1_000_000), 1, 0);
+        let event = |tracks, ids: &[u64]| (attr(&event, tracks), ids.to_vec());
+        let bytes = head(&[event(true, &[7, 8]), event(false, &[9])]);
+        let word = |at: u64| {
+            let bytes = bytes[at as usize..][..8].try_into().unwrap();
+            u64::from_le_bytes(bytes)
+        };
+        let attrs_at = HEADER_SIZE + 3 * 8;
+        assert_eq!([word(24), word(32)], [attrs_at, 2 * FILE_ATTR_SIZE]);
+        assert_eq!(word(40), bytes.len() as u64);
+        for (place, expected) in [(0, [7, 8].as_slice()), (1, &[9])] {
+            let entry = attrs_at + place * FILE_ATTR_SIZE;
+            let (at, len) = (word(entry + ATTR_SIZE), word(entry + ATTR_SIZE + 8));
+            let ids: Vec<_> = (at..at + len).step_by(8).map(word).collect();
+            assert_eq!(ids, expected);
         }
     }
 }

@@ -99,6 +99,7 @@ mod writer;
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
 pub use error::{Error, Result};
 pub use event::{EventDesc, SessionEvents};
+pub use format::{DATA_SIZE_AT, head as perf_data_head};
 pub use host::Host;
 pub use manifest::{
     ConfigurationChange, ImageKind, Manifest, Membership, SampleCounts, SampleSource, SessionImage,

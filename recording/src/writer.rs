@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_saved_again_replace_those_before() {
+    fn saved_call_counts_replace_earlier_ones() {
         let dir = tempfile::tempdir().unwrap();
         let writer = writer(dir.path());
         let count = |pid| CallCount {

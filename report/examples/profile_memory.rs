@@ -35,9 +35,9 @@ fn main() {
         .map_or_else(|| temporary.path().join("session"), Into::into);
     write_session(&folder, samples, stacks, events as usize);
     let session = SessionReader::open(&folder).unwrap();
-    for keep_samples in [false, true] {
+    for sample_table in [false, true] {
         let options = Options {
-            keep_samples,
+            sample_table,
             ..Options::default()
         };
         let start = Instant::now();

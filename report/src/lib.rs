@@ -17,7 +17,7 @@
 //! let profile = Profile::from_session(&session, &Options::default())?;
 //! render(&profile, &View::default(), OutputFormat::Text, &mut std::io::stdout())?;
 //!
-//! // The same by hand: the samples of each stack, with its frames from the leaf to the outermost.
+//! // The samples of each stack, with its frames from the leaf to the outermost.
 //! let event = profile.event(None)?.event;
 //! for row in profile.weights.rows([ProfileCounter::Samples(event)]) {
 //!     let frames = row.stack.into_iter().flat_map(|stack| profile.stacks.frames_of(stack));
@@ -56,7 +56,7 @@
 //! # Memory
 //!
 //! With sums only, which is the default, memory grows with what is different: 8 bytes for each node of the stacks' prefix tree, and for each
-//! pair of a thread and a leaf's stack 8 bytes and 16 for each event. With [`Options::keep_samples`] it grows with the samples, too, by
+//! pair of a thread and a leaf's stack 8 bytes and 16 for each event. With [`Options::sample_table`] it grows with the samples, too, by
 //! 28 bytes each. While the profile is made, nodes and rows take some 20 to 40 bytes more each: the hash index that finds them.
 //! `examples/profile_memory.rs` measures it.
 #![forbid(unsafe_code)]

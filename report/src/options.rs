@@ -21,9 +21,9 @@ pub struct Options {
     pub names: NameOptions,
     /// Whether the frames in which threads were sampled are collected, one by one.
     pub sampled_frames: bool,
-    /// Whether [`Profile::samples`](crate::Profile::samples) has every sample, 28 bytes each. Without it memory grows with the
+    /// Whether the profile has a table of its samples, [`Profile::samples`](crate::Profile::samples), 28 bytes each. Without it memory grows with the
     /// number of different stacks only.
-    pub keep_samples: bool,
+    pub sample_table: bool,
 }
 
 impl Options {

@@ -1,25 +1,19 @@
 //! What is known of a recording as a whole?
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    hash::Hash,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use varid_recording::{EventDesc, Manifest};
 
 use crate::{
     error::{Error, Result},
-    frames::{FrameId, FrameTable},
+    frames::FrameTable,
     missing_files::MissingFile,
     options::Options,
     sampled_frames::SampledFrame,
     samples::SampleTable,
-    shares::{Share, StackWeights},
     stacks::StackTable,
     tasks::TaskTable,
-    weights::{EventId, ProfileCounter, SampleWeight, Weight, WeightTable},
+    weights::{EventId, ProfileCounter, SampleWeight, WeightTable},
 };
 
 /// A recording as tables: frames, stacks of frames, and their weights in tasks. Views are functions over these.
@@ -37,7 +31,7 @@ pub struct Profile {
     pub tasks: TaskTable,
     /// What the stacks weigh in each event, and how often methods were called, where that was counted.
     pub weights: WeightTable,
-    /// The samples one by one, if [`Options::keep_samples`] is set.
+    /// The samples one by one, if [`Options::sample_table`] is set.
     pub samples: Option<SampleTable>,
     /// The events that [`Options::event`] selects, one at least.
     pub events: Vec<EventSummary>,
@@ -109,25 +103,6 @@ impl Profile {
     #[must_use]
     pub fn weight(&self, event: EventId) -> SampleWeight {
         self.weights.sum(ProfileCounter::of_samples(event))
-    }
-
-    /// The self and total weight of each group of frames; groups without weight are omitted. Frames without a group take no part;
-    /// what they called does.
-    pub fn shares<const N: usize, G: Copy + Eq + Hash>(
-        &self,
-        counters: [ProfileCounter; N],
-        group: impl Fn(FrameId) -> Option<G>,
-    ) -> HashMap<G, Share<N>> {
-        StackWeights::new(&self.stacks, &self.weights, counters).by_frame(group)
-    }
-
-    /// The weights of the stacks in which a frame of one group called one of another, each counted once for the pair.
-    pub fn calls<const N: usize, G: Copy + Eq + Hash>(
-        &self,
-        counters: [ProfileCounter; N],
-        group: impl Fn(FrameId) -> Option<G>,
-    ) -> HashMap<(G, G), Weight<N>> {
-        StackWeights::new(&self.stacks, &self.weights, counters).by_call(group)
     }
 }
 

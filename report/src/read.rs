@@ -102,7 +102,7 @@ impl Builder {
             tasks: TaskTracker::new(&manifest.memberships),
             stacks: StackTableBuilder::default(),
             weights: WeightTableBuilder::default(),
-            samples: options.keep_samples.then(SampleTable::default),
+            samples: options.sample_table.then(SampleTable::default),
             events,
             recording: RecordingSummary {
                 session: session.dir().to_owned(),

@@ -27,7 +27,7 @@ pub struct ProfileSample {
 
 /// The samples of a profile by time, in columns: 28 bytes a sample.
 ///
-/// It is there if [`Options::keep_samples`](crate::Options::keep_samples) is set.
+/// It is there if [`Options::sample_table`](crate::Options::sample_table) is set.
 #[derive(Debug, Clone, Default)]
 pub struct SampleTable {
     times: Vec<MonotonicNs>,

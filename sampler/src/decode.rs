@@ -9,7 +9,7 @@ use varid_model::perf::{
     self, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record, SampleFields,
     SampleLayout,
 };
-use varid_model::{Device, Machine, Mode, Period, Regs};
+use varid_model::{Address, Device, Machine, Mode, MonotonicNs, Period, Pid, Regs, Tid};
 use varid_shim::{CapturedSample, flags};
 
 /// One record of a ring.
@@ -21,9 +21,9 @@ pub enum RingEvent {
     /// of the same ring came from: its time, and the record as it was.
     Raw {
         /// The interrupted thread.
-        tid: u32,
+        tid: Tid,
         /// The interrupted instruction.
-        ip: u64,
+        ip: Address,
         /// The place of the event among all events.
         event: usize,
         /// The record.
@@ -34,9 +34,9 @@ pub enum RingEvent {
     /// A thread took a name; `exec`: because it runs a new program.
     Comm {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// The thread.
-        tid: u32,
+        tid: Tid,
         /// It is named by an exec.
         exec: bool,
         /// The name.
@@ -45,24 +45,24 @@ pub enum RingEvent {
     /// A process or thread was forked.
     Fork {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// Its parent.
-        ppid: u32,
+        ppid: Pid,
         /// The thread.
-        tid: u32,
+        tid: Tid,
         /// The thread that made it.
-        ptid: u32,
+        ptid: Tid,
     },
     /// A process or thread ended.
     Exit {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// Its parent.
-        ppid: u32,
+        ppid: Pid,
         /// The thread.
-        tid: u32,
+        tid: Tid,
         /// The thread that made it.
-        ptid: u32,
+        ptid: Tid,
     },
     /// Records that the kernel had no room for.
     Lost(u64),
@@ -114,7 +114,7 @@ impl SamplePool {
             return Stamped::malformed();
         }
         Stamped {
-            time: sampled.record.time.get(),
+            time: sampled.record.time,
             event: RingEvent::Sample(sampled),
         }
     }
@@ -124,11 +124,11 @@ impl SamplePool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mmap {
     /// Process.
-    pub pid: u32,
+    pub pid: Pid,
     /// Thread.
-    pub tid: u32,
+    pub tid: Tid,
     /// First address.
-    pub start: u64,
+    pub start: Address,
     /// Bytes.
     pub len: u64,
     /// Offset in the file.
@@ -146,8 +146,8 @@ pub struct Mmap {
 /// A record with the moment and place it was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stamped {
-    /// CLOCK_MONOTONIC, nanoseconds.
-    pub time: u64,
+    /// When.
+    pub time: MonotonicNs,
     /// What happened.
     pub event: RingEvent,
 }
@@ -156,7 +156,7 @@ impl Stamped {
     /// A record that says nothing, not even when it was made.
     pub fn malformed() -> Self {
         Self {
-            time: monotonic_ns().get(),
+            time: monotonic_ns(),
             event: RingEvent::Malformed,
         }
     }
@@ -170,7 +170,7 @@ pub struct Origin {
     /// What the sample is.
     pub kind: SampleKind,
     /// The event's period, where it is fixed: the sample does not say it.
-    pub period: Option<u64>,
+    pub period: Option<Period>,
     /// It has the values of a group.
     pub reads: bool,
 }
@@ -235,30 +235,27 @@ fn decode_whole(
     let event = match record {
         KernelRecord::Mmap2(record) => RingEvent::Mmap(Box::new(mmap(&record))),
         KernelRecord::Comm(record) => RingEvent::Comm {
-            pid: record.pid.get(),
-            tid: record.tid.get(),
+            pid: record.pid,
+            tid: record.tid,
             exec: record.exec,
             name: String::from_utf8_lossy(record.name).into_owned(),
         },
         KernelRecord::Fork(record) => RingEvent::Fork {
-            pid: record.pid.get(),
-            ppid: record.ppid.get(),
-            tid: record.tid.get(),
-            ptid: record.ptid.get(),
+            pid: record.pid,
+            ppid: record.ppid,
+            tid: record.tid,
+            ptid: record.ptid,
         },
         KernelRecord::Exit(record) => RingEvent::Exit {
-            pid: record.pid.get(),
-            ppid: record.ppid.get(),
-            tid: record.tid.get(),
-            ptid: record.ptid.get(),
+            pid: record.pid,
+            ppid: record.ppid,
+            tid: record.tid,
+            ptid: record.ptid,
         },
         KernelRecord::Lost(count) => RingEvent::Lost(count),
         KernelRecord::Throttle => RingEvent::Throttle,
     };
-    let stamped = Stamped {
-        time: time.get(),
-        event,
-    };
+    let stamped = Stamped { time, event };
     Ok(Some((stamped, Values::new())))
 }
 
@@ -273,9 +270,9 @@ fn mmap(record: &Mmap2Record<'_>) -> Mmap {
         MappedFile::BuildId(_) => (Device { major: 0, minor: 0 }, 0),
     };
     Mmap {
-        pid: record.pid.get(),
-        tid: record.tid.get(),
-        start: record.start.get(),
+        pid: record.pid,
+        tid: record.tid,
+        start: record.start,
         len: record.len,
         pgoff: record.pgoff,
         device,
@@ -327,8 +324,8 @@ fn decode_sample(
     let what = match origin.kind {
         SampleKind::Shim => return Ok((spare.sample(event, sample.raw), Values::new())),
         SampleKind::Raw => RingEvent::Raw {
-            tid: sample.tid.get(),
-            ip: sample.ip.get(),
+            tid: sample.tid,
+            ip: sample.ip,
             event,
             bytes: bytes.to_vec(),
         },
@@ -339,14 +336,14 @@ fn decode_sample(
         })),
     };
     let stamped = Stamped {
-        time: sample.time.get(),
+        time: sample.time,
         event: what,
     };
     Ok((stamped, sample.values.iter().collect()))
 }
 
 /// The record of a sample with a copy of the stack; `period`: where the sample does not say it.
-fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> CapturedSample {
+fn stack_copy(sample: &SampleFields<'_>, period: Option<Period>) -> CapturedSample {
     let kernel: Vec<u64> = sample
         .callchain
         .addresses()
@@ -369,7 +366,7 @@ fn stack_copy(sample: &SampleFields<'_>, period: Option<u64>) -> CapturedSample 
         tid: sample.tid,
         cpu: sample.cpu,
         flags: flags::NO_WALK | in_kernel,
-        period: period.map_or(sample.period, Period::new),
+        period: period.unwrap_or(sample.period),
         ip: sample.ip.get(),
         regs,
         frames: Default::default(),

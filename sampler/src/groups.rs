@@ -6,7 +6,7 @@ use super::ioctl::identifier;
 use super::open::{max_frequency, open};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
-use varid_model::{Tid, perf};
+use varid_model::{Period, Tid, perf};
 
 /// An open event.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Counter {
     /// It has samples of its own.
     pub samples: bool,
     /// Events from one sample to the next, where that is fixed: samples do not say it.
-    pub period: Option<u64>,
+    pub period: Option<Period>,
     /// The values of its group come with them.
     pub reads: bool,
     /// How many events it leads, itself among them; 0: it is another one's member.
@@ -166,12 +166,12 @@ fn open_group(
 
 /// The period of an event that has a fixed one: its samples need not say it. The kernel would make a sample of each event
 /// it counts itself, a page fault for example, to say its period (perf_swevent_event in kernel/events/core.c).
-pub fn fixed_period(rate: Rate, attr: &mut perf::EventAttr) -> Option<u64> {
+pub fn fixed_period(rate: Rate, attr: &mut perf::EventAttr) -> Option<Period> {
     let Rate::Period(period) = rate else {
         return None;
     };
     attr.sample_type &= !u64::from(perf::PERF_SAMPLE_PERIOD);
-    Some(period)
+    Some(Period::new(period))
 }
 
 /// An event that nothing counts is an error; one that only some CPUs count is logged.

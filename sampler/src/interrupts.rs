@@ -1,7 +1,7 @@
-//! Does a PMU's overflow interrupt arrive? Found out by trying; and what is sampled if not.
+//! Does a PMU's overflow interrupt arrive, and which event is sampled where it does not?
 //!
-//! There are boards whose counters count and whose interrupt is not wired, or wired elsewhere
-//! than the device tree says: every event opens, and no sample ever comes.
+//! On some boards the PMU counts, but its interrupt is not connected or the device tree names another one: events open and count, and no
+//! sample is ever taken. The only way to know is to sample a loop.
 
 use super::event::pmu::Pmu;
 use super::event::{Event, Group, Rate};
@@ -15,38 +15,38 @@ use varid_model::perf;
 
 /// Cycles from one overflow to the next.
 const PERIOD: u64 = 100_000;
-/// So many of them are counted before it is said that none was heard of.
+/// Overflows that are counted without a sample before the interrupt is taken to be missing.
 const OVERFLOWS: u64 = 20;
-/// Turns of the workload after which a counter that has not got there does not count.
+/// Turns of the loop after which a counter is taken not to count, if neither a sample came nor enough overflows were counted.
 const TURNS: u32 = 2_000;
-/// The timer's rate where the event's own was a period of its own counts.
+/// The rate of the timer that replaces an event with a fixed period.
 const TIMER: Rate = Rate::Frequency(997);
 
-/// What became of the try.
+/// Whether the overflow interrupt of a CPU's PMU arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// A sample came.
+    /// A sample was taken.
     Arrives,
-    /// Its cycles were counted far beyond the period, and no sample came.
+    /// [`OVERFLOWS`] periods were counted, and no sample was taken.
     Missing,
-    /// Its cycles cannot be sampled, or not by this user.
+    /// The cycles event does not open here or for this user, or does not count.
     Unknown,
 }
 
-/// Tries a CPU: its PMU samples cycles of a loop of ours.
-pub fn try_cpu(cpu: u32) -> Interrupt {
-    // Another thread, so that the caller stays on the CPUs that it was on.
-    let tried = std::thread::Builder::new()
+/// Samples the cycles of a loop on a CPU to see whether the interrupt of its PMU arrives.
+pub fn probe_cpu(cpu: u32) -> Interrupt {
+    // The affinity is that of another thread, so that the caller's stays as it is.
+    let probed = std::thread::Builder::new()
         .name("varid-pmu".to_owned())
         .spawn(move || {
             let mut only = nix::sched::CpuSet::new();
             only.set(cpu as usize)?;
             nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &only)?;
-            try_here(cpu)
+            probe_here(cpu)
         });
-    let tried = tried.map(std::thread::JoinHandle::join);
-    match tried {
-        Ok(Ok(Ok(tried))) => tried,
+    let probed = probed.map(std::thread::JoinHandle::join);
+    match probed {
+        Ok(Ok(Ok(interrupt))) => interrupt,
         other => {
             tracing::debug!(cpu, ?other, "the PMU's interrupt was not tried");
             Interrupt::Unknown
@@ -54,7 +54,7 @@ pub fn try_cpu(cpu: u32) -> Interrupt {
     }
 }
 
-fn try_here(cpu: u32) -> io::Result<Interrupt> {
+fn probe_here(cpu: u32) -> io::Result<Interrupt> {
     let cycles = Event::cycles(Rate::Period(PERIOD));
     let Some(mut attr) = cycles.attr_on(cpu) else {
         return Ok(Interrupt::Unknown);
@@ -66,7 +66,7 @@ fn try_here(cpu: u32) -> io::Result<Interrupt> {
     let mut counter = File::from(event);
     let mut samples = 0u32;
     for _ in 0..TURNS {
-        work();
+        spin();
         let drained = ring.drain(|record| {
             let is_sample = record.starts_with(&perf::PERF_RECORD_SAMPLE.to_ne_bytes());
             samples = samples.saturating_add(u32::from(is_sample));
@@ -84,8 +84,8 @@ fn try_here(cpu: u32) -> io::Result<Interrupt> {
     Ok(Interrupt::Unknown)
 }
 
-/// Some ten thousand cycles.
-fn work() {
+/// Runs for some ten thousand cycles.
+fn spin() {
     let mut sum = 0u64;
     for turn in 0..10_000u64 {
         sum = std::hint::black_box(sum.wrapping_add(turn));
@@ -100,34 +100,38 @@ fn count(counter: &mut File) -> io::Result<u64> {
     Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// The CPUs whose PMU counts without interrupting; one of each kind of PMU is tried.
-pub fn dead_cpus(pmus: &[Pmu]) -> Vec<u32> {
+/// The CPUs whose PMU counts and whose interrupt does not arrive. One CPU of each PMU is probed.
+pub fn cpus_without_interrupt(pmus: &[Pmu]) -> Vec<u32> {
     let online = online_cpus().unwrap_or_default();
     let core: Vec<_> = pmus.iter().filter(|pmu| pmu.core).collect();
-    dead_among(&online, &core, try_cpu)
+    without_interrupt_among(&online, &core, probe_cpu)
 }
 
-fn dead_among(online: &[u32], core: &[&Pmu], try_cpu: impl Fn(u32) -> Interrupt) -> Vec<u32> {
-    let mut dead = Vec::new();
+fn without_interrupt_among(
+    online: &[u32],
+    core: &[&Pmu],
+    probe: impl Fn(u32) -> Interrupt,
+) -> Vec<u32> {
+    let mut missing = Vec::new();
     for pmu in core {
         let mut its = online.iter().copied().filter(|cpu| pmu.serves(*cpu));
         if its
             .next()
-            .is_some_and(|first| try_cpu(first) == Interrupt::Missing)
+            .is_some_and(|first| probe(first) == Interrupt::Missing)
         {
-            dead.extend(online.iter().copied().filter(|cpu| pmu.serves(*cpu)));
+            missing.extend(online.iter().copied().filter(|cpu| pmu.serves(*cpu)));
         }
     }
-    dead
+    missing
 }
 
-/// What is sampled if nothing is asked for: `cycles` where a PMU counts and interrupts, else
-/// `cpu-clock`, and why.
+/// The event that is sampled without `-e`: `cycles`, or `cpu-clock` where no PMU counts cycles or its interrupt does not arrive; then with a
+/// sentence for the user.
 pub fn default_event(rate: Rate, pmus: &[Pmu]) -> (Event, Option<String>) {
     let cycles = Event::cycles(rate);
     let why = if !cycles.opens() {
         "no PMU counts cycles here"
-    } else if !dead_cpus(pmus).is_empty() {
+    } else if !cpus_without_interrupt(pmus).is_empty() {
         "the PMU counts cycles, but its overflow interrupt does not arrive"
     } else {
         return (cycles, None);
@@ -136,16 +140,17 @@ pub fn default_event(rate: Rate, pmus: &[Pmu]) -> (Event, Option<String>) {
     (Event::cpu_clock(rate), Some(note))
 }
 
-/// Groups whose hardware events cannot interrupt on these CPUs are led by the timer: they are
-/// counted all the same, and read with its samples. The sentences say so.
-pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String>) {
+/// Replaces the leader of each group with a hardware event whose interrupt does not arrive on one of these CPUs by `cpu-clock`: the events of
+/// the group are counted and read with the samples of the timer. Returns a sentence for the user for each such group.
+pub fn led_by_timer(groups: Vec<Group>, without_interrupt: &[u32]) -> (Vec<Group>, Vec<String>) {
     let mut notes = Vec::new();
-    if dead.is_empty() {
+    if without_interrupt.is_empty() {
         return (groups, notes);
     }
     let groups = groups.into_iter().map(|group| {
         let never_interrupts = |event: &&Event| {
-            let here = dead.iter().any(|cpu| event.attr_on(*cpu).is_some());
+            let mut cpus = without_interrupt.iter();
+            let here = cpus.any(|cpu| event.attr_on(*cpu).is_some());
             event.rate != Rate::READ && event.is_hardware() && here
         };
         let Some(silent) = group.events.iter().find(never_interrupts) else {
@@ -158,7 +163,7 @@ pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String
         let mut timer = Event::cpu_clock(rate);
         timer.modifiers.exclude_user = silent.modifiers.exclude_user;
         timer.modifiers.exclude_kernel = silent.modifiers.exclude_kernel;
-        // A group is scheduled as its leader asks.
+        // The leader's attribute says how a group is scheduled.
         let leader = group.events.first().unwrap_or(silent);
         timer.modifiers.pinned = leader.modifiers.pinned;
         timer.modifiers.exclusive = leader.modifiers.exclusive;
@@ -183,8 +188,8 @@ pub fn led_by_timer(groups: Vec<Group>, dead: &[u32]) -> (Vec<Group>, Vec<String
     (groups.collect(), notes)
 }
 
-/// Whether the event is one whose counts come with an address, and how exact that is.
-pub fn skid(pmu: &Pmu) -> String {
+/// A sentence for `varid doctor` about how far the sampled address may be from the instruction that caused the overflow.
+pub fn describe_skid(pmu: &Pmu) -> String {
     match (pmu.max_precise, std::env::consts::ARCH) {
         (0, "aarch64" | "arm") => {
             "no precise sampling (':p'): the address is where the interrupt was taken, some instructions behind the overflow, and behind the end of a stretch with interrupts off".to_owned()
@@ -208,21 +213,24 @@ mod tests {
     }
 
     #[test]
-    fn one_cpu_of_each_pmu_is_tried_and_speaks_for_all() {
+    fn one_cpu_of_each_pmu_is_probed() {
         let board = big_little();
         let core: Vec<_> = board.pmus().iter().filter(|pmu| pmu.core).collect();
-        let big_is_dead = |cpu| match cpu {
+        let big_is_missing = |cpu| match cpu {
             0 => Interrupt::Arrives,
             4 => Interrupt::Missing,
-            cpu => panic!("CPU {cpu} was tried"),
+            cpu => panic!("CPU {cpu} was probed"),
         };
-        assert_eq!(dead_among(&[0, 1, 2, 3, 4, 5], &core, big_is_dead), [4, 5]);
+        assert_eq!(
+            without_interrupt_among(&[0, 1, 2, 3, 4, 5], &core, big_is_missing),
+            [4, 5]
+        );
         let unknown = |_| Interrupt::Unknown;
-        assert_eq!(dead_among(&[0, 4], &core, unknown), [0u32; 0]);
+        assert_eq!(without_interrupt_among(&[0, 4], &core, unknown), [0u32; 0]);
     }
 
     #[test]
-    fn a_silent_event_is_read_with_the_timers_samples() {
+    fn an_event_without_interrupt_is_read_with_the_timers_samples() {
         let (led, notes) = led_by_timer(groups("cycles:u", Rate::Period(50_000)), &[0]);
         let [
             Group {
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_keeps_its_members_and_its_rate() {
+    fn a_group_led_by_the_timer_has_its_members_and_its_rate() {
         let (led, _) = led_by_timer(
             groups("{cycles,instructions,page-faults}:S", Rate::Frequency(99)),
             &[0],
@@ -260,14 +268,14 @@ mod tests {
             "armv8_cortex_a53/l2d_cache/",
             "{cpu-clock,cycles}:S",
         ] {
-            let asked = groups(text, Rate::Period(7));
-            let (led, notes) = led_by_timer(asked.clone(), &[4, 5]);
-            assert_eq!((led, notes.len()), (asked, 0), "{text}");
+            let groups = groups(text, Rate::Period(7));
+            let (led, notes) = led_by_timer(groups.clone(), &[4, 5]);
+            assert_eq!((led, notes.len()), (groups, 0), "{text}");
         }
     }
 
     #[test]
-    fn where_no_pmu_counts_cpu_clock_is_sampled_and_said() {
+    fn cpu_clock_is_the_default_event_where_no_pmu_counts() {
         let rate = Rate::Frequency(997);
         let (event, note) = default_event(rate, &[]);
         if Event::cycles(rate).opens() {

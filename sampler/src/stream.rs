@@ -4,7 +4,7 @@
 use super::decode::{Origin, RingEvent, Sampled, Stamped, Values};
 use super::groups::Readings;
 use std::collections::VecDeque;
-use varid_model::{ById, MonotonicNs, Tid};
+use varid_model::{Address, ById, MonotonicNs, Tid};
 
 /// The records that were drained and wait to be handed over.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Stream {
 #[derive(Debug)]
 struct Unpaired {
     round: u64,
-    time: u64,
+    time: MonotonicNs,
     sampled: Box<Sampled>,
 }
 
@@ -49,7 +49,7 @@ const MAX_UNPAIRED: usize = 4;
 /// over behind later ones.
 const MAX_WRITE_NS: u64 = 10_000_000;
 /// The kernel's id of a thread whose ids it has released already, because it is ending.
-const RELEASED: u32 = u32::MAX;
+const RELEASED: Tid = Tid::new(u32::MAX);
 
 impl Stream {
     /// `pairs`: the kernel's sample follows the shim's record of each overflow; `keep_raw`: it is
@@ -119,21 +119,21 @@ impl Stream {
     fn complete(
         &mut self,
         ring: u32,
-        time: u64,
-        (event, tid, ip): (usize, u32, u64),
+        time: MonotonicNs,
+        (event, tid, ip): (usize, Tid, Address),
         read: Vec<(usize, u64)>,
     ) {
         // There is no record if the process is not sampled, or if there was room for the kernel's sample but not for the larger record.
         let is_of_overflow = |unpaired: &Unpaired| {
             let record = &unpaired.sampled.record;
-            let same_thread = record.tid.get() == tid || tid == RELEASED;
-            unpaired.sampled.event == event && same_thread && record.ip == ip
+            let same_thread = record.tid == tid || tid == RELEASED;
+            unpaired.sampled.event == event && same_thread && record.ip == ip.get()
         };
         let unpaired = self.unpaired.entry(ring).or_default();
         let found = unpaired.iter().rposition(is_of_overflow);
         if let Some(mut record) = found.and_then(|at| unpaired.remove(at)) {
             record.time = time;
-            record.sampled.record.time = MonotonicNs::new(time);
+            record.sampled.record.time = time;
             record.sampled.read = read;
             self.pending.push(record.into_stamped());
         }
@@ -142,7 +142,7 @@ impl Stream {
     /// Hands over, in order of time, the records that no earlier one can precede any more. All rings have been drained since `started`.
     /// `last`: no more records come, all are handed over.
     pub fn hand_over(&mut self, started: MonotonicNs, last: bool, mut each: impl FnMut(Stamped)) {
-        let barrier = if last { u64::MAX } else { self.barrier.get() };
+        let barrier = if last { MonotonicNs::MAX } else { self.barrier };
         // A record waits for one more drain, and until those of its time are handed over.
         for unpaired in self.unpaired.values_mut() {
             let waits = |unpaired: &Unpaired| {
@@ -163,7 +163,7 @@ impl Stream {
         for stamped in self.pending.drain(..ready) {
             // Only now all its samples on other CPUs are out of the rings.
             if let RingEvent::Exit { tid, .. } = stamped.event {
-                self.readings.forget(Tid::new(tid));
+                self.readings.forget(tid);
             }
             each(stamped);
         }
@@ -174,10 +174,11 @@ impl Stream {
 mod tests {
     use super::super::decode::SampleKind;
     use super::*;
-    use varid_model::Regs;
+    use varid_model::{Period, Pid, Regs};
     use varid_shim::CapturedSample;
 
-    const TID: u32 = 7;
+    const TID: Tid = Tid::new(7);
+    const PID: Pid = Pid::new(7);
     /// Of the member, whose id is 11; the leader's are 0 and 10.
     const MEMBER: usize = 1;
 
@@ -194,11 +195,11 @@ mod tests {
     fn sample(time: u64, ip: u64) -> Stamped {
         let record = CapturedSample {
             time: MonotonicNs::new(time),
-            pid: varid_model::Pid::new(TID),
-            tid: varid_model::Tid::new(TID),
+            pid: PID,
+            tid: TID,
             cpu: 0,
             flags: 0,
-            period: varid_model::Period::new(1),
+            period: Period::new(1),
             ip,
             regs: Regs::default(),
             frames: Default::default(),
@@ -207,7 +208,7 @@ mod tests {
             stack: Vec::new(),
         };
         Stamped {
-            time,
+            time: MonotonicNs::new(time),
             event: RingEvent::Sample(Box::new(Sampled {
                 event: 0,
                 record,
@@ -218,10 +219,10 @@ mod tests {
 
     fn raw(time: u64, ip: u64) -> Stamped {
         Stamped {
-            time,
+            time: MonotonicNs::new(time),
             event: RingEvent::Raw {
                 tid: TID,
-                ip,
+                ip: Address::new(ip),
                 event: 0,
                 bytes: Vec::new(),
             },
@@ -230,12 +231,12 @@ mod tests {
 
     fn exit(time: u64) -> Stamped {
         Stamped {
-            time,
+            time: MonotonicNs::new(time),
             event: RingEvent::Exit {
-                pid: TID,
-                ppid: 1,
+                pid: PID,
+                ppid: Pid::new(1),
                 tid: TID,
-                ptid: 1,
+                ptid: Tid::new(1),
             },
         }
     }
@@ -245,8 +246,8 @@ mod tests {
         let mut samples = Vec::new();
         stream.hand_over(MonotonicNs::new(started), last, |stamped| {
             if let RingEvent::Sample(sampled) = stamped.event {
-                assert_eq!(stamped.time, sampled.record.time.get());
-                samples.push((stamped.time, sampled.read));
+                assert_eq!(stamped.time, sampled.record.time);
+                samples.push((stamped.time.get(), sampled.read));
             }
         });
         samples
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ended_on_one_cpu_is_not_counted_again_on_another() {
+    fn counts_of_an_ended_thread_are_not_repeated_on_another_cpu() {
         const MS: u64 = MAX_WRITE_NS;
         let mut stream = Stream::new(false, false);
         let value = |value| vec![(10, 1), (11, value)];
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_were_held_up_in_a_ring_are_in_order() {
+    fn records_that_become_visible_late_are_in_order_of_time() {
         let mut stream = Stream::new(false, false);
         let begun = 5 * MAX_WRITE_NS;
         // Two drains in a row find no sample of this time, but what is younger elsewhere.
@@ -319,7 +320,7 @@ mod tests {
         let mut times = Vec::new();
         for drain in [begun + 2 * MAX_WRITE_NS, begun + 3 * MAX_WRITE_NS] {
             stream.hand_over(MonotonicNs::new(drain), false, |stamped| {
-                times.push(stamped.time)
+                times.push(stamped.time.get())
             });
         }
         assert_eq!(times, [begun + 1, begun + 2]);
@@ -344,7 +345,7 @@ mod tests {
             false,
             |stamped| match stamped.event {
                 RingEvent::Raw { .. } => raws += 1,
-                _ => times.push(stamped.time),
+                _ => times.push(stamped.time.get()),
             },
         );
         assert_eq!((times, raws), (vec![100, 101, 102, 103, 104, 110], 1));

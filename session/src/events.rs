@@ -5,7 +5,7 @@ use varid_model::Rate;
 use varid_sampler::SamplerError;
 use varid_sampler::event::pmu::Pmu;
 use varid_sampler::event::{Event, Group, Resolved, resolve};
-use varid_sampler::interrupts::{dead_cpus, default_event, led_by_timer};
+use varid_sampler::interrupts::{cpus_without_interrupt, default_event, led_by_timer};
 
 /// The events of a request, or the default, as far as this machine has them.
 pub fn resolve_events(events: &[String], rate: Rate) -> Result<Resolved, SamplerError> {
@@ -24,7 +24,7 @@ pub fn resolve_events(events: &[String], rate: Rate) -> Result<Resolved, Sampler
         .flat_map(|group| &group.events)
         .any(Event::is_hardware);
     let dead = if hardware {
-        dead_cpus(&pmus)
+        cpus_without_interrupt(&pmus)
     } else {
         Vec::new()
     };

@@ -187,7 +187,7 @@ mod tests {
     use varid_vm::VmKinds;
 
     fn process() -> ManagedProcess {
-        ManagedProcess::new(1, VmKinds::default())
+        ManagedProcess::new(varid_model::Pid::new(1), VmKinds::default())
     }
 
     fn methods(pattern: &str) -> MethodFilter {

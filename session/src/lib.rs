@@ -73,7 +73,7 @@ use schedule::Schedule;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use varid_model::{MonotonicNs, Pid, Tid};
+use varid_model::Pid;
 use varid_process::reader;
 use varid_recording::{SessionRecord, SessionState};
 use varid_sampler::decode::{RingEvent, Sampled, Stamped};
@@ -157,7 +157,7 @@ impl Session {
         self.processes.find_vms(&self.sampling)?;
         self.read_jit_names(last);
         for record in records.drain(..) {
-            self.sampling.advance(MonotonicNs::new(record.time));
+            self.sampling.advance(record.time);
             self.handle(record)?;
         }
         self.sampling.reuse(records);
@@ -190,13 +190,13 @@ impl Session {
     }
 
     fn handle(&mut self, record: Stamped) -> Result<(), SessionError> {
-        let time = MonotonicNs::new(record.time);
+        let time = record.time;
         let task = |pid, ppid, tid, ptid| TaskEvent {
             time,
-            pid: Pid::new(pid),
-            ppid: Pid::new(ppid),
-            tid: Tid::new(tid),
-            ptid: Tid::new(ptid),
+            pid,
+            ppid,
+            tid,
+            ptid,
         };
         let (sampling, output) = (&self.sampling, &mut self.output);
         match record.event {
@@ -211,8 +211,8 @@ impl Session {
             } => {
                 let event = CommEvent {
                     time,
-                    pid: Pid::new(pid),
-                    tid: Tid::new(tid),
+                    pid,
+                    tid,
                     exec,
                     name,
                 };

@@ -5,16 +5,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use varid_model::perf::{self, EventAttr};
-
-/// Bytes of the file's header (tools/perf/Documentation/perf.data-file-format.txt).
-const HEADER: u64 = 104;
-
-/// Bytes of the attribute.
-const ATTR: usize = perf::ATTR_SIZE;
-
-/// Bytes of an event's entry: its attribute, then where its ids are.
-const ENTRY: u64 = ATTR as u64 + 16;
+use varid_model::perf::EventAttr;
+use varid_recording::{DATA_SIZE_AT, perf_data_head};
 
 /// The file.
 #[derive(Debug)]
@@ -25,33 +17,14 @@ pub struct RawFile {
 }
 
 impl RawFile {
-    /// Starts the file: header, the events with what the kernel calls each on every CPU, no
-    /// records.
+    /// Starts the file: the header and the events, each with its ids, of which the kernel gives one for each CPU; no records.
     pub fn start(file: File, events: &[(EventAttr, Vec<u64>)]) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, file);
-        let attrs_len = ENTRY.saturating_mul(events.len() as u64);
-        let ids_start = HEADER.saturating_add(attrs_len);
-        let ids = events.iter().flat_map(|(_, ids)| ids);
-        let ids: Vec<u8> = ids.flat_map(|id| id.to_le_bytes()).collect();
-        let data_start = ids_start.saturating_add(ids.len() as u64);
-        let mut head = b"PERFILE2".to_vec();
-        for word in [
-            HEADER, ENTRY, HEADER, attrs_len, data_start, 0, 0, 0, 0, 0, 0, 0,
-        ] {
-            head.extend(word.to_le_bytes());
-        }
-        let mut ids_at = ids_start;
-        for (attr, ids) in events {
-            head.extend(attr.to_bytes());
-            let ids_len = (ids.len() as u64).saturating_mul(8);
-            head.extend([ids_at, ids_len].iter().flat_map(|word| word.to_le_bytes()));
-            ids_at = ids_at.saturating_add(ids_len);
-        }
-        head.extend(ids);
+        let head = perf_data_head(events);
         file.write_all(&head)?;
         Ok(Self {
             file,
-            data_start,
+            data_start: head.len() as u64,
             data_len: 0,
         })
     }
@@ -65,7 +38,6 @@ impl RawFile {
 
     /// Brings whole records to the disk, then says so in the header.
     pub fn flush(&mut self) -> io::Result<()> {
-        const DATA_SIZE_AT: u64 = 48;
         self.file.flush()?;
         let file = self.file.get_mut();
         file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
@@ -81,6 +53,7 @@ impl RawFile {
 mod tests {
     use super::*;
     use std::process::Command;
+    use varid_model::perf;
     use varid_sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
     use varid_sampler::event::{Event, Rate};
 

@@ -42,7 +42,7 @@ fn read_own() -> Option<ElfImage> {
         .find(|map| map.pathname == procfs::process::MMapPath::Vdso)?;
     let (start, end) = map.address;
     let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    ProcessMemory::new(std::process::id())
+    ProcessMemory::new(varid_model::Pid::new(std::process::id()))
         .read(start, &mut bytes)
         .ok()?;
     Some(ElfImage::from_bytes(&bytes, Path::new("[vdso]")))

@@ -132,7 +132,7 @@ impl VmFacts {
         let memory = ForeignMemory::new(pid);
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
-        let description = read_tunnel(&memory, start, len, pid.get())?;
+        let description = read_tunnel(&memory, start, len, pid)?;
         let (layout, ranges) = (description.layout, description.ranges);
         // What comes and goes is dex files and compiled code: the handlers stay what they are.
         let moved = before
@@ -182,7 +182,7 @@ impl VmFacts {
     }
 
     /// What the description says now; None: it is being written, or gone.
-    pub fn read_again(&self, pid: Pid) -> Option<Self> {
+    pub fn reread(&self, pid: Pid) -> Option<Self> {
         let (start, len, _) = self.tunnel?;
         Self::read(pid, start, len, Some(self)).ok()
     }

@@ -40,8 +40,8 @@ pub struct ManagedProcess {
 
 impl ManagedProcess {
     /// A process of which nothing is known yet.
-    pub fn new(pid: u32, kinds: VmKinds) -> Self {
-        Self::of(Process::new(Pid::new(pid)), kinds)
+    pub fn new(pid: Pid, kinds: VmKinds) -> Self {
+        Self::of(Process::new(pid), kinds)
     }
 
     /// A process whose VM is not known yet.
@@ -60,7 +60,7 @@ impl ManagedProcess {
     }
 
     /// A process that runs already, with all that can be seen of it now.
-    pub fn running(pid: u32, kinds: VmKinds, images: &mut Images) -> Self {
+    pub fn running(pid: Pid, kinds: VmKinds, images: &mut Images) -> Self {
         let mut managed = Self::new(pid, kinds);
         managed.process.read_maps(images);
         managed.find_vm();
@@ -74,8 +74,8 @@ impl ManagedProcess {
     }
 
     /// Its id in the initial pid namespace.
-    pub fn pid(&self) -> u32 {
-        self.process.pid.get()
+    pub fn pid(&self) -> Pid {
+        self.process.pid
     }
 
     /// Looks for a VM; true: more is known of it than before.
@@ -149,7 +149,7 @@ impl ManagedProcess {
         let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
             return;
         };
-        if let Some(facts) = facts.read_again(pid) {
+        if let Some(facts) = facts.reread(pid) {
             let facts = facts.with_states(self.space());
             self.replace_vm(&facts);
         }
@@ -308,23 +308,23 @@ impl ManagedProcess {
     }
 
     /// A child that has this process's memory, as fork leaves it.
-    pub fn fork(&self, pid: u32) -> Self {
+    pub fn fork(&self, pid: Pid) -> Self {
         Self {
             vm: self.vm.clone(),
             vm_problem: self.vm_problem.clone(),
             marked: self.marked,
             methods: self.methods.clone(),
-            ..Self::of(self.process.fork(Pid::new(pid)), self.kinds)
+            ..Self::of(self.process.fork(pid), self.kinds)
         }
     }
 
-    /// Its memory map, its VM and its methods as if it had just been found; not what it has said of its own code, nor
-    /// what looking at it has cost.
-    pub fn look_again(&mut self, images: &mut Images) {
+    /// Reads the mappings and the VM as those of a new process. The names of generated code stay, and so does what is spent of
+    /// the budget.
+    pub fn reread_mappings(&mut self, images: &mut Images) {
         let pid = self.process.pid;
         let process = std::mem::replace(&mut self.process, Process::new(pid));
         *self = Self::of(process, self.kinds);
-        self.process.look_again(images);
+        self.process.reread_mappings(images);
         self.find_vm();
     }
 
@@ -352,7 +352,7 @@ impl Methods for ManagedProcess {
         let method = match vm.method(&mut self.process, pointer) {
             Ok(method) => method,
             Err(error) => {
-                tracing::debug!(pid = self.pid(), pointer, %error, "method not resolved");
+                tracing::debug!(pid = self.pid().get(), pointer, %error, "method not resolved");
                 self.gone = !has_memory(self.pid());
                 // Not remembered: the collector may have been at work just then.
                 return match self.gone {
@@ -376,8 +376,8 @@ impl Methods for ManagedProcess {
     }
 }
 
-/// Whether a process has memory: none that has ended has, even if nobody has waited for it yet.
-fn has_memory(pid: u32) -> bool {
+/// Whether a process has memory. A process that has ended has none, not even before its parent waits for it.
+fn has_memory(pid: Pid) -> bool {
     let sizes = fs::read_to_string(format!("/proc/{pid}/statm"));
     sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))
 }
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_method_s_dex_file_is_looked_for_in_memory() {
         let held = held();
-        let mut process = ManagedProcess::new(std::process::id(), VmKinds::default());
+        let mut process = ManagedProcess::new(Pid::new(std::process::id()), VmKinds::default());
         let dex = world::dex();
         let method = &dex.bytecode.methods()[0];
         let id = MethodId {
@@ -429,9 +429,9 @@ mod tests {
     }
 
     #[test]
-    fn a_dex_file_that_was_found_in_memory_is_read_again_when_the_vm_describes_it() {
+    fn a_dex_file_found_in_memory_is_reread_when_the_vm_describes_it() {
         let held = held();
-        let mut managed = ManagedProcess::new(std::process::id(), VmKinds::default());
+        let mut managed = ManagedProcess::new(Pid::new(std::process::id()), VmKinds::default());
         let image = |managed: &ManagedProcess| -> Option<Rc<CodeImage>> {
             match managed.space().at(held.start) {
                 Some(ProcessMapping {
@@ -446,7 +446,7 @@ mod tests {
         let code = |start| PublishedBytecode {
             start,
             size: PAGE,
-            time: 1,
+            time: varid_model::MonotonicNs::new(1),
             kind: varid_tunnel::BytecodeKind::Dex,
             flags: 0,
             location: "other.dex".to_owned(),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use varid_model::Stack;
+use varid_model::{Pid, Stack};
 use varid_recording::Tactic;
 use varid_sampler::ShimKind;
 use varid_session::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
@@ -81,7 +81,7 @@ impl TargetArgs {
         TargetRequest {
             apps: self.apps.clone(),
             services: self.services.clone(),
-            pids: self.pids.clone(),
+            pids: self.pids.iter().copied().map(Pid::new).collect(),
             all: self.all,
         }
     }

@@ -1,5 +1,6 @@
 //! What client and daemon say to each other: one line of JSON each way per connection.
 
+use super::wire::{WireSampling, WireTarget};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -7,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use varid_model::Rate;
-use varid_session::request::{SamplingRequest, TargetRequest};
 
 /// Changes whenever an older side would misunderstand.
 pub const VERSION: u32 = 4;
@@ -33,9 +33,9 @@ pub enum Request {
     /// Begin a session.
     Start {
         /// Which processes are profiled.
-        target: TargetRequest,
+        target: WireTarget,
         /// How.
-        sampling: Box<SamplingRequest>,
+        sampling: Box<WireSampling>,
     },
     /// End sessions and wait until they are complete.
     Stop {

@@ -2,6 +2,7 @@
 
 use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
 use super::running;
+use super::wire::{WireSampling, WireTarget};
 use crate::output;
 use crate::sessions;
 use std::collections::VecDeque;
@@ -12,9 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use varid_model::Rate;
 use varid_recording::{Manifest, SESSION_JSON};
-use varid_session::request::{
-    Configured, NO_TARGET, SamplingRequest, SessionRequest, TargetRequest, TargetSpec,
-};
+use varid_session::request::{Configured, NO_TARGET, SessionRequest, TargetSpec};
 use varid_session::{Session, SessionControl, SessionOptions};
 use varid_vm::VmKinds;
 
@@ -103,13 +102,12 @@ impl Registry {
     /// Begins a session; it samples when this returns.
     pub fn start(
         self: &Arc<Self>,
-        target: TargetRequest,
-        sampling: SamplingRequest,
+        target: WireTarget,
+        sampling: WireSampling,
     ) -> Result<SessionStatus, NotStarted> {
-        sampling.check()?;
         let request = SessionRequest {
-            target,
-            sampling,
+            target: target.into(),
+            sampling: sampling.try_into()?,
             launches_target: false,
         };
         let configured = request.read().map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 //!
 //! - [`adb`]: a device, by the `adb` program; [`shell`]: the commands of its shell;
 //! - [`access`], [`privilege`]: as whom; [`place`]: in which folder; [`abi`]: which program;
-//! - [`settings`]: what is changed there meanwhile; [`note`]: who needs that; [`remote`]: varid there;
+//! - [`settings`]: which settings are changed there; [`change_record`]: which commands need that; [`remote`]: varid there;
 //! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names;
 //! - [`arguments`]: the command line that is passed on.
 
@@ -10,8 +10,8 @@ mod abi;
 mod access;
 mod adb;
 mod arguments;
+mod change_record;
 mod error;
-mod note;
 mod place;
 mod privilege;
 mod remote;
@@ -24,9 +24,9 @@ use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb};
 use crate::sessions;
 use adb::Device;
 use anyhow::Context;
+use change_record::{ChangeRecord, Claim};
 use clap::{ArgMatches, CommandFactory};
 use error::{DeviceError, Result};
-use note::{Claim, Note};
 use place::Place;
 use remote::{Interrupts, Remote, RemoteSession};
 use shell::quote;
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use varid_model::Pid;
 use varid_session::request::TargetSpec;
 
-/// The note in varid's folder of the app whose folder holds what was recorded last.
+/// The file in varid's folder with the name of the app as whose user varid recorded last.
 const APP: &str = "app";
 
 /// Carries a verb out on the device that `--adb` names; `matches`: the command line as it was given.
@@ -43,13 +43,15 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     refuse_the_hosts(&cli.verb);
     let interrupts = Interrupts::watch().context("cannot watch for signals")?;
     let (device, root) = privilege::find(Device::choose(cli.adb.as_deref())?)?;
-    // A note belongs to a user that is the same at the next call.
-    let keeper = Place::find(device)?;
-    let runner = runner(&cli.verb, &keeper, root, &interrupts)?;
+    // The record and the app's name are files of a user that is the same in the next command.
+    let own_place = Place::find(device)?;
+    let runner = runner(&cli.verb, &own_place, root, &interrupts)?;
     let remote = Remote::install(runner, interrupts.clone())?;
     let claim = Claim::new();
     let changed = match cli.verb {
-        Verb::Start(_) | Verb::Record(_) => settings::change(&keeper, &claim, root, cli.permissive),
+        Verb::Start(_) | Verb::Record(_) => {
+            settings::change(&own_place, &claim, root, cli.permissive)
+        }
         _ => Ok(()),
     };
     let done = match changed {
@@ -57,10 +59,10 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Ok(()) if interrupts.taken() => Err(anyhow::anyhow!("interrupted")),
         Ok(()) => carry_out(cli, matches, &remote),
     };
-    // However it ended: what was changed is restored when nothing is recorded there any more.
-    let restored = restore(&keeper, &remote, &claim);
+    // Settings are restored after errors, too, once nothing is recorded on the device.
+    let restored = restore(&own_place, &remote, &claim);
     if root {
-        restore_the_shells(&keeper)?;
+        restore_those_of_the_shell(&own_place)?;
     }
     let code = done?;
     restored?;
@@ -86,22 +88,22 @@ fn refuse_the_hosts(verb: &Verb) {
 
 /// As whom varid runs: root if that can be had; else the user of the app that is profiled, or
 /// was profiled last; else adb's own.
-fn runner(verb: &Verb, keeper: &Place, root: bool, interrupts: &Interrupts) -> Result<Place> {
+fn runner(verb: &Verb, own_place: &Place, root: bool, interrupts: &Interrupts) -> Result<Place> {
     if root {
-        return Ok(keeper.clone());
+        return Ok(own_place.clone());
     }
-    let device = &keeper.device;
-    let note = quote(&keeper.path(APP));
+    let device = &own_place.device;
+    let note = quote(&own_place.path(APP));
     let noted = device.ask(&format!("cat {note} 2>/dev/null"))?;
     let noted = Some(noted.out.trim().to_owned()).filter(|app| !app.is_empty());
     let app = match verb {
         Verb::Start(args) => app_of(&args.target, device)?,
         Verb::Record(args) => app_of(&args.session.target, device)?,
-        _ => return as_user_of(noted.as_deref(), keeper),
+        _ => return as_user_of(noted.as_deref(), own_place),
     };
-    let place = as_user_of(app.as_deref(), keeper)?;
+    let place = as_user_of(app.as_deref(), own_place)?;
     // An app that cannot be had any more records nothing.
-    if let Ok(last) = as_user_of(noted.as_deref(), keeper)
+    if let Ok(last) = as_user_of(noted.as_deref(), own_place)
         && last.device.access != place.device.access
         && last.has_varid()
         && Remote::install(last, interrupts.clone())?.is_recording()?
@@ -120,14 +122,14 @@ fn runner(verb: &Verb, keeper: &Place, root: bool, interrupts: &Interrupts) -> R
 }
 
 /// varid's place as the user of an app, which is said; without one that of adb's own user.
-fn as_user_of(app: Option<&str>, keeper: &Place) -> Result<Place> {
+fn as_user_of(app: Option<&str>, own_place: &Place) -> Result<Place> {
     let Some(app) = app else {
-        return Ok(keeper.clone());
+        return Ok(own_place.clone());
     };
-    let place = Place::find(privilege::as_app(&keeper.device, app)?)?;
+    let place = Place::find(privilege::as_app(&own_place.device, app)?)?;
     tracing::info!(
         "{}: no root there: as the user of {app}, which is debuggable",
-        keeper.device.serial
+        own_place.device.serial
     );
     Ok(place)
 }
@@ -258,23 +260,22 @@ fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> a
     Ok(())
 }
 
-/// What was changed is left alone where another command may have changed it just now, for a
-/// session that is to start: that one restores it.
-fn restore(keeper: &Place, remote: &Remote, claim: &Claim) -> Result<()> {
-    let note = note::settle(keeper, claim)?;
-    if note.names.is_empty() || note.is_claimed() || remote.is_recording()? {
+/// Ends the claim, and restores the settings unless a session or another command needs them; then a later command restores them.
+fn restore(own_place: &Place, remote: &Remote, claim: &Claim) -> Result<()> {
+    let record = change_record::end_claim(own_place, claim)?;
+    if record.names.is_empty() || record.is_claimed() || remote.is_recording()? {
         return Ok(());
     }
-    settings::restore(keeper, &note)
+    settings::restore(own_place, &record)
 }
 
-/// Before this device's shell was root it may have left something changed. Its note stays, as
-/// root writes nothing where another user could put a link: it is no longer true, and harmless.
-fn restore_the_shells(keeper: &Place) -> Result<()> {
-    if let Some(home) = keeper.shells() {
-        let note = Note::read(&keeper.device, home)?;
-        if !note.names.is_empty() && !note.is_claimed() {
-            settings::set_back(&keeper.device, &note)?;
+/// Restores settings that varid changed on this device before its shell was root. Their record is another user's file and stays: root
+/// does not write where another user could put a link. The stale record does no harm.
+fn restore_those_of_the_shell(own_place: &Place) -> Result<()> {
+    if let Some(home) = own_place.shells() {
+        let record = ChangeRecord::read(&own_place.device, home)?;
+        if !record.names.is_empty() && !record.is_claimed() {
+            settings::restore_without_record(&own_place.device, &record)?;
         }
     }
     Ok(())

@@ -220,7 +220,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn what_another_terminal_is_pushing_is_left_alone() {
+    fn files_that_another_terminal_is_pushing_are_not_removed() {
         for (name, expected) in [
             ("new-1000-7", false),
             ("new-401-7", false),

@@ -1,25 +1,27 @@
 //! Which settings of the device are changed while varid samples there, and when are they restored?
 //!
-//! What was changed is noted on the device before it is changed, with a claim of everybody who is
-//! about to record. Nobody restores it while another's claim is new: so several terminals may
-//! record at once. When nothing is recorded there any more the first command restores it that
-//! finds no new claim; after a cable was pulled, too.
+//! A setting is entered in the [`ChangeRecord`] on the device before it is changed, with a claim of the command that is about to
+//! record. A command restores the settings when nothing is recorded on the device and no other command has a claim. So commands in
+//! several terminals may record at once, and after a cable was pulled the next command restores the settings.
 
 use super::adb::Device;
+use super::change_record::{self, ChangeRecord, Claim};
 use super::error::Result;
-use super::note::{self, Claim, Note};
 use super::place::Place;
 
-/// Something that can be read, written and noted.
+/// A setting that prevents sampling or naming.
 struct Setting {
     name: &'static str,
+    /// A shell command that prints its value.
     read: &'static str,
-    /// The value is written behind it.
+    /// A shell command that sets it, before the value.
     write: &'static str,
+    /// The rest of that command, after the value.
     after: &'static str,
-    /// From which value to which.
+    /// The value that prevents something, and the value that it gets.
     change: (&'static str, &'static str),
     applies_to: AppliesTo,
+    /// Why it is changed, for messages.
     why: &'static str,
 }
 
@@ -35,7 +37,7 @@ enum AppliesTo {
 }
 
 const SETTINGS: [Setting; 3] = [
-    // Android 7 and later set kernel.perf_event_paranoid by it.
+    // Android 7 and later set kernel.perf_event_paranoid according to it.
     Setting {
         name: "security.perf_harden",
         read: "getprop security.perf_harden",
@@ -45,7 +47,7 @@ const SETTINGS: [Setting; 3] = [
         applies_to: AppliesTo::OtherThanRoot,
         why: "without it only root may sample",
     },
-    // Root sees the kernel's functions by name with 1, nobody does with Android's 2.
+    // With 1 root reads the addresses in /proc/kallsyms; with 2, Android's value, nobody does.
     Setting {
         name: "kernel.kptr_restrict",
         read: "cat /proc/sys/kernel/kptr_restrict",
@@ -67,8 +69,8 @@ const SETTINGS: [Setting; 3] = [
 ];
 
 impl Setting {
-    /// A script that sets it `to`, if it is `from`, and says what came of that: a line with `set`,
-    /// `same` or `failed` and the name; why it failed follows.
+    /// A script that sets it to `to` if it is `from`. It prints `set NAME` where the value has changed, `same NAME` where it has not, and
+    /// `failed NAME REASON` where the command failed.
     fn script(&self, from: &str, to: &str) -> String {
         let Self {
             name,
@@ -91,8 +93,8 @@ fi"#
     }
 }
 
-/// What [`Setting::script`] printed of a setting behind a keyword.
-fn printed<'a>(out: &'a str, keyword: &str, name: &str) -> Option<&'a str> {
+/// The rest of the line that [`Setting::script`] printed for a keyword and a setting.
+fn outcome<'a>(out: &'a str, keyword: &str, name: &str) -> Option<&'a str> {
     out.lines().find_map(|line| {
         let rest = line.strip_prefix(keyword)?.strip_prefix(' ')?;
         let rest = rest.strip_prefix(name)?;
@@ -100,8 +102,9 @@ fn printed<'a>(out: &'a str, keyword: &str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Changes the settings that prevent sampling, and says so. `permissive`: SELinux, too. It is claimed
-/// until it is restored or settled.
+/// Changes the settings that prevent sampling, and logs each; with `permissive` SELinux, too. The claim holds until [`end_claim`].
+///
+/// [`end_claim`]: change_record::end_claim
 pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Result<()> {
     let device = &place.device;
     let applies = |setting: &&Setting| match setting.applies_to {
@@ -111,43 +114,44 @@ pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Res
     };
     let mut changing = Vec::new();
     let mut new = Vec::new();
-    let (_, out) = note::update(place, |note| {
+    let (_, out) = change_record::update(place, |record| {
         let values = values(device)?;
-        note.claim(claim);
+        record.claim(claim);
         changing = SETTINGS
             .iter()
             .filter(applies)
             .filter(|setting| values.contains(&(setting.name, setting.change.0.to_owned())))
             .collect();
-        new = note.add(changing.iter().map(|setting| setting.name));
+        new = record.add(changing.iter().map(|setting| setting.name));
         let script = |setting: &&Setting| setting.script(setting.change.0, setting.change.1);
         Ok(changing.iter().map(script).collect())
     })?;
     for setting in &changing {
         let (name, (from, to)) = (setting.name, setting.change);
-        if printed(&out, "set", name).is_some() {
+        if outcome(&out, "set", name).is_some() {
             tracing::info!(
                 "{}: {name} {from} -> {to} while something is recorded there: {}",
                 device.serial,
                 setting.why
             );
         }
-        if let Some(why) = printed(&out, "failed", name) {
+        if let Some(why) = outcome(&out, "failed", name) {
             let error = device.failed(&format!("set {name} to {to}"), why);
             tracing::warn!("{error}; {}", setting.why);
         }
     }
-    // What is as it was needs no note, unless another has changed it since.
-    new.retain(|name| printed(&out, "set", name).is_none());
+    // A setting that could not be changed is removed from the record, unless another command has changed it since.
+    new.retain(|name| outcome(&out, "set", name).is_none());
     if !new.is_empty() {
-        note::update(place, |note| {
+        change_record::update(place, |record| {
             let values = values(device)?;
             let unchanged = |setting: &&Setting| {
                 new.contains(&setting.name)
                     && values.contains(&(setting.name, setting.change.0.to_owned()))
             };
             let unchanged: Vec<_> = SETTINGS.iter().filter(unchanged).collect();
-            note.names
+            record
+                .names
                 .retain(|name| unchanged.iter().all(|setting| setting.name != name));
             Ok(String::new())
         })?;
@@ -155,7 +159,7 @@ pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Res
     Ok(())
 }
 
-/// The settings' values, by their names.
+/// The name and value of each setting.
 fn values(device: &Device) -> Result<Vec<(&'static str, String)>> {
     let line = |setting: &Setting| format!("echo {} \"$({})\"\n", setting.name, setting.read);
     let answer = device.ask(&SETTINGS.iter().map(line).collect::<String>())?;
@@ -167,46 +171,47 @@ fn values(device: &Device) -> Result<Vec<(&'static str, String)>> {
     Ok(SETTINGS.iter().map(value).collect())
 }
 
-/// Restores what the note says, if that is still all it says; nothing must be recorded there any
-/// more. What cannot be restored stays noted.
-pub fn restore(place: &Place, note: &Note) -> Result<()> {
-    let Some(out) = note::replace(place, note, note, &restoring(note))? else {
-        // Who has written since restores it, or needs it.
+/// Restores the settings of a record, if it is still the one on the device. Nothing may be recorded there. Settings that cannot be restored
+/// stay in the record.
+pub fn restore(place: &Place, record: &ChangeRecord) -> Result<()> {
+    let script = restore_script(record);
+    let Some(out) = change_record::replace(place, record, record, &script)? else {
+        // The command that has changed the record restores the settings, or needs them.
         return Ok(());
     };
-    let left = Note::of(tell(&place.device, note, &out));
-    note::replace(place, note, &left, "").map(drop)
+    let left = ChangeRecord::of(report_restored(&place.device, record, &out));
+    change_record::replace(place, record, &left, "").map(drop)
 }
 
-/// Sets back what is still as it was changed to, whoever keeps the note.
-pub fn set_back(device: &Device, note: &Note) -> Result<()> {
-    let answer = device.ask(&restoring(note))?;
-    tell(device, note, &answer.out);
+/// Restores the settings of a record that this user must not replace.
+pub fn restore_without_record(device: &Device, record: &ChangeRecord) -> Result<()> {
+    let answer = device.ask(&restore_script(record))?;
+    report_restored(device, record, &answer.out);
     Ok(())
 }
 
-/// A script that sets back what is still as it was changed to.
-fn restoring(note: &Note) -> String {
-    let is_noted = |setting: &&Setting| note.names.iter().any(|name| name == setting.name);
+/// A script that restores the settings of a record that still have the value that varid has set.
+fn restore_script(record: &ChangeRecord) -> String {
+    let is_recorded = |setting: &&Setting| record.names.iter().any(|name| name == setting.name);
     let script = |setting: &Setting| setting.script(setting.change.1, setting.change.0);
-    SETTINGS.iter().filter(is_noted).map(script).collect()
+    SETTINGS.iter().filter(is_recorded).map(script).collect()
 }
 
-/// Says what was set back; the names of what could not be.
-fn tell(device: &Device, note: &Note, out: &str) -> Vec<String> {
+/// Logs what the script has restored. Returns the names of the settings that it could not restore.
+fn report_restored(device: &Device, record: &ChangeRecord, out: &str) -> Vec<String> {
     let mut left = Vec::new();
     for setting in &SETTINGS {
         let (name, from) = (setting.name, setting.change.0);
-        if let Some(why) = printed(out, "failed", name) {
+        if let Some(why) = outcome(out, "failed", name) {
             let error = device.failed(&format!("set {name} to {from}"), why);
             tracing::warn!("{error}; the next command tries again");
         }
-        if printed(out, "same", name).is_some() {
+        if outcome(out, "same", name).is_some() {
             left.push(name.to_owned());
-        } else if printed(out, "set", name).is_some() {
+        } else if outcome(out, "set", name).is_some() {
             tracing::info!("{}: {name} is {from} again", device.serial);
         }
     }
-    left.retain(|name| note.names.contains(name));
+    left.retain(|name| record.names.contains(name));
     left
 }

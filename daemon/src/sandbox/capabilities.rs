@@ -1,4 +1,4 @@
-//! The capabilities that recording needs.
+//! Which capabilities does recording need?
 
 use rustix::io;
 use rustix::thread::{
@@ -7,28 +7,28 @@ use rustix::thread::{
 };
 use varid_sampler::sysctl;
 
-/// With what a capability is needed for.
+/// The capabilities, each with its use.
 const NEEDED: CapabilitySet = CapabilitySet::PERFMON // perf_event_open(2) for others, the BPF program's reads
     .union(CapabilitySet::BPF) // bpf(2)
     .union(CapabilitySet::CHECKPOINT_RESTORE) // /proc/PID/map_files
-    .union(CapabilitySet::SYS_PTRACE) // others' memory and what /proc says of them
-    .union(CapabilitySet::DAC_READ_SEARCH) // the files that they map
+    .union(CapabilitySet::SYS_PTRACE) // memory and /proc files of other users' processes
+    .union(CapabilitySet::DAC_READ_SEARCH) // the files that those map
     .union(CapabilitySet::SYSLOG) // addresses in /proc/kallsyms
     .union(CapabilitySet::IPC_LOCK) // rings beyond perf_event_mlock_kb
     .union(CapabilitySet::SYS_RESOURCE) // more descriptors than the hard limit, memory for BPF maps before 5.11
     .union(CapabilitySet::DAC_OVERRIDE) // a session in another user's folder
-    .union(CapabilitySet::CHOWN) // and to hand it to that user
+    .union(CapabilitySet::CHOWN) // the owner of that session
     .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::KILL); // the end of a command that has become another user
+    .union(CapabilitySet::KILL); // ending a launched command that has changed its user
 
-/// Gives up the others, for good; a helper process is started with these, whoever the user is.
+/// Gives up all other capabilities for good. The helper process that varid starts inherits these, also where the user is not root.
 pub fn reduce() -> io::Result<()> {
     let before = capabilities(None)?;
     let kept = before.permitted & needed();
     if before.effective.contains(CapabilitySet::SETPCAP) {
         for capability in CapabilitySet::all().difference(kept).iter() {
             match remove_capability_from_bounding_set(capability) {
-                // This kernel does not know it.
+                // The kernel is older than this capability.
                 Err(io::Errno::INVAL) => {}
                 removed => removed?,
             }
@@ -43,23 +43,23 @@ pub fn reduce() -> io::Result<()> {
         },
     )?;
     for capability in kept.iter() {
-        // Before 4.3 there is no such set: a helper has what the program's file gives it.
+        // Linux before 4.3 has no ambient set: the helper has the capabilities of the program's file.
         let _ = configure_capability_in_ambient_set(capability, true);
     }
     Ok(())
 }
 
-/// On this kernel.
+/// The capabilities that this kernel requires for recording.
 fn needed() -> CapabilitySet {
-    match is_enough() {
+    match has_fine_capabilities() {
         true => NEEDED,
         false => NEEDED | CapabilitySet::SYS_ADMIN,
     }
 }
 
-/// Whether the kernel asks for no more than these: CAP_SYS_ADMIN stands for the first three before 5.9, and for CAP_PERFMON
-/// where perf_event_paranoid goes beyond 2, as Android's and Debian's kernels have it.
-fn is_enough() -> bool {
+/// Whether CAP_PERFMON, CAP_BPF and CAP_CHECKPOINT_RESTORE suffice. Linux before 5.9 requires CAP_SYS_ADMIN instead of them, and so do kernels
+/// of Android and Debian instead of CAP_PERFMON where perf_event_paranoid is above 2.
+fn has_fine_capabilities() -> bool {
     const CAP_CHECKPOINT_RESTORE: i64 = 40;
     let last: Option<i64> = sysctl::kernel("cap_last_cap");
     let paranoid: Option<i64> = sysctl::kernel("perf_event_paranoid");

@@ -1,8 +1,8 @@
-//! The system calls that recording needs; others fail as if the kernel did not have them: for a new one of those a C library
-//! takes the old one then.
+//! Which system calls does recording need?
 //!
-//! What varid calls, and what a C library may call for it, on this machine or another. With `VARID_SANDBOX=log` the kernel's
-//! log names what is missing.
+//! The list has those of varid and those that a C library may make for it, on all supported machines. Other calls fail with ENOSYS, as on a
+//! kernel that does not have them: a C library that tries a new system call then falls back to an old one. With
+//! `VARID_SANDBOX=log` the kernel logs the calls that are not in the list.
 
 use anyhow::Context;
 use libc::*;
@@ -12,7 +12,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Whatever their arguments.
+/// System calls that are allowed with all arguments.
 #[rustfmt::skip]
 const NEEDED: &[c_long] = &[
     // Files and folders.
@@ -24,9 +24,9 @@ const NEEDED: &[c_long] = &[
     SYS_chdir, SYS_fchdir, SYS_memfd_create,
     // Memory.
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk,
-    // What is sampled, and of whom.
+    // Events, BPF programs, and memory of sampled processes.
     SYS_perf_event_open, SYS_bpf, SYS_process_vm_readv,
-    // Clients, and the helper that reads for a session.
+    // Clients of the daemon, and the helper process that reads for a session.
     SYS_socketpair, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect, SYS_sendmsg, SYS_recvmsg, SYS_sendto, SYS_recvfrom,
     SYS_getsockopt, SYS_setsockopt, SYS_getsockname, SYS_getpeername, SYS_shutdown,
     // Waiting.
@@ -44,7 +44,7 @@ const NEEDED: &[c_long] = &[
     SYS_uname, SYS_sysinfo, SYS_getrandom,
 ];
 
-/// Older ways to the same, which newer machines do not have.
+/// Older forms of the same calls, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const OLDER: &[c_long] = &[
@@ -55,7 +55,7 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// From now on, for this thread and all that it starts. `log`: what is not needed is written to the kernel's log, and done.
+/// Installs the filter for this thread and those that it starts. With `log` other calls are logged by the kernel and made.
 pub fn install(log: bool) -> anyhow::Result<()> {
     let other = match log {
         true => SeccompAction::Log,
@@ -71,7 +71,7 @@ pub fn install(log: bool) -> anyhow::Result<()> {
     apply_filter(&program).context("the kernel does not take the filter")
 }
 
-/// What is allowed, by the number of the system call; no rules: whatever the arguments.
+/// The rules of each allowed system call; a call without rules is allowed with all arguments.
 fn rules() -> anyhow::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let only = |operator, value: u32, argument| {
         let value = u64::from(value);
@@ -80,10 +80,10 @@ fn rules() -> anyhow::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     };
     let needed = NEEDED.iter().chain(OLDER);
     let mut rules: BTreeMap<_, _> = needed.map(|call| (*call, Vec::new())).collect();
-    // No network.
+    // Only Unix sockets: no network.
     let local = only(SeccompCmpOp::Eq, AF_UNIX.cast_unsigned(), 0)?;
     rules.insert(SYS_socket, local);
-    // Nothing is typed into the terminal from which varid was started.
+    // No TIOCSTI, which puts input into the terminal that varid was started in.
     let no_input = only(SeccompCmpOp::Ne, TIOCSTI as u32, 1)?;
     rules.insert(SYS_ioctl, no_input);
     Ok(rules)
@@ -95,7 +95,7 @@ mod tests {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
     #[test]
-    fn what_recording_does_not_need_is_refused() {
+    fn system_calls_that_recording_does_not_need_are_refused() {
         let tried = std::thread::spawn(|| {
             install(false).unwrap();
             let socket =

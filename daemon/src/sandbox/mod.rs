@@ -1,8 +1,8 @@
-//! What a varid that records gives up: whatever its user may do that recording does not need.
+//! Which privileges does a varid that records give up?
 //!
-//! It reads what others wrote: their memory, their files, their unwind information. Should one of them find a way to make varid
-//! do its bidding, it has a process without the rest of root's power. The command that a recording launches is started
-//! before, and has its user's rights as always; so have programs that other verbs start.
+//! While it records, varid parses memory, files and unwind information of other users' processes. A flaw in a parser may let one of them take
+//! control of varid. So it gives up the privileges that recording does not need: capabilities and system calls. A command that
+//! `varid record` launches is started before and keeps its user's privileges, and so do programs that other verbs start.
 
 mod capabilities;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -10,15 +10,15 @@ mod filter;
 
 use anyhow::{Context, bail};
 
-/// Says how much is given up; what it may be is what [`Mode::named`] knows.
+/// The environment variable that selects the mode, by a name that [`Mode::named`] knows.
 pub const VARIABLE: &str = "VARID_SANDBOX";
 
-/// How much is given up.
+/// Which privileges are given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// All that recording does not need.
     On,
-    /// The same, but system calls that are not needed are written to the kernel's log instead of refused.
+    /// The same, but other system calls are logged by the kernel instead of refused.
     Log,
     /// Nothing.
     Off,
@@ -48,8 +48,8 @@ impl Mode {
     }
 }
 
-/// What is given up here when something is recorded; an error: what is not, and why.
-pub fn described() -> Result<&'static str, String> {
+/// A sentence for `varid doctor` about what is given up on this machine; an error: why something is not.
+pub fn describe() -> Result<&'static str, String> {
     match Mode::from_environment().map_err(|error| error.to_string())? {
         Mode::Off => return Err(format!("{VARIABLE} is off: it keeps all rights")),
         Mode::Log => {
@@ -70,10 +70,10 @@ pub fn described() -> Result<&'static str, String> {
     )
 }
 
-/// Whether there is a filter for this processor.
+/// Whether the system call filter supports this architecture.
 const FILTERS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// Gives up what recording does not need, for this thread and all that it will start. Called while there is no other.
+/// Gives up the privileges for this thread and those that it starts. An error: other threads run already.
 pub fn enter() -> anyhow::Result<()> {
     let mode = Mode::from_environment()?;
     if mode == Mode::Off {
@@ -84,9 +84,9 @@ pub fn enter() -> anyhow::Result<()> {
         bail!("{threads} threads run already: they would keep all rights");
     }
     match rustix::thread::set_no_new_privs(true) {
-        // Before 3.5, where there are no filters either.
+        // Linux before 3.5, which has no filters either.
         Err(rustix::io::Errno::INVAL) => {}
-        given_up => given_up.context("cannot give up new privileges")?,
+        result => result.context("cannot give up new privileges")?,
     }
     capabilities::reduce().context("cannot give up capabilities")?;
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

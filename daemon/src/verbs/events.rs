@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use varid_sampler::event::pmu::Pmu;
 use varid_sampler::event::{Event, Rate, all_names, resolve};
-use varid_sampler::interrupts::{Interrupt, default_event, skid, try_cpu};
+use varid_sampler::interrupts::{Interrupt, default_event, describe_skid, probe_cpu};
 use varid_sampler::online_cpus;
 use varid_sampler::open::open;
 
@@ -85,12 +85,12 @@ pub fn find_pmus(pmus: &[Pmu]) -> Vec<FoundPmu> {
             name: pmu.name.clone(),
             cpus: pmu.cpus.clone(),
             events: pmu.events.len(),
-            interrupts: match first.map(try_cpu) {
+            interrupts: match first.map(probe_cpu) {
                 Some(Interrupt::Arrives) => Some(true),
                 Some(Interrupt::Missing) => Some(false),
                 Some(Interrupt::Unknown) | None => None,
             },
-            skid: skid(pmu),
+            skid: describe_skid(pmu),
         }
     });
     found.collect()

@@ -32,8 +32,8 @@ pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
     }
     let asks_for_perf = request.sampling.shim == Some(ShimKind::Perf);
     let request = Request::Start {
-        target: request.target,
-        sampling: Box::new(request.sampling),
+        target: request.target.into(),
+        sampling: Box::new(request.sampling.into()),
     };
     match bring_up::ask(&request)? {
         Reply::Started(status) => output::text(&said(asks_for_perf, &status))?,

@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/varid.toml");
 
 #[test]
-fn every_mistake_is_told_with_its_line_and_column_and_the_exit_code_is_2() {
+fn every_error_is_reported_with_line_and_column_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("varid.toml");
     let name = file.to_str().unwrap();
@@ -39,7 +39,7 @@ fn every_mistake_is_told_with_its_line_and_column_and_the_exit_code_is_2() {
 }
 
 #[test]
-fn events_that_this_machine_does_not_have_are_told_with_their_place() {
+fn unavailable_events_are_reported_with_their_position() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("varid.toml");
     let name = file.to_str().unwrap();

@@ -224,7 +224,12 @@ mod tests {
             start: START,
             bytes,
         };
-        read_tunnel(&memory, START, bytes.len() as u64, 4321)
+        read_tunnel(
+            &memory,
+            START,
+            bytes.len() as u64,
+            varid_model::Pid::new(4321),
+        )
     }
 
     /// The tunnels that `tests/fixtures/tunnel-v1/make.sh` has written.
@@ -236,7 +241,10 @@ mod tests {
     fn a_tunnel_of_version_1_says_what_it_said() {
         for (bytes, vm) in [(LIST, VM_ART), (SHADOW, VM_OTHER), (SAVE_AREAS, VM_DALVIK)] {
             let found = read(bytes).unwrap();
-            assert_eq!((found.vm, found.pid, found.time), (vm, 4321, 123_456_789));
+            assert_eq!(
+                (found.vm, found.pid.get(), found.time.get()),
+                (vm, 4321, 123_456_789)
+            );
             assert_eq!((found.tactic, found.inherited), (1, false));
             let ranges: Vec<_> = found
                 .ranges

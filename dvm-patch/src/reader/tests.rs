@@ -101,7 +101,7 @@ fn read(bytes: &[u8]) -> Result<Description, TunnelError> {
         start: START,
         bytes,
     };
-    read_tunnel(&memory, START, bytes.len() as u64, PID)
+    read_tunnel(&memory, START, bytes.len() as u64, Pid::new(PID))
 }
 
 fn read_spoiled(at: usize, value: &[u8]) -> Result<Description, TunnelError> {
@@ -137,10 +137,10 @@ fn a_whole_tunnel_is_copied_sorted_and_without_free_slots() {
 }
 
 #[test]
-fn a_parents_tunnel_is_told_from_the_childs_own() {
+fn a_childs_tunnel_is_distinguished_from_its_parents() {
     let description = read_spoiled(36, &1u32.to_le_bytes()).unwrap();
     assert!(description.inherited);
-    assert_eq!(description.pid, 1);
+    assert_eq!(description.pid.get(), 1);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn every_truncation_is_an_error() {
             start: START,
             bytes: &bytes[..len],
         };
-        let read = read_tunnel(&memory, START, SIZE as u64, PID);
+        let read = read_tunnel(&memory, START, SIZE as u64, Pid::new(PID));
         assert!(read.is_err() || len >= TRACES + 4 * size_of::<Trace>());
     }
 }
@@ -262,7 +262,7 @@ fn a_writer_at_work_is_waited_for_but_not_for_ever() {
             step,
             calm_after,
         };
-        let read = read_tunnel(&memory, START, SIZE as u64, PID);
+        let read = read_tunnel(&memory, START, SIZE as u64, Pid::new(PID));
         match read {
             Ok(_) => assert!(readable, "step {step}"),
             Err(error) => assert!(

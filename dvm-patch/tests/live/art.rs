@@ -106,13 +106,18 @@ fn read(pid: u32) -> Result<Description, TunnelError> {
     let tunnels = tunnels(pid);
     assert_eq!(tunnels.len(), 1, "{tunnels:?}");
     let (start, len, _) = tunnels[0];
-    read_tunnel(&ProcessMemory::new(pid), start, len, pid)
+    read_tunnel(
+        &ProcessMemory::new(varid_model::Pid::new(pid)),
+        start,
+        len,
+        varid_model::Pid::new(pid),
+    )
 }
 
 /// The outermost frame's method and bytecode pc, by the layout, of a thread that runs on
 /// meanwhile: an error is as likely as not.
 fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), TunnelError> {
-    let memory = ProcessMemory::new(pid);
+    let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     let (layout, rule) = (&of.layout, &of.layout.rules[0]);
     let word = |at: u64| memory.read_word(at, layout.word);
     let mut fragment = base + u64::from(layout.thread_fragment);
@@ -187,7 +192,7 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     assert_eq!((app.size, app.flags), (size, 0));
     assert_eq!(description.codes.len(), 3);
 
-    let memory = ProcessMemory::new(pid);
+    let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     let tid = memory.read_u32(thread + u64::from(description.layout.thread_tid));
     assert_eq!(tid.unwrap().to_string(), words[2]);
     // The thread may not have entered the method yet, or not have said where in it it is.
@@ -253,11 +258,17 @@ fn a_zygotes_child_has_a_tunnel_of_its_own() {
     // Its first steps are under way: until they are done it has its parent's, or none.
     let own = wait_for("the child's own tunnel", || {
         let (start, len, _) = tunnels(child).first()?.clone();
-        let read = read_tunnel(&ProcessMemory::new(child), start, len, child).ok()?;
+        let read = read_tunnel(
+            &ProcessMemory::new(varid_model::Pid::new(child)),
+            start,
+            len,
+            varid_model::Pid::new(child),
+        )
+        .ok()?;
         (!read.inherited).then_some(read)
     });
     let parents = read(parent).unwrap();
-    assert_eq!((own.pid, parents.pid), (child, parent));
+    assert_eq!((own.pid.get(), parents.pid.get()), (child, parent));
     assert_eq!(own.layout, parents.layout);
     assert_eq!(own.codes, parents.codes);
 }

@@ -37,7 +37,7 @@ pub fn page(vm: &Vm) -> VmFile {
 }
 
 pub fn take(vm: &Vm) -> ControlPage {
-    ControlPage::take(vm.pid, &page(vm)).unwrap()
+    ControlPage::take(varid_model::Pid::new(vm.pid), &page(vm)).unwrap()
 }
 
 pub fn order(session: u64) -> Order {
@@ -49,7 +49,7 @@ pub fn order(session: u64) -> Order {
 }
 
 pub fn calls(vm: &Vm) -> CallsFile {
-    CallsFile::open(vm.pid, &vm.read().calls.unwrap()).unwrap()
+    CallsFile::open(varid_model::Pid::new(vm.pid), &vm.read().calls.unwrap()).unwrap()
 }
 
 /// (method, invokes, returns, unwinds)

@@ -67,7 +67,13 @@ impl Vm {
         let tunnels = tunnels(self.pid);
         assert_eq!(tunnels.len(), 1, "{tunnels:?}");
         let (start, len, _) = tunnels[0];
-        read_tunnel(&ProcessMemory::new(self.pid), start, len, self.pid).unwrap()
+        read_tunnel(
+            &ProcessMemory::new(varid_model::Pid::new(self.pid)),
+            start,
+            len,
+            varid_model::Pid::new(self.pid),
+        )
+        .unwrap()
     }
 
     fn codes(&self) -> Vec<(u64, u64, String)> {
@@ -79,7 +85,7 @@ impl Vm {
     }
 
     pub fn shadow(&self, base: u64) -> (u32, u64, Vec<u64>) {
-        let memory = ProcessMemory::new(self.pid);
+        let memory = ProcessMemory::new(varid_model::Pid::new(self.pid));
         let tid = memory.read_u32(base).unwrap();
         let capacity = memory.read_u32(base + 4).unwrap();
         let depth = memory.read_word(base + 8, 8).unwrap();
@@ -158,11 +164,11 @@ fn what_is_read_while_it_changes_is_never_torn() {
     let mut vm = Vm::start(dir.path());
     vm.tell("init");
     let (start, len, _) = tunnels(vm.pid).remove(0);
-    let memory = ProcessMemory::new(vm.pid);
+    let memory = ProcessMemory::new(varid_model::Pid::new(vm.pid));
     writeln!(vm.input, "churn 40000").unwrap();
     let (mut first, mut second, mut changing) = (0, 0, 0);
     for _ in 0..20_000 {
-        match read_tunnel(&memory, start, len, vm.pid) {
+        match read_tunnel(&memory, start, len, varid_model::Pid::new(vm.pid)) {
             Ok(description) => {
                 for code in &description.codes {
                     let (letter, seen) = match (code.start, code.size, code.flags) {
@@ -198,7 +204,10 @@ fn a_shadow_stack_holds_its_calls_and_survives_overflow() {
     assert_eq!(description.threads.len(), 1);
     assert_eq!(description.threads[0].base, base);
     assert_eq!(
-        validate_layout(&description, &ProcessMemory::new(vm.pid)),
+        validate_layout(
+            &description,
+            &ProcessMemory::new(varid_model::Pid::new(vm.pid))
+        ),
         Ok(1)
     );
     for method in 0x10..0x15 {
@@ -230,12 +239,12 @@ fn a_forked_child_has_its_own_tunnel_at_dims_first_event() {
     assert_ne!(vm.pid, parent);
     let inherited = vm.read();
     assert!(inherited.inherited);
-    assert_eq!(inherited.pid, parent);
+    assert_eq!(inherited.pid.get(), parent);
 
     vm.tell("dex 20000 1000 childs");
     let own = vm.read();
     assert!(!own.inherited);
-    assert_eq!(own.pid, vm.pid);
+    assert_eq!(own.pid.get(), vm.pid);
     let both = expected(&[(0x10000, 0x1000, "parents"), (0x20000, 0x1000, "childs")]);
     assert_eq!(vm.codes(), both);
     assert_eq!(own.threads.len(), 1);
@@ -244,7 +253,13 @@ fn a_forked_child_has_its_own_tunnel_at_dims_first_event() {
 
     assert_eq!(tunnels(parent), before);
     let (start, len, _) = &before[0];
-    let parents = read_tunnel(&ProcessMemory::new(parent), *start, *len, parent).unwrap();
+    let parents = read_tunnel(
+        &ProcessMemory::new(varid_model::Pid::new(parent)),
+        *start,
+        *len,
+        varid_model::Pid::new(parent),
+    )
+    .unwrap();
     assert!(!parents.inherited);
     assert_eq!(parents.codes.len(), 1);
     assert_eq!(parents.threads[0].tid, parent);
@@ -328,7 +343,7 @@ fn storage_that_is_full_costs_the_tunnel_and_not_the_app() {
 }
 
 #[test]
-fn traces_beyond_the_room_leave_none_that_stands_for_others() {
+fn traces_without_room_do_not_replace_other_traces() {
     let dir = tempfile::tempdir().unwrap();
     let mut vm = Vm::start(dir.path());
     vm.tell("init");

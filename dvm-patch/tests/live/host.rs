@@ -64,7 +64,7 @@ fn a_forked_child_that_can_have_no_tunnel_counts_nothing() {
 }
 
 #[test]
-fn after_the_end_nothing_is_asked_for_and_nothing_counted() {
+fn after_the_end_no_trace_is_requested_and_no_call_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut vm = counting(&dir);
     vm.tell("thread 10");

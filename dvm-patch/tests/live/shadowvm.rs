@@ -50,12 +50,18 @@ fn read(pid: u32) -> Description {
     let tunnels = tunnels(pid);
     assert_eq!(tunnels.len(), 1, "{tunnels:?}");
     let (start, len, _) = tunnels[0];
-    read_tunnel(&ProcessMemory::new(pid), start, len, pid).unwrap()
+    read_tunnel(
+        &ProcessMemory::new(varid_model::Pid::new(pid)),
+        start,
+        len,
+        varid_model::Pid::new(pid),
+    )
+    .unwrap()
 }
 
 /// Each listed thread's records are the chain, at ever lower stack pointers.
 fn check_shadows(pid: u32, description: &Description, chain: &[u64]) {
-    let memory = ProcessMemory::new(pid);
+    let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     for thread in &description.threads {
         assert_eq!(memory.read_u32(thread.base), Ok(thread.tid));
         assert_eq!(memory.read_word(thread.base + 8, 8), Ok(chain.len() as u64));
@@ -85,12 +91,12 @@ fn every_threads_chain_is_read_from_outside_and_from_a_forked_child() {
     for (pid, chain) in &both {
         let description = read(*pid);
         assert_eq!(description.vm, VM_OTHER);
-        assert_eq!(description.pid, *pid);
+        assert_eq!(description.pid.get(), *pid);
         assert!(!description.inherited);
         let mut kinds: Vec<u32> = description.ranges.iter().map(|range| range.kind).collect();
         kinds.sort_unstable();
         assert_eq!(kinds, [RANGE_INTERPRETER, RANGE_BRIDGE]);
-        let memory = ProcessMemory::new(*pid);
+        let memory = ProcessMemory::new(varid_model::Pid::new(*pid));
         assert_eq!(validate_layout(&description, &memory), Ok(4));
         check_shadows(*pid, &description, chain);
         let [dex] = &description.codes[..] else {

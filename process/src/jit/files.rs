@@ -1,7 +1,7 @@
-//! The files in which a process names its code: `/tmp/perf-PID.map`, and a jitdump file.
+//! What do the files say in which a process names its code: `/tmp/perf-PID.map`, and a jitdump file?
 //!
-//! They are the process's: taken only where it looks for them itself, and only if they are regular
-//! files of its own user, written since it started.
+//! A perf map is read only from the process's own `/tmp`, and only if it is a regular file of the process's user that was written since
+//! the process started.
 
 use super::super::reader::{self, PathTarget};
 use super::ReadBudget;
@@ -12,79 +12,97 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_model::Pid;
+use varid_model::{MonotonicNs, Pid};
 use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
 
-/// Bytes that a record or a line may have.
+/// Bytes of the longest record or line that is read.
 const LONGEST: usize = 1 << 22;
-/// Bytes that are read of a file at once, unless one is longer: a line may be dear.
+/// Bytes that are read of a file at once, except where a record or line is longer. Parsing a line can take long, so a turn's budget is
+/// checked after each chunk.
 const CHUNK: usize = 1 << 14;
-/// How often a process's folder is looked for: one that has ended has none any more, and each look asks the helper.
+/// How often opening a process's `/tmp` is tried. It fails when the process has exited, and each try is a request to the helper process.
 const TRIES: u8 = 8;
-/// Seconds by which a file's time and that of a process's start may differ: both are rounded.
+/// Seconds by which the time of a file may precede the start of its process: both are rounded.
 const TOLERANCE: i64 = 2;
 
-/// Addresses that have another name now, and whether anything was new.
-pub(super) type News = (Vec<Range<u64>>, bool);
-
-/// A process's files.
+/// What changed when names were read.
 #[derive(Debug, Default)]
-pub(super) struct Files {
-    owner: Option<Owner>,
-    /// How often that was looked for in vain.
-    tried: u8,
-    map: Option<(PerfMap, Reading)>,
-    dump_file: Option<(Rc<File>, PathBuf)>,
-    dump: Option<(JitDump, u64)>,
-    /// The last turn left something of them to be read.
-    more: bool,
+pub(super) struct NameUpdate {
+    /// Addresses whose code was replaced.
+    pub replaced: Vec<Range<u64>>,
+    /// Whether any name was added or removed.
+    pub changed: bool,
 }
 
-/// Whose files are read.
+impl NameUpdate {
+    /// Adds what changed in another source.
+    pub(super) fn add(&mut self, other: Self) {
+        self.replaced.extend(other.replaced);
+        self.changed |= other.changed;
+    }
+}
+
+/// The name files of a process.
+#[derive(Debug, Default)]
+pub(super) struct NameFiles {
+    owner: Option<Owner>,
+    /// How often opening the folder has failed.
+    failed_tries: u8,
+    map: Option<(PerfMap, ReadState)>,
+    dump_file: Option<(Rc<File>, PathBuf)>,
+    dump: Option<(JitDump, u64)>,
+    /// The last turn's budget was spent before everything was read.
+    has_unread: bool,
+}
+
+/// The process that a perf map must belong to.
 #[derive(Debug)]
 struct Owner {
-    /// Its `/tmp`, which outlives it.
+    /// Its `/tmp`, which can be read after it has exited.
     folder: OwnedFd,
-    /// How we know it, and how it knows itself.
+    /// Its id in the initial pid namespace.
     pid: Pid,
+    /// Its id in its own pid namespace, which names its map.
     own_pid: Pid,
     uid: u32,
     /// When it started, in seconds since 1970.
     started: i64,
 }
 
-/// How far a file has been read.
+/// How far the perf map has been read.
 #[derive(Debug)]
-struct Reading {
+struct ReadState {
     inode: u64,
-    to: u64,
+    /// Offset of the first byte that was not read.
+    offset: u64,
+    /// Seconds and nanoseconds of the file's last change.
     changed: (i64, i64),
-    /// The look at it that is not over yet: how long it was at its beginning, and when that was.
-    look: Option<(u64, u64)>,
+    /// The pass over the file that is not finished: the length of the file at its beginning, and the time of that.
+    pass: Option<(u64, MonotonicNs)>,
 }
 
-impl Files {
+impl NameFiles {
     /// Opens the process's `/tmp`.
-    pub(super) fn expect(&mut self, pid: Pid) {
-        if self.owner.is_some() || self.tried >= TRIES {
+    pub(super) fn open(&mut self, pid: Pid) {
+        if self.owner.is_some() || self.failed_tries >= TRIES {
             return;
         }
         match Owner::of(pid) {
             Ok(owner) => self.owner = Some(owner),
             Err(error) => {
-                self.tried = self.tried.saturating_add(1);
+                self.failed_tries = self.failed_tries.saturating_add(1);
                 tracing::debug!(%pid, %error, "cannot look for a perf map");
             }
         }
     }
 
-    /// Whether it has memory that may hold code.
-    pub(super) const fn is_expecting(&self) -> bool {
+    /// Whether the process's `/tmp` is open.
+    pub(super) const fn are_open(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Its jitdump file.
-    pub(super) fn jitdump(&mut self, file: Rc<File>, path: &Path) {
+    /// Its jitdump file, which is read from the start.
+    pub(super) fn set_jitdump(&mut self, file: Rc<File>, path: &Path) {
         (self.dump_file, self.dump) = (Some((file, path.to_owned())), None);
     }
 
@@ -96,31 +114,30 @@ impl Files {
         }
     }
 
-    /// What the files say: the jitdump file, the map.
+    /// The names of the jitdump file, and those of the perf map.
     pub(super) fn maps(&self) -> [Option<&CodeMap>; 2] {
         let dump = self.dump.as_ref().map(|(dump, _)| dump.map());
         [dump, self.map.as_ref().map(|(map, _)| map.map())]
     }
 
-    /// Whether the last turn left something of them to be read.
-    pub(super) const fn has_more(&self) -> bool {
-        self.more
+    /// Whether the last turn's budget was spent before everything was read.
+    pub(super) const fn has_unread(&self) -> bool {
+        self.has_unread
     }
 
-    /// Reads what has been appended since the last time.
-    pub(super) fn read(&mut self, now: u64, budget: &ReadBudget) -> News {
-        self.more = false;
-        let (mut replaced, mut news) = self.read_dump(budget);
-        if let Some((more, more_news)) = self.read_map(now, budget) {
-            replaced.extend(more);
-            news |= more_news;
+    /// Reads what has been appended since the last turn.
+    pub(super) fn read(&mut self, now: MonotonicNs, budget: &ReadBudget) -> NameUpdate {
+        self.has_unread = false;
+        let mut update = self.read_dump(budget);
+        if let Some(of_map) = self.read_map(now, budget) {
+            update.add(of_map);
         }
-        (replaced, news)
+        update
     }
 
-    fn read_dump(&mut self, budget: &ReadBudget) -> News {
+    fn read_dump(&mut self, budget: &ReadBudget) -> NameUpdate {
         let Some((file, path)) = &self.dump_file else {
-            return News::default();
+            return NameUpdate::default();
         };
         if self.dump.is_none() {
             let mut header = [0; 64];
@@ -133,18 +150,18 @@ impl Files {
                         path.display()
                     );
                     self.dump_file = None;
-                    return News::default();
+                    return NameUpdate::default();
                 }
                 Ok(dump) => {
                     let start = dump.header_size() as u64;
                     self.dump = Some((dump, start));
                 }
-                // It is being created.
-                Err(_) => return News::default(),
+                // The process has not written the header yet.
+                Err(_) => return NameUpdate::default(),
             }
         }
         let (Some((file, _)), Some((dump, to))) = (&self.dump_file, &mut self.dump) else {
-            return News::default();
+            return NameUpdate::default();
         };
         let mut replaced = Vec::new();
         let len = file.metadata().map_or(0, |meta| meta.len());
@@ -153,13 +170,15 @@ impl Files {
             replaced.extend(more);
             read
         });
-        let news = read > 0;
         *to = to.saturating_add(read);
-        self.more |= !is_over;
-        (replaced, news)
+        self.has_unread |= !is_over;
+        NameUpdate {
+            replaced,
+            changed: read > 0,
+        }
     }
 
-    fn read_map(&mut self, now: u64, budget: &ReadBudget) -> Option<News> {
+    fn read_map(&mut self, now: MonotonicNs, budget: &ReadBudget) -> Option<NameUpdate> {
         let opened = self.owner.as_mut()?.open_map();
         let (file, meta) = match opened {
             Ok(opened) => opened,
@@ -171,43 +190,47 @@ impl Files {
             }
         };
         let changed = (meta.mtime(), meta.mtime_nsec());
-        let fresh = || Reading {
+        let from_start = || ReadState {
             inode: meta.ino(),
-            to: 0,
+            offset: 0,
             changed: (0, 0),
-            look: None,
+            pass: None,
         };
-        let (map, reading) = self
+        let (map, state) = self
             .map
-            .get_or_insert_with(|| (PerfMap::default(), fresh()));
-        if reading.inode != meta.ino() || reading.to > meta.len() {
-            // Written anew: what it says now is new where it differs.
-            *reading = fresh();
+            .get_or_insert_with(|| (PerfMap::default(), from_start()));
+        if state.inode != meta.ino() || state.offset > meta.len() {
+            // The file was replaced or truncated: names that differ from those before are new.
+            *state = from_start();
         }
-        if reading.changed == changed && reading.to >= meta.len() {
+        if state.changed == changed && state.offset >= meta.len() {
             return None;
         }
-        // A look may take several turns; what is appended meanwhile is seen in the next one.
-        let (len, began) = *reading.look.get_or_insert((meta.len(), now));
+        // A pass may take several turns. What is appended meanwhile belongs to the next pass.
+        let (len, began) = *state.pass.get_or_insert((meta.len(), now));
         let mut replaced = Vec::new();
-        let (read, is_over) = read_on(&file, reading.to..len, budget, |bytes| {
-            let (read, more) = map.feed(bytes, now);
+        let (read, is_over) = read_on(&file, state.offset..len, budget, |bytes| {
+            let (read, more) = map.feed(bytes, now.get());
             replaced.extend(more);
             read
         });
-        reading.to = reading.to.saturating_add(read);
-        reading.changed = changed;
+        state.offset = state.offset.saturating_add(read);
+        state.changed = changed;
         if is_over {
-            map.finish_listing(began);
-            reading.look = None;
+            map.finish_listing(began.get());
+            state.pass = None;
         }
-        self.more |= !is_over;
-        Some((replaced, read > 0))
+        self.has_unread |= !is_over;
+        Some(NameUpdate {
+            replaced,
+            changed: read > 0,
+        })
     }
 }
 
-/// Reads these bytes of a file as far as `take` takes them, or, a little more, a turn's worth:
-/// how many bytes that were, and whether there is nothing more to take.
+/// Reads a range of a file in chunks. `take` parses a chunk and returns how many of its bytes it has used. The reading ends at the end of
+/// the range, where `take` uses none, or after the chunk with which the budget is spent. Returns how many bytes were used, and
+/// whether everything was read that can be.
 fn read_on(
     file: &File,
     range: Range<u64>,
@@ -228,7 +251,7 @@ fn read_on(
         if taken > 0 {
             chunk = least;
         } else if read == chunk && chunk < LONGEST {
-            // One record or line is longer.
+            // A record or line is longer than a chunk.
             chunk = LONGEST;
         } else {
             return (total, true);
@@ -238,8 +261,8 @@ fn read_on(
 }
 
 #[cfg(test)]
-impl Files {
-    /// Those of this process, in another folder and under another id.
+impl NameFiles {
+    /// The files of this process, in another folder and for another id.
     pub fn of_folder(folder: &Path, pid: Pid) -> Self {
         let own = Owner::of(Pid::new(std::process::id())).unwrap();
         let folder = File::open(folder).unwrap().into();
@@ -253,8 +276,8 @@ impl Files {
         }
     }
 
-    /// As if the process had been that user when its memory appeared.
-    pub fn was_user(&mut self, uid: u32) {
+    /// Makes this the user that the process had when its `/tmp` was opened.
+    pub fn set_user(&mut self, uid: u32) {
         self.owner.as_mut().unwrap().uid = uid;
     }
 }
@@ -284,7 +307,7 @@ impl Owner {
         })
     }
 
-    /// The map as it is now, if it is there and the process's own.
+    /// Opens the perf map, if there is one and it belongs to the process.
     fn open_map(&mut self) -> io::Result<(File, std::fs::Metadata)> {
         let name = PathBuf::from(format!("perf-{}.map", self.own_pid));
         let file = reader::open(self.pid, &name, PathTarget::Regular, Some(&self.folder))?;
@@ -293,7 +316,7 @@ impl Owner {
             && let Ok(now) = Self::of(self.pid)
             && now.started.abs_diff(self.started) <= TOLERANCE.unsigned_abs()
         {
-            // A zygote's child was root when its memory appeared.
+            // A child of a zygote was root when its `/tmp` was opened.
             self.uid = now.uid;
         }
         if meta.uid() != self.uid {

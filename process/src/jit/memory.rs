@@ -1,82 +1,84 @@
-//! The ELF files that a process keeps in its memory for GDB, and the names of code in them.
+//! Which names of code does a process publish in memory, by GDB's JIT interface?
+//!
+//! A `__jit_debug_descriptor` in a program or library is the head of a list of ELF files in memory (`struct jit_code_entry`).
 
 use super::super::image::ProcessImage;
 use super::super::reader::ForeignMemory;
 use super::super::space::AddressSpace;
 use super::ReadBudget;
-use super::files::News;
+use super::files::NameUpdate;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use varid_model::Pid;
+use std::time::Duration;
+use varid_model::{MonotonicNs, Pid};
 use varid_symbolizer::jit::{
     CodeMap, JitAbi, JitDescriptor, JitEntry, JitFunction, descriptors_of, symfile_codes,
 };
 use varid_tunnel::Memory;
 
-/// A larger file in memory is not read.
+/// Bytes of the largest file in memory that is read.
 const MAX_SYMFILE: u64 = 1 << 24;
-/// Bytes of such files that are read of a process.
+/// Bytes of all files with times that are read of a process.
 const MAX_SYMFILES: u64 = 1 << 28;
-/// Bytes of those without times that are read at each look: others have no names.
+/// Bytes of the files without times that are read and compared each time a list is read; further files have no names.
 const MAX_COMPARED: u64 = 1 << 26;
-/// Names that are taken in at once: one may be dear.
+/// Functions that are added at once. Adding one can take long, so a turn's budget is checked between these.
 const CODES: usize = 1024;
-/// Nanoseconds after which a list is read whatever its descriptor says: a program that keeps
-/// no count of its changes may have changed it anywhere.
-const LOOK: u64 = 500_000_000;
+/// How often a list without a sequence lock is read. Its descriptor need not change when an entry in it does.
+const LIST_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A process's descriptors, and what they led to.
+/// The descriptors of a process, and the functions in the files of their lists.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
-    /// Libraries that were searched, by where they are: one that is loaded again is elsewhere.
+    /// Programs and libraries that were searched for a descriptor, by path and first address.
     searched: HashSet<(PathBuf, u64)>,
-    /// How they are laid out, and where they are.
+    /// The layout and the address of each descriptor.
     found: Vec<(JitAbi, u64)>,
-    /// As they were when their lists were read.
+    /// The descriptors with their addresses as of the last time that all lists were read completely.
     known: Vec<(u64, JitDescriptor)>,
     map: CodeMap,
-    /// Where the functions of each file start.
-    entries: HashMap<Registered, Vec<u64>>,
+    /// The first address of each function of a file.
+    entries: HashMap<RegisteredFile, Vec<u64>>,
     /// Bytes of files with times that were read.
     bytes: u64,
-    /// The last turn left files, or names of some, to be read.
-    more: bool,
+    /// The last turn's budget was spent before everything was read.
+    has_unread: bool,
 }
 
 /// A file in a list.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Registered {
-    /// Where the list's descriptor is.
+struct RegisteredFile {
+    /// Address of the list's descriptor.
     descriptor: u64,
     entry: JitEntry,
-    /// What its bytes are, where there is no time to tell it from what took its place.
+    /// A hash of its bytes, where the entry has no time that would distinguish the file from another one at the same address.
     content: Option<u64>,
 }
 
 impl Descriptors {
-    /// What they say, if there are any.
+    /// The names, if there are any.
     pub(super) fn map(&self) -> Option<&CodeMap> {
         (!self.map.codes().is_empty()).then_some(&self.map)
     }
 
-    /// Whether the last turn left something to be read.
-    pub(super) const fn has_more(&self) -> bool {
-        self.more
+    /// Whether the last turn's budget was spent before everything was read.
+    pub(super) const fn has_unread(&self) -> bool {
+        self.has_unread
     }
 
-    /// Reads what has been registered and unregistered since the last time.
+    /// Reads which files have been registered and unregistered since the last turn.
     pub(super) fn read(
         &mut self,
         pid: Pid,
         space: &AddressSpace,
-        now: u64,
+        now: MonotonicNs,
         budget: &ReadBudget,
-    ) -> News {
+    ) -> NameUpdate {
         self.search(space);
         let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
-        // One that cannot be read, because its library has gone, costs the others nothing.
+        // A descriptor that cannot be read, because its library was unloaded, is skipped.
         let current: Vec<(u64, JitDescriptor)> = self
             .found
             .iter()
@@ -84,23 +86,22 @@ impl Descriptors {
             .collect();
         let uncounted = current.iter().any(|(_, known)| known.seqlock.is_none());
         let before = self.map.last_listing();
-        let due = uncounted && now.saturating_sub(before) >= LOOK;
-        if current == self.known && !due {
-            return News::default();
+        let is_due = uncounted && now.since(MonotonicNs::new(before)) >= LIST_INTERVAL;
+        if current == self.known && !is_due {
+            return NameUpdate::default();
         }
-        let (mut whole, mut there, mut new) = (HashSet::new(), HashSet::new(), Vec::new());
+        let (mut complete, mut present, mut new) = (HashSet::new(), HashSet::new(), Vec::new());
         let mut compared = 0;
-        self.more = false;
+        self.has_unread = false;
         for (descriptor, known) in &current {
             let list = known.list(&mut read);
             if list.is_whole {
-                whole.insert(*descriptor);
+                complete.insert(*descriptor);
             }
             for entry in list.entries {
                 if budget.is_over() {
-                    // It is looked at again.
-                    whole.remove(descriptor);
-                    self.more = true;
+                    complete.remove(descriptor);
+                    self.has_unread = true;
                     break;
                 }
                 let mut bytes = None;
@@ -110,13 +111,13 @@ impl Descriptors {
                         continue;
                     }
                 }
-                let registered = Registered {
+                let registered = RegisteredFile {
                     descriptor: *descriptor,
                     content: bytes.as_deref().map(hash),
                     entry,
                 };
                 if self.entries.contains_key(&registered) {
-                    there.insert(registered);
+                    present.insert(registered);
                     continue;
                 }
                 if bytes.is_none() {
@@ -125,15 +126,15 @@ impl Descriptors {
                 new.push((registered, codes(&bytes.unwrap_or_default())));
             }
         }
-        if whole.len() == current.len() {
+        if complete.len() == current.len() {
             self.known = current;
         }
-        let mut news = !new.is_empty();
+        let mut changed = !new.is_empty();
         let map = &mut self.map;
         self.entries.retain(|registered, starts| {
-            let stays = there.contains(registered) || !whole.contains(&registered.descriptor);
+            let stays = present.contains(registered) || !complete.contains(&registered.descriptor);
             if !stays {
-                news = true;
+                changed = true;
                 starts.iter().for_each(|start| map.unload(*start, before));
             }
             stays
@@ -142,18 +143,18 @@ impl Descriptors {
         for (registered, codes) in new {
             let starts = codes.iter().map(|code| code.range.start).collect();
             for part in codes.chunks(CODES) {
-                self.more |= budget.is_over();
-                if !self.more {
-                    replaced.extend(self.map.appear(part.iter().cloned(), now));
+                self.has_unread |= budget.is_over();
+                if !self.has_unread {
+                    replaced.extend(self.map.appear(part.iter().cloned(), now.get()));
                 }
             }
             self.entries.insert(registered, starts);
         }
-        self.map.finish_listing(now);
-        (replaced, news)
+        self.map.finish_listing(now.get());
+        NameUpdate { replaced, changed }
     }
 
-    /// Looks for descriptors in programs and libraries that have not been searched yet.
+    /// Searches the programs and libraries that have not been searched yet for descriptors.
     fn search(&mut self, space: &AddressSpace) {
         for mapped in space.iter() {
             let ProcessImage::Elf(elf) = &mapped.image else {
@@ -187,14 +188,14 @@ impl Descriptors {
             };
             let address = bias.wrapping_add(symbol);
             if !self.found.contains(&(symbols.abi, address)) {
-                tracing::debug!(name, address, "names its code for GDB");
+                tracing::debug!(name, address, "has a list of generated code for GDB");
                 self.found.push((symbols.abi, address));
             }
         }
     }
 }
 
-/// A registered file's bytes, unless they are too many.
+/// The bytes of a registered file; None: they are too many, or cannot be read. `spent` counts the bytes that were read, `limit` bounds it.
 fn contents(
     entry: &JitEntry,
     memory: &ForeignMemory,
@@ -229,7 +230,9 @@ fn hash(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// A list of one file without a time, in this process; what is there when it is read.
+    const INTERVAL: u64 = LIST_INTERVAL.as_nanos() as u64;
+
+    /// A list of one file without a time, in this process; `file` has the bytes of the file.
     struct Program {
         descriptor: Box<[u64; 5]>,
         entry: Box<[u64; 4]>,
@@ -284,17 +287,20 @@ mod tests {
         let mut program = Program::new(elf("old"));
         let mut descriptors = program.descriptors(&[]);
         let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
-        assert!(descriptors.read(pid, &space, 10, &ReadBudget::ALL).1);
-        assert!(!descriptors.read(pid, &space, 20, &ReadBudget::ALL).1);
+        let read = |descriptors: &mut Descriptors, now| {
+            descriptors.read(pid, &space, MonotonicNs::new(now), &ReadBudget::ALL)
+        };
+        assert!(read(&mut descriptors, 10).changed);
+        assert!(!read(&mut descriptors, 20).changed);
         assert!(
-            !descriptors.read(pid, &space, LOOK + 20, &ReadBudget::ALL).1,
+            !read(&mut descriptors, INTERVAL + 20).changed,
             "it is the same"
         );
         program.file.copy_from_slice(&elf("new"));
-        let now = 3 * LOOK;
-        let (replaced, news) = descriptors.read(pid, &space, now, &ReadBudget::ALL);
-        assert_eq!(replaced, std::slice::from_ref(&(0x1000..0x1010)));
-        assert!(news);
+        let now = 3 * INTERVAL;
+        let update = read(&mut descriptors, now);
+        assert_eq!(update.replaced, std::slice::from_ref(&(0x1000..0x1010)));
+        assert!(update.changed);
         assert_eq!(name(&descriptors, 15).unwrap(), "old");
         assert_eq!(name(&descriptors, now - 1), None, "either was there");
         assert_eq!(name(&descriptors, now).unwrap(), "new");
@@ -302,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_turn_has_no_time_for_is_read_in_the_next_one() {
+    fn what_is_left_when_a_turn_ends_is_read_in_the_next_one() {
         let program = Program::new(elf("here"));
         let mut descriptors = program.descriptors(&[]);
         let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
@@ -310,27 +316,21 @@ mod tests {
             until: Some(std::time::Instant::now()),
             ..ReadBudget::ALL
         };
-        descriptors.read(pid, &space, 10, &late);
-        assert!(descriptors.has_more() && descriptors.map().is_none());
-        descriptors.read(pid, &space, LOOK + 20, &ReadBudget::ALL);
-        assert!(!descriptors.has_more());
-        assert_eq!(name(&descriptors, LOOK + 20).unwrap(), "here");
+        descriptors.read(pid, &space, MonotonicNs::new(10), &late);
+        assert!(descriptors.has_unread() && descriptors.map().is_none());
+        let later = MonotonicNs::new(INTERVAL + 20);
+        descriptors.read(pid, &space, later, &ReadBudget::ALL);
+        assert!(!descriptors.has_unread());
+        assert_eq!(name(&descriptors, INTERVAL + 20).unwrap(), "here");
     }
 
     #[test]
-    fn a_descriptor_that_has_gone_silences_no_other() {
+    fn an_unreadable_descriptor_does_not_hide_the_names_of_others() {
         let program = Program::new(elf("here"));
         let mut descriptors = program.descriptors(&[8]);
-        assert!(
-            descriptors
-                .read(
-                    Pid::new(std::process::id()),
-                    &AddressSpace::default(),
-                    10,
-                    &ReadBudget::ALL
-                )
-                .1
-        );
+        let (pid, space) = (Pid::new(std::process::id()), AddressSpace::default());
+        let update = descriptors.read(pid, &space, MonotonicNs::new(10), &ReadBudget::ALL);
+        assert!(update.changed);
         assert_eq!(name(&descriptors, 10).unwrap(), "here");
     }
 }

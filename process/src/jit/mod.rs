@@ -1,10 +1,9 @@
-//! Code that a process makes while it runs: where it was sampled, and what it is called.
+//! Where was code sampled that a process generates while it runs, and what is it called?
 //!
-//! A sample in memory that no file shows is recorded at once, its name is often known only later: a VM
-//! may write its map when it ends. So each stretch of such memory gets a place of its own, an [`Area`],
-//! in a substitute ELF file of the process, and that file's symbols are what the samples' addresses
-//! were called at the samples' times. Where code is seen to take another's place, it gets another
-//! area; where that is heard of too late and both were sampled at one address, neither's name is given.
+//! A sample in generated code is recorded at once. Its name is often known only later: a VM may write its perf map when it exits. So each
+//! range of such memory gets an [`Area`], a range of offsets in a substitute ELF file of the process. The symbols of that file name the
+//! sampled addresses as of the times of their samples. When new code replaces other code at the same addresses, the new code gets
+//! another area. If that becomes known only after both were sampled at the same address, the address gets neither name.
 
 mod files;
 mod memory;
@@ -13,34 +12,34 @@ use super::file;
 use super::file::KernelMapping;
 use super::space::AddressSpace;
 use crate::clock;
-use files::Files;
+use files::NameFiles;
 use memory::Descriptors;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use varid_model::Pid;
+use varid_model::{Address, MonotonicNs, Pid};
 use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
 
-/// Areas start here in the file: behind the headers of an ELF file, at a page.
+/// Offset of the first area: the page behind the headers of the ELF file.
 const FIRST_AREA: u64 = 0x1000;
 /// Bytes that all areas of a process may take.
 const MAX_AREAS: u64 = 1 << 40;
-/// After the file has been written it rests for so many times as long as that took.
-const REST: u32 = 50;
-/// Bytes that the names of all symbols of a process may take; those behind have none.
+/// The file is written at most once in so many times the duration of the last write.
+const WRITE_INTERVAL: u32 = 50;
+/// Bytes that the names of all symbols of a process may take; further symbols have no name.
 const MAX_NAMES: usize = 1 << 24;
-/// Sampled addresses that are kept to be named.
+/// Sampled addresses that may get a name.
 const MAX_SAMPLED: usize = 1 << 20;
 
-/// How much of what a process says of its code is read before others are looked at again.
+/// How much a process's name files and descriptors are read in one turn; then other processes have theirs.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadBudget {
     /// Bytes of each of its files.
     pub bytes: u64,
-    /// None: for as long as that takes.
+    /// The end of the turn; None: there is no limit.
     pub until: Option<Instant>,
 }
 
@@ -57,61 +56,64 @@ impl ReadBudget {
     }
 }
 
-/// What is known of a process's own code.
+/// What is known of the code that a process generates.
 #[derive(Debug, Default)]
 pub struct JitCode {
-    files: Files,
+    files: NameFiles,
     descriptors: Descriptors,
+    /// By their first addresses.
     areas: BTreeMap<u64, Area>,
-    /// End of the last area.
+    /// Offset of the end of the last area.
     end: u64,
-    sampled: BTreeMap<u64, Sampled>,
-    /// There is something that the file of symbols does not say yet.
+    /// By their offsets in the file.
+    sampled: BTreeMap<u64, SampledAddress>,
+    /// The file lacks something that is known.
     changed: bool,
-    /// It is not written again before.
-    rests_until: Option<Instant>,
-    /// The file's name among the session's symbols, once there is one.
+    /// When the file may be written next.
+    next_write: Option<Instant>,
+    /// The substitute file, once there is one.
     pub file: Option<JitFile>,
 }
 
-/// Why code that a process has made has no name.
+/// Why generated code has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingNames {
-    /// The process gives no names.
+    /// The process publishes no names.
     Absent,
-    /// It says several for the same address, and which one it was at a sample's time is not known.
+    /// It publishes several names for an address, and which one was valid at a sample's time is not known.
     Ambiguous,
 }
 
-/// The substitute ELF file of a process's own code.
+/// The substitute ELF file of a process's generated code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JitFile {
     /// Its name.
     pub name: String,
-    /// The session's own: it names the file whatever will be added to it.
+    /// A random build-id, which identifies the file while it grows.
     pub build_id: [u8; 20],
 }
 
-/// A stretch of memory, and its place in the file of symbols.
+/// A range of memory with its range of offsets in the substitute file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     end: u64,
-    /// Offset in the file of its first address.
+    /// Offset in the file of the first address.
     offset: u64,
 }
 
-/// An address that was sampled, by its offset in the file of symbols.
+/// An address that was sampled.
 #[derive(Debug, Clone, Copy)]
-struct Sampled {
+struct SampledAddress {
     address: u64,
-    /// Its area's offsets: a name reaches no further.
+    /// First offset of its area, and the first one behind it. The range of a name is cut to these.
     area: (u64, u64),
-    /// Nanoseconds of CLOCK_MONOTONIC.
-    first: u64,
-    last: u64,
+    /// The time of its first sample.
+    first: MonotonicNs,
+    /// The time of its last sample.
+    last: MonotonicNs,
 }
 
-/// Whether a mapping with this path says that the file is a jitdump.
+/// Whether the path of a mapping is that of a jitdump file.
 pub(crate) fn is_jitdump(path: &Path) -> bool {
     let name = file::without_deleted(path).file_name();
     name.and_then(|name| name.to_str()?.strip_prefix("jit-")?.strip_suffix(".dump"))
@@ -119,37 +121,37 @@ pub(crate) fn is_jitdump(path: &Path) -> bool {
 }
 
 impl JitCode {
-    /// The process has memory that may hold code of its own: what says its names can be found
-    /// later, when the process has ended, only through what is opened now.
-    pub fn expect(&mut self, pid: Pid) {
-        self.files.expect(pid);
+    /// Opens the folder of the perf map. It is called when the process maps memory that may hold generated code: once the process has
+    /// exited, the map can be found only through a descriptor that was opened before.
+    pub fn open_name_files(&mut self, pid: Pid) {
+        self.files.open(pid);
     }
 
-    /// A jitdump file is mapped: that is how its writer tells profilers of it.
+    /// The process maps a jitdump file, which is how a VM announces it to profilers.
     pub fn map_jitdump(&mut self, mapped: &KernelMapping<'_>) {
         let path = file::without_deleted(mapped.path);
         match file::open(mapped) {
-            Ok((file, _)) => self.files.jitdump(Rc::new(file), path),
+            Ok((file, _)) => self.files.set_jitdump(Rc::new(file), path),
             Err(error) => {
                 tracing::debug!(path = %path.display(), %error, "cannot open a jitdump file")
             }
         }
     }
 
-    /// What a forked child knows of its own code: it has the parent's, and may make more.
+    /// The generated code of a forked child. It has its parent's jitdump file; its areas and its perf map are its own.
     pub fn fork(&self, pid: Pid) -> Self {
         let mut child = Self {
             files: self.files.fork(),
             ..Self::default()
         };
-        if self.files.is_expecting() {
-            child.expect(pid);
+        if self.files.are_open() {
+            child.open_name_files(pid);
         }
         child
     }
 
-    /// The place in the file of the memory around `address`, of what is mapped there:
-    /// addresses, and the first one's offset. None: there is no room.
+    /// The area of an address: its addresses, and the offset of the first of them. An address without an area gets one of the addresses
+    /// of `mapped`, its mapping, that no other area has. None: there is no room.
     pub fn area(&mut self, address: u64, mapped: &Range<u64>) -> Option<(Range<u64>, u64)> {
         let before = self.areas.range(..=address).next_back();
         if let Some((&start, area)) = before.filter(|(_, area)| address < area.end) {
@@ -173,8 +175,9 @@ impl JitCode {
         Some((start..end, offset))
     }
 
-    /// A sample's address, to be named.
-    pub fn sampled(&mut self, address: u64, time: u64) {
+    /// A sample of an address that has an area; it is named when the file is written.
+    pub fn add_sample(&mut self, address: Address, time: MonotonicNs) {
+        let address = address.get();
         let Some((&start, area)) = self.areas.range(..=address).next_back() else {
             return;
         };
@@ -188,7 +191,7 @@ impl JitCode {
         } else if self.sampled.len() < MAX_SAMPLED {
             let (first, last) = (time, time);
             let size = area.end.saturating_sub(start);
-            let new = Sampled {
+            let new = SampledAddress {
                 address,
                 area: (area.offset, area.offset.saturating_add(size)),
                 first,
@@ -199,14 +202,14 @@ impl JitCode {
         }
     }
 
-    /// Whether any of its memory has been sampled.
+    /// Whether any generated code has been sampled.
     pub fn is_sampled(&self) -> bool {
         !self.areas.is_empty()
     }
 
-    /// Why none of the code of its own that was sampled has a name; None: some has, or there is none.
-    pub fn nameless(&self, space: &AddressSpace) -> Option<MissingNames> {
-        let is_code = |sampled: &&Sampled| {
+    /// Why none of the sampled generated code has a name; None: some of it has one, or none was sampled.
+    pub fn missing_names(&self, space: &AddressSpace) -> Option<MissingNames> {
+        let is_code = |sampled: &&SampledAddress| {
             let mode = space.at(sampled.address).and_then(|mapped| mapped.mode);
             mode.is_some_and(|mode| mode.execute)
         };
@@ -215,7 +218,7 @@ impl JitCode {
         if !self.slots().is_empty() {
             return None;
         }
-        let was_named = |sampled: &Sampled| {
+        let was_named = |sampled: &SampledAddress| {
             let end = sampled.address.saturating_add(1);
             self.maps()
                 .any(|map| map.holds_any(&(sampled.address..end)))
@@ -226,30 +229,29 @@ impl JitCode {
         })
     }
 
-    /// Whether the process said more, when it was asked last, than was read in the budget.
-    pub const fn is_partly_read(&self) -> bool {
-        self.files.has_more() || self.descriptors.has_more()
+    /// Whether the last refresh left something unread, because its budget was spent.
+    pub const fn has_unread(&self) -> bool {
+        self.files.has_unread() || self.descriptors.has_unread()
     }
 
-    /// Reads what the process has said since the last time, now being `now`. Returns addresses
-    /// that have another name now: they have no area any more.
+    /// Reads the names that the process has published since the last refresh. `now` is the time of the refresh. Addresses whose code was
+    /// replaced lose their area; they are returned.
     pub fn refresh(
         &mut self,
         pid: Pid,
         space: &AddressSpace,
-        now: u64,
+        now: MonotonicNs,
         budget: &ReadBudget,
     ) -> Vec<Range<u64>> {
-        let (mut replaced, news) = self.files.read(now, budget);
-        let (more, more_news) = self.descriptors.read(pid, space, now, budget);
-        replaced.extend(more);
-        self.changed |= news || more_news;
-        replaced.retain(|range| self.forget(range));
-        replaced
+        let mut update = self.files.read(now, budget);
+        update.add(self.descriptors.read(pid, space, now, budget));
+        self.changed |= update.changed;
+        update.replaced.retain(|range| self.remove_areas(range));
+        update.replaced
     }
 
-    /// Takes addresses out of their areas; false: they were in none.
-    fn forget(&mut self, range: &Range<u64>) -> bool {
+    /// Removes addresses from their areas. Whether they had any.
+    fn remove_areas(&mut self, range: &Range<u64>) -> bool {
         let overlapping: Vec<(u64, Area)> = self
             .areas
             .range(..range.end)
@@ -272,22 +274,22 @@ impl JitCode {
         !overlapping.is_empty()
     }
 
-    /// The symbols of all that was sampled, and the file's length, if the file does not say
-    /// them yet. Unless these are the `last`, not so often that it takes much time.
+    /// The symbols of the sampled addresses and the length of the file, if the file has to be written: it lacks some of them, and the last
+    /// write is long enough ago or `last` is set.
     pub fn changes(&self, last: bool) -> Option<(Vec<Slot>, u64)> {
-        let rests = self.rests_until.is_some_and(|until| Instant::now() < until);
-        (self.changed && (last || !rests)).then(|| (self.slots(), self.end))
+        let is_early = self.next_write.is_some_and(|next| Instant::now() < next);
+        (self.changed && (last || !is_early)).then(|| (self.slots(), self.end))
     }
 
-    /// To write the file took so long; unless that failed, it says everything now.
+    /// The file was written, or that failed, in this duration.
     pub fn written(&mut self, took: Duration, failed: bool) {
         self.changed = failed;
-        self.rests_until = Some(clock::after(took.saturating_mul(REST)));
+        self.next_write = Some(clock::after(took.saturating_mul(WRITE_INTERVAL)));
     }
 
     fn slots(&self) -> Vec<Slot> {
         let mut slots: Vec<(Slot, &JitFunction)> = Vec::new();
-        // The byte behind the last sampled one: the earliest that a slot may start at.
+        // The first offset that a slot may have: the one behind the last sampled address.
         let mut free = 0;
         let mut names = 0usize;
         for (&offset, sampled) in &self.sampled {
@@ -327,20 +329,20 @@ impl JitCode {
             .collect()
     }
 
-    /// What was at a sampled address, if all its samples saw the same.
-    fn name(&self, sampled: &Sampled) -> Option<&JitFunction> {
+    /// The function that was at an address at the times of all its samples; None: none, or several.
+    fn name(&self, sampled: &SampledAddress) -> Option<&JitFunction> {
         self.maps().find_map(|map| {
-            let first = map.lookup(sampled.first, sampled.address);
-            let last = map.lookup(sampled.last, sampled.address);
+            let first = map.lookup(sampled.first.get(), sampled.address);
+            let last = map.lookup(sampled.last.get(), sampled.address);
             match (first, last) {
-                // Between two looks at a producer nobody knows which of two was there.
+                // A map has no name for a time between two reads in which the code was replaced.
                 (None, code) | (code, None) => code,
                 (Some(first), Some(last)) => Some(first).filter(|_| std::ptr::eq(first, last)),
             }
         })
     }
 
-    /// Who knows times comes first.
+    /// The sources of names, best first: those that know when code was loaded come before the perf map, which does not.
     fn maps(&self) -> impl Iterator<Item = &CodeMap> {
         let [dump, text] = self.files.maps();
         dump.into_iter().chain(self.descriptors.map()).chain(text)

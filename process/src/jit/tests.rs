@@ -8,7 +8,7 @@ use varid_model::Mode;
 /// A process that is this one, with a perf map of these lines.
 fn with_map(folder: &Path, lines: &str) -> JitCode {
     let jit = JitCode {
-        files: Files::of_folder(folder, Pid::new(4711)),
+        files: NameFiles::of_folder(folder, Pid::new(4711)),
         ..JitCode::default()
     };
     let path = folder.join("perf-4711.map");
@@ -21,6 +21,14 @@ fn with_map(folder: &Path, lines: &str) -> JitCode {
     jit
 }
 
+fn sample(jit: &mut JitCode, address: u64, time: u64) {
+    jit.add_sample(Address::new(address), MonotonicNs::new(time));
+}
+
+fn refresh(jit: &mut JitCode, space: &AddressSpace, now: u64) -> Vec<Range<u64>> {
+    jit.refresh(Pid::new(1), space, MonotonicNs::new(now), &ReadBudget::ALL)
+}
+
 fn names(jit: &JitCode) -> Vec<(u64, u64, String)> {
     let (slots, _) = jit.changes(true).expect("nothing has changed");
     let shown = |slot: Slot| (slot.offset, slot.size, slot.name);
@@ -28,45 +36,42 @@ fn names(jit: &JitCode) -> Vec<(u64, u64, String)> {
 }
 
 #[test]
-fn what_was_sampled_has_the_name_that_is_said_later() {
+fn sampled_code_gets_a_name_that_is_published_later() {
     let folder = tempfile::tempdir().unwrap();
     let mut jit = with_map(folder.path(), "");
     let mapped = 0x10_0000..0x20_0000;
     let (range, offset) = jit.area(0x10_0040, &mapped).unwrap();
     assert_eq!((range, offset), (mapped.clone(), FIRST_AREA));
-    jit.sampled(0x10_0040, 5);
-    jit.sampled(0x10_0044, 6);
-    jit.sampled(0x10_0100, 7);
+    sample(&mut jit, 0x10_0040, 5);
+    sample(&mut jit, 0x10_0044, 6);
+    sample(&mut jit, 0x10_0100, 7);
     assert_eq!(names(&jit), []);
     let _ = with_map(folder.path(), "100030 20 f\n100200 10 not sampled\n");
-    assert!(
-        jit.refresh(Pid::new(1), &AddressSpace::default(), 10, &ReadBudget::ALL)
-            .is_empty()
-    );
+    assert!(refresh(&mut jit, &AddressSpace::default(), 10).is_empty());
     assert_eq!(names(&jit), [(FIRST_AREA + 0x30, 0x20, "f".to_owned())]);
 }
 
 #[test]
-fn code_that_takes_anothers_place_has_a_name_of_its_own() {
+fn code_that_replaces_other_code_has_its_own_name() {
     let folder = tempfile::tempdir().unwrap();
     let mut jit = with_map(folder.path(), "1000 100 old\n1100 100 neighbour\n");
     let mapped = 0x1000..0x3000;
     let space = AddressSpace::default();
     assert_eq!(jit.area(0x1000, &mapped).unwrap(), (mapped.clone(), 0x1000));
-    jit.sampled(0x1050, 5);
-    jit.sampled(0x1150, 5);
-    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
+    sample(&mut jit, 0x1050, 5);
+    sample(&mut jit, 0x1150, 5);
+    refresh(&mut jit, &space, 10);
     let _ = with_map(folder.path(), "1040 80 new\n");
     assert_eq!(
-        jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL),
+        refresh(&mut jit, &space, 20),
         std::slice::from_ref(&(0x1040..0x10c0))
     );
     // Around it everything is where it was.
     assert_eq!(jit.area(0x1000, &mapped).unwrap(), (0x1000..0x1040, 0x1000));
     assert_eq!(jit.area(0x10c0, &mapped).unwrap(), (0x10c0..0x3000, 0x10c0));
     assert_eq!(jit.area(0x1050, &mapped).unwrap(), (0x1040..0x10c0, 0x3000));
-    jit.sampled(0x1050, 25);
-    jit.sampled(0x1150, 25);
+    sample(&mut jit, 0x1050, 25);
+    sample(&mut jit, 0x1150, 25);
     let expected = [
         (0x1000, 0x100, "old"),
         (0x1100, 0x100, "neighbour"),
@@ -78,10 +83,10 @@ fn code_that_takes_anothers_place_has_a_name_of_its_own() {
     );
     jit.written(Duration::ZERO, false);
     assert!(jit.changes(true).is_none(), "nothing is new");
-    jit.sampled(0x1051, 25);
+    sample(&mut jit, 0x1051, 25);
     assert!(jit.changes(false).is_some());
     jit.written(Duration::from_secs(3600), false);
-    jit.sampled(0x1052, 25);
+    sample(&mut jit, 0x1052, 25);
     assert!(jit.changes(false).is_none() && jit.changes(true).is_some());
 }
 
@@ -91,14 +96,14 @@ fn an_address_that_was_sampled_in_two_functions_has_the_name_of_neither() {
     let mut jit = with_map(folder.path(), "1000 100 old\n");
     let space = AddressSpace::default();
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
-    jit.sampled(0x1010, 5);
-    jit.sampled(0x1050, 5);
-    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
-    // Its producer tells of the new code late: the old area has its samples.
-    jit.sampled(0x1050, 30);
-    jit.sampled(0x1060, 30);
+    sample(&mut jit, 0x1010, 5);
+    sample(&mut jit, 0x1050, 5);
+    refresh(&mut jit, &space, 10);
+    // The new code is published late: its samples are in the old area.
+    sample(&mut jit, 0x1050, 30);
+    sample(&mut jit, 0x1060, 30);
     let _ = with_map(folder.path(), "1040 80 new\n");
-    jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL);
+    refresh(&mut jit, &space, 20);
     let expected = [(0x1000, 0x50, "old"), (0x1051, 0x6f, "new")];
     assert_eq!(
         names(&jit),
@@ -123,68 +128,74 @@ fn code_without_a_name_has_a_reason() {
         mode: Some(mode),
         id: MappingId::default(),
     });
-    assert_eq!(jit.nameless(&space), None);
+    assert_eq!(jit.missing_names(&space), None);
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
-    jit.sampled(0x1050, 5);
-    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
-    assert_eq!(jit.nameless(&space), Some(MissingNames::Absent));
+    sample(&mut jit, 0x1050, 5);
+    refresh(&mut jit, &space, 10);
+    assert_eq!(jit.missing_names(&space), Some(MissingNames::Absent));
     let _ = with_map(folder.path(), "1000 100 old\n");
-    jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL);
-    assert_eq!(jit.nameless(&space), None);
-    jit.sampled(0x1050, 30);
+    refresh(&mut jit, &space, 20);
+    assert_eq!(jit.missing_names(&space), None);
+    sample(&mut jit, 0x1050, 30);
     let _ = with_map(folder.path(), "1040 80 new\n");
-    jit.refresh(Pid::new(1), &space, 30, &ReadBudget::ALL);
-    assert_eq!(jit.nameless(&space), Some(MissingNames::Ambiguous));
+    refresh(&mut jit, &space, 30);
+    assert_eq!(jit.missing_names(&space), Some(MissingNames::Ambiguous));
 }
 
 #[test]
 fn a_map_that_is_not_the_processs_own_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("perf-4711.map");
-    let look = |files: &mut Files| {
-        let (_, news) = files.read(5, &ReadBudget::ALL);
-        news
-    };
+    let look = |files: &mut NameFiles| files.read(MonotonicNs::new(5), &ReadBudget::ALL).changed;
     std::fs::write(folder.path().join("elsewhere"), "1000 10 f\n").unwrap();
     std::os::unix::fs::symlink("elsewhere", &path).unwrap();
-    assert!(!look(&mut Files::of_folder(folder.path(), Pid::new(4711))));
+    assert!(!look(&mut NameFiles::of_folder(
+        folder.path(),
+        Pid::new(4711)
+    )));
     std::fs::remove_file(&path).unwrap();
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert!(!look(&mut Files::of_folder(folder.path(), Pid::new(4711))));
+    assert!(!look(&mut NameFiles::of_folder(
+        folder.path(),
+        Pid::new(4711)
+    )));
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "1000 10 f\n").unwrap();
     let old = std::fs::File::options().write(true).open(&path).unwrap();
     old.set_modified(std::time::UNIX_EPOCH).unwrap();
     assert!(
-        !look(&mut Files::of_folder(folder.path(), Pid::new(4711))),
+        !look(&mut NameFiles::of_folder(folder.path(), Pid::new(4711))),
         "older than the process"
     );
     old.set_modified(std::time::SystemTime::now()).unwrap();
-    assert!(look(&mut Files::of_folder(folder.path(), Pid::new(4711))));
+    assert!(look(&mut NameFiles::of_folder(
+        folder.path(),
+        Pid::new(4711)
+    )));
 }
 
 #[test]
-fn a_map_that_is_written_anew_is_read_from_its_start() {
+fn a_map_that_was_replaced_is_read_from_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let mut jit = with_map(folder.path(), "1000 100 old\n2000 100 stays\n");
     let space = AddressSpace::default();
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
-    jit.refresh(Pid::new(1), &space, 10, &ReadBudget::ALL);
+    refresh(&mut jit, &space, 10);
     std::fs::write(folder.path().join("perf-4711.map"), "1000 100 new\n").unwrap();
     assert_eq!(
-        jit.refresh(Pid::new(1), &space, 20, &ReadBudget::ALL),
+        refresh(&mut jit, &space, 20),
         std::slice::from_ref(&(0x1000..0x1100))
     );
     let (range, _) = jit.area(0x1000, &(0x1000..0x3000)).unwrap();
     assert_eq!(range, 0x1000..0x1100);
-    jit.sampled(0x1000, 25);
+    sample(&mut jit, 0x1000, 25);
     assert_eq!(names(&jit)[0].2, "new");
 }
 
 #[test]
-fn a_map_that_takes_several_turns_is_one_look() {
+fn a_map_that_is_read_in_several_turns_is_one_pass() {
     let folder = tempfile::tempdir().unwrap();
-    let mut files = Files::of_folder(folder.path(), Pid::new(4711));
+    let mut files = NameFiles::of_folder(folder.path(), Pid::new(4711));
     let path = folder.path().join("perf-4711.map");
     let others: String = (0..100)
         .map(|at| format!("{:x} 8 other\n", 0x10000 + at * 8))
@@ -195,11 +206,11 @@ fn a_map_that_takes_several_turns_is_one_look() {
         bytes: 64,
         until: None,
     };
-    while files.read(10 + turns, &little).1 {
-        assert!(files.has_more() || turns > 10);
+    while files.read(MonotonicNs::new(10 + turns), &little).changed {
+        assert!(files.has_unread() || turns > 10);
         turns += 1;
     }
-    let name = |files: &Files, time| {
+    let name = |files: &NameFiles, time| {
         let map = files.maps()[1].unwrap();
         map.lookup(time, 0x1000).map(|code| code.name.to_string())
     };
@@ -212,7 +223,9 @@ fn a_map_that_takes_several_turns_is_one_look() {
     )
     .unwrap();
     assert_eq!(
-        files.read(2000, &ReadBudget::ALL).0,
+        files
+            .read(MonotonicNs::new(2000), &ReadBudget::ALL)
+            .replaced,
         std::slice::from_ref(&(0x1000..0x1010))
     );
     assert_eq!(name(&files, 9).unwrap(), "right");
@@ -220,9 +233,9 @@ fn a_map_that_takes_several_turns_is_one_look() {
 }
 
 #[test]
-fn a_turn_that_has_no_time_reads_a_little() {
+fn a_turn_without_time_reads_at_least_one_chunk() {
     let folder = tempfile::tempdir().unwrap();
-    let mut files = Files::of_folder(folder.path(), Pid::new(4711));
+    let mut files = NameFiles::of_folder(folder.path(), Pid::new(4711));
     let lines: String = (0..3000)
         .map(|at| format!("{:x} 8 name\n", 0x10000 + at * 8))
         .collect();
@@ -231,12 +244,12 @@ fn a_turn_that_has_no_time_reads_a_little() {
         until: Some(Instant::now()),
         ..ReadBudget::ALL
     };
-    assert!(files.read(10, &late).1);
-    assert!(files.has_more());
+    assert!(files.read(MonotonicNs::new(10), &late).changed);
+    assert!(files.has_unread());
     let known = files.maps()[1].unwrap().codes().len();
     assert!((1..3000).contains(&known), "{known}");
-    files.read(10, &ReadBudget::ALL);
-    assert!(!files.has_more());
+    files.read(MonotonicNs::new(10), &ReadBudget::ALL);
+    assert!(!files.has_unread());
     assert_eq!(files.maps()[1].unwrap().codes().len(), 3000);
 }
 
@@ -244,9 +257,9 @@ fn a_turn_that_has_no_time_reads_a_little() {
 fn the_map_of_a_process_that_became_another_user_is_its_own() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("perf-4711.map"), "1000 10 f\n").unwrap();
-    let mut files = Files::of_folder(folder.path(), Pid::new(4711));
-    files.was_user(12345);
-    assert!(files.read(5, &ReadBudget::ALL).1);
+    let mut files = NameFiles::of_folder(folder.path(), Pid::new(4711));
+    files.set_user(12345);
+    assert!(files.read(MonotonicNs::new(5), &ReadBudget::ALL).changed);
 }
 
 #[test]
@@ -255,9 +268,9 @@ fn a_name_stays_within_its_area() {
     let mut jit = with_map(folder.path(), "800 10000000 huge\n");
     jit.area(0x1000, &(0x1000..0x3000)).unwrap();
     jit.area(0x5000, &(0x5000..0x6000)).unwrap();
-    jit.sampled(0x1050, 5);
-    jit.sampled(0x5010, 5);
-    jit.refresh(Pid::new(1), &AddressSpace::default(), 10, &ReadBudget::ALL);
+    sample(&mut jit, 0x1050, 5);
+    sample(&mut jit, 0x5010, 5);
+    refresh(&mut jit, &AddressSpace::default(), 10);
     let (slots, length) = jit.changes(true).unwrap();
     varid_symbolizer::substitute::Substitute::remap(slots, length, &[1]).unwrap();
     assert_eq!(
@@ -278,13 +291,13 @@ fn names_beyond_the_budget_are_left_out() {
         .collect();
     let mut jit = with_map(folder.path(), &lines);
     jit.area(0x10000, &(0x10000..0x100000)).unwrap();
-    (0..5000).for_each(|at| jit.sampled(0x10000 + at * 0x10, 5));
-    jit.refresh(Pid::new(1), &AddressSpace::default(), 10, &ReadBudget::ALL);
+    (0..5000).for_each(|at| sample(&mut jit, 0x10000 + at * 0x10, 5));
+    refresh(&mut jit, &AddressSpace::default(), 10);
     assert_eq!(names(&jit).len(), MAX_NAMES / 4096);
     jit.written(Duration::from_secs(3600), true);
     assert!(
         jit.changes(false).is_none(),
-        "it rests after a failure, too"
+        "a failed write is not repeated at once, either"
     );
     assert!(jit.changes(true).is_some());
 }

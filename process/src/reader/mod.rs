@@ -174,7 +174,7 @@ pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelErr
     ask(pid, &request, None, &mut |_| Ok(()))
         .and_then(opened)
         .map_err(|error| TunnelError::File {
-            pid: pid.get(),
+            pid,
             name: kind.name(),
             reason: error.to_string(),
         })

@@ -83,7 +83,7 @@ impl Request {
     ) -> io::Result<Option<File>> {
         match self {
             Self::Memory { pid, address, len } => {
-                let memory = ProcessMemory::new(pid.get());
+                let memory = ProcessMemory::new(*pid);
                 let mut bytes = [0; PART];
                 let mut read = 0;
                 while read < *len {
@@ -120,7 +120,7 @@ impl Request {
                     fd,
                     ..VmFile::default()
                 };
-                varid_tunnel::file::open(pid.get(), &file, *kind)
+                varid_tunnel::file::open(*pid, &file, *kind)
                     .map(Some)
                     .map_err(io::Error::other)
             }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_only_if_it_is_what_was_wanted() {
+    fn a_file_of_another_type_than_requested_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "x").unwrap();

@@ -19,7 +19,7 @@ use crate::{
     PERF_DATA, encode,
     error::{Error, Result},
     event::SessionEvents,
-    format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, head},
+    format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, session_head},
 };
 
 /// perf.data, readable up to the last batch.
@@ -41,7 +41,7 @@ impl DataFile {
     /// Creates it, with a header and no record; by rename, so that a kill leaves either none or a whole one.
     pub fn create(folder: &Folder, events: &SessionEvents) -> Result<Self> {
         let file = folder.create_new(PERF_DATA_NEW)?;
-        let mut bytes = head(events);
+        let mut bytes = session_head(events);
         // perf refuses a file whose data size is zero, so it never is: an empty round.
         encode::finished_round(&mut bytes);
         let data_at = data_at(events.len());

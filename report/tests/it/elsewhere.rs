@@ -26,7 +26,7 @@ fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)>
 }
 
 #[test]
-fn a_library_that_is_gone_is_named_and_found_again_in_each_place() {
+fn a_missing_library_is_named_and_found_in_each_search_folder() {
     let native = Native::new(true);
     let samples = native.addresses.len() as u64;
     let gone = native.profile(NameOptions::default());

@@ -13,15 +13,19 @@ use varid_report::{
 
 /// Self and total samples of every symbol of the two substitutes.
 fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
-    let event = profile.event(None).unwrap().event;
-    let shares = profile.shares(ProfileCounter::of_samples(event), |id| {
-        Some(profile.frames.frame(id)?.symbol)
-    });
-    shares
-        .into_iter()
-        .map(|(id, share)| {
-            let name = profile.frames.symbol(id).unwrap().name.clone();
-            (name, (share.own.samples(), share.total.samples()))
+    let view = View {
+        table: ReportTable::By(GroupBy::Symbol),
+        ..View::default()
+    };
+    let mut report = Vec::new();
+    render(profile, &view, OutputFormat::Json, &mut report).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    rows.iter()
+        .map(|row| {
+            let name = row["symbol"].as_str().unwrap().to_owned();
+            let [own, total] = ["self", "total"].map(|column| row[column].as_u64().unwrap());
+            (name, (own, total))
         })
         .filter(|(name, _)| name.starts_with("org.") || name.starts_with("java."))
         .collect()
@@ -199,10 +203,10 @@ fn a_call_at_the_end_of_a_method_belongs_to_it() {
 }
 
 #[test]
-fn samples_that_are_kept_add_up_to_the_weights_and_parts_of_time_to_the_whole() {
+fn the_samples_of_a_profile_add_up_to_its_weights_and_those_of_two_parts_of_time_to_all() {
     let fixture = Fixture::full();
     let profile = fixture.profile(&Options {
-        keep_samples: true,
+        sample_table: true,
         ..Options::default()
     });
     let event = profile.event(None).unwrap().event;

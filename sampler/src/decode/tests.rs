@@ -20,7 +20,7 @@ fn origin(id: u64) -> Option<Origin> {
     Some(Origin {
         event: id as usize,
         kind,
-        period: (id == COPY_AT_PERIOD).then_some(100),
+        period: (id == COPY_AT_PERIOD).then_some(Period::new(100)),
         reads: id == RAW_OF_GROUP,
     })
 }
@@ -76,7 +76,7 @@ impl Bytes {
 
 fn event(bytes: Bytes) -> RingEvent {
     let stamped = bytes.identified().decode().unwrap();
-    assert_eq!(stamped.time, TIME);
+    assert_eq!(stamped.time.get(), TIME);
     stamped.event
 }
 
@@ -96,9 +96,9 @@ fn a_mapping_has_its_place_and_its_file() {
         panic!("a mapping")
     };
     let expected = Mmap {
-        pid: 10,
-        tid: 11,
-        start: 0x7000,
+        pid: Pid::new(10),
+        tid: Tid::new(11),
+        start: Address::new(0x7000),
         len: 0x2000,
         pgoff: 0x1000,
         device: Device { major: 8, minor: 1 },
@@ -110,7 +110,7 @@ fn a_mapping_has_its_place_and_its_file() {
 }
 
 #[test]
-fn an_exec_is_told_from_a_new_name() {
+fn an_exec_is_distinguished_from_a_rename() {
     let comm = |misc| {
         event(
             Bytes::new(perf::PERF_RECORD_COMM, misc)
@@ -119,8 +119,8 @@ fn an_exec_is_told_from_a_new_name() {
         )
     };
     let named = |exec| RingEvent::Comm {
-        pid: 10,
-        tid: 11,
+        pid: Pid::new(10),
+        tid: Tid::new(11),
         exec,
         name: "main \u{fffd}".to_owned(),
     };
@@ -134,19 +134,19 @@ fn forks_and_exits_name_parent_and_child() {
     assert_eq!(
         task(perf::PERF_RECORD_FORK),
         RingEvent::Fork {
-            pid: 20,
-            ppid: 10,
-            tid: 21,
-            ptid: 11
+            pid: Pid::new(20),
+            ppid: Pid::new(10),
+            tid: Tid::new(21),
+            ptid: Tid::new(11)
         }
     );
     assert_eq!(
         task(perf::PERF_RECORD_EXIT),
         RingEvent::Exit {
-            pid: 20,
-            ppid: 10,
-            tid: 21,
-            ptid: 11
+            pid: Pid::new(20),
+            ppid: Pid::new(10),
+            tid: Tid::new(21),
+            ptid: Tid::new(11)
         }
     );
 }
@@ -190,12 +190,13 @@ fn the_shims_record_comes_with_its_own_time() {
     let mut bytes = sample(SHIM).u32(&[record.len() as u32]);
     bytes.0.extend(&record);
     let Some(Stamped {
-        time: 77,
+        time,
         event: RingEvent::Sample(found),
     }) = bytes.decode()
     else {
         panic!("a sample")
     };
+    assert_eq!(time, found.record.time);
     assert_eq!(
         (found.event, found.record.pid.get(), found.record.time.get()),
         (SHIM as usize, 10, 77)
@@ -208,16 +209,16 @@ fn the_shims_record_comes_with_its_own_time() {
 }
 
 #[test]
-fn a_raw_sample_is_kept_as_it_was() {
+fn a_raw_sample_is_passed_on_unchanged() {
     let bytes = sample(RAW).u64(&[1000, 0, 0]);
     let stamped = bytes.decode().unwrap();
     assert_eq!(
         (stamped.time, stamped.event),
         (
-            TIME,
+            MonotonicNs::new(TIME),
             RingEvent::Raw {
-                tid: 11,
-                ip: 0x401000,
+                tid: Tid::new(11),
+                ip: Address::new(0x401000),
                 event: RAW as usize,
                 bytes: bytes.0
             }
@@ -251,12 +252,13 @@ fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
 
 fn copied(bytes: &Bytes) -> CapturedSample {
     let Some(Stamped {
-        time: TIME,
+        time,
         event: RingEvent::Sample(sampled),
     }) = bytes.decode()
     else {
         panic!("a sample")
     };
+    assert_eq!(time.get(), TIME);
     assert_eq!(sampled.event, COPY as usize);
     sampled.record
 }
@@ -305,7 +307,7 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
 }
 
 #[test]
-fn a_chains_kernel_part_is_told_from_the_users() {
+fn kernel_addresses_of_a_callchain_are_separated_from_user_addresses() {
     let context = |number: u64| 0u64.wrapping_sub(number);
     let (kernel, user) = (context(128), context(512));
     let record = copied(&copy(

@@ -1,7 +1,6 @@
-//! Which events are counted and sampled, how often, and the kernel's form of them.
+//! Which events are sampled and counted, how often, and which attributes have they?
 //!
-//! [`syntax`] takes the words of `-e` apart, [`names`] and [`pmu`] know what they mean,
-//! [`resolve`] puts both together.
+//! [`syntax`] parses the text of `-e`, [`names`] and [`pmu`] know the events of the kernel and of the PMUs, [`resolve`] makes events of both.
 
 pub mod modifiers;
 pub mod names;
@@ -17,12 +16,12 @@ use modifiers::Modifiers;
 use pmu::{Config, Pmu};
 use varid_model::perf;
 
-/// Events that are counted together: all of them have counters, or none has.
+/// Events that the kernel schedules together: all of them have counters, or none has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The leader, then the others.
     pub events: Vec<Event>,
-    /// Only the leader is sampled, the others are read with each of its samples.
+    /// Only the leader is sampled; the counts of the members are read with each of its samples.
     pub reads: bool,
 }
 
@@ -38,32 +37,32 @@ impl From<Event> for Group {
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// As it was given, with modifiers: `cycles:u`.
+    /// Its name as in `-e`, with modifiers: `cycles:u`.
     pub name: String,
-    /// One for each kind of PMU that has it, at least one.
+    /// Its encodings, one for each type of PMU that has it; at least one.
     pub encodings: Vec<Encoding>,
-    /// Whose code counts, and how exactly.
+    /// Its modifiers.
     pub modifiers: Modifiers,
     /// How often it is sampled.
     pub rate: Rate,
 }
 
-/// What a PMU calls an event.
+/// How an event is encoded for a type of PMU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoding {
-    /// `PERF_TYPE_*`, or the PMU's own.
+    /// `perf_event_attr.type`: `PERF_TYPE_*`, or the type of a PMU.
     pub kind: u32,
-    /// config, config1, config2.
+    /// `config`, `config1`, `config2`.
     pub config: Config,
-    /// The CPUs that count it; none: the kernel knows.
+    /// The CPUs of the PMU; None: all.
     pub cpus: Option<Vec<u32>>,
-    /// The largest `precise_ip` that is taken.
+    /// The largest `precise_ip` of the PMU.
     pub max_precise: u8,
 }
 
 impl Event {
-    /// An event that the kernel names itself.
-    fn of_the_kernel(name: &str, (kind, config): (u32, u64), rate: Rate) -> Self {
+    /// An event that has a number in the kernel's ABI.
+    fn generic(name: &str, (kind, config): (u32, u64), rate: Rate) -> Self {
         Self {
             name: name.to_owned(),
             encodings: vec![Encoding {
@@ -77,49 +76,49 @@ impl Event {
         }
     }
 
-    /// The kernel's timer.
+    /// `cpu-clock`, the kernel's timer.
     pub fn cpu_clock(rate: Rate) -> Self {
         const CPU_CLOCK: (u32, u64) = (
             perf::PERF_TYPE_SOFTWARE,
             perf::PERF_COUNT_SW_CPU_CLOCK as u64,
         );
-        Self::of_the_kernel("cpu-clock", CPU_CLOCK, rate)
+        Self::generic("cpu-clock", CPU_CLOCK, rate)
     }
 
-    /// The PMU's cycles.
+    /// `cycles`, of the CPU's PMU.
     pub fn cycles(rate: Rate) -> Self {
         const CYCLES: (u32, u64) = (
             perf::PERF_TYPE_HARDWARE,
             perf::PERF_COUNT_HW_CPU_CYCLES as u64,
         );
-        Self::of_the_kernel("cycles", CYCLES, rate)
+        Self::generic("cycles", CYCLES, rate)
     }
 
-    /// Whether a PMU counts it, not the kernel.
+    /// Whether a PMU counts it, and not the kernel in software.
     pub fn is_hardware(&self) -> bool {
-        let of_the_kernel = [
+        let in_software = [
             perf::PERF_TYPE_SOFTWARE,
             perf::PERF_TYPE_TRACEPOINT,
             perf::PERF_TYPE_BREAKPOINT,
         ];
         self.encodings
             .iter()
-            .any(|encoding| !of_the_kernel.contains(&encoding.kind))
+            .any(|encoding| !in_software.contains(&encoding.kind))
     }
 
-    /// Whether it is a clock of the kernel's.
+    /// Whether it is `cpu-clock` or `task-clock`.
     pub fn is_timer(&self) -> bool {
         let clocks = [
             perf::PERF_COUNT_SW_CPU_CLOCK,
             perf::PERF_COUNT_SW_TASK_CLOCK,
         ];
         self.encodings.iter().any(|encoding| {
-            let of_the_kernel = encoding.kind == perf::PERF_TYPE_SOFTWARE;
-            of_the_kernel && clocks.map(u64::from).contains(&encoding.config[0])
+            let in_software = encoding.kind == perf::PERF_TYPE_SOFTWARE;
+            in_software && clocks.map(u64::from).contains(&encoding.config[0])
         })
     }
 
-    /// Whether this process may sample it in its own user code.
+    /// Whether perf_event_open(2) opens it for this process's own user code.
     pub fn opens(&self) -> bool {
         let user = Self {
             modifiers: Modifiers {
@@ -133,7 +132,7 @@ impl Event {
         attrs.any(|mut attr| open(&mut attr, 0, -1, None).is_ok())
     }
 
-    /// What the kernel is asked for on a CPU; none: nothing there counts it.
+    /// Its attribute on a CPU; None: no PMU of the CPU has it.
     pub fn attr_on(&self, cpu: u32) -> Option<perf::EventAttr> {
         let counts = |encoding: &&Encoding| {
             let cpus = encoding.cpus.as_ref();
@@ -143,8 +142,7 @@ impl Event {
         Some(self.attr(encoding))
     }
 
-    /// The attribute that all uses of an encoding share: on CLOCK_MONOTONIC, disabled, with
-    /// the same identification behind every record.
+    /// The attribute of an encoding: disabled, with times of CLOCK_MONOTONIC and the same sample_id in every record.
     pub fn attr(&self, encoding: &Encoding) -> perf::EventAttr {
         let [config, config1, config2] = encoding.config;
         let mut attr = base_attr(encoding.kind, config);
@@ -165,9 +163,9 @@ impl Event {
     }
 }
 
-/// The names that can be asked for: the kernel's, then those of the CPUs' PMUs.
+/// The names of all events: those of the kernel's ABI, then those of the CPUs' PMUs.
 pub fn all_names(pmus: &[Pmu]) -> Vec<String> {
-    let mut all = names::shown();
+    let mut all = names::listed();
     for pmu in pmus.iter().filter(|pmu| pmu.core) {
         let own = pmu.events.keys();
         all.extend(own.map(|event| format!("{}/{event}/", pmu.name)));

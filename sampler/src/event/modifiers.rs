@@ -1,51 +1,51 @@
-//! The letters behind an event: whose code counts, how exact, how it is scheduled.
+//! Which modifiers has an event (`:ukp`): which code is counted, how precise the sampled address is, how it is scheduled?
 
 use crate::SamplerError;
 use varid_model::perf::EventAttr;
 
-/// What the letters ask for.
+/// The modifiers of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modifiers {
-    /// User code does not count.
+    /// User code is not counted.
     pub exclude_user: bool,
-    /// The kernel does not count.
+    /// The kernel is not counted.
     pub exclude_kernel: bool,
-    /// A hypervisor counts.
+    /// A hypervisor is counted.
     pub with_hypervisor: bool,
-    /// Idle time does not count.
+    /// Idle time is not counted.
     pub exclude_idle: bool,
-    /// The host of virtual machines does not count.
+    /// The host of virtual machines is not counted.
     pub exclude_host: bool,
-    /// Guests do not count.
+    /// Guests are not counted.
     pub exclude_guest: bool,
     /// `precise_ip`: how little the sampled address may skid, 0 to 3.
     pub precise: u8,
-    /// It always has a counter, or counts nothing.
+    /// It has a counter all the time; where none is free, it is in an error state and counts nothing.
     pub pinned: bool,
-    /// No other event counts on its PMU meanwhile.
+    /// No other event is on the PMU while its group is.
     pub exclusive: bool,
     /// Members of its group are read with its samples.
     pub read_group: bool,
 }
 
-/// The letters and what they say.
+/// The letters with their meanings, for messages.
 const LETTERS: &str = "u (user), k (kernel), h (hypervisor), I (not idle), G (guests), H (host), p, pp, ppp, P \
     (precise), S (read the group with the leader's samples), D (pinned), e (exclusive)";
 
 impl Modifiers {
-    /// Reads the letters; `max_precise`: what the PMU can do, for 'P'.
+    /// Parses the letters. `max_precise` is the PMU's largest `precise_ip`, which 'P' means.
     pub fn parse(event: &str, letters: &str, max_precise: u8) -> Result<Self, SamplerError> {
-        let mut asked = Self::default();
+        let mut modifiers = Self::default();
         let has = |letter| letters.contains(letter);
         for letter in letters.chars() {
             match letter {
                 'u' | 'k' | 'h' | 'H' | 'G' => {}
-                'I' => asked.exclude_idle = true,
-                'p' => asked.precise = asked.precise.saturating_add(1),
-                'P' => asked.precise = max_precise,
-                'S' => asked.read_group = true,
-                'D' => asked.pinned = true,
-                'e' => asked.exclusive = true,
+                'I' => modifiers.exclude_idle = true,
+                'p' => modifiers.precise = modifiers.precise.saturating_add(1),
+                'P' => modifiers.precise = max_precise,
+                'S' => modifiers.read_group = true,
+                'D' => modifiers.pinned = true,
+                'e' => modifiers.exclusive = true,
                 modifier => {
                     return Err(SamplerError::UnknownModifier {
                         event: event.to_owned(),
@@ -55,26 +55,26 @@ impl Modifiers {
                 }
             }
         }
-        if asked.precise > 3 {
+        if modifiers.precise > 3 {
             return Err(SamplerError::EventSyntax {
                 event: event.to_owned(),
                 what: "more than three 'p'".to_owned(),
             });
         }
         if has('u') || has('k') || has('h') {
-            asked.exclude_user = !has('u');
-            asked.exclude_kernel = !has('k');
-            asked.with_hypervisor = has('h');
+            modifiers.exclude_user = !has('u');
+            modifiers.exclude_kernel = !has('k');
+            modifiers.with_hypervisor = has('h');
         }
         if has('G') || has('H') {
-            asked.exclude_host = !has('H');
-            asked.exclude_guest = !has('G');
+            modifiers.exclude_host = !has('H');
+            modifiers.exclude_guest = !has('G');
         }
-        Ok(asked)
+        Ok(modifiers)
     }
 
-    /// The letters of what is asked for beyond whose code counts, the user's or the kernel's.
-    pub fn beyond_user_and_kernel(&self) -> String {
+    /// The letters of all modifiers but 'u' and 'k'.
+    pub fn other_than_user_and_kernel(&self) -> String {
         let letters = [
             (self.with_hypervisor, 'h'),
             (self.exclude_idle, 'I'),
@@ -84,11 +84,11 @@ impl Modifiers {
             (self.pinned, 'D'),
             (self.exclusive, 'e'),
         ];
-        let asked = letters.into_iter().filter(|(asked, _)| *asked);
-        asked.map(|(_, letter)| letter).collect()
+        let set = letters.into_iter().filter(|(is_set, _)| *is_set);
+        set.map(|(_, letter)| letter).collect()
     }
 
-    /// Sets what it asks of the kernel; precision is the PMU's matter.
+    /// Sets the fields of an attribute, except for `precise_ip`, which depends on the PMU.
     pub fn apply(&self, attr: &mut EventAttr) {
         attr.set_exclude_user(self.exclude_user);
         attr.set_exclude_kernel(self.exclude_kernel);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn modifiers_exclude_the_other_half() {
+    fn user_code_or_the_kernel_is_excluded_where_the_other_is_named() {
         let user = parse("u");
         assert!(user.exclude_kernel && !user.exclude_user && !user.with_hypervisor);
         let both = parse("uk");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn precision_counts_its_letters_up_to_three_or_takes_what_there_is() {
+    fn precise_ip_is_the_number_of_p_up_to_three_or_the_largest_for_capital_p() {
         assert_eq!(
             ["p", "upp", "ppp", "P"].map(|p| parse(p).precise),
             [1, 2, 3, 2]

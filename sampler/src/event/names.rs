@@ -1,11 +1,11 @@
-//! The events that the kernel itself names, and how it encodes them (linux/perf_event.h).
+//! Which events have a number in the kernel's ABI (linux/perf_event.h), and what does perf call them?
 
 use varid_model::perf;
 
 const HARDWARE: u32 = perf::PERF_TYPE_HARDWARE;
 const SOFTWARE: u32 = perf::PERF_TYPE_SOFTWARE;
 
-/// Name, type and config; of several names of one event the first is shown.
+/// Name, type and config. Lists show the first of several names of an event.
 #[rustfmt::skip]
 const NAMED: &[(&str, u32, u32)] = &[
     ("cycles", HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
@@ -36,7 +36,7 @@ const NAMED: &[(&str, u32, u32)] = &[
     ("emulation-faults", SOFTWARE, perf::PERF_COUNT_SW_EMULATION_FAULTS),
 ];
 
-/// Caches in the order of `PERF_COUNT_HW_CACHE_*`, each with perf's names for it.
+/// Perf's names of the caches, in the order of `PERF_COUNT_HW_CACHE_*`.
 const CACHES: [&[&str]; 7] = [
     &["l1-dcache", "l1-d", "l1d"],
     &["l1-icache", "l1-i", "l1i"],
@@ -47,7 +47,7 @@ const CACHES: [&[&str]; 7] = [
     &["node"],
 ];
 
-/// How each of [`CACHES`] is shown.
+/// The name of each of [`CACHES`] in lists.
 const CACHE_NAMES: [&str; 7] = [
     "L1-dcache",
     "L1-icache",
@@ -58,21 +58,20 @@ const CACHE_NAMES: [&str; 7] = [
     "node",
 ];
 
-/// Operations in the order of `PERF_COUNT_HW_CACHE_OP_*`: its name where misses follow, the
-/// plural that stands alone, others.
+/// Operations in the order of `PERF_COUNT_HW_CACHE_OP_*`: the name before `-misses`, the name of all accesses, other names.
 const OPERATIONS: [(&str, &str, &[&str]); 3] = [
     ("load", "loads", &["read"]),
     ("store", "stores", &["write"]),
     ("prefetch", "prefetches", &["prefetch"]),
 ];
 
-/// The names to show, each event once: hardware, then software, then caches'.
-pub fn shown() -> Vec<String> {
+/// One name of each event: hardware events, then software events, then cache events.
+pub fn listed() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let mut seen = Vec::new();
+    let mut listed = Vec::new();
     for (name, kind, config) in NAMED {
-        if !seen.contains(&(kind, config)) {
-            seen.push((kind, config));
+        if !listed.contains(&(kind, config)) {
+            listed.push((kind, config));
             names.push((*name).to_owned());
         }
     }
@@ -85,7 +84,7 @@ pub fn shown() -> Vec<String> {
     names
 }
 
-/// Type and config of a name, in which case and underscores do not matter.
+/// The type and config of an event by its name; upper case and underscores are as lower case and hyphens.
 pub fn lookup(name: &str) -> Option<(u32, u64)> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     let named = NAMED.iter().find(|(known, ..)| *known == name);
@@ -109,7 +108,7 @@ fn cache(name: &str) -> Option<u64> {
     None
 }
 
-/// `loads`, `load-misses`, `load-refs`: operation and result as the kernel numbers them.
+/// The kernel's numbers of the operation and the result in `loads`, `load-misses` or `load-refs`.
 fn operation(text: &str) -> Option<(u64, u64)> {
     for (index, (name, plural, others)) in (0u64..).zip(OPERATIONS) {
         for known in [name, plural].iter().chain(others) {
@@ -128,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_that_is_shown_is_known_and_means_one_event() {
-        let mut meanings: Vec<_> = shown().iter().map(|name| lookup(name).unwrap()).collect();
+    fn every_listed_name_is_of_another_event() {
+        let mut meanings: Vec<_> = listed().iter().map(|name| lookup(name).unwrap()).collect();
         meanings.sort_unstable();
         let count = meanings.len();
         meanings.dedup();

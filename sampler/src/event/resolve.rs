@@ -1,22 +1,22 @@
-//! What the words of `-e` mean on a machine with these PMUs.
+//! Which events does the text of `-e` name on a machine with these PMUs?
 
 use super::modifiers::Modifiers;
 use super::pmu::{Pmu, number};
-use super::syntax::{self, EventText, GroupText, Term, What};
+use super::syntax::{self, EventSpec, EventText, GroupText, Term};
 use super::{Encoding, Event, Group, Rate, names};
 use crate::SamplerError;
 use varid_model::perf;
 
-/// What was asked for, and what of it cannot be had.
+/// The events of the texts of `-e`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// The groups, in order.
     pub groups: Vec<Group>,
-    /// Sentences for people.
+    /// Sentences that tell the user what differs from the request.
     pub notes: Vec<String>,
 }
 
-/// Reads the texts of all `-e`; events that name no rate of their own have `rate`.
+/// Resolves the texts of all `-e`. Events without a rate of their own (`freq=`, `period=`) have `rate`.
 pub fn resolve<'a>(
     texts: impl IntoIterator<Item = &'a str>,
     rate: Rate,
@@ -52,14 +52,14 @@ impl Resolved {
     }
 
     fn event(&mut self, text: &EventText, rate: Rate, pmus: &[Pmu]) -> Result<Event, SamplerError> {
-        let mut event = match &text.what {
-            What::Name(name) => Event {
+        let mut event = match &text.spec {
+            EventSpec::Name(name) => Event {
                 name: text.text.clone(),
                 encodings: by_name(name, pmus)?,
                 modifiers: Modifiers::default(),
                 rate,
             },
-            What::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
+            EventSpec::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
         };
         let shown: String = text
             .modifiers
@@ -87,15 +87,15 @@ impl Resolved {
     }
 }
 
-/// A name of the kernel's, of a PMU's own table, or a raw code: what is spelled as it was given
-/// first.
+/// The encodings of a name: of the kernel's ABI, of a PMU's own table, or a raw code. A PMU's event with exactly this spelling comes
+/// before the kernel's, of which upper case and underscores are understood, too.
 fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
     let max_precise = pmus
         .iter()
         .filter(|pmu| pmu.core)
         .map(|pmu| pmu.max_precise);
     let max_precise = max_precise.max().unwrap_or(0);
-    let of_the_kernel = |kind: u32, config| {
+    let generic = |kind: u32, config| {
         let software = kind == perf::PERF_TYPE_SOFTWARE;
         vec![Encoding {
             kind,
@@ -110,9 +110,9 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
         .filter(|pmu| pmu.core)
         .filter_map(|pmu| Some((pmu, pmu.event(name)?)))
         .collect();
-    let spelled_so = own.iter().any(|(_, event)| *event == name);
+    let is_own_spelling = own.iter().any(|(_, event)| *event == name);
     match known {
-        Some((kind, config)) if !spelled_so => return Ok(of_the_kernel(kind, config)),
+        Some((kind, config)) if !is_own_spelling => return Ok(generic(kind, config)),
         _ if own.is_empty() => {}
         _ => {
             let encode = |(pmu, event): (&Pmu, &str)| {
@@ -126,8 +126,8 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
         }
     }
     if let Some(code) = raw_code(name) {
-        // The kernel asks the PMU of each CPU for it.
-        return Ok(of_the_kernel(perf::PERF_TYPE_RAW, code));
+        // The kernel gives the code to the PMU of each CPU.
+        return Ok(generic(perf::PERF_TYPE_RAW, code));
     }
     Err(SamplerError::UnknownEvent {
         event: name.to_owned(),
@@ -135,14 +135,14 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
     })
 }
 
-/// `r` and hexadecimal digits.
+/// The code of a raw event: `r` and hexadecimal digits.
 fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = Some(digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Names that have a word of this one, or all that always work.
+/// Names that contain a word of this one; if there is none, the names of the kernel's ABI without most cache events.
 fn similar(name: &str, pmus: &[Pmu]) -> Vec<String> {
     let name = name.to_ascii_lowercase();
     let words: Vec<_> = name
@@ -155,7 +155,7 @@ fn similar(name: &str, pmus: &[Pmu]) -> Vec<String> {
         words.iter().any(|word| known.contains(word))
     });
     if similar.is_empty() {
-        similar = names::shown();
+        similar = names::listed();
         similar.retain(|name| !name.contains("-load") && !name.contains("prefetch"));
     }
     similar
@@ -169,8 +169,8 @@ fn by_terms(
     pmus: &[Pmu],
 ) -> Result<Event, SamplerError> {
     let failed = |reason| bad_terms(&text.text, reason);
-    let meant: Vec<_> = pmus.iter().filter(|known| known.is_called(pmu)).collect();
-    if meant.is_empty() {
+    let named: Vec<_> = pmus.iter().filter(|known| known.is_called(pmu)).collect();
+    if named.is_empty() {
         return Err(SamplerError::UnknownPmu {
             event: text.text.clone(),
             pmu: pmu.to_owned(),
@@ -187,7 +187,7 @@ fn by_terms(
         modifiers: Modifiers::default(),
         rate,
     };
-    let mut of_the_pmu = Vec::new();
+    let mut fields = Vec::new();
     for term in terms {
         let value = term.value.as_deref();
         let counted = || {
@@ -198,15 +198,15 @@ fn by_terms(
             "period" => event.rate = Rate::Period(counted()?),
             "freq" => event.rate = Rate::Frequency(counted()?),
             "name" => event.name = value.unwrap_or_default().to_owned(),
-            _ => of_the_pmu.push(term.clone()),
+            _ => fields.push(term.clone()),
         }
     }
-    event.encodings = meant
+    event.encodings = named
         .into_iter()
         .map(|pmu| {
-            encoding(pmu, &of_the_pmu).map_err(|reason| {
-                let fields: Vec<_> = pmu.fields().collect();
-                failed(format!("{reason}; its fields are {}", fields.join(", ")))
+            encoding(pmu, &fields).map_err(|reason| {
+                let known: Vec<_> = pmu.fields().collect();
+                failed(format!("{reason}; its fields are {}", known.join(", ")))
             })
         })
         .collect::<Result<_, _>>()?;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_of_the_boards_that_android_has_files_for_can_be_asked_for() {
+    fn every_event_of_the_boards_that_android_has_files_for_is_resolved() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../android/boards");
         let mut files = 0;
         for file in std::fs::read_dir(folder).unwrap() {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn precision_that_is_not_there_is_said() {
+    fn precision_that_the_pmu_lacks_is_reported() {
         let notes = |text, pmus| resolve([text], Rate::Period(7), pmus).unwrap().notes;
         let (board, machine) = (big_little(), x86());
         assert!(notes("cycles:p", board.pmus())[0].contains("no precise sampling"));

@@ -1,34 +1,34 @@
-//! What `-e` says: events and groups as perf writes them, before it is known what they mean here.
+//! Which events and groups are in the text of `-e`, in perf's syntax? Whether a machine has them is decided by [`super::resolve`].
 //!
 //! `LIST = ITEM {, ITEM}`, `ITEM = EVENT | {EVENT {, EVENT}}[:MODIFIERS]`,
 //! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS]`, `TERM = NAME[=VALUE]`.
 
 use crate::SamplerError;
 
-/// Events that are counted together, or one alone.
+/// A group of events, or a single event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupText {
-    /// Its events; their modifiers are those of the group, too.
+    /// Its events. The modifiers of the group are appended to those of each.
     pub events: Vec<EventText>,
-    /// It was written in braces.
+    /// Whether it is in braces.
     pub braces: bool,
 }
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventText {
-    /// As it was written, without modifiers.
+    /// The text without modifiers.
     pub text: String,
-    /// What it names.
-    pub what: What,
+    /// Its parts.
+    pub spec: EventSpec,
     /// Letters, checked by [`Modifiers::parse`](super::modifiers::Modifiers::parse).
     pub modifiers: String,
 }
 
-/// What an event's text names.
+/// The parts of an event's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// A name of the kernel's or of a PMU's own table, or a raw code.
+pub enum EventSpec {
+    /// A name of the kernel's ABI or of a PMU's own table, or a raw code.
     Name(String),
     /// Terms of a PMU.
     Pmu {
@@ -48,7 +48,7 @@ pub struct Term {
     pub value: Option<String>,
 }
 
-/// Takes the text of one `-e` apart.
+/// Parses the text of one `-e`.
 pub fn parse(text: &str) -> Result<Vec<GroupText>, SamplerError> {
     let malformed = |what: &str| SamplerError::EventSyntax {
         event: text.to_owned(),
@@ -143,7 +143,7 @@ fn event(text: &str) -> Result<EventText, &'static str> {
         }
         return Ok(EventText {
             text: name.to_owned(),
-            what: What::Name(name.to_owned()),
+            spec: EventSpec::Name(name.to_owned()),
             modifiers: modifiers.to_owned(),
         });
     };
@@ -169,7 +169,7 @@ fn event(text: &str) -> Result<EventText, &'static str> {
     let terms = terms.map(term).collect::<Result<_, _>>()?;
     Ok(EventText {
         text: format!("{pmu}/{inside}/"),
-        what: What::Pmu {
+        spec: EventSpec::Pmu {
             pmu: pmu.to_owned(),
             terms,
         },
@@ -189,7 +189,7 @@ fn is_tracepoint(text: &str) -> bool {
             .all(|letter| letter.is_ascii_alphanumeric() || "_*".contains(letter))
 }
 
-/// What modifiers look like; which there are, [`Modifiers`](super::modifiers::Modifiers) knows.
+/// Whether a text consists of letters, as modifiers do. [`Modifiers`](super::modifiers::Modifiers) knows which there are.
 fn are_letters(modifiers: &str) -> bool {
     !modifiers.is_empty() && modifiers.chars().all(|letter| letter.is_ascii_alphabetic())
 }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_perf_writes_is_taken_apart() {
+    fn all_of_perfs_syntax_is_parsed() {
         for (text, expected) in [
             ("cycles", "cycles"),
             ("cycles:u", "cycles:u"),

@@ -10,8 +10,7 @@ use std::fmt::Display;
 use varid_shim::{Module as Device, Shim};
 
 /// Where frames are walked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimKind {
     /// In the kernel, by a BPF program.
     Bpf,

@@ -171,7 +171,7 @@ impl Module {
             Ok(counts) => counts,
             Err(error) => return tracing::error!(%error),
         };
-        let time = monotonic_ns().get();
+        let time = monotonic_ns();
         let lost = counts.no_space.saturating_sub(self.drained.no_space);
         if lost > 0 {
             let event = RingEvent::Lost(lost);
@@ -202,7 +202,7 @@ pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
     let (Some(event), None) = (events.next(), events.next()) else {
         return Err(SamplerError::OneEvent);
     };
-    let modifiers = event.modifiers.beyond_user_and_kernel();
+    let modifiers = event.modifiers.other_than_user_and_kernel();
     if modifiers.is_empty() {
         Ok(event)
     } else {

@@ -1,5 +1,4 @@
-//! What does a TOML document hold, and where? Values of the kinds that a configuration has; what is
-//! wrong is collected with its place.
+//! Which values does a TOML document have? Reads the types that a configuration needs, and collects errors with their positions.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -7,14 +6,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use varid_recording::terminal::one_line;
 
-/// What is wrong, and where.
+/// An error in a configuration file, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Counted from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, counted from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// What, and what to do.
+    /// What is wrong, and what would fix it.
     pub what: String,
 }
 
@@ -24,24 +23,24 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Problems that are told; more would help nobody.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 50;
-/// Problems that are looked for: the first that are found are not always the first in the text.
+/// The most problems that are collected. It is larger than [`MAX_PROBLEMS`] because problems are not found in the order of the text.
 const MAX_FOUND: usize = 1000;
 
-/// What has been found wrong with a text.
+/// The problems of a text.
 #[derive(Debug)]
 pub struct Problems<'t> {
     text: &'t str,
-    /// By offset.
+    /// Offset in the text and description of each, in the order in which they were found.
     found: Vec<(usize, String)>,
 }
 
-/// A value and the bytes that it is written in.
+/// A value with its range of bytes in the text.
 pub type Value<'d> = Spanned<DeValue<'d>>;
 
 impl<'t> Problems<'t> {
-    /// None yet.
+    /// A text in which no problem was found yet.
     pub fn of(text: &'t str) -> Self {
         Self {
             text,
@@ -49,32 +48,32 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// Something is wrong there.
-    pub fn at(&mut self, place: &Range<usize>, what: impl Into<String>) {
+    /// Adds a problem with a range of the text.
+    pub fn at(&mut self, span: &Range<usize>, what: impl Into<String>) {
         if self.found.len() < MAX_FOUND {
-            self.found.push((place.start, what.into()));
+            self.found.push((span.start, what.into()));
         }
     }
 
-    /// All of them, from the first line on.
+    /// The problems in the order of the text, at most [`MAX_PROBLEMS`].
     pub fn finish(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|(offset, _)| *offset);
         self.found.truncate(MAX_PROBLEMS);
         let text = self.text;
-        let placed = |(offset, what): (usize, String)| {
+        let located = |(offset, what): (usize, String)| {
             let before = text.get(..offset).unwrap_or(text);
             let line = before.rsplit('\n').next().unwrap_or_default();
             Problem {
                 line: before.matches('\n').count().saturating_add(1),
                 column: line.chars().count().saturating_add(1),
-                // Names may hold what a terminal takes for more than text.
+                // A name from the file may have control characters.
                 what: one_line(&what),
             }
         };
-        self.found.into_iter().map(placed).collect()
+        self.found.into_iter().map(located).collect()
     }
 
-    /// The document's top.
+    /// Parses the text; the table of its top level.
     pub fn document(&mut self) -> DeTable<'t> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         for error in errors {
@@ -84,13 +83,13 @@ impl<'t> Problems<'t> {
         document.into_inner()
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether no problem was found.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Keys that are none of a table's are wrong.
-    pub fn only(&mut self, table: &DeTable<'_>, of: &str, known: &[&str]) {
+    /// Adds a problem for each key of a table that is not among the known ones. `of` names the table in the message.
+    pub fn check_keys(&mut self, table: &DeTable<'_>, of: &str, known: &[&str]) {
         for key in table.keys() {
             let name: &str = key.get_ref();
             if known.contains(&name) {
@@ -104,25 +103,25 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// A table.
+    /// A value as a table; None, and a problem: it is of another type.
     pub fn table<'v, 'd>(&mut self, value: &'v Value<'d>) -> Option<&'v DeTable<'d>> {
         let table = value.get_ref().as_table();
-        table.or_else(|| self.other(value, "a table"))
+        table.or_else(|| self.wrong_type(value, "a table"))
     }
 
-    /// Yes or no.
+    /// A value as a boolean; None, and a problem: it is of another type.
     pub fn bool(&mut self, value: &Value<'_>) -> Option<bool> {
         let bool = value.get_ref().as_bool();
-        bool.or_else(|| self.other(value, "true or false"))
+        bool.or_else(|| self.wrong_type(value, "true or false"))
     }
 
-    /// A text.
+    /// A value as a string; None, and a problem: it is of another type.
     pub fn text<'v>(&mut self, value: &'v Value<'_>) -> Option<&'v str> {
         let text = value.get_ref().as_str();
-        text.or_else(|| self.other(value, "a text in quotes"))
+        text.or_else(|| self.wrong_type(value, "a text in quotes"))
     }
 
-    /// One of a few words.
+    /// A string that is one of a few words, as the value of that word; None, and a problem: it is another.
     pub fn word<T: Copy>(&mut self, value: &Value<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(value)?;
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == text) {
@@ -136,10 +135,10 @@ impl<'t> Problems<'t> {
         None
     }
 
-    /// A number within bounds.
+    /// A whole number within bounds; None, and a problem: it is not.
     pub fn number(&mut self, value: &Value<'_>, bounds: RangeInclusive<u64>) -> Option<u64> {
         let Some(digits) = value.get_ref().as_integer() else {
-            return self.other(value, "a whole number");
+            return self.wrong_type(value, "a whole number");
         };
         let number = i128::from_str_radix(digits.as_str(), digits.radix()).ok();
         let within = number.and_then(|number| u64::try_from(number).ok());
@@ -151,7 +150,8 @@ impl<'t> Problems<'t> {
         })
     }
 
-    /// A number, or a text that a function reads, within bounds.
+    /// A measure within bounds, which `read` parses of a number or of a string like `5m`. `bounds` are the range and its description for
+    /// the message.
     pub fn measure<T: PartialOrd>(
         &mut self,
         value: &Value<'_>,
@@ -161,18 +161,18 @@ impl<'t> Problems<'t> {
         let text = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str().to_owned(),
-            _ => return self.other(value, "a number, or a text of a number and a unit"),
+            _ => return self.wrong_type(value, "a number, or a text of a number and a unit"),
         };
-        let (range, told) = bounds;
+        let (range, as_text) = bounds;
         match read(&text) {
             Ok(measure) if range.contains(&measure) => return Some(measure),
-            Ok(_) => self.at(&value.span(), format!("'{text}' is not {told}")),
+            Ok(_) => self.at(&value.span(), format!("'{text}' is not {as_text}")),
             Err(what) => self.at(&value.span(), what),
         }
         None
     }
 
-    /// A list of texts, each read by a function; wrong ones are left out.
+    /// A list of at most `most` strings, each parsed by `read`, with their spans. Items with a problem are left out.
     pub fn list<T>(
         &mut self,
         value: &Value<'_>,
@@ -180,7 +180,7 @@ impl<'t> Problems<'t> {
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Vec<(T, Range<usize>)> {
         let Some(values) = value.get_ref().as_array() else {
-            let _: Option<()> = self.other(value, "a list, [\"…\", \"…\"]");
+            let _: Option<()> = self.wrong_type(value, "a list, [\"…\", \"…\"]");
             return Vec::new();
         };
         if values.len() > most {
@@ -199,7 +199,8 @@ impl<'t> Problems<'t> {
         list
     }
 
-    fn other<T>(&mut self, value: &Value<'_>, wanted: &str) -> Option<T> {
+    /// Adds a problem: a value is not of the expected type.
+    fn wrong_type<T>(&mut self, value: &Value<'_>, expected: &str) -> Option<T> {
         let found = match value.get_ref() {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) => "a whole number",
@@ -211,22 +212,21 @@ impl<'t> Problems<'t> {
         };
         self.at(
             &value.span(),
-            format!("{wanted} is wanted here, not {found}"),
+            format!("{expected} is wanted here, not {found}"),
         );
         None
     }
 }
 
-/// The known key that was probably meant.
+/// The known key that is most similar to a name; None: none is similar.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let distances = known.iter().map(|key| (distance(name, key), *key));
     let (distance, key) = distances.min()?;
-    // A third of it may be wrong.
+    // At most a third of the key may differ.
     (distance.saturating_mul(3) <= key.len().max(3)).then_some(key)
 }
 
-/// Characters that have to be put in, left out or changed (Levenshtein). Of a name that is much
-/// longer than any key only that.
+/// The Levenshtein distance in characters. The length of `one` where it is much longer than `other`, so that long names cost little.
 fn distance(one: &str, other: &str) -> usize {
     if one.len() > other.len().saturating_mul(2).saturating_add(8) {
         return one.len();
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_that_was_probably_meant_is_known() {
+    fn a_misspelt_key_is_matched_to_the_most_similar_one() {
         let known = ["methods", "frequency", "period", "all"];
         for (name, meant) in [
             ("method", Some("methods")),

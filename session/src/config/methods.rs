@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_vm_can_judge_is_where_the_wanted_names_begin() {
+    fn a_vm_filters_by_the_fixed_beginning_of_a_pattern() {
         for (patterns, prefixes) in [
             (&[][..], &[][..]),
             (&["org.example.*"], &["org.example."]),

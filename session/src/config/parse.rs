@@ -59,7 +59,7 @@ fn config(
     table: &DeTable<'_>,
     event: impl Fn(&str) -> Result<(), String>,
 ) -> Config {
-    problems.only(
+    problems.check_keys(
         table,
         "a configuration",
         &[
@@ -153,7 +153,7 @@ fn limits(problems: &mut Problems<'_>, value: Option<&Value<'_>>) -> Limits {
     let Some(table) = value.and_then(|value| problems.table(value)) else {
         return Limits::default();
     };
-    problems.only(table, "[limits]", &["duration", "size", "processes"]);
+    problems.check_keys(table, "[limits]", &["duration", "size", "processes"]);
     let sizes = (SIZES, "from 1 MB to 1000000 GB");
     Limits {
         duration: table
@@ -172,7 +172,7 @@ fn app(problems: &mut Problems<'_>, value: &Value<'_>) -> AppSettings {
     let Some(table) = problems.table(value) else {
         return AppSettings::default();
     };
-    problems.only(table, "an app", &["methods"]);
+    problems.check_keys(table, "an app", &["methods"]);
     AppSettings {
         methods: methods(problems, table.get("methods")),
     }
@@ -182,7 +182,7 @@ fn service(problems: &mut Problems<'_>, name: &str, value: &Value<'_>) -> Servic
     let Some(table) = problems.table(value) else {
         return ServiceSettings::default();
     };
-    problems.only(table, "a service", &["processes", "methods"]);
+    problems.check_keys(table, "a service", &["processes", "methods"]);
     let listed = table.get("processes");
     let settings = ServiceSettings {
         processes: processes(problems, listed),

@@ -48,16 +48,16 @@ pub struct TaskEvent {
 impl Processes {
     /// A process has mapped a file or memory.
     pub fn mmap(&mut self, mmap: &Mmap, sampling: &Sampling) -> Result<(), SessionError> {
-        let pid = Pid::new(mmap.pid);
+        let pid = mmap.pid;
         let Some(tracked) = self.tracked.get_mut(&pid) else {
             return Ok(());
         };
         let may_be_vm = tracked.managed.map(
             &mut self.images,
             &KernelMapping {
-                pid: Pid::new(mmap.pid),
-                start: mmap.start,
-                end: mmap.start.saturating_add(mmap.len),
+                pid,
+                start: mmap.start.get(),
+                end: mmap.start.get().saturating_add(mmap.len),
                 pgoff: mmap.pgoff,
                 device: mmap.device,
                 inode: mmap.inode,
@@ -121,7 +121,7 @@ impl Processes {
             let Some(tracked) = self.tracked.get_mut(&pid) else {
                 continue;
             };
-            tracked.managed.look_again(&mut self.images);
+            tracked.managed.reread_mappings(&mut self.images);
             tracked.mappings_replaced();
             self.retarget(pid, sampling)?;
         }
@@ -223,7 +223,7 @@ impl Processes {
         let parent = self.tracked.get(&ppid);
         let parent = parent.filter(|parent| !parent.lifetime.has_left());
         if let Some(parent) = parent {
-            let child = is_process.then(|| parent.managed.fork(pid.get()));
+            let child = is_process.then(|| parent.managed.fork(pid));
             let (names, awaits_name) = (parent.names.clone(), parent.awaits_name());
             let TaskEvent {
                 time,

@@ -51,7 +51,7 @@ fn read_names(processes: Vec<&mut Tracked>, now: MonotonicNs, bytes: u64, time: 
         let time = deadline.saturating_duration_since(Instant::now());
         let until = Some(clock::after(time.checked_div(left).unwrap_or_default()));
         let budget = ReadBudget { bytes, until };
-        tracked.managed.process.refresh_jit(now.get(), &budget);
+        tracked.managed.process.refresh_jit(now, &budget);
         left = left.saturating_sub(1);
     }
 }

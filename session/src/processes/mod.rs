@@ -155,12 +155,12 @@ impl Processes {
 
     /// A process of which nothing can be read any more.
     pub fn without_mappings(&self, pid: Pid) -> ManagedProcess {
-        ManagedProcess::new(pid.get(), self.options.vms)
+        ManagedProcess::new(pid, self.options.vms)
     }
 
     /// Reads what can be seen now of a process that runs.
     fn read(&mut self, pid: Pid) -> ManagedProcess {
-        ManagedProcess::running(pid.get(), self.options.vms, &mut self.images)
+        ManagedProcess::running(pid, self.options.vms, &mut self.images)
     }
 
     /// Which samples of a process without a name are recorded; None: all of them.

@@ -37,8 +37,16 @@ mod tests {
 
     #[test]
     fn every_process_is_followed_and_sampled_with_as_much_stack_as_is_recorded() {
-        let flags =
-            |stack| target_of(Some(&ManagedProcess::new(1, VmKinds::default())), stack).flags;
+        let flags = |stack| {
+            target_of(
+                Some(&ManagedProcess::new(
+                    varid_model::Pid::new(1),
+                    VmKinds::default(),
+                )),
+                stack,
+            )
+            .flags
+        };
         let common = flags(Stack::Vertical);
         assert_ne!(common & target_flags::FOLLOW, 0);
         assert_eq!(flags(Stack::Full), common | target_flags::FULL_STACK);

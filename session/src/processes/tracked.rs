@@ -99,7 +99,7 @@ impl Tracked {
 
     /// Its id.
     pub fn pid(&self) -> Pid {
-        Pid::new(self.managed.pid())
+        self.managed.pid()
     }
 
     /// Whether it runs, as far as is known, and belongs to the target.
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn tracked(stage: Stage) -> Tracked {
-        let managed = ManagedProcess::new(1, VmKinds::default());
+        let managed = ManagedProcess::new(Pid::new(1), VmKinds::default());
         Tracked::new(managed, Names::default(), MonotonicNs::ZERO, stage, false)
     }
 

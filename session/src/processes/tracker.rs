@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_command_line_yet_is_looked_at_again() {
+    fn a_process_without_a_command_line_is_matched_later() {
         let unnamed = Named::new("");
         assert_eq!(command_name(unnamed.pid()), None);
         let mut tracker = app();

@@ -18,7 +18,7 @@ pub fn why_unseen(managed: &ManagedProcess) -> Option<String> {
                 .to_owned(),
         );
     }
-    let why = match managed.process.jit.nameless(&managed.process.space)? {
+    let why = match managed.process.jit.missing_names(&managed.process.space)? {
         MissingNames::Absent => {
             "it ran code that it had made and that nothing names: a perf map, a jitdump file or GDB's JIT interface would; of Java's, from 17 on, -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
         }
@@ -42,7 +42,7 @@ impl Tracked {
                 "{count} of its mappings are not known: it maps more, or faster, than is looked at"
             )),
         };
-        let partly = self.managed.process.jit.is_partly_read().then(|| {
+        let partly = self.managed.process.jit.has_unread().then(|| {
             "it says more of the code that it has made than is read in a second: some of it has no names"
                 .to_owned()
         });

@@ -95,7 +95,8 @@ impl Recorder {
                 build_id: file.build_id.to_vec(),
             }))?;
         }
-        managed.process.jit.sampled(address, sample.time.get());
+        let sampled = Address::new(address);
+        managed.process.jit.add_sample(sampled, sample.time);
         Ok(())
     }
 

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_recorded_stays_while_another_kind_of_target_waits() {
+    fn recorded_processes_stay_while_a_target_of_another_kind_waits() {
         let config = |text: &str| parse(text, |_| Ok(())).unwrap();
         let own = "services = [\"own\"]\n[service.own]\nprocesses = [\"x\"]\n";
         let both = merge_live(&config(own), config("all = true\nmethods = [\"a.*\"]\n"));

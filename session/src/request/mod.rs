@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::time::Duration;
-    use varid_model::Stack;
+    use varid_model::{Pid, Stack};
 
     /// A request of which each test says what it needs.
     fn request() -> SessionRequest {
@@ -306,7 +306,7 @@ mod tests {
         // The service stays known: samples of its processes count for it.
         assert_eq!(config.processes_of("video").unwrap()[0].text(), "v");
         assert!(with_file(|request| request.target.all = true).unwrap().all);
-        let pid = with_file(|request| request.target.pids = vec![7]);
+        let pid = with_file(|request| request.target.pids = vec![Pid::new(7)]);
         assert!(pid.unwrap().services.is_empty());
     }
 
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_the_way_to_it() {
+    fn an_unreadable_configuration_is_reported_with_its_path() {
         let wrong = file("apps = 3\nx = 1\n");
         let error = of_file(wrong.path()).read().unwrap_err().to_string();
         let expected = format!("{}:1:8: a list", wrong.path().display());

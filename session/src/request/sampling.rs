@@ -1,7 +1,6 @@
 //! What does the command line ask to be sampled, and how?
 
 use crate::config::{DURATIONS, FREQUENCIES, MethodPattern, PERIODS};
-use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,9 +8,8 @@ use varid_model::Stack;
 use varid_recording::Tactic;
 use varid_sampler::ShimKind;
 
-/// What the command line asks for; empty and None: the configuration file's, or the default. The control protocol carries it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What the command line asks for; empty and None: the configuration file's, or the default.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingRequest {
     /// Events, as `-e` takes them.
     pub events: Vec<String>,
@@ -28,7 +26,6 @@ pub struct SamplingRequest {
     /// What VMs do at a call.
     pub tactic: Option<Tactic>,
     /// With [`Tactic::MethodInvoke`]: VMs also write a line for each call.
-    #[serde(default)]
     pub log_calls: bool,
     /// Where frames are walked; None: the best source that works here.
     pub shim: Option<ShimKind>,
@@ -43,7 +40,7 @@ pub struct SamplingRequest {
 }
 
 impl SamplingRequest {
-    /// Holds a request that came over the socket to what the command line allows, and its paths to being absolute.
+    /// Checks a request that came over the socket: its values are those that the command line allows, and its paths are absolute.
     pub fn check(&self) -> Result<(), String> {
         if self.frequency.is_some() && self.count.is_some() {
             return Err("a frequency or a period, not both".to_owned());

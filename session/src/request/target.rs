@@ -1,21 +1,19 @@
 //! Which processes does a session profile?
 
 use crate::config::{Config, ProcessPattern};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use varid_model::Pid;
 use varid_recording::TargetKind;
 
-/// The processes that the command line names. The control protocol carries it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The processes that the command line names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetRequest {
     /// Packages, as patterns.
     pub apps: Vec<String>,
     /// Names of services.
     pub services: Vec<String>,
     /// Process ids.
-    pub pids: Vec<u32>,
+    pub pids: Vec<Pid>,
     /// Every process.
     pub all: bool,
 }
@@ -44,9 +42,7 @@ impl TargetRequest {
         match self.pids.as_slice() {
             [] if config.all => Some(TargetSpec::All),
             [] => TargetSpec::named(config),
-            pids => Some(TargetSpec::Pids(
-                pids.iter().copied().map(Pid::new).collect(),
-            )),
+            pids => Some(TargetSpec::Pids(pids.to_vec())),
         }
     }
 }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_who_was_there_between_two_looks() {
+    fn an_address_has_no_name_between_two_reads_that_differ() {
         let mut map = CodeMap::default();
         let before_all = [code(0x10, 0x40, "a", 0), code(0x20, 0x30, "in a", 0)];
         assert_eq!(map.appear(before_all, 100), []);

@@ -249,7 +249,7 @@ fn symbols_of_a_mini_symbol_table_are_read() {
 }
 
 #[test]
-fn functions_are_told_apart_without_an_eh_frame() {
+fn functions_are_separated_without_an_eh_frame() {
     let Some(folder) = programs() else { return };
     for (whole, stripped) in [("frames", "frames.stripped"), ("thumb", "thumb.stripped")] {
         if !folder.join(whole).exists() {
@@ -373,7 +373,7 @@ fn child(urls: &str, cache: &Path, path: Option<&str>) -> String {
 }
 
 #[test]
-fn debuginfod_is_asked_and_what_it_lacks_is_named() {
+fn debuginfod_is_queried_and_missing_files_are_named() {
     let Some(folder) = programs() else { return };
     let cache = tempfile::tempdir().unwrap();
     let said = child("http://127.0.0.1:9/", cache.path(), Some("/nonexistent"));

@@ -31,7 +31,7 @@ fn app(workload: &'static str) -> Result<Running> {
 }
 
 #[test]
-fn samples_are_recorded_exactly_if_their_innermost_named_method_is_asked_for() -> Result<()> {
+fn samples_are_recorded_exactly_if_their_innermost_named_method_matches() -> Result<()> {
     if skip_without_root("configuration") {
         return Ok(());
     }

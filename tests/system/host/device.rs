@@ -48,7 +48,7 @@ fn what_keeps_a_device_from_use_is_said() -> Result<()> {
 }
 
 #[test]
-fn a_device_without_a_varid_for_it_is_told_from_one_without_room() -> Result<()> {
+fn a_missing_binary_is_distinguished_from_a_full_device() -> Result<()> {
     let device = Device::new()?;
     device.program("getprop", "echo mips64,mips")?;
     device.program("uname", "echo mips64")?;

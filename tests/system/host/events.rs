@@ -164,7 +164,7 @@ fn exact(recorded: &Recorded, stretches: u64) -> Result<()> {
 }
 
 #[test]
-fn more_samples_than_the_kernel_allows_are_not_asked_for() -> Result<()> {
+fn a_rate_above_the_kernels_limit_is_lowered() -> Result<()> {
     const LIMIT: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
     let most: u64 = std::fs::read_to_string(LIMIT)?.trim().parse()?;
     for source in sources() {

@@ -164,7 +164,7 @@ fn samples(report: &Value, belongs: impl Fn(&Value) -> bool) -> u64 {
 }
 
 #[test]
-fn who_leaves_and_comes_back_is_recorded_in_his_time_and_once() -> Result<()> {
+fn a_process_that_leaves_and_rejoins_is_recorded_once_and_while_it_is_selected() -> Result<()> {
     if skip_without_root("reread") {
         return Ok(());
     }

@@ -339,7 +339,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn nobody_without_rights_gets_a_clear_line_or_the_fallback() -> Result<()> {
+fn a_user_without_rights_gets_a_clear_error_or_the_fallback() -> Result<()> {
     if skip_without_root("withstands") {
         return Ok(());
     }

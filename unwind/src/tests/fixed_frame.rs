@@ -124,7 +124,7 @@ fn a_size_that_is_wrong_ends_the_stack() {
 }
 
 #[test]
-fn registers_that_a_frame_cannot_keep_are_the_callers_own() {
+fn registers_that_a_frame_does_not_save_are_the_callers() {
     let unknown = [7, 16, 999].map(|dwarf| SavedRegister { dwarf, offset: 0 });
     let mut frame = FixedFrame::new(Machine::X86_64, 16, &unknown);
     let mut regs = Regs::unknown(Machine::X86_64);

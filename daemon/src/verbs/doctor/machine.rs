@@ -81,7 +81,7 @@ impl Machine {
                 .map(|shim| shim.variant())
                 .map_err(|error| error.to_string()),
             module: Module::open().map(drop).map_err(|error| error.to_string()),
-            sandbox: sandbox::described(),
+            sandbox: sandbox::describe(),
             btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
             paranoid: sysctl::kernel("perf_event_paranoid"),
             max_sample_rate: max_frequency(),

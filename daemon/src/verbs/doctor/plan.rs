@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_privileges_is_told_what_would_give_more() {
+    fn a_user_without_privileges_sees_what_would_give_more() {
         let machine = Machine {
             user: 1000,
             capabilities: vec![],

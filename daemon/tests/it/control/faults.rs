@@ -90,7 +90,7 @@ fn a_start_while_the_daemon_ends_gets_the_next_one() {
 }
 
 #[test]
-fn the_daemon_keeps_nothing_open_that_is_the_shells() {
+fn the_daemon_closes_descriptors_inherited_from_the_shell() {
     let home = Home::new();
     let app = App::run("org.example.open");
     let file = home.path.join("open");
@@ -166,7 +166,7 @@ fn say(home: &Home, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn hostile_clients_get_a_refusal_and_hinder_nobody() {
+fn hostile_clients_are_refused_and_do_not_block_others() {
     let home = Home::new();
     let app = App::run("org.example.calm");
     home.ok(&["start", "--pid", &app.pid().to_string()]);

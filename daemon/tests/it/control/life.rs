@@ -4,7 +4,7 @@ use super::support::*;
 use std::collections::BTreeSet;
 
 #[test]
-fn start_waits_for_an_app_that_comes_later_and_stop_keeps_its_samples() {
+fn start_waits_for_an_app_and_stop_keeps_the_samples() {
     let home = Home::new();
     let said = home.ok(&["start", "--app", "org.example.later"]);
     assert!(said.contains("waiting for org.example.later"), "{said}");
@@ -140,7 +140,7 @@ fn a_session_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn an_app_that_exits_at_once_is_waited_for_again() {
+fn the_next_process_of_an_app_that_exits_at_once_is_awaited() {
     let home = Home::new();
     let said = home.ok(&["start", "--app", "org.example.short"]);
     for _ in 0..3 {

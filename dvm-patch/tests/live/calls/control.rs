@@ -57,7 +57,7 @@ fn a_filter_leaves_methods_out_and_may_change() {
 fn two_sessions_refuse_each_other_and_a_dead_one_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let (mut vm, first) = told(&dir);
-    let second = ControlPage::take(vm.pid, &page(&vm));
+    let second = ControlPage::take(varid_model::Pid::new(vm.pid), &page(&vm));
     assert!(
         matches!(second, Err(TunnelError::Controlled { .. })),
         "{second:?}"
@@ -169,7 +169,7 @@ fn another_file_behind_the_descriptor_is_not_touched() {
         },
     ] {
         // Found through the mapping, where that is allowed; never the other file.
-        match ControlPage::take(vm.pid, &lie) {
+        match ControlPage::take(varid_model::Pid::new(vm.pid), &lie) {
             Ok(mut control) => control.set(&order(1)).unwrap(),
             Err(error) => assert!(matches!(error, TunnelError::File { .. }), "{error}"),
         }
@@ -179,10 +179,10 @@ fn another_file_behind_the_descriptor_is_not_touched() {
         address: good.address + 4096,
         ..good
     };
-    assert!(ControlPage::take(vm.pid, &elsewhere).is_err());
+    assert!(ControlPage::take(varid_model::Pid::new(vm.pid), &elsewhere).is_err());
     let larger = VmFile { size: 8192, ..good };
-    assert!(ControlPage::take(vm.pid, &larger).is_err());
-    let calls = CallsFile::open(vm.pid, &good);
+    assert!(ControlPage::take(varid_model::Pid::new(vm.pid), &larger).is_err());
+    let calls = CallsFile::open(varid_model::Pid::new(vm.pid), &good);
     assert!(
         matches!(calls, Err(TunnelError::File { .. })),
         "the control page is no calls"
@@ -192,7 +192,7 @@ fn another_file_behind_the_descriptor_is_not_touched() {
 }
 
 #[test]
-fn a_vm_that_cannot_do_as_it_is_told_says_so() {
+fn a_vm_that_cannot_follow_its_orders_reports_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut vm = counting(&dir);
     let mut control = take(&vm);

@@ -32,7 +32,7 @@ fn a_pointer_may_become_another_methods_any_number_of_times() {
 }
 
 #[test]
-fn a_method_that_is_freed_before_the_vm_says_so_is_not_asked_for() {
+fn a_method_that_is_freed_before_it_is_described_is_not_requested() {
     let dir = tempfile::tempdir().unwrap();
     let (mut vm, mut control) = told(&dir);
     vm.tell(&format!("call {INVOKE} 10"));
@@ -53,7 +53,7 @@ fn a_method_that_is_freed_before_the_vm_says_so_is_not_asked_for() {
 }
 
 #[test]
-fn a_forgotten_method_keeps_its_counts_and_its_pointer_begins_anew() {
+fn counts_of_a_freed_method_stay_and_a_reused_pointer_starts_at_zero() {
     let dir = tempfile::tempdir().unwrap();
     let (mut vm, _control) = told(&dir);
     vm.tell(&format!("call {INVOKE} 10 3"));

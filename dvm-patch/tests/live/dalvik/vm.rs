@@ -109,7 +109,12 @@ impl Vm {
             let tunnels = tunnels(self.pid);
             assert_eq!(tunnels.len(), 1, "{tunnels:?}");
             let (start, len, _) = tunnels[0];
-            match read_tunnel(&ProcessMemory::new(self.pid), start, len, self.pid) {
+            match read_tunnel(
+                &ProcessMemory::new(varid_model::Pid::new(self.pid)),
+                start,
+                len,
+                varid_model::Pid::new(self.pid),
+            ) {
                 // The VM's thread that looks for orders may be at it, and have to wait for a processor.
                 Err(TunnelError::Changing { .. }) => None,
                 read => Some(read.unwrap()),
@@ -136,7 +141,7 @@ fn dex(dir: &Path, name: &str, size: u32) -> PathBuf {
 }
 
 #[test]
-fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
+fn a_patched_vm_publishes_its_code_and_a_zygotes_child_inherits_it() {
     if cfg!(not(target_arch = "x86_64")) {
         println!("skipped: the toy VM's layout is known for x86-64");
         return;
@@ -205,7 +210,7 @@ fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
         let other = vm.tell("thread");
         let threads = tids(&vm.read());
         assert_eq!(threads.len(), 2, "{threads:?}");
-        let tid = ProcessMemory::new(pid)
+        let tid = ProcessMemory::new(varid_model::Pid::new(pid))
             .read_u32(other + u64::from(layout.thread_tid))
             .unwrap();
         assert_eq!(threads[1], (other, tid));
@@ -225,7 +230,7 @@ fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
             .find(|range| range.kind == abi::RANGE_TRACES)
             .unwrap();
         assert_eq!((trace.start, cache.end), (cache.start, cache.start + 16));
-        let code = ProcessMemory::new(pid);
+        let code = ProcessMemory::new(varid_model::Pid::new(pid));
         assert_eq!(code.read_u32(trace.pc), Ok(0), "no bytecode there");
 
         let of_parent = description.time;
@@ -242,7 +247,7 @@ fn a_patched_vm_says_what_it_runs_and_a_zygote_s_child_inherits_it() {
 }
 
 #[test]
-fn calls_are_told_to_dim_and_not_to_the_vms_own_trace() {
+fn calls_go_to_dim_and_not_to_the_vms_own_trace() {
     // From 4.0 on.
     let dir = tempfile::tempdir().unwrap();
     let boot = dex(dir.path(), "core.odex", 0x3000);
@@ -251,7 +256,10 @@ fn calls_are_told_to_dim_and_not_to_the_vms_own_trace() {
     vm.tell("run");
     let told = vm.tell("calls");
     let calls = vm.read().calls.unwrap();
-    let counted = CallsFile::open(vm.pid, &calls).unwrap().read().unwrap();
+    let counted = CallsFile::open(varid_model::Pid::new(vm.pid), &calls)
+        .unwrap()
+        .read()
+        .unwrap();
     let [call] = counted.calls[..] else {
         panic!("{:?}", counted.calls);
     };
@@ -262,7 +270,10 @@ fn calls_are_told_to_dim_and_not_to_the_vms_own_trace() {
 
     // A thread that starts now.
     vm.tell("thread");
-    let counted = CallsFile::open(vm.pid, &calls).unwrap().read().unwrap();
+    let counted = CallsFile::open(varid_model::Pid::new(vm.pid), &calls)
+        .unwrap()
+        .read()
+        .unwrap();
     let [call] = counted.calls[..] else {
         panic!("{:?}", counted.calls);
     };
@@ -276,7 +287,8 @@ fn counting_and_the_vms_own_trace_do_not_end_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let (mut vm, _) = Vm::start(&GENERATIONS[3], dir.path(), "load-from-dex");
     vm.tell("run");
-    let mut control = ControlPage::take(vm.pid, &vm.read().control.unwrap()).unwrap();
+    let mut control =
+        ControlPage::take(varid_model::Pid::new(vm.pid), &vm.read().control.unwrap()).unwrap();
     let mut order = |vm: &Vm, tactic, session| {
         control
             .set(&Order {

@@ -41,7 +41,7 @@ fn nothing_says_nothing() {
 }
 
 #[test]
-fn each_mistake_is_told_with_its_place() {
+fn each_error_is_reported_with_its_position() {
     let text = "apps = [\"org.example\", \"\"]\nmetods = []\n\n[limits]\n  duration = \"9 parsecs\"\n  processes = 0\n";
     assert_eq!(
         problems(text),
@@ -225,7 +225,7 @@ proptest! {
 }
 
 #[test]
-fn numbers_are_taken_up_to_their_bounds_which_are_told_beyond() {
+fn a_number_outside_its_bounds_is_refused_with_the_bounds() {
     let bounds = [
         (
             "",

@@ -45,7 +45,7 @@ cd "$FAKE_DEVICE/$folder" && shift && AS=app exec "$@""#,
 }
 
 #[test]
-fn what_cannot_be_changed_or_restored_keeps_nobody_from_recording() -> Result<()> {
+fn settings_that_cannot_be_changed_or_restored_do_not_prevent_recording() -> Result<()> {
     let device = without_root()?;
     let (note, refuses) = (device.at("tmp/varid/changed"), device.at("refuses"));
     std::fs::write(&refuses, "")?;
@@ -82,7 +82,7 @@ fn what_cannot_be_changed_or_restored_keeps_nobody_from_recording() -> Result<()
 }
 
 #[test]
-fn what_another_terminal_needs_is_left_as_it_is() -> Result<()> {
+fn settings_that_another_terminal_needs_are_not_restored() -> Result<()> {
     if skip_without_root("device") {
         return Ok(());
     }

@@ -23,8 +23,8 @@ fn asked(text: &str) -> Result<Vec<(u64, u64, i64)>> {
 }
 
 #[test]
-fn a_rate_that_the_kernel_refuses_leaves_all_cpus_as_they_were_and_one_too_high_is_lowered_aloud()
--> Result<()> {
+fn a_refused_rate_changes_no_cpu_and_a_rate_above_the_limit_is_lowered_with_a_warning() -> Result<()>
+{
     if skip_without_root("reread") {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
-use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Reason, Regs, Stack, Tid};
+use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Reason, Regs, Stack, Tid};
 use varid_process::{AddressSpace, CodeImage, ElfImage, MappingId, ProcessImage, ProcessMapping};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame};
@@ -353,7 +353,7 @@ impl World {
         regs.set_frame(ip, SP, 0);
         CapturedSample {
             time: MonotonicNs::new(1),
-            pid: Pid::new(self.process.pid()),
+            pid: self.process.pid(),
             tid: Tid::new(2),
             cpu: 0,
             flags: 0,
