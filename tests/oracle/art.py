@@ -33,19 +33,19 @@ ARM = Instructions(
 
 @dataclass
 class Build:
-    """A build's interpreters. Addresses are the library's own; `loop` is ExecuteMterpImpl, as its FDE says."""
+    """A build's interpreters. Addresses are the library's own."""
 
     tools: str  # what the names of binutils for it begin with
     pc: str  # the register of the bytecode pc, as perf calls it
     ip: str  # the instruction pointer, likewise
-    loop: tuple
-    entered: int  # by disassembly: up to here the prologue has not set the pc's register ...
-    left: int  # ... and from here the epilogue has given the frame's back, or is about to
     switch_entry: tuple  # the switch interpreter's way in, which no symbol names
     handlers: tuple  # of 256 opcodes, of one size
     code: Instructions  # of handlers
+    loop: tuple = (0, 0)  # ExecuteMterpImpl, as its FDE says; none since Android 12
+    entered: int = 0  # by disassembly: up to here the prologue has not set the pc's register ...
+    left: int = 0  # ... and from here the epilogue has given the frame's back, or is about to
     nterp: tuple = None  # ART's other loop, whose frames are native ones: several FDEs that follow each other
-    nterp_entered: int = 0  # its prologue sets the pc's register here for the first time
+    nterp_entered: int = 0  # its prologue sets the pc's register here for the first time; 0: the FDEs say where that holds
 
 
 BUILDS = {
@@ -84,10 +84,21 @@ BUILDS = {
         handlers=(0x7E6A00, 0x7EEA00),
         code=ARM,
     ),
+    "61497c95b23887e92d3e2e8206345c91fb28d21d": Build(
+        tools="",
+        pc="R12",
+        ip="IP",
+        switch_entry=(0x8AB020, 0x8AB028),
+        nterp=(0x8AB560, 0x8BAA12),
+        handlers=(0x8ABC80, 0x8B3C80),
+        code=AMD64,
+    ),
 }
 
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(.*)$")
 SWITCH_SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) . _ZN3art11interpreter20ExecuteSwitchImplCpp")
+TEXT = re.compile(r" LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) .* R E ")
+ROW = re.compile(r"^([0-9a-f]{8,16}) (\S+) +(.*)$")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 BUILD_ID = re.compile(r"Build ID: ([0-9a-f]+)")
 
@@ -111,10 +122,11 @@ class Libart:
         switch = [(int(each[1], 16), int(each[1], 16) + int(each[2], 16)) for each in found]
         frames = FDE.findall(output("readelf", "--debug-dump=frames", path))
         ranges = [(int(start, 16), int(end, 16)) for start, end in frames]
-        if self.build.loop not in ranges:
+        if self.build.loop[1] and self.build.loop not in ranges:
             raise SystemExit(f"{path}: no FDE has the loop's bounds")
-        nterp = self.build.nterp
-        self.nterp_windows = [(nterp[0], self.build.nterp_entered), *self.frame_changes()] if nterp else []
+        self.nterp_windows = list(self.windows_of_nterp())
+        text = TEXT.search(output("readelf", "-lW", path))
+        self.text = int(text[2], 16) - int(text[1], 16)  # from an offset in the file to its address
         # The switch interpreter, which has no register for the pc.
         self.switch = [self.build.switch_entry, *switch]
         self.advanced = set(self.behind_advances())
@@ -125,6 +137,24 @@ class Libart:
         for line in output(f"{self.build.tools}objdump", "-d", "--no-show-raw-insn", *bounds, self.path).splitlines():
             if found := INSTRUCTION.match(line):
                 yield int(found[1], 16), " ".join(found[2].split())
+
+    def windows_of_nterp(self):
+        """Where nterp's register is not its frame's."""
+        nterp = self.build.nterp
+        if nterp and self.build.nterp_entered:
+            yield nterp[0], self.build.nterp_entered
+            yield from self.frame_changes()
+        elif nterp:
+            rows = list(self.unmarked_rows())
+            for (start, is_marked), (end, _) in zip(rows, [*rows[1:], (nterp[1], None)]):
+                if not is_marked:
+                    yield start, end
+
+    def unmarked_rows(self):
+        """(address, is marked) of nterp's rows: marked ones give the pc, and are those of whole frames, whose CFA an expression gives."""
+        for line in output("readelf", "--debug-dump=frames-interp", self.path).splitlines():
+            if (found := ROW.match(line)) and self.build.nterp[0] <= int(found[1], 16) < self.build.nterp[1]:
+                yield int(found[1], 16), found[2] == "exp" and "vexp" in found[3].split()
 
     def frame_changes(self):
         """Where nterp enters or leaves a method: from the prologue's probe or a new stack pointer to its r12, or to the return."""
@@ -145,6 +175,13 @@ class Libart:
     def behind_advances(self):
         """Addresses in handlers that are executed only when the pc's register has been moved on: by following each handler's code."""
         code, instructions = dict(self.disassemble(*self.build.handlers)), self.build.code
+        size = self.handler_size()
+        for start in range(*self.build.handlers, size):
+            # What fills the room behind a handler is taken for an instruction, which may reach into the next one.
+            if start not in code:
+                code = {at: what for at, what in code.items() if not start <= at < start + size}
+                code.update(self.disassemble(start, start + size))
+        code = dict(sorted(code.items()))
         following = dict(zip(code, list(code)[1:]))
         moved = {}  # address: what may be true of the register there
         for start in range(*self.build.handlers, self.handler_size()):
@@ -170,14 +207,15 @@ class Libart:
         return (self.build.handlers[1] - self.build.handlers[0]) // 256
 
     def handler(self, offset):
-        """The opcode whose handler an offset is in and whether the pc's register is behind it there, or None."""
+        """The opcode whose handler an offset of the file is in and whether the pc's register is behind it there, or None."""
+        offset += self.text
         if not self.build.handlers[0] <= offset < self.build.handlers[1]:
             return None
         return (offset - self.build.handlers[0]) // self.handler_size(), offset in self.advanced
 
     def part(self, offset):
         """`body`, `nterp` (a body, too), `window` and `nterp window` (the register is not this frame's), `switch` or None."""
-        build = self.build
+        build, offset = self.build, offset + self.text
         if build.nterp and build.nterp[0] <= offset < build.nterp[1]:
             return "nterp window" if any(start <= offset < end for start, end in self.nterp_windows) else "nterp"
         if build.loop[0] <= offset < build.loop[1]:

@@ -39,7 +39,7 @@ class Oracle:
         self.counts = Counter()
 
     def in_libart(self, address):
-        """An address in the library's own terms, if it is one there. Its text is at the same address and offset."""
+        """An address as an offset in the library, if it is one there."""
         place = self.maps.at(address)
         return place[1] if place and place[0] == self.libart_path else None
 

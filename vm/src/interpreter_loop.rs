@@ -34,7 +34,7 @@ pub(crate) fn walk_copy(
     };
     let mut managed: Vec<ManagedFrame> = Vec::new();
     let mut lost = None;
-    for frame in frames {
+    for (depth, frame) in frames.iter().enumerate() {
         match facts.code_at(frame.lookup().get()) {
             Some(CodeKind::Loop) => {}
             // No register leads to its frame; of the callers of one that is known they need not.
@@ -59,10 +59,10 @@ pub(crate) fn walk_copy(
         }
         // Each of these frames is a native one, too, and has been unwound.
         if facts.is_at_sp(frame.lookup().get()) {
-            managed.push(ManagedFrame::new(
-                Address::new(address),
-                FramePc::Absolute(Address::new(pc)),
-                false,
+            managed.push(frame_at_sp(
+                facts,
+                frames.get(depth.saturating_add(1)),
+                (address, pc),
             ));
             continue;
         }
@@ -78,6 +78,17 @@ pub(crate) fn walk_copy(
     };
     let cut = cut.filter(|_| native.stopped == Some(UnwindError::NoStack));
     (managed, lost.or(cut))
+}
+
+/// The managed frame that is a native frame of its own; `caller`: the next native frame, `registers`: what [`registers`] finds.
+pub(crate) fn frame_at_sp(
+    facts: &VmFacts,
+    caller: Option<&NativeFrame>,
+    (address, pc): (u64, u64),
+) -> ManagedFrame {
+    let is_outermost = caller.is_none_or(|caller| !facts.is_at_sp(caller.lookup().get()));
+    let pc = FramePc::Absolute(Address::new(pc));
+    ManagedFrame::new(Address::new(address), pc, is_outermost)
 }
 
 /// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.

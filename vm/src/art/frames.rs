@@ -2,12 +2,14 @@
 
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
-use crate::interpreter_loop::{Walked, drop_repeated, exact_pcs, registers, walk_copy};
+use crate::interpreter_loop::{
+    Walked, drop_repeated, exact_pcs, frame_at_sp, registers, walk_copy,
+};
 use crate::kind::{LeafMethod, ManagedStack, Unwound};
 use std::borrow::Cow;
-use varid_model::{Address, Reason};
+use varid_model::Reason;
 use varid_process::AddressSpace;
-use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
+use varid_shim::{CapturedSample, ManagedFrame, Step, Walk, flags};
 use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::NativeFrame;
 
@@ -65,11 +67,8 @@ fn add_unwound(
         let caller = native.get(depth.saturating_add(1));
         let end = caller.map(|caller| caller.sp).or(sample.native.end);
         if known != Some(address) {
-            let is_outermost = caller.is_none_or(|caller| !facts.is_at_sp(caller.lookup().get()));
-            let (address, pc) = (Address::new(address), FramePc::Absolute(Address::new(pc)));
-            managed
-                .to_mut()
-                .insert(above, ManagedFrame::new(address, pc, is_outermost));
+            let added = frame_at_sp(facts, caller, (address, pc));
+            managed.to_mut().insert(above, added);
         }
         let is_within = |other: &ManagedFrame| {
             other.address().get() > address && end.is_some_and(|end| other.address() < end)

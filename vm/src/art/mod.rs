@@ -56,7 +56,14 @@ impl Vm for ArtVm {
     }
 
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
-        matches!(leaf, Some(CodeKind::Bridge | CodeKind::Interpreter)) || record.has(flags::IN_BODY)
+        // While nterp makes or leaves a frame, its caller may be native.
+        let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
+        match leaf {
+            _ if record.has(flags::IN_BODY) => true,
+            Some(CodeKind::Bridge) => true,
+            Some(CodeKind::Interpreter) => !record.regs.ip().is_some_and(is_at_sp),
+            _ => false,
+        }
     }
 
     fn frames<'r>(

@@ -2,6 +2,7 @@
 
 use super::{RemapTable, stack_of};
 use crate::code_kind::CodeKind;
+use crate::facts::VmFacts;
 use crate::kind::{Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
@@ -75,6 +76,10 @@ impl<'a> Chain<'a> {
         stack: Stack,
     ) {
         let mut rest = managed;
+        let missing = match record.has(flags::NOT_READY) {
+            true => Reason::VmNotReady,
+            false => Reason::TornFrames,
+        };
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
         for (depth, frame) in native.frames.iter().enumerate() {
@@ -100,6 +105,17 @@ impl<'a> Chain<'a> {
                 continue;
             }
             let among_managed = inside != Inside::Nothing || !rest.is_empty();
+            // Without its own managed frame it is shown, and so is that the frame is missing; with only the leaf unwound nobody knows.
+            if let (Some(CodeKind::Interpreter), Some(vm)) = (kind, vm)
+                && native.frames.len() > 1
+                && lacks_own_frame(vm.facts(), native, depth, rest.first())
+            {
+                self.native(frame.address);
+                if !vm.facts().is_at_sp(frame.lookup().get()) {
+                    self.marker(Marker::Reason(missing));
+                }
+                continue;
+            }
             let machinery = match kind {
                 // Stands for the managed frame that it executes; without one it is all there is.
                 Some(CodeKind::Loop | CodeKind::Interpreter) => among_managed,
@@ -309,6 +325,23 @@ impl<'a> Chain<'a> {
                 .ok_or(Reason::UnknownMethod),
         }
     }
+}
+
+/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own, of a VM whose other interpreter has native
+/// frames: the next managed frame out is then one of those. The other interpreter's own frames are made and left by its callers' side.
+fn lacks_own_frame(
+    facts: &VmFacts,
+    native: &NativeStack,
+    depth: usize,
+    next: Option<&ManagedFrame>,
+) -> bool {
+    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
+    let mut callers = native.frames.iter().skip(depth.saturating_add(1));
+    if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
+        return !callers.next().as_ref().is_some_and(is_at_sp);
+    }
+    let outside = callers.find(is_at_sp);
+    outside.is_some_and(|outside| next.is_none_or(|next| next.address() >= outside.sp))
 }
 
 /// Why frames are missing where unwinding stopped.
