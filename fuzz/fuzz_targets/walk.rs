@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use varid_shim::{Leaf, LeafRegisters, Step, Walk};
+use varid_shim::{Leaf, LeafRegisters, LeafState, LeaveFrame, Step, Walk};
 use varid_tunnel::abi::{Layout, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
 
@@ -79,13 +79,33 @@ fn run(bytes: &[u8]) -> Option<()> {
             frame,
             pc,
         });
-        let leaf = Leaf {
-            ip: pc,
-            sp,
-            registers,
+        // Any state, by the bits of a number that no walk reads.
+        let is_set = |bit: u32| frame >> bit & 1 != 0;
+        let state = LeafState {
+            leave: LeaveFrame {
+                register: 0,
+                word: is_set(0).then_some(-8),
+                bias: pc as i16,
+                has_pc: is_set(1),
+                saved_pc: is_set(2),
+                saved_frame: is_set(3),
+                saved_return: is_set(4),
+            },
+            register: frame,
+            frame,
+            pc,
+            link: pc,
         };
-        if let Some(walk) = Walk::from_leaf(&layout, base, tid, &leaf, read) {
-            steps(walk, &layout);
+        for state in [None, Some(state)] {
+            let leaf = Leaf {
+                ip: pc,
+                sp,
+                registers,
+                state,
+            };
+            if let Some(walk) = Walk::from_leaf(&layout, base, tid, &leaf, read) {
+                steps(walk, &layout);
+            }
         }
     }
     if !layout.has_rule(RULE_SHADOW) {

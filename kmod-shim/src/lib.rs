@@ -32,4 +32,4 @@ pub use module::{
 };
 pub use record::{CapturedSample, DecodeError};
 pub use target::{Body, CodeState, CodeStates, LeaveFrame, Target};
-pub use walk::{Leaf, LeafRegisters, Step, Walk};
+pub use walk::{Leaf, LeafRegisters, LeafState, Step, Walk};

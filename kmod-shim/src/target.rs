@@ -44,6 +44,20 @@ pub struct LeaveFrame {
     pub saved_return: bool,
 }
 
+impl LeaveFrame {
+    /// [`state_flags`].
+    pub(crate) fn flags(&self) -> u8 {
+        let flags = [
+            (self.has_pc, state_flags::HAS_PC),
+            (self.saved_pc, state_flags::SAVED_PC),
+            (self.saved_frame, state_flags::SAVED_FRAME),
+            (self.saved_return, state_flags::SAVED_RETURN),
+        ];
+        let set = flags.into_iter().filter(|(is_set, _)| *is_set);
+        set.fold(state_flags::KNOWN, |all, (_, flag)| all | flag)
+    }
+}
+
 /// The states of a rule's code, as the shim has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodeStates(Arc<[RawState]>);
@@ -97,16 +111,9 @@ impl CodeState {
         else {
             return unknown;
         };
-        let flags = [
-            (leave.has_pc, state_flags::HAS_PC),
-            (leave.saved_pc, state_flags::SAVED_PC),
-            (leave.saved_frame, state_flags::SAVED_FRAME),
-            (leave.saved_return, state_flags::SAVED_RETURN),
-        ];
-        let set = flags.into_iter().filter(|(is_set, _)| *is_set);
         RawState {
             reg,
-            flags: set.fold(state_flags::KNOWN, |all, (_, flag)| all | flag),
+            flags: leave.flags(),
             cfa_word: leave.word.unwrap_or(NO_WORD),
             cfa_bias: leave.bias,
             ..unknown

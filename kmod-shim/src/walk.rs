@@ -2,9 +2,10 @@
 
 use crate::abi::{MAX_FRAMES, RawFrame};
 use crate::frames::ManagedFrame;
+use crate::target::LeaveFrame;
 use std::ffi::{c_int, c_void};
 use varid_model::ADDRESS_MASK;
-use varid_tunnel::abi::{Layout, NO_RULE};
+use varid_tunnel::abi::{Layout, NO_RULE, NO_WORD};
 
 /// What a step of a walk found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,23 @@ pub struct Leaf {
     pub sp: u64,
     /// What a rule's registers hold, if the ip is in the body of that rule's loop.
     pub registers: Option<LeafRegisters>,
+    /// The state of the code of the rule of quick frames, if the ip is there and the state is known.
+    pub state: Option<LeafState>,
+}
+
+/// What the registers hold in a state of the code of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafState {
+    /// The state.
+    pub leave: LeaveFrame,
+    /// What its register holds.
+    pub register: u64,
+    /// What the rule's `reg_frame` holds.
+    pub frame: u64,
+    /// What the rule's `reg_pc` holds.
+    pub pc: u64,
+    /// What the link register holds, where the machine has one.
+    pub link: u64,
 }
 
 /// What the registers of a rule hold in the body of its loop.
@@ -118,6 +136,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             ip: 0,
             sp,
             registers,
+            state: None,
         };
         Self::from_leaf(layout, base, tid, &leaf, read)
     }
@@ -136,7 +155,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             pc: 0,
         };
         let LeafRegisters { rule, frame, pc } = leaf.registers.unwrap_or(none);
-        let raw = RawLeaf {
+        let mut raw = RawLeaf {
             ip: leaf.ip,
             sp: leaf.sp,
             frame,
@@ -144,6 +163,13 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             rule,
             ..RawLeaf::default()
         };
+        if let Some(state) = &leaf.state {
+            (raw.frame, raw.pc) = (state.frame, state.pc);
+            raw.state = state.leave.flags().into();
+            (raw.state_reg, raw.link) = (state.register, state.link);
+            raw.cfa_word = state.leave.word.unwrap_or(NO_WORD);
+            raw.cfa_bias = state.leave.bias;
+        }
         let mut walk = Self::from_frame(layout, 0, 0, read);
         // SAFETY: `with_user` hands over a walk that lives through the call, as `raw` does; the layout is a reference.
         let result = walk.with_user(|user, layout| unsafe {

@@ -27,6 +27,12 @@ class Code:
             return f"{offset:#x} is in {method.symbol}, not in {frame.symbol}"
         return None
 
+    def catches(self, frame):
+        """Whether a caller's frame is at the start of an exception handler."""
+        dex = self.dex(frame)
+        instruction = dex and dex.instructions.get(frame.offset - 1)
+        return bool(instruction) and instruction[0].startswith("move-exception")
+
     def wrong_call(self, caller, callee):
         """Why one managed frame cannot have called the next one, or None."""
         dex = self.dex(caller)

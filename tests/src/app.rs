@@ -17,7 +17,17 @@ pub struct App {
     pub name: &'static str,
     method: String,
     rounds: u32,
+    release: Release,
     options: Vec<String>,
+}
+
+/// Which release of ART an app runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// Android 11's, which is installed.
+    Art11,
+    /// Android 14's, beside artvm.
+    Art14,
 }
 
 impl App {
@@ -28,6 +38,7 @@ impl App {
             name,
             method: method.to_owned(),
             rounds,
+            release: Release::Art11,
             options: Vec::new(),
         })
     }
@@ -37,6 +48,21 @@ impl App {
     pub fn option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
         self
+    }
+
+    /// In another release of ART.
+    #[must_use]
+    pub fn in_release(mut self, release: Release) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// The boot class path that it runs on.
+    pub fn boot_dex(&self) -> PathBuf {
+        match self.release {
+            Release::Art11 => self.testbed.boot_dex(),
+            Release::Art14 => self.testbed.release.join("art14/boot.dex"),
+        }
     }
 
     /// The dex file.
@@ -68,6 +94,9 @@ impl App {
         let path = |path: PathBuf| path.display().to_string();
         let package = format!("org.example.{}", self.name);
         let mut all = vec![path(release.join("artvm")), "--no-dim".into()];
+        if self.release == Release::Art14 {
+            all.extend(["--art", "14"].map(String::from));
+        }
         all.extend(self.options.iter().cloned());
         all.extend([
             "--dex".into(),

@@ -16,7 +16,7 @@ mod session;
 mod testbed;
 mod threads;
 
-pub use app::App;
+pub use app::{App, Release};
 pub use board::{
     Board, Processor, board, board_of, board_with_module, run_on_board, run_on_other_board,
 };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use varid_tests::{
-    App, Recording, Scale, attach_to, beside_raw, judge, printed, record, scale, skip_without_root,
-    testbed,
+    App, Recording, Release, Scale, attach_to, beside_raw, judge, printed, record, scale,
+    skip_without_root, testbed,
 };
 
 /// How often workloads are run until there are enough samples: far more often than it takes.
@@ -70,23 +70,23 @@ fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::Valu
         recording.session(),
         recording.maps(),
         app.dex(),
-        testbed()?.boot_dex(),
+        app.boot_dex(),
     ];
     judge("per_sample.py", arguments).map(Some)
 }
 
-/// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.
-fn art(rate: u32, enough: u64) -> Result<()> {
-    if skip_without_root("attribution") {
-        return Ok(());
-    }
-    // A second and more each, of which a VM's start is the least part.
-    let apps = [
+/// Workloads that take a second and more each, of which a VM's start is the least part.
+fn workloads() -> Result<[App; 4]> {
+    Ok([
         App::new("math", "run", 25)?,
         App::new("truth", "run", 220)?,
         App::new("cradle", "run", 700)?,
         App::new("scene", "run", 240)?,
-    ];
+    ])
+}
+
+/// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.
+fn art(apps: &[App], rate: u32, enough: u64) -> Result<Counts> {
     let mut counts = Counts::default();
     for (run, app) in apps.iter().cycle().take(MOST_RUNS).enumerate() {
         // All of them at least once.
@@ -99,10 +99,8 @@ fn art(rate: u32, enough: u64) -> Result<()> {
         println!("{} at {rate} Hz: {counted:?}", app.name);
         counted.iter().try_for_each(|counted| counts.add(counted))?;
     }
-    println!("ART at {rate} Hz: {counts:?}");
     ensure!(counts.judged() >= enough, "too few samples: {counts:?}");
-    // Three in ten, more or fewer as the machine slows one workload more than another.
-    counts.check("bytecode known", 15, 5)
+    Ok(counts)
 }
 
 /// Samples a second, and how many are judged.
@@ -115,9 +113,44 @@ fn amounts() -> &'static [(u32, u64)] {
 
 #[test]
 fn every_sample_in_art_is_what_the_registers_say() -> Result<()> {
-    amounts()
-        .iter()
-        .try_for_each(|(rate, enough)| art(*rate, *enough))
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let apps = workloads()?;
+    for (rate, enough) in amounts() {
+        let counts = art(&apps, *rate, *enough)?;
+        println!("ART at {rate} Hz: {counts:?}");
+        // Three in ten, more or fewer as the machine slows one workload more than another.
+        counts.check("bytecode known", 15, 5)?;
+    }
+    Ok(())
+}
+
+/// nterp, whose frames are native ones with their method at the stack pointer.
+#[test]
+fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let apps = workloads()?.map(|app| app.in_release(Release::Art14));
+    for (rate, enough) in amounts() {
+        let counts = art(&apps, *rate, *enough)?;
+        println!("ART 14's nterp at {rate} Hz: {counts:?}");
+        counts.check("bytecode known", 15, 5)?;
+    }
+    Ok(())
+}
+
+/// The switch interpreter has no register for its pc: each frame's method is held against its caller's instruction.
+#[test]
+fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let apps = workloads()?.map(|app| app.in_release(Release::Art14).option("--int"));
+    let counts = art(&apps, 10_000, 10_000)?;
+    println!("ART 14's switch interpreter: {counts:?}");
+    counts.check("switch", 15, 5)
 }
 
 /// Once in some 5,000 samples an invoke of this app's has taken the VM's frames away, and not linked them to its own.

@@ -1,6 +1,8 @@
 //! Does a walk find frames that have their method at sp and no links, alone and mixed with linked ones?
 
 use super::*;
+use crate::target::LeaveFrame;
+use crate::walk::LeafState;
 use varid_tunnel::abi::{NO_FIELD, NO_WORD, RULE_AT_SP};
 
 /// Where the pointers to special methods are.
@@ -160,6 +162,7 @@ fn in_body(layout: &Layout, sp: u64, pc: u64) -> Leaf {
             frame: register(layout, sp),
             pc,
         }),
+        state: None,
     }
 }
 
@@ -168,6 +171,7 @@ fn in_native(sp: u64) -> Leaf {
         ip: 0x7000,
         sp,
         registers: None,
+        state: None,
     }
 }
 
@@ -294,6 +298,7 @@ fn a_frame_that_is_being_made_is_torn_and_not_skipped() {
         ip,
         sp: SP,
         registers: None,
+        state: None,
     };
     assert_eq!(walk_from(&vm, &leaf(IN_CODE)), None);
     let rule = vm.layout.rules[0];
@@ -364,6 +369,7 @@ fn stretches_of_both_rules_alternate_through_their_links() {
             frame: SP + 0x40,
             pc: 0xb006,
         }),
+        state: None,
     };
     let (frames, end) = walk_from(&vm, &leaf).unwrap();
     assert_eq!(frames[0], frame(SP + 0x40, 0x5200, 0xb006, OUTERMOST));
@@ -400,6 +406,135 @@ fn frames_that_do_not_ascend_or_cannot_be_read_are_torn() {
     }
 }
 
+/// A frame of nothing but what is saved already, as an instruction of the interpreter's prologue finds it: innermost of the three, whose
+/// callers are the second and the third. `saved`: of the caller's pc, its frame's register and the return address.
+fn in_prologue(vm: &mut Vm, at: u64, saved: [bool; 3]) -> Leaf {
+    const ELSEWHERE: u64 = 0xdead_0000;
+    let rule = vm.layout.rules[usize::from(vm.layout.quick_rule)];
+    let places = put_frames(vm, at, &THREE);
+    let cfa = places[1];
+    let [saved_pc, saved_frame, saved_return] = saved;
+    let places_of = [
+        (saved_pc, rule.saved_pc),
+        (saved_frame, rule.saved_frame),
+        (saved_return, rule.saved_return),
+    ];
+    for (is_saved, below) in places_of {
+        if !is_saved {
+            vm.word(cfa - u64::from(below), ELSEWHERE);
+        }
+    }
+    let held = |is_saved: bool, value: u64| if is_saved { ELSEWHERE } else { value };
+    let leave = LeaveFrame {
+        register: 0,
+        word: None,
+        bias: 0x20,
+        has_pc: false,
+        saved_pc,
+        saved_frame,
+        saved_return,
+    };
+    Leaf {
+        ip: IN_CODE,
+        sp: cfa - 0x20,
+        registers: None,
+        state: Some(LeafState {
+            leave,
+            register: cfa - 0x20,
+            frame: held(saved_frame, register(&vm.layout, cfa)),
+            pc: held(saved_pc, THREE[1].pc),
+            link: held(saved_return, RETURN),
+        }),
+    }
+}
+
+#[test]
+fn while_a_frame_is_made_or_left_its_callers_are_found_by_what_is_saved_and_what_is_not() {
+    for machine in MACHINES {
+        for saved in 0..8 {
+            let saved = [saved & 1 != 0, saved & 2 != 0, saved & 4 != 0];
+            let mut vm = vm_with(nterp(machine));
+            let leaf = in_prologue(&mut vm, SP, saved);
+            // A note of a call that is over.
+            vm.word(vm.base_fragment(), SP + 0x10);
+            let second = SP + THREE[0].size;
+            let expected = vec![
+                frame(second, 0, 0x9110, 0),
+                frame(second + THREE[1].size, 0, 0x9220, OUTERMOST),
+            ];
+            let found = walk_from(&vm, &leaf);
+            assert_eq!(found, Some((expected, Step::End)), "{machine} {saved:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_native_code_makes_is_followed_by_those_of_the_next_fragment() {
+    let mut vm = vm_with(nterp(62));
+    let next = SP + 0x1000;
+    let outer = put_frames(&mut vm, next + 0x100, &[frame_of(208, NATIVE, 0), THREE[2]]);
+    vm.fragment(vm.base_fragment(), 0, 0, next);
+    vm.fragment(next, outer[0], 0, 0);
+    let mut leaf = in_prologue(&mut vm, SP, [false, false, true]);
+    vm.word(SP + THREE[0].size - 8, OTHER_RETURN);
+    let expected = vec![
+        frame(outer[0], NATIVE, 0, QUICK),
+        frame(outer[1], 0, 0x9220, OUTERMOST),
+    ];
+    assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
+    // Where the CFA's word cannot be read nothing is known.
+    leaf.state.as_mut().unwrap().leave.word = Some(-8);
+    leaf.state.as_mut().unwrap().register = 0x4000_0000;
+    assert_eq!(walk_from(&vm, &leaf), None);
+}
+
+#[test]
+fn a_complete_frame_may_be_led_to_by_another_register_than_the_bodys() {
+    let mut vm = vm_with(nterp(62));
+    let places = put_frames(&mut vm, SP, &THREE);
+    let leave = LeaveFrame {
+        register: 9,
+        word: Some(-8),
+        bias: 88,
+        has_pc: true,
+        saved_pc: true,
+        saved_frame: true,
+        saved_return: true,
+    };
+    let leaf = Leaf {
+        ip: IN_CODE,
+        sp: SP,
+        registers: None,
+        state: Some(LeafState {
+            leave,
+            register: register(&vm.layout, SP),
+            // Still the caller's.
+            frame: register(&vm.layout, places[1]),
+            pc: 0x9006,
+            link: 0,
+        }),
+    };
+    let expected = vec![
+        frame(places[0], 0, 0x9006, 0),
+        frame(places[1], 0, 0x9110, 0),
+        frame(places[2], 0, 0x9220, OUTERMOST),
+    ];
+    assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
+}
+
+#[test]
+fn a_special_method_that_native_code_called_ends_its_stretch() {
+    // The invoke stub entered the bridge to the interpreter: no method of this stretch has called anything.
+    let mut vm = vm_with(nterp(62));
+    let next = SP + 0x1000;
+    let special = put_frames(&mut vm, SP, &[frame_of(96, SPECIAL, 0)]);
+    let outer = put_frames(&mut vm, next + 0x100, &[frame_of(96, SPECIAL, 0), THREE[2]]);
+    vm.fragment(vm.base_fragment(), special[0], 0, next);
+    vm.fragment(next, outer[0], 0, 0);
+    let expected = vec![frame(outer[1], 0, 0x9220, OUTERMOST)];
+    assert_eq!(walk_from(&vm, &in_native(SP)), Some((expected, Step::End)));
+}
+
 proptest! {
     /// No memory makes a step read more than it may, or a stretch turn back.
     #[test]
@@ -411,6 +546,7 @@ proptest! {
         at in words_into(),
         register in words_into(),
         ip in prop_oneof![Just(IN_CODE), Just(0x7000)],
+        state in prop::option::of((any::<[bool; 4]>(), any::<bool>(), any::<i16>())),
     ) {
         let mut layout = nterp(MACHINES[machine]);
         layout.rules[0].special_methods = BASE + 0x100;
@@ -432,14 +568,31 @@ proptest! {
             memory.read(address, to)
         };
         let registers = (rule < 2).then_some(LeafRegisters { rule, frame: register, pc: 1 });
-        let leaf = Leaf { ip, sp: at, registers };
+        let state = state.map(|([has_pc, saved_pc, saved_frame, saved_return], is_word, bias)| LeafState {
+            leave: LeaveFrame {
+                register: 0,
+                word: is_word.then_some(-8),
+                bias,
+                has_pc,
+                saved_pc,
+                saved_frame,
+                saved_return,
+            },
+            register,
+            frame: register,
+            pc: 0x9000,
+            link: IN_CODE,
+        });
+        let leaf = Leaf { ip, sp: at, registers, state };
         if let Some(mut walk) = Walk::from_leaf(&layout, BASE, TID, &leaf, read) {
-            prop_assert!(reads.take() <= 2);
+            // The tid, the fragment; of a state the word that leads to the CFA, and what the frame keeps.
+            prop_assert!(reads.take() <= 4);
             let mut below = None;
             for _ in 0..crate::MAX_FRAMES {
                 let step = walk.step();
-                // A fragment; a special method's frame: it, its methods and its saves; a frame: its word and its saves.
-                prop_assert!(reads.take() <= 7);
+                // A fragment; a special method's frame: it, its methods and its saves; a frame: its word and its saves. After a special
+                // method's frame once more.
+                prop_assert!(reads.take() <= 7 * (crate::MAX_FRAMES + 1));
                 let Step::Frame(frame) = step else { break };
                 prop_assert!(below.is_none_or(|below| below < frame.addr));
                 below = (!frame.is_outermost()).then_some(frame.addr);
