@@ -344,11 +344,11 @@ fn decode_sample(
 
 /// The record of a sample with a copy of the stack; `period`: where the sample does not say it.
 fn stack_copy(sample: &SampleFields<'_>, period: Option<Period>) -> CapturedSample {
-    let kernel: Vec<u64> = sample
+    let kernel: Vec<Address> = sample
         .callchain
         .addresses()
         .filter(|(context, _)| *context == Some(perf::PERF_CONTEXT_KERNEL))
-        .map(|(_, address)| address.get())
+        .map(|(_, address)| address)
         .collect();
     let words: Vec<u64> = sample
         .registers
@@ -367,11 +367,11 @@ fn stack_copy(sample: &SampleFields<'_>, period: Option<Period>) -> CapturedSamp
         cpu: sample.cpu,
         flags: flags::NO_WALK | in_kernel,
         period: period.unwrap_or(sample.period),
-        ip: sample.ip.get(),
+        ip: sample.ip,
         regs,
         frames: Default::default(),
         kernel,
-        stack_addr: regs.sp().unwrap_or(0),
+        stack_addr: Address::new(regs.sp().unwrap_or(0)),
         stack: sample.stack.to_vec(),
     }
 }
