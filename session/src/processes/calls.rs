@@ -66,7 +66,7 @@ struct Counting {
     control: Option<ControlPage>,
     file: Option<CallsFile>,
     counted: Counted,
-    /// By entry: the address that stands for its method, from a time on.
+    /// For each entry of the counts: the address of its method in samples, and since when it has that.
     addresses: Vec<Option<(MonotonicNs, u64)>>,
 }
 
@@ -93,7 +93,7 @@ impl Calls {
             return Vec::new();
         };
         self.at_start = prefixes;
-        // Those that are empty, too: varid itself may have been started with others.
+        // Empty variables are set, too: varid may have inherited others.
         vec![
             (TACTIC, Tactic::MethodInvoke.name().to_owned()),
             (LOG, order.log.clone()),

@@ -1,4 +1,4 @@
-//! Does a recording tell of each sample what it would, had nothing been kept of those before it?
+//! Is a recording the same with and without the cache of callchains?
 
 use super::*;
 use proptest::prelude::*;
