@@ -30,7 +30,7 @@ pub fn connect() -> Result<UnixStream, ControlError> {
     }
 }
 
-/// Sends a request and waits for the reply: without limit for the end of a session, else for [`PATIENCE`].
+/// Sends a request and waits for the reply: without limit for the end of a session, else for a minute.
 pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     let socket = paths::socket();
     let mut stream = connect()?;
