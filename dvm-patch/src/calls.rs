@@ -1,4 +1,4 @@
-//! How often each method was called, as a VM counts it: read from a file that outlives the process.
+//! How often has a VM called each method? It counts in a file that can be read after the process has ended.
 
 use std::fs::File;
 use std::mem::size_of;
@@ -9,30 +9,30 @@ use crate::bytes::Fields;
 use crate::{TunnelError, file};
 use varid_model::Pid;
 
-/// The file in which a VM counts. It can be read after the process has ended.
+/// The file in which a VM counts calls.
 #[derive(Debug)]
 pub struct CallsFile {
     file: File,
     pid: Pid,
 }
 
-/// What was counted until now.
+/// The counts of a VM at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// The session for which counts began; 0: none, but the VM's own start.
+    /// The session whose order has reset the counts; 0: they are as of the VM's start.
     pub session: u64,
     /// The methods that were called. Entry i is that of remapped address `abi::REMAP_FIRST` + i.
     pub calls: Vec<Call>,
-    /// Events of methods that there was no room for.
+    /// Events of methods for which the file had no room.
     pub uncounted: u64,
     /// Events that could not be written to the log.
     pub unlogged: u64,
-    /// Contents of the control page that made no sense to the VM, or that it cannot do.
+    /// Orders that the VM could not read or carry out.
     pub refused: u32,
 }
 
 impl CallsFile {
-    /// Opens the calls of a process. `calls`: where its tunnel says that they are.
+    /// Opens the file of a process, at the place that its tunnel states.
     pub fn open(pid: Pid, calls: &VmFile) -> Result<Self, TunnelError> {
         Ok(Self::of(file::open(pid, calls, file::Kind::Calls)?, pid))
     }
@@ -42,7 +42,7 @@ impl CallsFile {
         Self { file, pid }
     }
 
-    /// What is counted now.
+    /// Reads the counts.
     pub fn read(&self) -> Result<Counted, TunnelError> {
         let failed = |reason: String| TunnelError::File {
             pid: self.pid,

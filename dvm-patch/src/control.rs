@@ -1,8 +1,8 @@
-//! What varid tells a VM: the control page, and the lease under which it holds.
+//! How does varid control a VM? It writes orders to the VM's control page, under a lock.
 //!
-//! The page is a file of the VM's. It is written with pwrite, never mapped. Whoever has the write lock on it is
-//! obeyed; the kernel takes the lock away when its owner dies, and the VM, which asks for it a few
-//! times a second, is back in its default tactic. Two owners exclude each other.
+//! The page is a file of the VM. varid writes it with pwrite(2) and never maps it. The orders hold as long as a process has the write lock on
+//! the file. The kernel releases the lock when that process ends. The VM tests the lock a few times a second, and without it goes back to its
+//! default tactic. The lock also excludes a second controlling process.
 
 use std::fs::File;
 use std::mem::{offset_of, size_of};
@@ -17,20 +17,20 @@ use crate::bytes::Fields;
 use crate::{TunnelError, file};
 use varid_model::Pid;
 
-/// What is wanted of a VM.
+/// What a VM shall do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Order {
     /// `abi::TACTIC_*`.
     pub tactic: u32,
-    /// Which session wants it; counts begin anew with another one. Not 0.
+    /// The session that gives the order; not 0. An order of another session resets the counts.
     pub session: u64,
     /// Methods are counted whose `package.Class.method` starts with one of these; empty: all.
     pub filters: Vec<String>,
-    /// An absolute path: a line per event goes to it + "." + the process's id; empty: none.
+    /// Absolute path of the log of events, to which the VM appends "." and its process id; empty: no log.
     pub log: String,
 }
 
-/// The control page of a VM, under our lock.
+/// The control page of a VM, locked by this process.
 #[derive(Debug)]
 pub struct ControlPage {
     file: File,
@@ -39,7 +39,7 @@ pub struct ControlPage {
 }
 
 impl ControlPage {
-    /// Opens and locks the control page of a process. `page`: where its tunnel says that it is.
+    /// Opens and locks the control page of a process, at the place that its tunnel states.
     pub fn take(pid: Pid, page: &VmFile) -> Result<Self, TunnelError> {
         Self::of(file::open(pid, page, file::Kind::Control)?, pid, page)
     }
@@ -69,7 +69,7 @@ impl ControlPage {
         })
     }
 
-    /// Tells the VM what is wanted from now on.
+    /// Writes an order, which replaces the last one.
     pub fn set(&mut self, order: &Order) -> Result<(), TunnelError> {
         let body = encode(order)?;
         let at = |offset: usize, bytes: &[u8]| {
@@ -77,7 +77,7 @@ impl ControlPage {
                 .write_all_at(bytes, offset as u64)
                 .map_err(|error| failed(self.pid, error.to_string()))
         };
-        // A writer that died in the middle has left it odd.
+        // The generation is odd if the last writer ended while it wrote.
         let odd = self.generation | 1;
         let even = odd.wrapping_add(1);
         at(offset_of!(abi::Control, generation), &odd.to_le_bytes())?;
@@ -96,8 +96,8 @@ fn failed(pid: Pid, reason: String) -> TunnelError {
     }
 }
 
-/// The lock is the open file's, so that two sessions of one varid exclude each other, too; before
-/// Linux 3.15 it is the process's.
+/// Takes the write lock. It belongs to the open file description, so that two sessions of one varid exclude each other, too. Before Linux
+/// 3.15 there are only locks that belong to the process.
 fn lock(file: &File, pid: Pid) -> Result<(), TunnelError> {
     let whole = flock {
         l_type: F_WRLCK as _,

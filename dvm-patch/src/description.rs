@@ -1,35 +1,34 @@
-//! What a VM says about itself, once it has been checked.
+//! What does a VM publish about itself?
 
 use crate::abi::{self, CodeRange, Layout, Thread, Trace};
 use varid_model::{MonotonicNs, Pid};
 
-/// What a VM says about itself, checked for consistency and copied.
+/// The contents of a tunnel, copied and checked for consistency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// `abi::VM_*`, or a number that this version does not know.
     pub vm: u32,
     /// How its frames are linked.
     pub layout: Layout,
-    /// What its code does; sorted, disjoint.
+    /// Ranges of its own code by purpose; sorted, disjoint.
     pub ranges: Vec<CodeRange>,
-    /// What it executes; sorted, disjoint.
+    /// The bytecode that it executes; sorted, disjoint.
     pub codes: Vec<PublishedBytecode>,
-    /// Threads that it lists; not every VM lists any.
+    /// The threads that it lists, if it lists any.
     pub threads: Vec<Thread>,
-    /// Traces that it has compiled; sorted, each of another start.
+    /// The traces that it has compiled, by their starts, which differ.
     pub traces: Vec<Trace>,
-    /// Where it reads what is wanted of it; None: it counts no calls.
+    /// The place of its control page; None: it cannot count calls.
     pub control: Option<abi::VmFile>,
-    /// Where it counts calls; None: it never has.
+    /// The place of its counts; None: it has not counted any call.
     pub calls: Option<abi::VmFile>,
     /// What it does at a call, `abi::TACTIC_*`.
     pub tactic: u32,
-    /// Its owner, in the owner's own pid namespace.
+    /// The process that wrote it, by its id in its own pid namespace.
     pub pid: Pid,
     /// When it was made.
     pub time: MonotonicNs,
-    /// Another process than the one asked about owns it: a parent, from before the fork.
-    /// What is mapped since then may be missing here, or here and not in the child.
+    /// The tunnel is that of a parent process, from before a fork. Changes of the child's mappings since then are not in it.
     pub inherited: bool,
 }
 

@@ -4,7 +4,7 @@ use crate::abi::{RawRecord, flags};
 use crate::frames::{ManagedFrames, PackedFrame};
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
-use varid_model::{Machine, MonotonicNs, Period, Pid, Regs, Tid};
+use varid_model::{Address, Machine, MonotonicNs, Period, Pid, Regs, Tid};
 
 /// A sample: what the shim saw at the interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,15 +22,15 @@ pub struct CapturedSample {
     /// Event counts since the last sample.
     pub period: Period,
     /// The interrupted instruction, the kernel's or the user's.
-    pub ip: u64,
+    pub ip: Address,
     /// User registers.
     pub regs: Regs,
     /// Managed frames, innermost first.
     pub frames: ManagedFrames,
     /// Kernel callchain, leaf first.
-    pub kernel: Vec<u64>,
+    pub kernel: Vec<Address>,
     /// Address of `stack`'s first byte.
-    pub stack_addr: u64,
+    pub stack_addr: Address,
     /// A slice of the user stack.
     pub stack: Vec<u8>,
 }
@@ -91,29 +91,33 @@ impl CapturedSample {
         self.kernel.clear();
         let (addresses, _) = addresses.as_chunks();
         let addresses = addresses.iter().map(|word| u64::from_le_bytes(*word));
-        // Where the event records callchains itself, the kernel puts its marks among them.
-        self.kernel
-            .extend(addresses.filter(|address| *address < PERF_CONTEXT_MAX));
+        // The kernel's callchain has PERF_CONTEXT_* markers between its addresses.
+        self.kernel.extend(
+            addresses
+                .filter(|address| *address < PERF_CONTEXT_MAX)
+                .map(Address::new),
+        );
         self.stack.clear();
         self.stack.extend_from_slice(stack);
         self.time = MonotonicNs::new(head.time);
         (self.pid, self.tid) = (Pid::new(head.pid), Tid::new(head.tid));
         (self.cpu, self.flags) = (head.cpu, head.flags);
         self.period = Period::new(head.period);
-        (self.ip, self.stack_addr) = (head.ip, head.stack_addr);
+        self.ip = Address::new(head.ip);
+        self.stack_addr = Address::new(head.stack_addr);
         self.regs = Regs::from_record(machine, &head.regs);
         Ok(())
     }
 
     /// Bytes of the stack, if the slice holds them all.
     pub fn stack_at(&self, address: u64, len: usize) -> Option<&[u8]> {
-        self.stack_from(address)?.get(..len)
+        self.stack_from(Address::new(address))?.get(..len)
     }
 
     /// What the slice holds of the stack from an address of it on.
     #[inline]
-    pub fn stack_from(&self, address: u64) -> Option<&[u8]> {
-        let start = usize::try_from(address.checked_sub(self.stack_addr)?).ok()?;
+    pub fn stack_from(&self, address: Address) -> Option<&[u8]> {
+        let start = usize::try_from(address.offset_from(self.stack_addr)?).ok()?;
         self.stack.get(start..)
     }
 
@@ -193,7 +197,7 @@ mod tests {
             }]
         );
         assert!(record.frames[0].is_quick() && record.frames[0].is_outermost());
-        assert_eq!(record.kernel, [0xff, 0xee]);
+        assert_eq!(record.kernel, [0xff, 0xee].map(Address::new));
         assert_eq!(record.stack, [7, 8, 9]);
     }
 

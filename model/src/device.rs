@@ -10,7 +10,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device of a file's `st_dev`, as `gnu_dev_major` and `gnu_dev_minor` take it apart.
+    /// The device of a file's `st_dev`, decoded as `gnu_dev_major` and `gnu_dev_minor` do.
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
         Self {

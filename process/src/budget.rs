@@ -1,6 +1,6 @@
-//! How much memory, how many open files, how much time may profiled processes cost?
+//! How much memory, how many open files and how much time may profiled processes cost?
 //!
-//! A process decides how many files it maps and how large they are. So each has a share, and no process uses up what others need.
+//! A process decides how many files it maps and how large they are. So each process has limits below those for all processes.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::cell::Cell;
@@ -9,15 +9,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Most bytes for all processes' dex files.
+/// Bytes that the dex files of all processes may take.
 const MAX: u64 = 1 << 30;
-/// Most bytes for those of one process.
+/// Bytes that the dex files of one process may take.
 const MAX_PER_PROCESS: u64 = 1 << 28;
 
-/// Bytes of all dex files in memory.
+/// Bytes that the dex files of all processes take.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Memory that a dex file may take until this is dropped.
+/// The memory of a dex file, counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     of: &'static AtomicU64,
@@ -25,7 +25,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Memory for a dex file of a process whose other dex files take `taken` bytes; or why it gets none.
+    /// Claims memory for a dex file of a process whose other dex files take `taken` bytes. An error: why it gets none.
     pub(crate) fn new(bytes: u64, taken: u64) -> Result<Self, String> {
         if taken.saturating_add(bytes) > MAX_PER_PROCESS {
             return Err(format!(
@@ -51,15 +51,15 @@ impl Drop for Claim {
     }
 }
 
-/// Most open files for all processes' mappings, where the limit of open files leaves them.
+/// The most open files for the mappings of all processes, where RLIMIT_NOFILE allows it.
 const MAX_FILES: u64 = 1 << 16;
-/// Most for those of one process.
+/// The most open files for the mappings of one process.
 const MAX_FILES_PER_PROCESS: u64 = 1 << 11;
 
-/// Files that are kept open.
+/// Open files for the mappings of all processes.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// Half of the files that this process may open: the rest is for events, sessions and clients.
+/// The most open files for mappings: half of RLIMIT_NOFILE. The rest is for events, sessions and clients.
 fn max_files() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
     *MAX.get_or_init(|| {
@@ -77,14 +77,14 @@ pub fn raise_limit_of_files() {
     }
 }
 
-/// A file that may be kept open until this is dropped.
+/// An open file, counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     of_process: Rc<Cell<u64>>,
 }
 
 impl OpenFile {
-    /// One more for a process that keeps `of_process` files open; None: that would be too many.
+    /// Counts an open file for a process that has `of_process` of them; None: a limit is reached.
     fn new(of_process: &Rc<Cell<u64>>) -> Option<Self> {
         let most = max_files();
         if of_process.get() >= MAX_FILES_PER_PROCESS.min(most / 2) {
@@ -107,18 +107,18 @@ impl Drop for OpenFile {
     }
 }
 
-/// ProcessMapping files that are looked at without delay.
+/// Mapped files of a process that may be opened at once.
 const LOOKS: u32 = 1 << 12;
-/// As many more each second.
+/// Mapped files that may be opened each second beyond that.
 const LOOKS_PER_SECOND: u32 = 1 << 10;
 
-/// What opening one process's mapped files may cost.
+/// How many mapped files of one process may be opened.
 #[derive(Debug, Default)]
 pub(crate) struct LookBudget {
     code: Looks,
     data: Looks,
     open: Rc<Cell<u64>>,
-    /// Mappings whose files were not opened, or that were not kept.
+    /// Mappings that were not added, or whose files were not opened.
     pub left_out: Cell<u64>,
 }
 
@@ -129,8 +129,8 @@ impl LookBudget {
         looks.take(Instant::now()) || self.leave_out()
     }
 
-    /// One more file that is kept open; None: there are too many.
-    pub(crate) fn keep_open(&self) -> Option<OpenFile> {
+    /// Counts an open file; None: a limit is reached.
+    pub(crate) fn reserve_open_file(&self) -> Option<OpenFile> {
         OpenFile::new(&self.open)
     }
 
@@ -141,7 +141,7 @@ impl LookBudget {
     }
 }
 
-/// Files that may still be opened, and when that was updated.
+/// A token bucket: the number of files that may be opened now, and when it was updated.
 #[derive(Debug)]
 struct Looks(Cell<(u32, Option<Instant>)>);
 

@@ -1,4 +1,4 @@
-//! Which images a mapped file shows: each file is read once, however often it is mapped.
+//! Which images are in a mapped file? Each file is read once, however often it is mapped.
 
 use crate::budget::{Claim, LookBudget, OpenFile};
 use crate::file::{self, FileKey, KernelMapping};
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use varid_model::is_own_memory;
 use varid_symbolizer::container::{self, ContainerEntry, zip};
 
-/// Every file that was read, once.
+/// The images of all files that were read.
 #[derive(Debug, Default)]
 pub struct Images {
     by_file: HashMap<(FileKey, u64), ProcessImage>,
@@ -35,7 +35,7 @@ impl Images {
         }
     }
 
-    /// What a mapping of a process with these addresses shows, part by part; nothing that a sample can land in: none.
+    /// The images of a mapping, each with its range of addresses. Empty: no sample can be in the mapping.
     pub(crate) fn get(
         &mut self,
         mapped: &KernelMapping<'_>,
@@ -84,7 +84,7 @@ impl Images {
         if let Some(known) = self.by_file.get(&whole) {
             return vec![ProcessMapping::whole(mapped, known.clone())];
         }
-        let Some(open) = self.keep_open(budget) else {
+        let Some(open) = self.reserve_open_file(budget) else {
             return if_executable();
         };
         let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
@@ -93,12 +93,12 @@ impl Images {
     }
 
     /// Reserves a file descriptor, evicting images that no process maps.
-    fn keep_open(&mut self, budget: &LookBudget) -> Option<OpenFile> {
-        budget.keep_open().or_else(|| {
+    fn reserve_open_file(&mut self, budget: &LookBudget) -> Option<OpenFile> {
+        budget.reserve_open_file().or_else(|| {
             let unused =
                 |image: &ProcessImage| matches!(image, ProcessImage::Elf(elf) if Rc::strong_count(elf) == 1);
             self.by_file.retain(|_, image| !unused(image));
-            let open = budget.keep_open();
+            let open = budget.reserve_open_file();
             if open.is_none() {
                 budget.leave_out();
             }
@@ -176,7 +176,7 @@ impl Images {
             let image = match self.by_file.get(&known) {
                 Some(image) => image.clone(),
                 None => {
-                    let open = self.keep_open(budget)?;
+                    let open = self.reserve_open_file(budget)?;
                     let archive = file.try_clone().ok()?;
                     let library = ElfImage::in_archive(archive, open, path, place);
                     let image = ProcessImage::Elf(Rc::new(library));

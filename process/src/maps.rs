@@ -1,4 +1,4 @@
-//! What is mapped in the process? Its memory map as it is now, and each mapping that comes.
+//! What is mapped in a process? Reads its memory map, and adds the mappings that the kernel reports later.
 
 use crate::reader::{self, ForeignMemory};
 use crate::{ElfImage, Images, KernelMapping, Process, ProcessImage, ProcessMapping, file, jit};
@@ -17,14 +17,14 @@ use varid_tunnel::file::is_served_here;
 pub enum NewMapping {
     /// The description of a VM.
     Tunnel,
-    /// ELF files: what is at its addresses now says which.
+    /// ELF files; the address space has them.
     Elf,
     /// Anything else.
     Other,
 }
 
 impl Process {
-    /// Takes in the memory map as it is now. A process that has ended is left as it was.
+    /// Reads the memory map and adds its mappings. Nothing changes if the process has ended.
     pub fn read_maps(&mut self, images: &mut Images) {
         let Ok(maps) = reader::contents(self.pid, "maps") else {
             return;
@@ -33,7 +33,7 @@ impl Process {
             let path = match map.path {
                 b"" => b"//anon".as_slice(),
                 b"[vdso]" | b"[vsyscall]" => map.path,
-                // Memory that has a name: a heap, a stack.
+                // Named anonymous memory: a heap, a stack.
                 [b'[', ..] => b"",
                 path => path,
             };
@@ -53,7 +53,7 @@ impl Process {
         }
     }
 
-    /// A mapping has appeared.
+    /// Adds a mapping.
     pub fn map(&mut self, images: &mut Images, mapped: &KernelMapping<'_>) -> NewMapping {
         if is_tunnel(mapped.path) && is_served_here(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
@@ -90,7 +90,7 @@ impl Process {
             {
                 self.jit.open_name_files(self.pid);
             }
-            // One that was not looked at has been counted.
+            // A mapping whose file was not opened has been counted already.
             if !self.space.insert(part) && self.budget.left_out.get() == left_out {
                 self.budget.leave_out();
             }
@@ -101,8 +101,7 @@ impl Process {
         }
     }
 
-    /// A part of a known dex file was mapped again, or its protection changed: the file is
-    /// still there.
+    /// Whether a mapping is a part of a known dex file that was mapped again, or whose protection changed.
     fn is_part_of_dex(&self, mapped: &KernelMapping<'_>) -> bool {
         self.space.at(mapped.start).is_some_and(|known| {
             let offset = mapped
@@ -118,9 +117,9 @@ impl Process {
         })
     }
 
-    /// The kernel's code in the process: an ELF file that is nowhere but in memory.
+    /// The image of the vDSO, an ELF file that is only in memory.
     fn vdso(&self, mapped: &KernelMapping<'_>) -> Option<ProcessImage> {
-        /// The vdso is a page or two.
+        /// Bytes of the largest vDSO that is read; it has one or two pages.
         const MAX_VDSO: u64 = 1 << 16;
         let len = mapped
             .end

@@ -1,4 +1,4 @@
-//! A process's addresses: which image is where, by time of the last change.
+//! Which image is mapped at an address of a process?
 
 use crate::file::KernelMapping;
 use crate::image::ProcessImage;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_model::Mode;
 
-/// A stretch of addresses that shows an image.
+/// A range of addresses at which an image is mapped.
 #[derive(Debug, Clone)]
 pub struct ProcessMapping {
     /// First address.
@@ -18,18 +18,18 @@ pub struct ProcessMapping {
     pub end: u64,
     /// Offset in the file of `start`.
     pub pgoff: u64,
-    /// What is there.
+    /// The image.
     pub image: ProcessImage,
-    /// What the process may do with it; none: nobody said.
+    /// What the process may do with it; None: not known.
     pub mode: Option<Mode>,
-    /// Which mapping it is. An address space gives it.
+    /// Its id, which an address space assigns.
     pub id: MappingId,
 }
 
 impl ProcessMapping {
-    /// A mapping, all of which shows one image.
+    /// A mapping that shows one image.
     pub(super) fn whole(file: &KernelMapping<'_>, image: ProcessImage) -> Self {
-        // A bytecode file's own offsets count from where it starts.
+        // Offsets in a bytecode image count from the start of that image.
         let pgoff = match &image {
             ProcessImage::Code(_) => 0,
             _ => file.pgoff,
@@ -45,13 +45,12 @@ impl ProcessMapping {
     }
 }
 
-/// All mappings of a process that samples can land in.
+/// The mappings of a process in which samples can be.
 #[derive(Debug)]
 pub struct AddressSpace {
     /// By address, disjoint.
     mappings: Vec<ProcessMapping>,
-    /// Which one the last address was in, as the next one often is. Only a guess: what stands
-    /// there now says whether it is right.
+    /// The place of the mapping that the last lookup found. The next address is often in it, too; a lookup checks that.
     last: Cell<usize>,
     slots: Slots,
     /// A number that no other address space has.
@@ -78,7 +77,7 @@ impl AddressSpace {
         self.serial
     }
 
-    /// While this number is the same, so are all mappings and their ids.
+    /// A number that changes with the mappings and their ids.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -105,7 +104,7 @@ impl AddressSpace {
         Some(index)
     }
 
-    /// Which mappings show any of these addresses.
+    /// The places of the mappings that overlap a range.
     fn overlapping(&self, range: &Range<u64>) -> Range<usize> {
         let from = self
             .mappings
@@ -116,12 +115,12 @@ impl AddressSpace {
         from..to.max(from)
     }
 
-    /// All of them, by address.
+    /// All mappings, by address.
     pub fn iter(&self) -> impl Iterator<Item = &ProcessMapping> {
         self.mappings.iter()
     }
 
-    /// How many bytes are kept of the files of bytecode.
+    /// Bytes of the bytecode files that are in memory.
     pub(super) fn code_memory(&self) -> u64 {
         let mut counted = BTreeSet::new();
         self.iter()
@@ -133,9 +132,9 @@ impl AddressSpace {
             .fold(0, u64::saturating_add)
     }
 
-    /// A new mapping replaces what it covers, as mmap does. False: there are too many to keep it.
+    /// Adds a mapping, which replaces those that it overlaps, as mmap(2) does. False: there are too many mappings, and it is not added.
     pub fn insert(&mut self, mapped: ProcessMapping) -> bool {
-        /// Of code and dex files no process has so many; each new one moves those behind it.
+        /// The most mappings. Real processes have far fewer of code and dex files; adding one takes time in proportion to their number.
         const MAX_MAPPINGS: usize = 1 << 13;
         self.remove(mapped.start, mapped.end);
         if self.mappings.len() >= MAX_MAPPINGS {
@@ -153,7 +152,7 @@ impl AddressSpace {
         true
     }
 
-    /// Nothing is known of these addresses any more.
+    /// Removes the mappings of a range.
     pub fn remove(&mut self, start: u64, end: u64) {
         let overlapping = self.overlapping(&(start..end));
         if overlapping.is_empty() {
@@ -179,7 +178,7 @@ impl AddressSpace {
             .splice(overlapping, left.into_iter().chain(right));
     }
 
-    /// The mappings of these addresses show other things than before, though they are where they were.
+    /// Gives new ids to the mappings that overlap a range, because their contents have changed.
     pub fn renew(&mut self, range: &Range<u64>) {
         self.changes = self.changes.wrapping_add(1);
         let overlapping = self.overlapping(range);

@@ -1,4 +1,4 @@
-//! The kernel's records, decoded: what a ring delivers.
+//! What do the kernel's records in a ring say?
 
 use crate::monotonic_ns;
 use crate::open::COMMON_SAMPLE;
@@ -17,8 +17,8 @@ use varid_shim::{CapturedSample, flags};
 pub enum RingEvent {
     /// A sample, from the shim or from perf's own copy of the stack.
     Sample(Box<Sampled>),
-    /// The kernel's own sample of the overflow that the next or last [`RingEvent::Sample`]
-    /// of the same ring came from: its time, and the record as it was.
+    /// The kernel's own sample of an overflow. The shim's record of the same overflow is the [`RingEvent::Sample`] before or behind it
+    /// in the same ring.
     Raw {
         /// The interrupted thread.
         tid: Tid,
@@ -26,23 +26,23 @@ pub enum RingEvent {
         ip: Address,
         /// The place of the event among all events.
         event: usize,
-        /// The record.
+        /// The bytes of the record.
         bytes: Vec<u8>,
     },
-    /// A file or memory was mapped.
+    /// A process has mapped a file or anonymous memory.
     Mmap(Box<Mmap>),
-    /// A thread took a name; `exec`: because it runs a new program.
+    /// A thread has another name.
     Comm {
         /// The process.
         pid: Pid,
         /// The thread.
         tid: Tid,
-        /// It is named by an exec.
+        /// Whether the name is that of a program that the process executes now.
         exec: bool,
         /// The name.
         name: String,
     },
-    /// A process or thread was forked.
+    /// A process or a thread has started.
     Fork {
         /// The process.
         pid: Pid,
@@ -53,7 +53,7 @@ pub enum RingEvent {
         /// The thread that made it.
         ptid: Tid,
     },
-    /// A process or thread ended.
+    /// A process or a thread has ended.
     Exit {
         /// The process.
         pid: Pid,
@@ -64,11 +64,11 @@ pub enum RingEvent {
         /// The thread that made it.
         ptid: Tid,
     },
-    /// Records that the kernel had no room for.
+    /// The number of records for which the ring had no room.
     Lost(u64),
-    /// A record that violates the kernel's ABI: its kind, and what follows it in the ring, are unknown.
+    /// A record that violates the kernel's ABI.
     Malformed,
-    /// The event was stopped for a while because it came too often.
+    /// The kernel has stopped an event for a while because its rate was too high.
     Throttle,
 }
 
@@ -77,34 +77,33 @@ pub enum RingEvent {
 pub struct Sampled {
     /// The place of the event among all events.
     pub event: usize,
-    /// What was seen.
+    /// Registers, frames and stack.
     pub record: CapturedSample,
-    /// The members of the event's group that are read with its samples, by their places: what
-    /// they have counted since its last one.
+    /// The place of each group member whose count is read with the event's samples, and what it has counted since the thread's last sample.
     pub read: Vec<(usize, u64)>,
 }
 
-/// Samples that are kept in the place in memory where they were decoded.
+/// Samples in boxes, so that they are not copied when they are passed on.
 pub type Samples = Vec<Box<Sampled>>;
 
-/// Freed samples, whose buffers are used again for the next ones.
+/// Samples that are not needed any more. Their buffers are reused for the next samples.
 #[derive(Debug, Default)]
 pub struct SamplePool(Samples);
 
 impl SamplePool {
-    /// The most that are kept: what one batch brings at a high rate.
+    /// The most samples in the pool: about one batch at a high rate.
     const MAX: usize = 512;
-    /// Samples with a larger copy of the stack are not kept: together they might take a lot of memory.
+    /// Bytes of the largest stack buffer in the pool; it bounds the memory of the pool.
     const MAX_STACK: usize = 4096;
 
-    /// Keeps a sample's buffers for a later one.
+    /// Puts a sample into the pool.
     pub fn put(&mut self, sampled: Box<Sampled>) {
         if self.0.len() < Self::MAX && sampled.record.stack.capacity() <= Self::MAX_STACK {
             self.0.push(sampled);
         }
     }
 
-    /// A sample of the shim's record in `bytes`.
+    /// Decodes a record of the shim, into a sample of the pool if there is one.
     pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Stamped {
         let mut sampled = self.0.pop().unwrap_or_default();
         sampled.event = event;
@@ -143,7 +142,7 @@ pub struct Mmap {
     pub path: PathBuf,
 }
 
-/// A record with the moment and place it was made.
+/// A record with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stamped {
     /// When.
@@ -153,7 +152,7 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// A record that says nothing, not even when it was made.
+    /// A record that cannot be decoded, with the present time.
     pub fn malformed() -> Self {
         Self {
             time: monotonic_ns(),
@@ -162,23 +161,23 @@ impl Stamped {
     }
 }
 
-/// Where a sample comes from, by its identifier.
+/// The event that a sample is of. The kernel's identifier in the sample tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The place of the event among all events.
     pub event: usize,
     /// What the sample is.
     pub kind: SampleKind,
-    /// The event's period, where it is fixed: the sample does not say it.
+    /// The event's period if it is fixed; samples of such an event have no period field.
     pub period: Option<Period>,
-    /// It has the values of a group.
+    /// Whether its samples have the counts of the event's group.
     pub reads: bool,
 }
 
-/// Values of the events of a group, each behind the identifier that the kernel gave the event.
+/// The counts of a group in a sample: the kernel's identifier and the count of each event.
 pub type Values = Vec<(u64, u64)>;
 
-/// What a sample is.
+/// The form of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleKind {
     /// The shim's record, raw bytes of a BPF output event.
@@ -189,7 +188,7 @@ pub enum SampleKind {
     StackCopy,
 }
 
-/// What the stack-copying source asks the kernel for.
+/// `sample_type` of the source that copies stacks.
 pub const STACK_COPY_SAMPLE: u64 = COMMON_SAMPLE
     | (perf::PERF_SAMPLE_IP
         | perf::PERF_SAMPLE_PERIOD
@@ -202,7 +201,7 @@ pub fn regs_mask() -> u64 {
     Machine::NATIVE.perf_mask()
 }
 
-/// Decodes one record and the values of a group that came with it; None: of no interest.
+/// Decodes one record and the counts of a group in it; None: a record that is not used.
 pub fn decode(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
@@ -214,7 +213,7 @@ pub fn decode(
     })
 }
 
-/// None: it is of no interest.
+/// As [`decode`]; an error: the record is malformed.
 fn decode_whole(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
@@ -266,7 +265,7 @@ fn mmap(record: &Mmap2Record<'_>) -> Mmap {
             minor,
             inode,
         } => (Device { major, minor }, inode),
-        // No event of ours asks for build-ids.
+        // No event is opened with `build_id` here.
         MappedFile::BuildId(_) => (Device { major: 0, minor: 0 }, 0),
     };
     Mmap {
@@ -283,7 +282,7 @@ fn mmap(record: &Mmap2Record<'_>) -> Mmap {
 }
 
 impl Origin {
-    /// Which fields of its samples are of interest: what comes behind them is passed on as it is, or not at all.
+    /// The fields of its samples that are decoded. Later fields are not.
     fn layout(&self) -> SampleLayout {
         let mut group = 0;
         if self.reads {
@@ -342,13 +341,13 @@ fn decode_sample(
     Ok((stamped, sample.values.iter().collect()))
 }
 
-/// The record of a sample with a copy of the stack; `period`: where the sample does not say it.
+/// The record of a sample with a copy of the stack. `period` is that of an event with a fixed one.
 fn stack_copy(sample: &SampleFields<'_>, period: Option<Period>) -> CapturedSample {
-    let kernel: Vec<u64> = sample
+    let kernel: Vec<Address> = sample
         .callchain
         .addresses()
         .filter(|(context, _)| *context == Some(perf::PERF_CONTEXT_KERNEL))
-        .map(|(_, address)| address.get())
+        .map(|(_, address)| address)
         .collect();
     let words: Vec<u64> = sample
         .registers
@@ -367,11 +366,11 @@ fn stack_copy(sample: &SampleFields<'_>, period: Option<Period>) -> CapturedSamp
         cpu: sample.cpu,
         flags: flags::NO_WALK | in_kernel,
         period: period.unwrap_or(sample.period),
-        ip: sample.ip.get(),
+        ip: sample.ip,
         regs,
         frames: Default::default(),
         kernel,
-        stack_addr: regs.sp().unwrap_or(0),
+        stack_addr: Address::new(regs.sp().unwrap_or(0)),
         stack: sample.stack.to_vec(),
     }
 }

@@ -27,7 +27,7 @@ const TIMER: Rate = Rate::Frequency(997);
 pub enum Interrupt {
     /// A sample was taken.
     Arrives,
-    /// [`OVERFLOWS`] periods were counted, and no sample was taken.
+    /// Twenty periods were counted, and no sample was taken.
     Missing,
     /// The cycles event does not open here or for this user, or does not count.
     Unknown,

@@ -127,7 +127,7 @@ impl Stream {
         let is_of_overflow = |unpaired: &Unpaired| {
             let record = &unpaired.sampled.record;
             let same_thread = record.tid == tid || tid == RELEASED;
-            unpaired.sampled.event == event && same_thread && record.ip == ip.get()
+            unpaired.sampled.event == event && same_thread && record.ip == ip
         };
         let unpaired = self.unpaired.entry(ring).or_default();
         let found = unpaired.iter().rposition(is_of_overflow);
@@ -200,11 +200,11 @@ mod tests {
             cpu: 0,
             flags: 0,
             period: Period::new(1),
-            ip,
+            ip: Address::new(ip),
             regs: Regs::default(),
             frames: Default::default(),
             kernel: Vec::new(),
-            stack_addr: 0,
+            stack_addr: Address::default(),
             stack: Vec::new(),
         };
         Stamped {

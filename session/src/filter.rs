@@ -119,7 +119,7 @@ impl Filter {
         for (depth, address) in user.iter().enumerate() {
             let address = FrameAddress::in_callchain(depth, *address).lookup();
             incomplete |= matches!(marker_at(address), Some(Marker::Reason(_)));
-            match self.verdict(address.get(), managed, remap) {
+            match self.verdict(address, managed, remap) {
                 Verdict::Keep => return None,
                 Verdict::Drop => return Some(filtered(incomplete)),
                 Verdict::Unnamed => {}
@@ -128,28 +128,34 @@ impl Filter {
         (!self.methods.records_unnamed()).then(|| filtered(incomplete))
     }
 
-    fn verdict(&mut self, address: u64, managed: &ManagedProcess, remap: &RemapTable) -> Verdict {
-        if let Some(known) = self.by_address.get(&address) {
+    fn verdict(
+        &mut self,
+        address: Address,
+        managed: &ManagedProcess,
+        remap: &RemapTable,
+    ) -> Verdict {
+        if let Some(known) = self.by_address.get(&address.get()) {
             return *known;
         }
         let verdict = self.find(address, managed, remap);
-        self.by_address.insert(address, verdict);
+        self.by_address.insert(address.get(), verdict);
         verdict
     }
 
-    fn find(&mut self, address: u64, managed: &ManagedProcess, remap: &RemapTable) -> Verdict {
-        if remap::contains(Address::new(address)) {
+    fn find(&mut self, address: Address, managed: &ManagedProcess, remap: &RemapTable) -> Verdict {
+        if remap::contains(address) {
             return remap
-                .name(address)
+                .name(address.get())
                 .map_or(Verdict::Unnamed, |name| self.methods.verdict(plain(name)));
         }
-        let Some(mapped) = managed.process.space.at(address) else {
+        let Some(mapped) = managed.process.space.at(address.get()) else {
             return Verdict::Unnamed;
         };
         let ProcessImage::Code(dex) = &mapped.image else {
             return Verdict::Unnamed;
         };
         let offset = address
+            .get()
             .wrapping_sub(mapped.start)
             .wrapping_add(mapped.pgoff);
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);

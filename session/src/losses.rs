@@ -2,14 +2,14 @@
 
 use varid_recording::SampleCounts;
 
-/// Counts of records that tell of something and could not be used.
+/// Counts of records that were lost or could not be decoded.
 #[derive(Debug, Default)]
 pub struct Losses {
-    /// Records that the kernel has said it had no room for.
+    /// Lost records that the kernel has reported.
     lost: u64,
     malformed: u64,
     throttled: u64,
-    /// Among them may have been mappings, execs and ends of processes that have not been looked for since.
+    /// Records of mappings, execs and exits may be among them, and /proc was not reread since.
     outdated: bool,
 }
 
@@ -31,13 +31,13 @@ impl Losses {
         self.throttled = self.throttled.saturating_add(1);
     }
 
-    /// Whether processes may have changed without a record since this was last asked.
+    /// Whether processes may have changed without a record since the last call.
     pub fn take_outdated(&mut self) -> bool {
         std::mem::take(&mut self.outdated)
     }
 
-    /// How many records are lost for which the kernel has not written a record yet: it does so when there is room
-    /// again. `no_space`: how often there was none.
+    /// How many records are lost that the kernel has not reported yet: it writes the report when the ring has room again. `no_space` is the
+    /// number of all lost records.
     pub fn unreported(&self, no_space: u64) -> u64 {
         no_space.saturating_sub(self.lost)
     }

@@ -192,7 +192,7 @@ impl Recorder {
         let behind = rest.get(known.len()..).unwrap_or_default();
         for (depth, address) in inner.iter().chain(behind).enumerate() {
             let frame = FrameAddress::in_callchain(depth, *address);
-            let address = frame.lookup().get();
+            let address = frame.lookup();
             if !is_recorded(address, managed, written) {
                 named = named.and(self.mapping_of(address, sample, managed, written));
             }
@@ -206,7 +206,7 @@ impl Recorder {
     /// Writes what names an address of a process from a time on.
     pub fn name(
         &mut self,
-        address: u64,
+        address: Address,
         time: MonotonicNs,
         managed: &mut ManagedProcess,
         written: &mut Written,
@@ -221,7 +221,7 @@ impl Recorder {
             tid: managed.process.pid.main_thread(),
             cpu: 0,
             period: Period::new(0),
-            original_ip: Address::new(address),
+            original_ip: address,
             mode: CpuMode::User,
             uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: None,
@@ -233,15 +233,15 @@ impl Recorder {
 
     fn mapping_of(
         &mut self,
-        address: u64,
+        address: Address,
         sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
         written: &mut Written,
     ) -> Result<(), RecorderError> {
-        if varid_recording::remap::contains(Address::new(address)) {
+        if varid_recording::remap::contains(address) {
             return self.remap_mapping(address, sample, managed.space(), written);
         }
-        let Some(mapped) = managed.process.space.at(address) else {
+        let Some(mapped) = managed.process.space.at(address.get()) else {
             return Ok(());
         };
         if matches!(&mapped.image, ProcessImage::Other(path) if is_own_memory(path)) {
@@ -265,7 +265,7 @@ impl Recorder {
             let elf = elf.clone();
             self.note_vm(&elf, managed);
         }
-        let Some(mapped) = managed.process.space.at(address) else {
+        let Some(mapped) = managed.process.space.at(address.get()) else {
             return Ok(());
         };
         let id = mapped.id;
@@ -290,12 +290,12 @@ impl Recorder {
 
     fn remap_mapping(
         &mut self,
-        address: u64,
+        address: Address,
         sample: &Sample<&[Address]>,
         space: &AddressSpace,
         written: &mut Written,
     ) -> Result<(), RecorderError> {
-        let Some(part) = self.remap.part_at(address) else {
+        let Some(part) = self.remap.part_at(address.get()) else {
             return Ok(());
         };
         let recorded = written.has_part(part.file, space);
@@ -363,10 +363,10 @@ impl Recorder {
 }
 
 /// Whether the recording has the mapping of an address. Each sample in generated code is reported, so that its names are read.
-fn is_recorded(address: u64, managed: &ManagedProcess, written: &Written) -> bool {
+fn is_recorded(address: Address, managed: &ManagedProcess, written: &Written) -> bool {
     let known = |mapped: &ProcessMapping| {
         written.has(mapped.id) && !matches!(mapped.image, ProcessImage::Other(_))
     };
-    !varid_recording::remap::contains(Address::new(address))
-        && managed.process.space.at(address).is_some_and(known)
+    !varid_recording::remap::contains(address)
+        && managed.process.space.at(address.get()).is_some_and(known)
 }

@@ -77,7 +77,7 @@ impl SampleWriter {
             tid: record.tid,
             cpu: record.cpu,
             period: record.period,
-            original_ip: Address::new(record.ip),
+            original_ip: record.ip,
             mode,
             uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: record
@@ -108,8 +108,7 @@ impl SampleWriter {
             attributed.known = 0..0;
         }
         self.kernel.clear();
-        let kernel = record.kernel.iter().copied();
-        self.kernel.extend(kernel.map(Address::new));
+        self.kernel.extend_from_slice(&record.kernel);
         if in_kernel && self.kernel.is_empty() {
             self.kernel.push(sample.original_ip);
         }

@@ -1,4 +1,4 @@
-//! Bringing the daemon up where none runs.
+//! How is a daemon started where none runs?
 
 use super::client;
 use super::error::ControlError;
@@ -16,12 +16,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use varid_process::clock;
 
-/// A daemon listens by then, or has said why not: it may wait for one that is ending.
+/// How long a new daemon may take until it listens. It may first wait for one that is ending.
 const PATIENCE: Duration = SUCCESSION.saturating_add(Duration::from_secs(10));
-/// Daemons that end between the connection and the question, at most.
+/// How often a request is tried. A daemon may end between the connection and the request.
 const TRIES: usize = 3;
 
-/// Asks the daemon, and brings one up first if none runs.
+/// Sends a request to the daemon. Starts a daemon first if none runs.
 pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     let mut last = ControlError::NoDaemon;
     for _ in 0..TRIES {
@@ -44,8 +44,8 @@ fn bring_up() -> Result<(), ControlError> {
         .map_err(ControlError::io("read", &path))?;
     let clone = || log.try_clone().map_err(ControlError::io("open", &path));
     let mut daemon = Command::new("/proc/self/exe");
-    let kept = std::env::vars_os().filter(|(name, _)| is_for_the_daemon(name));
-    daemon.env_clear().envs(kept);
+    let environment = std::env::vars_os().filter(|(name, _)| is_for_the_daemon(name));
+    daemon.env_clear().envs(environment);
     if let Some(home) = paths::own_home() {
         // The daemon's working folder is another one.
         daemon.env(paths::HOME, home);
@@ -61,7 +61,7 @@ fn bring_up() -> Result<(), ControlError> {
         .map_err(ControlError::io("start", "/proc/self/exe"))?;
     let deadline = clock::after(PATIENCE);
     loop {
-        // In this order: another one may have come first, and the child gone for that.
+        // The child is checked first. If it has ended because another daemon was faster, that daemon answers the connection.
         let gone = child
             .try_wait()
             .map_err(ControlError::io("wait for", "/proc/self/exe"))?;
@@ -83,7 +83,8 @@ fn bring_up() -> Result<(), ControlError> {
     }
 }
 
-/// It serves all clients of its user: of the environment of the first one it needs where its files go, and for which user.
+/// Whether the daemon gets a variable of the environment of the client that starts it. It serves all clients of its user, so it gets only
+/// those that say where its files are and for which user.
 fn is_for_the_daemon(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let is_own = name.starts_with(b"VARID_") || name.starts_with(b"XDG_");

@@ -1,4 +1,4 @@
-//! Asking the daemon.
+//! How does a client send a request to the daemon?
 
 use super::error::ControlError;
 use super::protocol::{self, MAX_REPLY, Reply, Request};
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use varid_process::clock;
 
-/// A daemon that has not begun a session by then never will.
+/// How long a client waits for the reply to a request other than `stop`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Connects to this user's daemon.
@@ -30,7 +30,7 @@ pub fn connect() -> Result<UnixStream, ControlError> {
     }
 }
 
-/// Asks one thing and waits for the answer; for the end of a session as long as it takes.
+/// Sends a request and waits for the reply: without limit for the end of a session, else for a minute.
 pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     let socket = paths::socket();
     let mut stream = connect()?;
@@ -48,7 +48,8 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
         | io::ErrorKind::BrokenPipe => ControlError::Gone(paths::log()),
         _ => ControlError::io("ask the daemon at", socket.clone())(error),
     };
-    // One that refuses at once closes before it has read the question; its answer is there.
+    // A daemon that refuses a client replies and closes the connection before it has read the request. So the reply is read after a failed
+    // write, too.
     let sent = protocol::send(&mut stream, request);
     if sent
         .as_ref()

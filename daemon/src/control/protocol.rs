@@ -1,4 +1,4 @@
-//! What client and daemon say to each other: one line of JSON each way per connection.
+//! What do client and daemon send to each other? A request and a reply, each a line of JSON, per connection.
 
 use super::wire::{WireSampling, WireTarget};
 use serde::de::DeserializeOwned;
@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use varid_model::Rate;
 
-/// Changes whenever an older side would misunderstand.
+/// The version of the protocol. It changes with every change that an older program would misunderstand.
 pub const VERSION: u32 = 4;
-/// No request is longer.
+/// Bytes of the longest request.
 pub const MAX_REQUEST: usize = 64 << 10;
-/// No reply is longer.
+/// Bytes of the longest reply.
 pub const MAX_REPLY: usize = 1 << 20;
 
 /// A message with the version that it is written in.
@@ -21,7 +21,7 @@ pub const MAX_REPLY: usize = 1 << 20;
 pub struct Envelope<T> {
     /// [`VERSION`].
     pub version: u32,
-    /// What is said.
+    /// The request or reply.
     #[serde(flatten)]
     pub body: T,
 }
@@ -32,9 +32,9 @@ pub struct Envelope<T> {
 pub enum Request {
     /// Begin a session.
     Start {
-        /// Which processes are profiled.
+        /// The processes to profile.
         target: WireTarget,
-        /// How.
+        /// What is sampled, and how.
         sampling: Box<WireSampling>,
     },
     /// End sessions and wait until they are complete.
@@ -42,11 +42,11 @@ pub enum Request {
         /// Name, folder or target of one; none: all.
         session: Option<String>,
     },
-    /// What runs.
+    /// The daemon and its sessions.
     Status,
 }
 
-/// What it answers.
+/// The replies of the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
@@ -57,13 +57,13 @@ pub enum Reply {
         /// In the order in which they were started.
         sessions: Vec<Ended>,
     },
-    /// What runs.
+    /// The daemon and its sessions.
     Status(DaemonStatus),
-    /// Not done: this daemon begins no further session; the next one does.
+    /// The daemon is ending and starts no session. The client starts another daemon.
     Ending,
-    /// Not done.
+    /// The request was not carried out.
     Refused {
-        /// In one line.
+        /// Why, in one line.
         reason: String,
     },
 }
@@ -88,7 +88,7 @@ pub struct SessionStatus {
     pub session: String,
     /// Which processes are profiled: a package, `pid 17` or `all`.
     pub target: String,
-    /// Whether anybody is there to be sampled.
+    /// What it does at present.
     pub state: Activity,
     /// The events, with commas between them.
     pub event: String,
@@ -110,10 +110,10 @@ pub struct SessionStatus {
     pub bytes: u64,
     /// Where it is recorded.
     pub folder: PathBuf,
-    /// What is other than requested.
+    /// What differs from the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What became of the configuration file when it was read again last.
+    /// The result of the last reload of the configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
     /// The `varid record` that records it; none: the daemon does. Its counts are as of its manifest's last save.
@@ -221,7 +221,7 @@ pub fn receive(
     }
 }
 
-/// Takes a message in, if it is of a version that is understood.
+/// Parses a message. An error: it is malformed, or of another version.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     #[derive(Deserialize)]
     struct OnlyVersion {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_client_is_given_up_at_the_deadline() {
+    fn a_client_that_sends_nothing_is_given_up_at_the_deadline() {
         let (mut ours, _theirs) = UnixStream::pair().unwrap();
         assert_eq!(
             receive(&mut ours, 10, Some(Instant::now()))
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_survive_the_way_and_strange_ones_are_refused() {
+    fn requests_are_read_as_they_were_written_and_malformed_ones_refused() {
         let line = serde_json::to_vec(&Envelope {
             version: VERSION,
             body: Request::Stop {

@@ -1,4 +1,4 @@
-//! Which sessions run: each in a thread of its own, from its start to its end.
+//! Which sessions does the daemon run? Each has its own thread.
 
 use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
 use super::running;
@@ -17,9 +17,9 @@ use varid_session::request::{Configured, NO_TARGET, SessionRequest, TargetSpec};
 use varid_session::{Session, SessionControl, SessionOptions};
 use varid_vm::VmKinds;
 
-/// Each has a ring per CPU and a thread.
+/// The most sessions at the same time. Each has a thread and a ring for each CPU.
 const MAX_SESSIONS: usize = 16;
-/// Failures that `status` remembers.
+/// The most failed sessions that `status` lists.
 const MAX_FAILED: usize = 16;
 
 /// The sessions of a daemon.
@@ -34,16 +34,16 @@ pub struct Registry {
 struct Inner {
     running: Vec<Arc<Running>>,
     failed: VecDeque<Ended>,
-    /// No further session is begun.
+    /// The daemon is ending and starts no session.
     closing: bool,
     /// When the last session ended, or the daemon came up.
     idle_since: Instant,
 }
 
-/// A session, from its request on.
+/// A session from its request to its end.
 #[derive(Debug)]
 struct Running {
-    /// Which processes are profiled at its start.
+    /// The target as of its start.
     target: String,
     control: Arc<SessionControl>,
     started: Instant,
@@ -55,11 +55,11 @@ struct Running {
 enum Progress {
     Starting,
     Runs(Facts),
-    /// None: it never came to a start.
+    /// None: it could not start.
     Ended(Option<Ended>),
 }
 
-/// What is known of a session once it samples.
+/// What is known of a session that samples.
 #[derive(Debug, Clone)]
 struct Facts {
     folder: PathBuf,
@@ -69,12 +69,12 @@ struct Facts {
     notes: Vec<String>,
 }
 
-/// Why a session was not begun.
+/// Why a session was not started.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotStarted {
-    /// This daemon ends; the next one can be asked.
+    /// This daemon is ending. The next one will start it.
     Ending,
-    /// It cannot be, for this reason.
+    /// It was refused, for this reason.
     Refused(String),
 }
 
@@ -85,7 +85,7 @@ impl<T: Into<String>> From<T> for NotStarted {
 }
 
 impl Registry {
-    /// No session runs.
+    /// A registry without sessions.
     pub fn new(vms: VmKinds) -> Self {
         let inner = Inner {
             running: Vec::new(),
@@ -99,7 +99,7 @@ impl Registry {
         }
     }
 
-    /// Begins a session; it samples when this returns.
+    /// Starts a session. It samples when this returns.
     pub fn start(
         self: &Arc<Self>,
         target: WireTarget,
@@ -121,12 +121,12 @@ impl Registry {
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
                 let outcome = span.in_scope(|| session.carry_out(spec, configured, vms, &started));
-                // It is removed from the list before the clients that wait for its end are answered: such a client may ask for the
-                // status next.
+                // The session is removed from the list before the clients that wait for its end are answered. A client that then asks for the
+                // status does not find it.
                 registry.remove(&session, outcome.as_ref().ok());
                 session.finish(outcome.as_ref().ok().cloned());
                 if let Err(reason) = outcome {
-                    // The client may have gone.
+                    // Sending fails if the client has closed its connection.
                     let _ = started.send(Err(reason));
                 }
             });
@@ -175,7 +175,7 @@ impl Registry {
         }
     }
 
-    /// Ends one session, or all, and waits until what they recorded is complete.
+    /// Ends one session, or all, and waits until their recordings are complete.
     pub fn stop(&self, which: Option<&str>) -> Result<Vec<Ended>, String> {
         let running = self.lock().running.clone();
         let chosen = match which {
@@ -193,14 +193,14 @@ impl Registry {
         Ok(chosen.iter().filter_map(|session| session.wait()).collect())
     }
 
-    /// Begins no further session, ends all and waits for them.
+    /// Starts no further session, ends all sessions and waits for them.
     pub fn close(&self) {
         self.lock().closing = true;
-        // If none runs, there is nothing to do.
+        // An error: no session runs.
         let _ = self.stop(None);
     }
 
-    /// The sessions that run, and those that failed.
+    /// The running sessions, and the last ones that failed.
     pub fn status(&self) -> (Vec<SessionStatus>, Vec<Ended>) {
         let inner = self.lock();
         (
@@ -213,20 +213,20 @@ impl Registry {
         )
     }
 
-    /// How long there has been nothing to do; None: there is.
+    /// How long no session has run; None: one runs.
     pub fn idle_for(&self) -> Option<Duration> {
         let inner = self.lock();
         inner.running.is_empty().then(|| inner.idle_since.elapsed())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing is left half done under this lock.
+        // A panic under this lock leaves the state consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Running {
-    /// The session's whole life, in its own thread; the reason, if it could not begin.
+    /// Runs the session in its thread, from its start to its end. An error: why it could not start.
     fn carry_out(
         &self,
         spec: TargetSpec,
@@ -236,7 +236,7 @@ impl Running {
     ) -> Result<Ended, String> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let session = self.begin(spec, configured, vms)?;
-            // The client has gone: the session runs all the same.
+            // If the client has closed its connection, the session goes on.
             let _ = started.send(Ok(self.status()));
             Ok(session.run().map_err(|error| error.to_string()).map(drop))
         }));

@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use varid_recording::{Manifest, PERF_DATA, SESSION_JSON};
 
-/// Those that a `varid record` of this user is recording, oldest first, each with its process; `daemon`: whose are not meant.
+/// The sessions that a `varid record` of this user is recording, oldest first. Those of the process `daemon` are left out.
 ///
 /// # Errors
 ///
-/// Those of [`sessions::all`].
+/// The errors of [`sessions::all`].
 pub fn in_foreground(daemon: Option<u32>) -> anyhow::Result<Vec<SessionStatus>> {
     let live = sessions::all()?
         .into_iter()

@@ -1,7 +1,7 @@
-//! The daemon: its socket, the users that may connect, and one thread for each client.
+//! Which clients does the daemon serve, and how are they bounded?
 //!
-//! A client has a bounded time for a bounded line; there is a bounded number of clients; so
-//! none of them can keep the daemon from the others or from its sessions.
+//! Each client has a thread, a limited time and a request of limited length, and the number of clients is limited. So no client can
+//! block the daemon's sessions or other clients.
 
 use super::client;
 use super::error::ControlError;
@@ -25,23 +25,23 @@ use std::time::{Duration, Instant};
 use varid_process::clock;
 use varid_vm::VmKinds;
 
-/// Clients that are served at once.
+/// The most clients that are served at the same time.
 const MAX_CLIENTS: usize = 32;
-/// A client says what it wants, and takes the answer, within this time.
+/// The time for reading a request, and that for writing its reply.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A daemon that ends completes its sessions within this time; the next one waits for it.
+/// How long a new daemon waits for one that is ending and completes its sessions.
 pub const SUCCESSION: Duration = Duration::from_secs(60);
-/// A log beyond is begun anew.
+/// Bytes of the log beyond which it is truncated.
 pub const MAX_LOG: u64 = 1 << 20;
-/// How often an idle daemon looks whether its time is over.
+/// Milliseconds between two checks for the idle limit and the length of the log.
 const TICK_MS: u16 = 250;
 
-/// A daemon that listens.
+/// A daemon that listens on its socket.
 #[derive(Debug)]
 pub struct Daemon {
     listener: UnixListener,
     socket: PathBuf,
-    /// Held as long as the daemon lives; released by the kernel however it dies.
+    /// The lock that makes this the user's only daemon. The kernel releases it when the process ends.
     _lock: Flock<File>,
     signals: UnixStream,
     registry: Arc<Registry>,
@@ -50,8 +50,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Listens on this user's control socket. `idle_limit`: end when nothing has been
-    /// recorded for so long.
+    /// Listens on this user's control socket. With `idle_limit` the daemon ends when no session has run for so long.
     pub fn open(idle_limit: Option<Duration>, vms: VmKinds) -> Result<Self, ControlError> {
         private_runtime()?;
         let socket = paths::socket();
@@ -74,8 +73,7 @@ impl Daemon {
         })
     }
 
-    /// Serves until a signal comes or nothing is left to do. Every session is complete when
-    /// this returns.
+    /// Serves clients until a signal arrives or the idle limit is reached. Every session is complete when this returns.
     pub fn run(mut self) {
         tracing::info!("listening on {}", self.socket.display());
         loop {
@@ -83,7 +81,7 @@ impl Daemon {
                 PollFd::new(self.listener.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             ];
-            // Interrupted or over: the questions below are the same.
+            // An interrupted poll and a timeout need no distinction: the checks below are the same.
             let _ = poll(&mut fds, PollTimeout::from(TICK_MS));
             if self.signalled() {
                 tracing::info!("told to end");
@@ -96,9 +94,9 @@ impl Daemon {
                 break;
             }
         }
-        // From here on a client finds no daemon, and starts another.
+        // A client that comes now finds no daemon and starts another one.
         let _ = std::fs::remove_file(&self.socket);
-        // Nor do those wait for it that it has not accepted.
+        // Closes the connections that wait to be accepted: their clients start another one, too.
         drop(self.listener);
         self.registry.close();
         wait_for(&self.clients);
@@ -117,15 +115,15 @@ impl Daemon {
                 .is_some_and(|limit| idle.is_some_and(|idle| idle >= limit))
     }
 
-    /// What `start` redirected to a file does not grow for ever; it is appended to, so that
-    /// emptying it is enough.
+    /// Truncates the log of a daemon that `varid start` has started in the background. Its output is opened for appending, so it goes on at
+    /// the new end.
     fn bound_log(&self) {
         if self.idle_limit.is_none() {
             return;
         }
         let path = paths::log();
         if std::fs::metadata(&path).is_ok_and(|log| log.len() > MAX_LOG) {
-            // Tried again at the next turn.
+            // A failure is retried at the next check.
             let _ = OpenOptions::new()
                 .write(true)
                 .custom_flags(libc::O_NOFOLLOW)
@@ -160,7 +158,7 @@ impl Daemon {
         };
         if let Some(reason) = refusal {
             tracing::warn!("client refused: {reason}");
-            // A new socket's buffer takes this line; a client that does not read it has itself to blame.
+            // The buffer of a new socket has room for this line, so this does not block.
             let _ = stream
                 .set_nonblocking(true)
                 .and_then(|()| protocol::send(&mut stream, Reply::Refused { reason }));
@@ -182,7 +180,7 @@ impl Daemon {
     }
 }
 
-/// Answers the clients that requested a stop.
+/// Waits until the clients are answered that have requested the end of a session.
 fn wait_for(clients: &AtomicUsize) {
     let deadline = clock::after(PATIENCE);
     while clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
@@ -256,7 +254,7 @@ impl From<NotStarted> for Reply {
     }
 }
 
-/// Only this user and root are served, whatever the socket's mode has become.
+/// Checks that a client's user is this user or root, independently of the mode of the socket.
 fn refuse_strangers(stream: &UnixStream) -> Result<(), String> {
     let peer = getsockopt(stream, sockopt::PeerCredentials)
         .map_err(|error| format!("its user is not known: {error}"))?;
@@ -270,7 +268,7 @@ fn refuse_strangers(stream: &UnixStream) -> Result<(), String> {
     ))
 }
 
-/// Makes this the only daemon here. One that is ending is waited for.
+/// Takes the lock of the user's only daemon. Waits for a daemon that is ending.
 fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
     let path = paths::runtime().join("lock");
     let mut options = OpenOptions::new();
@@ -290,7 +288,7 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
             Err((file, Errno::EWOULDBLOCK)) => file,
             Err((_, error)) => return Err(ControlError::io("lock", &path)(error.into())),
         };
-        // One that comes up or ends holds the lock and does not listen.
+        // A daemon that is starting or ending has the lock and does not listen.
         let listens = !matches!(client::connect(), Err(ControlError::NoDaemon));
         if listens {
             return Err(ControlError::AlreadyRuns(socket.to_owned()));
@@ -302,7 +300,7 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
     }
 }
 
-/// Removes the socket that a killed daemon left. The caller holds the lock: no other process does this now.
+/// Removes the socket of a daemon that was killed. The caller holds the lock, so no other process does this at the same time.
 fn remove_stale(socket: &Path) -> Result<(), ControlError> {
     match client::connect() {
         Ok(_) => return Err(ControlError::AlreadyRuns(socket.to_owned())),
@@ -321,7 +319,7 @@ fn remove_stale(socket: &Path) -> Result<(), ControlError> {
     }
 }
 
-/// A stream that has a byte to read after each signal that ends the daemon.
+/// A stream that gets a byte to read with each signal that ends the daemon.
 fn watch_signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;

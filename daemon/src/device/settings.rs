@@ -1,6 +1,6 @@
 //! Which settings of the device are changed while varid samples there, and when are they restored?
 //!
-//! A setting is entered in the [`ChangeRecord`] on the device before it is changed, with a claim of the command that is about to
+//! A setting is entered in the `ChangeRecord` on the device before it is changed, with a claim of the command that is about to
 //! record. A command restores the settings when nothing is recorded on the device and no other command has a claim. So commands in
 //! several terminals may record at once, and after a cable was pulled the next command restores the settings.
 

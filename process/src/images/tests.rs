@@ -143,7 +143,7 @@ with zipfile.ZipFile(apk, "w") as made, open(library, "rb") as file:
     assert!(written.unwrap().success());
     let whole = ElfImage::new(
         File::open(&program).unwrap(),
-        LookBudget::default().keep_open().unwrap(),
+        LookBudget::default().reserve_open_file().unwrap(),
         &program,
     );
     let size = program.metadata().unwrap().len();

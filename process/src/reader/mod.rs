@@ -61,10 +61,10 @@ thread_local! {
 /// Warnings that have not been fetched. A session starts on one thread and runs on another.
 static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Helpers that have been killed, and the owner on whose processes they block: each ends when the kernel lets it.
+/// Killed helpers that may still be blocked in the kernel, each with the owner of the process that it reads.
 static KILLED: Mutex<Vec<(Option<Owner>, Child)>> = Mutex::new(Vec::new());
 
-/// Whose time is spent when a process blocks: its user's. Each of root's processes is an owner of its own.
+/// Whose budget is charged when reading a process blocks: that of its user, or of the process itself where the user is root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     User(u32),
@@ -89,7 +89,7 @@ struct Reader {
     on_fuse: HashSet<Device>,
 }
 
-/// How long an owner's processes have kept the session waiting, and when that was updated.
+/// How long the session has waited for processes of an owner, and when that was updated.
 #[derive(Debug, Clone, Copy)]
 struct Waited {
     spent: Duration,
@@ -317,8 +317,8 @@ impl Reader {
             .saturating_sub(recovered.unwrap_or_default())
             .saturating_add(took);
         waited.at = now;
-        let is_told = took >= DEADLINE || waited.spent >= PATIENCE;
-        if is_told && !std::mem::replace(&mut waited.said, true) {
+        let is_noted = took >= DEADLINE || waited.spent >= PATIENCE;
+        if is_noted && !std::mem::replace(&mut waited.said, true) {
             let whose = match owner {
                 Owner::User(user) => format!("those of user {user}"),
                 Owner::Process(_) => "it".to_owned(),
@@ -416,7 +416,7 @@ impl Helper {
         )?;
         let began = Instant::now();
         // The helper sends its whole answer, even if the first parts are refused.
-        let mut wanted = Ok(());
+        let mut taken = Ok(());
         loop {
             let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
             let timeout = PollTimeout::try_from(SLICE).unwrap_or(PollTimeout::ZERO);
@@ -440,8 +440,8 @@ impl Helper {
                 .and_then(<[u8]>::split_first)
                 .ok_or_else(|| io::Error::other("the reader of other processes has ended"))?;
             match *kind {
-                serve::MORE => wanted = wanted.and_then(|()| part(rest)),
-                serve::DONE => return Ok(Answer::Done(wanted.map(|()| file.map(File::from)))),
+                serve::MORE => taken = taken.and_then(|()| part(rest)),
+                serve::DONE => return Ok(Answer::Done(taken.map(|()| file.map(File::from)))),
                 serve::ERRNO => {
                     let code = rest
                         .first_chunk()

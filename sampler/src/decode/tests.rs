@@ -282,7 +282,7 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
             record.tid.get(),
             record.cpu,
             record.period.get(),
-            record.ip
+            record.ip.get()
         ),
         (10, 11, 3, 997, 0x401000)
     );
@@ -298,7 +298,7 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
             reg.dwarf
         );
     }
-    assert_eq!(Some(record.stack_addr), record.regs.sp());
+    assert_eq!(Some(record.stack_addr.get()), record.regs.sp());
     // What the kernel could not read is no stack.
     assert_eq!(record.stack, (0..24).collect::<Vec<u8>>());
     assert!(copied(&copy(&[], 0, 0)).stack.is_empty());
@@ -315,7 +315,7 @@ fn kernel_addresses_of_a_callchain_are_separated_from_user_addresses() {
         0,
         0,
     ));
-    assert_eq!(record.kernel, [0xffff_8000, 0xffff_9000]);
+    assert_eq!(record.kernel, [0xffff_8000, 0xffff_9000].map(Address::new));
     assert!(record.has(flags::IN_KERNEL | flags::NO_WALK));
     let record = copied(&copy(&[user, 0x401000, 0x402000], 0, 0));
     assert!(record.kernel.is_empty() && !record.has(flags::IN_KERNEL));
@@ -325,7 +325,7 @@ fn kernel_addresses_of_a_callchain_are_separated_from_user_addresses() {
 fn a_kernel_thread_has_no_user_registers() {
     let bytes = sample(COPY).u64(&[997, 0, 0, 0]);
     let record = copied(&bytes);
-    assert_eq!((record.regs, record.stack_addr), (Regs::default(), 0));
+    assert_eq!((record.regs, record.stack_addr.get()), (Regs::default(), 0));
 }
 
 #[test]

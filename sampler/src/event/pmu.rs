@@ -1,44 +1,45 @@
-//! The PMUs that the kernel describes in sysfs: their types, CPUs, events and formats
-//! (Documentation/ABI/testing/sysfs-bus-event_source-devices-*).
+//! Which PMUs does the kernel describe in sysfs, with which types, CPUs, events and formats?
+//!
+//! Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-*.
 
 use super::syntax::{self, Term};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Where they are, below the root.
+/// The folder of the PMUs, relative to the root.
 const DEVICES: &str = "sys/bus/event_source/devices";
-/// More than any PMU has of either.
+/// The most events, and the most formats, that are read of a PMU.
 const MAX_ENTRIES: usize = 10_000;
-/// More than any of its files holds.
+/// Bytes that are read of a file at most.
 const MAX_BYTES: u64 = 4_096;
 
 /// A PMU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pmu {
-    /// As the kernel names it.
+    /// The kernel's name for it.
     pub name: String,
     /// `perf_event_attr.type` of its events.
     pub kind: u32,
     /// The CPUs that it counts on; none: all.
     pub cpus: Option<Vec<u32>>,
-    /// It belongs to CPUs, not to a bus or a memory controller.
+    /// Whether it is a PMU of CPUs, and not of a bus or a memory controller.
     pub core: bool,
-    /// The largest `precise_ip` that it is known to take; 0: it has no precise sampling.
+    /// The largest `precise_ip` (caps/max_precise); 0: it has no precise sampling.
     pub max_precise: u8,
-    /// Its own events.
+    /// The terms of its named events.
     pub events: BTreeMap<String, Vec<Term>>,
     formats: BTreeMap<String, Format>,
 }
 
-/// Where the bits of a term go: word (config, config1, config2), first and last bit, lowest first.
+/// The bits of a field: which of config, config1 and config2, and the first and last bit of each range, lowest first.
 type Format = (usize, Vec<(u32, u32)>);
 
-/// The three words of an encoded event.
+/// config, config1 and config2 of an event.
 pub type Config = [u64; 3];
 
 impl Pmu {
-    /// Reads all PMUs below a root, `/` most of the time, in order of their names.
+    /// Reads all PMUs, by name. The root is `/` except in tests.
     pub fn all(root: &Path) -> Vec<Self> {
         let devices = root.join(DEVICES);
         let mut pmus: Vec<_> = entries(&devices)
@@ -55,7 +56,7 @@ impl Pmu {
         let core = name == "cpu" || name.starts_with("armv") || core_cpus.is_some();
         let mut events = BTreeMap::new();
         for event in entries(&device.join("events")) {
-            // Beside an event may stand its unit, its scale and what not.
+            // EVENT.unit, EVENT.scale and others are no events.
             let alias = text(&device.join("events").join(&event));
             if let Some(terms) = alias.filter(|_| !event.contains('.')) {
                 events.extend(syntax::alias(&terms).map(|terms| (event, terms)));
@@ -84,7 +85,7 @@ impl Pmu {
         })
     }
 
-    /// Whether it is meant by this name: its own, or that without the number of its instance.
+    /// Whether a name is that of this PMU, or its name without the number of the instance.
     pub fn is_called(&self, name: &str) -> bool {
         let number = self.name.strip_prefix(name);
         let number = number.and_then(|rest| rest.strip_prefix('_'));
@@ -98,7 +99,7 @@ impl Pmu {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }
 
-    /// The name of one of its events, in which case does not matter.
+    /// The name of one of its events; upper and lower case are the same.
     pub fn event(&self, name: &str) -> Option<&str> {
         let exact = self.events.get_key_value(name);
         let similar = || {
@@ -109,7 +110,7 @@ impl Pmu {
         exact.or_else(similar).map(|(name, _)| name.as_str())
     }
 
-    /// What the event's terms come to; an error names the term and what is wrong with it.
+    /// Encodes the terms of an event. An error names the term and what is wrong with it.
     pub fn encode(&self, terms: &[Term]) -> Result<Config, String> {
         let mut config = Config::default();
         for term in terms {
@@ -135,14 +136,14 @@ impl Pmu {
             let placed = place(value()?, bits)
                 .ok_or_else(|| format!("the value of '{name}' has more bits than its field"))?;
             if let Some(word) = config.get_mut(*word) {
-                // What an alias says, a term behind it may change.
+                // A later term overrides the value that an alias has set.
                 *word = *word & !mask(bits) | placed;
             }
             return Ok(());
         }
         let alias = self.event(name).and_then(|event| self.events.get(event));
         match alias.filter(|_| aliases && term.value.is_none()) {
-            // An alias is made of fields alone.
+            // The terms of an alias are fields, not aliases.
             Some(terms) => terms
                 .iter()
                 .try_for_each(|term| self.term(config, term, false)),
@@ -156,7 +157,7 @@ impl Pmu {
     }
 }
 
-/// A number as perf takes it: decimal, or hexadecimal behind 0x.
+/// A number in perf's syntax: decimal, or hexadecimal after 0x.
 pub fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -178,7 +179,7 @@ fn parse_format(text: &str) -> Option<Format> {
     Some((word, ranges.collect::<Option<_>>()?))
 }
 
-/// Spreads the value over the ranges; none: it has more bits than they.
+/// Distributes the bits of a value over ranges of bits; None: it has more bits than these.
 fn place(mut value: u64, ranges: &[(u32, u32)]) -> Option<u64> {
     let mut placed = 0;
     for (first, last) in ranges {
@@ -195,7 +196,7 @@ fn mask(ranges: &[(u32, u32)]) -> u64 {
     bits.fold(0, |mask, bit| mask | 1u64.checked_shl(bit).unwrap_or(0))
 }
 
-/// CPUs as the kernel lists them: `0-3,5`. At most 65536, and none if it is no such list.
+/// Parses the kernel's lists of CPUs: `0-3,5`. None: it is no such list, or has a CPU above 65535.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {

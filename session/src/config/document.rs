@@ -55,7 +55,7 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// The problems in the order of the text, at most [`MAX_PROBLEMS`].
+    /// The first problems, in the order of the text.
     pub fn finish(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|(offset, _)| *offset);
         self.found.truncate(MAX_PROBLEMS);

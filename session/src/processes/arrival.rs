@@ -233,7 +233,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Tracks a process, of which the source is told.
+    /// Tracks a process and adds it to the source's targets.
     pub(super) fn insert(
         &mut self,
         tracked: Tracked,

@@ -66,8 +66,8 @@ struct Counting {
     control: Option<ControlPage>,
     file: Option<CallsFile>,
     counted: Counted,
-    /// By entry: the address that stands for its method, from a time on.
-    addresses: Vec<Option<(MonotonicNs, u64)>>,
+    /// For each entry of the counts: the address of its method in samples, and since when it has that.
+    addresses: Vec<Option<(MonotonicNs, Address)>>,
 }
 
 impl Calls {
@@ -93,7 +93,7 @@ impl Calls {
             return Vec::new();
         };
         self.at_start = prefixes;
-        // Those that are empty, too: varid itself may have been started with others.
+        // Empty variables are set, too: varid may have inherited others.
         vec![
             (TACTIC, Tactic::MethodInvoke.name().to_owned()),
             (LOG, order.log.clone()),
@@ -332,7 +332,7 @@ impl Counting {
             let counted = events(call) > 0 && call.flags & abi::CALL_LEFT_OUT == 0;
             counted.then_some(CallCount {
                 pid,
-                address: Address::new(address),
+                address,
                 time,
                 invokes: call.invokes,
                 returns: call.returns,
@@ -375,16 +375,20 @@ fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Con
 }
 
 /// The address that stands for a method in samples of its process.
-fn address_of(call: &Call, managed: &mut ManagedProcess, recorder: &mut Recorder) -> Option<u64> {
+fn address_of(
+    call: &Call,
+    managed: &mut ManagedProcess,
+    recorder: &mut Recorder,
+) -> Option<Address> {
     match managed.counted_method(call) {
         Method::Known {
             code: Some(code), ..
-        } => Some(code.start),
+        } => Some(Address::new(code.start)),
         Method::Known {
             image,
             index,
             code: None,
-        } => recorder.remap.slot(&image, index),
+        } => recorder.remap.slot(&image, index).map(Address::new),
         Method::Runtime | Method::Unknown | Method::Gone => None,
     }
 }

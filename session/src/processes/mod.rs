@@ -8,7 +8,7 @@
 //! | what changes while it is recorded | `changes` |
 //! | when is it recorded no longer | `departure`, `lifetime` |
 //! | what is the code called that processes make | `jit` |
-//! | what is told to the source of samples | `target` |
+//! | how shall the source sample a process | `target` |
 //! | what is known of one process | `tracked` |
 //! | which processes match the target | `tracker` |
 //! | why are methods not seen | `unseen` |

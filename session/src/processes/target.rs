@@ -1,11 +1,11 @@
-//! What is the source of samples told about a process?
+//! How shall the source sample a process?
 
 use varid_model::Stack;
 use varid_shim::{Target, target_flags};
 use varid_vm::ManagedProcess;
 
-/// What the source may do with a process's samples. `managed`: the process; None: every process of which nothing else
-/// is said. `stack`: how much of each stack is recorded.
+/// The target entry of a process for the source. `managed` is the process; None: all processes without an entry of their own. `stack` is
+/// how much of each stack is recorded.
 pub fn target_of(managed: Option<&ManagedProcess>, stack: Stack) -> Target {
     let stack = match stack {
         // The frames of such a VM are only found by unwinding the whole stack.

@@ -54,7 +54,7 @@ impl Recorder {
     /// Generated code of a process. It is named by a file of its own as soon as the process gives names.
     pub(super) fn jit_mapping(
         &mut self,
-        address: u64,
+        address: Address,
         sample: &Sample<&[Address]>,
         managed: &mut ManagedProcess,
         written: &mut Written,
@@ -62,12 +62,13 @@ impl Recorder {
         if let Some(mapped) = managed
             .process
             .space
-            .at(address)
+            .at(address.get())
             .filter(|mapped| !written.has(mapped.id))
         {
             let (start, end, image) = (mapped.start, mapped.end, mapped.image.clone());
             let mode = mapped.mode;
-            let Some((range, pgoff)) = managed.process.jit.area(address, &(start..end)) else {
+            let Some((range, pgoff)) = managed.process.jit.area(address.get(), &(start..end))
+            else {
                 return Ok(());
             };
             let file = self.jit_file(managed)?;
@@ -95,8 +96,7 @@ impl Recorder {
                 build_id: file.build_id.to_vec(),
             }))?;
         }
-        let sampled = Address::new(address);
-        managed.process.jit.add_sample(sampled, sample.time);
+        managed.process.jit.add_sample(address, sample.time);
         Ok(())
     }
 

@@ -149,7 +149,7 @@ impl SessionRequest {
             let patterns = sampling.methods.iter().map(|text| MethodPattern::new(text));
             let patterns = patterns.collect::<Result<_, _>>();
             config.methods = MethodFilter::new(patterns.map_err(ConfigError::Usage)?);
-            // Those of some processes are a file's, too.
+            // The patterns of single apps and services are of the file, too.
             config.app.clear();
             for service in config.service.values_mut() {
                 service.methods = MethodFilter::default();

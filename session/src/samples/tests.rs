@@ -1,4 +1,4 @@
-//! Does a recording tell of each sample what it would, had nothing been kept of those before it?
+//! Is a recording the same with and without the cache of callchains?
 
 use super::*;
 use proptest::prelude::*;
@@ -93,8 +93,8 @@ fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
         pair(record.pid.get(), record.tid.get()),
         pair(record.cpu, record.flags),
         record.period.get(),
-        record.ip,
-        record.stack_addr,
+        record.ip.get(),
+        record.stack_addr.get(),
         lengths,
     ];
     let known = Machine::NATIVE.regs().iter();
@@ -104,7 +104,8 @@ fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
         let bytes = words.iter().flat_map(|word| word.to_le_bytes());
         bytes.collect()
     };
-    let (head, kernel) = (bytes(&words), bytes(&record.kernel));
+    let kernel: Vec<u64> = record.kernel.iter().map(|address| address.get()).collect();
+    let (head, kernel) = (bytes(&words), bytes(&kernel));
     [
         &head,
         record.frames.packed().as_flattened(),
@@ -128,7 +129,9 @@ proptest! {
         for (sample, events) in samples.concat().into_iter().zip(events) {
             let mut record = twice.next(sample);
             if record.has(flags::IN_KERNEL) {
-                record.kernel = vec![0xffff_ffff_8100_0010, 0xffff_ffff_8100_1000];
+                record.kernel = [0xffff_ffff_8100_0010, 0xffff_ffff_8100_1000]
+                    .map(Address::new)
+                    .to_vec();
             }
             let bytes = bytes(&record);
             with.sample(&bytes, events, &mut twice.remembers.process);

@@ -163,7 +163,7 @@ fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
 
 /// What a record has of its thread's stack.
 fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
-    StackSlice::new(Address::new(record.stack_addr), &record.stack)
+    StackSlice::new(record.stack_addr, &record.stack)
 }
 
 #[cfg(test)]

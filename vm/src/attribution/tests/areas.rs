@@ -112,7 +112,7 @@ fn a_restored_register_is_exact_if_it_is_in_the_frames_method() {
     let [first, second] = world.code.clone().map(|code| code.start);
     let frames = frames(&world, first, EXPORTED);
     let mut record = world.record(&["helper", "body", "native", "outermost"]);
-    let helper = record.ip;
+    let helper = record.ip.get();
     put(&mut record, SP + FRAME - 32, frames[0].address().get() + 64);
     for (restored, place) in [(first + 6, first + 6), (second + 2, first)] {
         put(&mut record, SP + FRAME - 24, restored);
@@ -129,7 +129,7 @@ fn a_restored_register_is_exact_if_it_is_in_the_frames_method() {
 /// A record whose leaf is `at` bytes into the code cache.
 fn in_cache(world: &World, at: u64) -> CapturedSample {
     let mut record = world.record(&["jit", "native"]);
-    record.ip = JIT + at;
+    record.ip = varid_model::Address::new(JIT + at);
     record.regs.set_frame(JIT + at, SP, 0);
     record
 }

@@ -102,7 +102,7 @@ fn where_a_method_is_entered_or_left_its_register_is_not_believed() {
     for window in ["entering", "leaving"] {
         let functions = [window, "vm_code", "loop", "outermost"];
         let found = record(&world, &functions, callee, (0, invoke));
-        let ip = found.ip;
+        let ip = found.ip.get();
         let user = world.user(found, 0, &[], Stack::Vertical);
         let (torn, caller) = (because(Reason::TornFrames), user.last().copied());
         assert_eq!(
@@ -128,7 +128,7 @@ fn bytecode_in_no_method_is_counted() {
     ] {
         let mut record = world.record(&["loop", "outermost"]);
         record.regs.set(PC, Some(pc));
-        let ip = record.ip;
+        let ip = record.ip.get();
         let user = world.user(record, 0, &[], Stack::Vertical);
         assert_eq!(user, [ip, because(reason)], "{pc:#x}");
     }

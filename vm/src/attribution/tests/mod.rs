@@ -74,7 +74,7 @@ fn the_exact_pc_below_a_helper_is_the_restored_register() {
     let mut record = world.record(&HELPED);
     put(&mut record, SP + FRAME - 24, exact);
     put(&mut record, SP + FRAME - 32, frame.address().get() + 64);
-    let helper = record.ip;
+    let helper = record.ip.get();
     assert_eq!(
         world.user(record.clone(), 0, &[frame], Stack::Vertical),
         [helper, exact + 1]
@@ -253,7 +253,7 @@ fn a_kernel_samples_frames_are_all_callers() {
         managed(2, SECOND, second.start, OUTERMOST),
     ];
     let mut record = world.record(&["body", "bridge"]);
-    record.ip = 0xffff_ffff_8100_0000;
+    record.ip = Address::new(0xffff_ffff_8100_0000);
     record.kernel = vec![record.ip];
     let user = world.user(record, IN_BODY | IN_KERNEL, &frames, Stack::Vertical);
     assert_eq!(user, [first.start + 1, second.start + 1]);
@@ -280,7 +280,7 @@ fn without_stacks_there_is_the_leaf_only() {
     let mut world = World::list();
     let pc = world.code[0].start;
     let record = world.record(&["native", "native", "outermost"]);
-    let native = record.ip;
+    let native = record.ip.get();
     assert_eq!(world.user(record, 0, &[], Stack::None), [native]);
     let record = world.record(&["body", "bridge", "outermost"]);
     assert_eq!(

@@ -21,9 +21,9 @@ fn bytecode_in_no_dex_file_is_counted() {
     let mut world = World::list();
     for (pc, mode) in [(NOWHERE, 0), (JIT, 0), (NOWHERE, IN_KERNEL)] {
         let mut record = world.record(&["body", "bridge"]);
-        let ip = record.ip;
+        let ip = record.ip.get();
         if mode == IN_KERNEL {
-            record.ip = 0xffff_ffff_8100_0000;
+            record.ip = Address::new(0xffff_ffff_8100_0000);
             record.kernel = vec![record.ip];
         }
         let frames = [managed(1, FIRST, pc, OUTERMOST)];
@@ -75,7 +75,7 @@ fn a_relative_pc_counts_from_its_method_and_stays_in_it() {
     let mut world = World::list();
     let code = world.code[0].clone();
     let record = world.record(&["interpreter", "bridge"]);
-    let ip = record.ip;
+    let ip = record.ip.get();
     let frame = |pc| [managed(1, FIRST, pc, OUTERMOST | RELATIVE)];
     let last = code.end - code.start - 2;
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_relative_pc_counts_from_its_method_and_stays_in_it() {
 fn an_interpreter_without_frames_says_why() {
     let mut world = World::list();
     let whole = world.record(&["body", "bridge", "outermost"]);
-    let ip = whole.ip;
+    let ip = whole.ip.get();
     let cut = CapturedSample {
         stack: Vec::new(),
         ..whole.clone()
@@ -290,7 +290,7 @@ fn leaf_is_real(sample: Sample) -> Result<(), TestCaseError> {
         .into_iter()
         .map(|(n, method, pc, flags)| managed(n, method, code.start + pc, flags));
     let frames: Vec<ManagedFrame> = frames.collect();
-    let ip = record.ip;
+    let ip = record.ip.get();
     let user = world.user(record, sample.flags, &frames, sample.stack);
     prop_assert!(!user.is_empty());
     prop_assert_eq!(marker_at(Address::new(user[0])), None);
@@ -336,7 +336,7 @@ fn a_loop_that_cannot_be_unwound_keeps_its_leaf() {
 fn a_loop_without_anybodys_method_is_itself() {
     let mut world = World::list();
     let record = world.record(&["interpreter", "bridge", "outermost"]);
-    let ip = record.ip;
+    let ip = record.ip.get();
     let user = world.user(record, 0, &[managed(1, RUNTIME, 0, QUICK)], Stack::None);
     assert_eq!(user.first(), Some(&ip));
 }

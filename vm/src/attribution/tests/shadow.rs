@@ -101,7 +101,7 @@ fn a_method_that_has_not_published_its_record_is_not_its_caller() {
     let mut world = World::shadow();
     let second = world.code[1].start;
     let record = world.record(&CALLS);
-    let ip = record.ip;
+    let ip = record.ip.get();
     let user = world.user(record, 0, &[entered(1, second)], Stack::Vertical);
     assert_eq!(user, [ip, because(Reason::TornFrames), second + 1]);
 }
@@ -115,7 +115,7 @@ fn a_native_leaf_stands_above_the_record_of_its_caller() {
     let mut world = World::shadow();
     let [first, second] = world.code.clone().map(|code| code.start);
     let record = world.record(&["native", "interpreter", "interpreter", "outermost"]);
-    let native = record.ip;
+    let native = record.ip.get();
     let records = [entered(1, first), entered(2, second)];
     assert_eq!(
         world.user(record, 0, &records, Stack::Vertical),

@@ -358,11 +358,11 @@ impl World {
             cpu: 0,
             flags: 0,
             period: Period::new(1),
-            ip,
+            ip: Address::new(ip),
             regs,
             frames: Default::default(),
             kernel: Vec::new(),
-            stack_addr: SP,
+            stack_addr: Address::new(SP),
             stack,
         }
     }
@@ -436,7 +436,7 @@ fn map_library(
 
 /// Writes a word of a record's stack.
 pub fn put(record: &mut CapturedSample, address: u64, word: u64) {
-    let at = (address - record.stack_addr) as usize;
+    let at = (address - record.stack_addr.get()) as usize;
     record.stack[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
