@@ -32,7 +32,8 @@ programs: deps
 # What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
 testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm
 	tests/bootclasspath/build.sh $(RELEASE)
-	tests/art14/build.sh $(RELEASE)
+	@# Only its own tests need ART 14: what is lacking to fetch it, the script says.
+	tests/art14/build.sh $(RELEASE) || [ $$? -eq 3 ]
 
 $(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*) | deps
 	dvm-patch/build.sh $(RELEASE)

@@ -13,11 +13,11 @@ arch=${2:-$(dpkg --print-architecture)}
 packages=(android-libart android-libbacktrace android-libbase android-liblog android-libnativebridge android-libnativeloader
     android-libziparchive 7zip liblz4-1 libtinyxml2-11 libxxhash0 zlib1g libc6 libgcc-s1 libstdc++6)
 # Not declared by libart: see tests/artvm/src/release/art14.rs.
-libraries=(libart.so.0 libbacktrace.so.0 libbase.so.0 libdexfile_support.so.0 liblog.so.0 libnativebridge.so
-    libnativeloader.so.0 libsigchain.so.0 libziparchive.so.0 7z.so liblz4.so.1 libtinyxml2.so.11 libxxhash.so.0 libz.so.1
+libraries=(libart.so.0 libbacktrace.so.0 libbase.so.0 libcpu_features.so.0 libdexfile_support.so.0 liblog.so.0
+    libnativebridge.so libnativeloader.so.0 libsigchain.so.0 libziparchive.so.0 7z.so liblz4.so.1 libtinyxml2.so.11 libxxhash.so.0 libz.so.1
     libc.so.6 libgcc_s.so.1 libm.so.6 libstdc++.so.6)
 case $arch in
-amd64) libraries+=(ld-linux-x86-64.so.2 libcpu_features.so.0) ;;
+amd64) libraries+=(ld-linux-x86-64.so.2) ;;
 arm64) libraries+=(ld-linux-aarch64.so.1) ;;
 *) echo "art14: artvm starts no ART 14 on $arch: there are amd64 and arm64" >&2; exit 2 ;;
 esac

@@ -1,8 +1,9 @@
 #!/bin/bash
 # What of the project runs on a board? Builds it for the board's processor: products.sh ARCH [OUTDIR]
 # ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid as boards have it (cross.sh --board), libvarid_art.so,
-# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/; arm64 also areavm/ and shadowvm32/, which runs
-# there as a 32-bit process. Other dex files are the same for every processor: make testbed. Exit status 3: rustup's standard library for ARCH is not installed.
+# artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/; arm64 also ART 14, areavm/ and shadowvm32/, which runs
+# there as a 32-bit process. Other dex files are the same for every processor: make testbed. Exit status 3: rustup's standard library for ARCH is
+# not installed, or ART 14's packages cannot be fetched.
 set -euo pipefail
 
 usage="usage: products.sh arm64|armhf [OUTDIR]"
@@ -36,6 +37,8 @@ cargo build --quiet --locked --release --target "$target" --target-dir "$built" 
 for library in libicu_jni.so libjavacore.so libopenjdk.so; do
     cp "$built/$target/release/$library" "$new/"
 done
+
+[ "$1" != arm64 ] || tests/art14/build.sh "$out" arm64
 
 in_c() { # ARCH
     # Frames that the kernel can follow: Thumb code has none.

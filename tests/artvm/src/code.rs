@@ -18,6 +18,11 @@ pub struct Function {
 impl Function {
     /// The function that libart exports by this name.
     pub fn of(libart: &Libart, name: &'static CStr) -> Result<Self, Error> {
+        Self::at(name, libart.symbol(name)?)
+    }
+
+    /// The function of this name at this address.
+    fn at(name: &'static CStr, start: *mut c_void) -> Result<Self, Error> {
         // The kernel writes to a private copy of a page, whatever its protection, and the mapping stays whole.
         let memory = File::options()
             .read(true)
@@ -30,7 +35,7 @@ impl Function {
             })?;
         Ok(Self {
             name,
-            start: libart.symbol(name)?,
+            start,
             memory,
         })
     }
@@ -77,3 +82,43 @@ const JUMP: [u8; 12] = [
     0x50, 0x00, 0x00, 0x58, // ldr x16, [pc, #8]
     0x00, 0x02, 0x1f, 0xd6, // br x16
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::arch::naked_asm;
+    use std::ffi::c_void;
+    use std::hint::black_box;
+
+    use super::Function;
+
+    #[cfg(target_arch = "x86_64")]
+    #[unsafe(naked)]
+    extern "C" fn one() -> u32 {
+        naked_asm!("mov eax, 1", "ret", ".space 16")
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[unsafe(naked)]
+    extern "C" fn one() -> u32 {
+        naked_asm!("mov w0, #1", "ret", ".space 16")
+    }
+
+    extern "C" fn two() -> u32 {
+        2
+    }
+
+    #[test]
+    fn calls_of_a_replaced_function_go_to_the_other() {
+        let function = Function::at(c"one", one as *mut c_void).unwrap();
+        assert_eq!(black_box(one as extern "C" fn() -> u32)(), 1);
+        function.replace(two as *const c_void).unwrap();
+        assert_eq!(black_box(one as extern "C" fn() -> u32)(), 2);
+    }
+
+    #[test]
+    fn a_function_that_begins_otherwise_is_refused() {
+        let function = Function::at(c"two", two as *mut c_void).unwrap();
+        let error = function.after(&[0; 16]).unwrap_err();
+        assert!(error.to_string().contains("two"), "{error}");
+    }
+}

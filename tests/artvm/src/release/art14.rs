@@ -25,7 +25,6 @@ pub const RELEASE: Release = Release {
         "libz.so.1",
         "libtinyxml2.so.11",
         "7z.so",
-        #[cfg(target_arch = "x86_64")]
         "libcpu_features.so.0",
         "libsigchain.so.0",
         "liblog.so.0",

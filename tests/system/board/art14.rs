@@ -1,0 +1,29 @@
+//! Does ART 14 run on an ARM board as on this machine?
+
+use anyhow::{Result, ensure};
+use std::path::Path;
+use varid_tests::{App, Board, board};
+
+#[test]
+fn art_14_returns_on_the_board_what_the_models_say() -> Result<()> {
+    let Some(board) = board("art14")? else {
+        return Ok(());
+    };
+    let programs = Path::new(Board::PROGRAMS);
+    for options in [&["--art", "14"][..], &["--art", "14", "--int"]] {
+        for (name, method, rounds) in [
+            ("math", "run", 1),
+            ("scene", "run", 8),
+            ("truth", "exceptions", 3000),
+            ("truth", "jni", 1000),
+            ("truth", "threads", 1),
+        ] {
+            let app = App::new(name, method, rounds)?;
+            let app = options.iter().fold(app, |app, option| app.option(*option));
+            let command = app.arguments_in(programs, programs).join(" ");
+            let printed = board.check(&command)?;
+            ensure!(printed == app.expected()?, "{command}: {printed}");
+        }
+    }
+    Ok(())
+}
