@@ -134,7 +134,7 @@ static int look_for_libart(struct dl_phdr_info *info, size_t size, void *found)
 static const char *complete_layout(const struct libart *art, struct varid_layout *layout)
 {
 	long offset;
-	uintptr_t thread, runtime = 0;
+	uintptr_t thread;
 	varid_u32 tid;
 
 	if (art->build->layout.word != sizeof(void *))
@@ -142,9 +142,7 @@ static const char *complete_layout(const struct libart *art, struct varid_layout
 	offset = *(const long *)(uintptr_t)(art->base + art->build->tls_word);
 	if (!offset || offset > MAX_TLS || offset < -MAX_TLS)
 		return "no offset of thread-local storage where it should be";
-	if (art->build->runtime)
-		runtime = *(const uintptr_t *)(uintptr_t)(art->base + art->build->runtime);
-	varid_build_layout(art->build, art->base, runtime, offset, layout);
+	varid_build_layout(art->build, art->base, offset, layout);
 	thread = *(const uintptr_t *)(dim_thread_pointer() + (unsigned long)offset);
 	if (!thread || thread % sizeof(void *))
 		return "this thread is not attached";

@@ -372,10 +372,10 @@ static const struct varid_build_range debian_14_amd64[] = {
 
 /*
  * ART 14 where pointers have eight bytes. Its switch interpreter's frames are in the list, without a register that leads to them; those of
- * nterp have their method at sp. The last arguments are the sizes of the frames of Runtime's six methods for callee-saved registers, the third of which
- * is a native method's, too.
+ * nterp have their method at sp. runtime: where Runtime::instance_ is; a Runtime begins with its six methods for callee-saved registers. The last
+ * arguments are the sizes of their frames, the third of which is a native method's, too.
  */
-#define ART_14_LAYOUT_64(elf_machine, pc, references, above, pc_below, references_below, start, end, native, ...) \
+#define ART_14_LAYOUT_64(elf_machine, pc, references, above, pc_below, references_below, start, end, runtime, native, ...) \
 	{                                                                                     \
 		.machine = (elf_machine), .word = 8, .reference = 4,                          \
 		.flags = VARID_LAYOUT_ON_NATIVE_STACK | VARID_LAYOUT_CODE_ADDRESS,            \
@@ -397,7 +397,7 @@ static const struct varid_build_range debian_14_amd64[] = {
 			.saved_return = 8,                                                    \
 			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
 			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
-			.special_methods = 0, .code_start = (start), .code_end = (end),       \
+			.special_methods = (runtime), .code_start = (start), .code_end = (end),       \
 		} },                                                                          \
 	}
 
@@ -463,9 +463,8 @@ static const struct varid_build builds[] = {
 			      0x2e, 0x82, 0x06, 0x34, 0x5c, 0x91, 0xfb, 0x28, 0xd2, 0x1d },
 		.name = "ART 14.0.0+r15 (Debian 13, amd64)",
 		.layout = ART_14_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 15 /* r15 */, 88, 40, 16,
-					   0x8ab560, 0x8baa12, 208, 96, 96, 208, 272, 272, 272),
+					   0x8ab560, 0x8baa12, 0x8d4e58, 208, 96, 96, 208, 272, 272, 272),
 		.tls_word = 0x8cc8a8,
-		.runtime = 0x8d4e58,
 		.dex_debug = 0x8cee38,
 		.text_start = 0x244c80,
 		.text_end = 0x8baf83,
@@ -494,8 +493,7 @@ const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 s
 	return 0;
 }
 
-void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_u64 runtime, varid_s64 tls_offset,
-			struct varid_layout *layout)
+void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_s64 tls_offset, struct varid_layout *layout)
 {
 	varid_u32 i;
 
@@ -506,7 +504,7 @@ void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_u
 
 		if (rule->kind != VARID_RULE_AT_SP)
 			continue;
-		rule->special_methods += runtime;
+		rule->special_methods += base;
 		rule->code_start += base;
 		rule->code_end += base;
 	}

@@ -22,13 +22,10 @@ struct varid_build_range {
 struct varid_build {
 	varid_u8 build_id[VARID_BUILD_ID_SIZE];
 	const char *name;
-	/* Complete but for tls_offset, which the dynamic linker decides. Addresses of AT_SP rules are from the load base; special methods
-	 * from art::Runtime. */
+	/* Complete but for tls_offset, which the dynamic linker decides. Addresses are from the load base. */
 	struct varid_layout layout;
 	/* The word, from the load base, that holds tls_offset: a GOT entry. */
 	varid_u64 tls_word;
-	/* Where Runtime::instance_ is, from the load base; 0: the layout needs none. */
-	varid_u64 runtime;
 	/* __dex_debug_descriptor and __dex_debug_register_code_ptr, from the load base. */
 	varid_u64 dex_debug;
 	varid_u64 dex_debug_hook;
@@ -48,9 +45,8 @@ const struct varid_build *varid_build_at(varid_u32 index);
 /* The build with this id, or null. */
 const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 size);
 
-/* The build's layout in a process that loaded it at base; runtime: what Runtime::instance_ holds. */
-void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_u64 runtime, varid_s64 tls_offset,
-			struct varid_layout *layout);
+/* The build's layout in a process that loaded it at base. */
+void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_s64 tls_offset, struct varid_layout *layout);
 
 /*
  * The build's code in a process that loaded it at base: the ranges of the table and,

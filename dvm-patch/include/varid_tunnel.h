@@ -92,7 +92,7 @@ enum varid_rule_kind {
  * pc and frame registers, and its return address. The stretch ends at a null method, or where the
  * return address is not in (code_start, code_end]. While the ip is in a BODY range of the rule,
  * it begins with the leaf's registers. A stretch that begins with a note (fragment_quick) begins
- * with a frame whose size its method tells: one of the special methods at special_methods (no
+ * with a frame whose size its method tells: one of the special methods that special_methods leads to (no
  * frame of a method's own: left out), or one with a bit of native_flag in the word at method_flags.
  * The VM clears fragment_quick when the noted frame returns: a note above sp is believed.
  */
@@ -117,7 +117,7 @@ struct varid_rule {
 	varid_u16 native_size;    /* AT_SP: bytes of a native method's frame */
 	varid_u32 native_flag;    /* AT_SP: bits of method_flags that a native method has; 0: there are none */
 	varid_u16 special_sizes[VARID_SPECIAL_METHODS]; /* AT_SP: bytes of the special methods' frames */
-	varid_u64 special_methods; /* AT_SP: address of special_count pointers to methods */
+	varid_u64 special_methods; /* AT_SP: address of a word that leads to special_count pointers to methods */
 	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule */
 	varid_u64 code_end;
 	varid_u64 reserved;       /* for rules to come */

@@ -118,7 +118,7 @@ pub struct Rule {
     pub native_flag: u32,
     /// Bytes of the special methods' frames.
     pub special_sizes: [u16; SPECIAL_METHODS],
-    /// Address of pointers to methods that stand for no code of anybody.
+    /// Address of a word that leads to pointers to methods that stand for no code of anybody.
     pub special_methods: u64,
     /// First address of the code whose frames follow this rule.
     pub code_start: u64,

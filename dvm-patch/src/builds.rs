@@ -18,7 +18,6 @@ pub struct Build {
     name: *const c_char,
     layout: Layout,
     tls_word: u64,
-    runtime: u64,
     dex_debug: u64,
     dex_debug_hook: u64,
     text_start: u32,
@@ -41,13 +40,7 @@ unsafe impl Sync for Build {}
 unsafe extern "C" {
     fn varid_build_at(index: u32) -> *const Build;
     fn varid_build_find(build_id: *const u8, size: u32) -> *const Build;
-    fn varid_build_layout(
-        build: *const Build,
-        base: u64,
-        runtime: u64,
-        tls_offset: i64,
-        layout: *mut Layout,
-    );
+    fn varid_build_layout(build: *const Build, base: u64, tls_offset: i64, layout: *mut Layout);
     fn varid_build_ranges(
         build: *const Build,
         base: u64,
@@ -88,18 +81,14 @@ impl Build {
     pub fn layout(
         &self,
         load_base: u64,
-        read_word: impl Fn(u64) -> Option<u64>,
+        read_word: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Layout, TunnelError> {
-        let word = |offset: u64| {
-            let address = load_base.wrapping_add(offset);
-            let value = read_word(address).ok_or_else(|| TunnelError::Read {
-                address,
-                len: usize::from(self.layout.word),
-                reason: "the VM's library is not there".into(),
-            });
-            value.map(|value| (address, value))
-        };
-        let (address, value) = word(self.tls_word)?;
+        let address = load_base.wrapping_add(self.tls_word);
+        let value = read_word(address).ok_or_else(|| TunnelError::Read {
+            address,
+            len: usize::from(self.layout.word),
+            reason: "the VM's library is not there".into(),
+        })?;
         let tls_offset = match self.layout.word {
             4 => i64::from(value as u32 as i32),
             _ => value as i64,
@@ -107,16 +96,9 @@ impl Build {
         if tls_offset == 0 || tls_offset.unsigned_abs() > MAX_TLS {
             return Err(TunnelError::TlsWord { address, value });
         }
-        let runtime = match self.runtime {
-            0 => 0,
-            offset => match word(offset)? {
-                (address, 0) => return Err(TunnelError::NoRuntime { address }),
-                (_, runtime) => runtime,
-            },
-        };
         let mut layout = Layout::default();
         // SAFETY: self points into the C table; the layout is one that lives through the call.
-        unsafe { varid_build_layout(self, load_base, runtime, tls_offset, &mut layout) };
+        unsafe { varid_build_layout(self, load_base, tls_offset, &mut layout) };
         Ok(layout)
     }
 

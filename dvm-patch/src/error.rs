@@ -24,12 +24,6 @@ pub enum TunnelError {
         /// What it held.
         value: u64,
     },
-    /// The VM has not made its runtime yet.
-    #[error("the VM has no runtime yet: the word at {address:#x} is null")]
-    NoRuntime {
-        /// Where the word was read, in the process.
-        address: u64,
-    },
     /// The mapping is smaller than a tunnel's header, or the tunnel larger than its mapping.
     #[error("a tunnel of {claimed} bytes in a mapping of {mapped}")]
     Size {

@@ -341,20 +341,19 @@ struct {
 	__type(value, struct varid_states);
 } states SEC(".maps");
 
-// The state that the ip is in; flags 0: none.
-static __always_inline void find_state(struct scratch *s, const struct varid_target *target, __u64 ip)
+// The state of a slot that an instruction so many bytes behind the start of the code is in; flags 0: none. A function of its own: the
+// verifier follows each turn of the search once, and not once for each way that leads here.
+__noinline int find_state(struct scratch *s, __u32 slot, __u32 ip)
 {
-	const struct varid_rule *rule = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
 	const struct varid_states *of;
-	__u32 slot = target->states - 1, at = 0;
+	__u32 at = 0;
 
+	if (!s)
+		return 0;
 	s->state.flags = 0;
-	if (!target->states || s->layout.quick_rule == VARID_NO_RULE || ip < rule->code_start || ip >= rule->code_end)
-		return;
 	of = bpf_map_lookup_elem(&states, &slot);
 	if (!of || !of->count)
-		return;
-	ip -= rule->code_start;
+		return 0;
 #pragma unroll
 	for (__u32 half = VARID_MAX_STATES / 2; half; half /= 2) {
 		const __u32 next = (at + half) & (VARID_MAX_STATES - 1);
@@ -364,6 +363,7 @@ static __always_inline void find_state(struct scratch *s, const struct varid_tar
 	}
 	if (of->states[at & (VARID_MAX_STATES - 1)].start <= ip)
 		s->state = of->states[at & (VARID_MAX_STATES - 1)];
+	return 0;
 }
 
 // Where what the walk that is over has read ends.
@@ -412,10 +412,12 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		reg_pc = s->record.regs[of->reg_pc & (VARID_REGS - 1)];
 	}
 	if (rules != BASIC_RULES) {
-		find_state(s, target, ip);
-		if (s->state.flags) {
-			const struct varid_rule *of = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
+		const struct varid_rule *of = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
 
+		s->state.flags = 0;
+		if (target->states && s->layout.quick_rule != VARID_NO_RULE && ip >= of->code_start && ip < of->code_end)
+			find_state(s, target->states - 1, ip - of->code_start);
+		if (s->state.flags) {
 			s->record.flags |= s->state.flags & VARID_STATE_HAS_PC ? VARID_IN_BODY : 0;
 			reg_frame = s->record.regs[of->reg_frame & (VARID_REGS - 1)];
 			reg_pc = s->record.regs[of->reg_pc & (VARID_REGS - 1)];

@@ -384,7 +384,10 @@ varid_noted_size(struct varid_walk *walk, const struct varid_layout *layout, con
 
 	*is_special = 0;
 	if (rule->special_count) {
-		window = VARID_ALONE_AT(walk, rule->special_methods, VARID_SPECIAL_METHODS * word);
+		window = VARID_ALONE_AT(walk, rule->special_methods, word);
+		if (!window)
+			return 0;
+		window = VARID_ALONE_AT(walk, varid_word(word, window, 0), VARID_SPECIAL_METHODS * word);
 		if (!window)
 			return 0;
 #ifdef __clang__

@@ -76,7 +76,7 @@ class Oracle:
         elif in_kernel:
             wrong = None
         elif part:
-            wrong = self.in_method(user)
+            wrong = self.in_method(ip, user)
         else:
             wrong = self.leaf(raw.ip, user)
         if part is None:
@@ -113,10 +113,12 @@ class Oracle:
             return f"the leaf is {user[0].symbol} {user[0].offset:#x}, the bytecode was {offset:#x}"
         return self.code.wrong_name(user[0], offset)
 
-    def in_method(self, user):
-        """Some method ran: which one is for its callers to say."""
+    def in_method(self, ip, user):
+        """Some method ran: which one is for its callers to say. Before nterp has made its frame there is none yet, if native code called it."""
         if not self.code.is_managed(user[0]):
-            return "neither a method nor a reason"
+            if part_of_nterp := self.part(ip) == "nterp window" and len(user) > 1 and not self.code.is_managed(user[1]):
+                self.counts["nterp window, entered natively"] += 1
+            return self.leaf(ip, user) if part_of_nterp else "neither a method nor a reason"
         return self.code.wrong_name(user[0], user[0].offset) if self.code.dex(user[0]) else None
 
     def leaf(self, ip, user):

@@ -5,8 +5,9 @@ use crate::target::LeaveFrame;
 use crate::walk::LeafState;
 use varid_tunnel::abi::{NO_FIELD, NO_WORD, RULE_AT_SP};
 
-/// Where the pointers to special methods are.
+/// Where the pointers to special methods are, and the word that leads there.
 const SPECIALS: u64 = 0x20_0000;
+const SPECIALS_WORD: u64 = 0x22_0000;
 /// A native method, with the flag that says so.
 const NATIVE: u64 = 0x21_0000;
 /// The second special method.
@@ -26,7 +27,7 @@ fn nterp(machine: u16) -> Layout {
         special_sizes: [96, 96, 208, 272, 272, 272],
         native_flag: 0x100,
         method_flags: 4,
-        special_methods: SPECIALS,
+        special_methods: SPECIALS_WORD,
         code_start: 0x8a_b560,
         code_end: 0x8b_aa12,
         ..Rule::default()
@@ -188,6 +189,7 @@ fn vm_with(layout: Layout) -> Vm {
     {
         vm.word(SPECIALS + index as u64 * u64::from(layout.word), *method);
     }
+    vm.word(SPECIALS_WORD, SPECIALS);
     vm.memory.put(NATIVE, &[0; 16]);
     vm.memory.put(NATIVE + 4, &0x109u32.to_le_bytes());
     vm
