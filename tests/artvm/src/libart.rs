@@ -90,6 +90,11 @@ impl Libart {
         Ok(Self { handle })
     }
 
+    /// Loads the JIT, which libart then finds by its soname: `beside`'s libart-compiler.so.
+    pub fn load_compiler(&self, beside: &Path) -> Result<(), Error> {
+        open(&beside.join(COMPILER), libc::RTLD_NOW, BUILD_COMPILER).map(drop)
+    }
+
     /// The address of an exported function of libart.
     pub fn symbol(&self, name: &CStr) -> Result<*mut c_void, Error> {
         // SAFETY: the handle is of a library that is never unloaded, the name ends in NUL.
@@ -105,8 +110,13 @@ impl Libart {
     }
 }
 
+/// The library that libart asks for by name for its JIT.
+const COMPILER: &str = "libart-compiler.so";
+
 const INSTALL: &str = "; install android-libart";
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
+const BUILD_COMPILER: &str =
+    "; build ART's compiler: tests/art11/build.sh FOLDER, with artvm's folder";
 
 /// Opens a library for good.
 fn open(path: &Path, flags: c_int, hint: &'static str) -> Result<*mut c_void, Error> {

@@ -1,7 +1,9 @@
 //! artvm: the dex VM of the tests. Debian's ART, started on a boot class path of the project's own.
 
 mod app;
+mod app_loader;
 mod error;
+mod execution;
 mod libart;
 mod native_library;
 mod options;
@@ -18,7 +20,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use app::Call;
+use app_loader::AppLoader;
 use error::Error;
+use execution::Jit;
 use libart::Libart;
 use options::Options;
 use process_name::ProcessName;
@@ -53,13 +57,18 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     quiet_log();
     let process = ProcessName::claim()?;
     let libart = Libart::load(options.libart.as_deref(), options.any_build, beside)?;
+    if options.code.execution().jit() == Jit::On {
+        libart.load_compiler(beside)?;
+    }
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
-    let load_libraries = |env| {
+    let load_app = |env| {
+        let dex = options.code.app_dex.as_deref();
+        let loader = dex.map(|dex| AppLoader::open(env, dex)).transpose()?;
         options
             .libs
             .iter()
-            .try_for_each(|library| native_library::load(&libart, env, library))
+            .try_for_each(|library| native_library::load(&libart, env, loader, library))
     };
     if let Some(name) = options
         .name
@@ -69,10 +78,10 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         process.set(name)?;
     }
     let (Some(class), Some(method)) = (&options.class, &options.method) else {
-        // Apps load their libraries after the fork.
-        return zygote::serve(vm, &process, load_libraries);
+        // Apps load their code and libraries after the fork.
+        return zygote::serve(vm, &process, load_app);
     };
-    load_libraries(vm.env())?;
+    load_app(vm.env())?;
     let call = Call {
         class: class.clone(),
         method: method.clone(),
@@ -105,21 +114,16 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
         "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
     )?;
     let mut class_path = format!("-Xbootclasspath:{}", boot.display());
+    if let Some(dex) = &options.code.app_dex {
+        check_dex(dex, "")?;
+    }
     for dex in &options.dex {
         check_dex(dex, "")?;
         class_path.push(':');
         class_path.push_str(&dex.to_string_lossy());
     }
     let mut all = vec![class_path];
-    // There is no compiled image, and no compiler to make one.
-    all.extend(
-        [
-            "-Xint",
-            "-Ximage:/nonexistent/boot.art",
-            "-Xnoimage-dex2oat",
-        ]
-        .map(str::to_owned),
-    );
+    all.extend(options.code.execution().vm_options());
     if options.zygote {
         all.push("-Xzygote".to_owned());
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::execution::CodeOptions;
+
 /// Runs dex code in Debian's ART (android-libart 11), without Android.
 ///
 /// Starts the VM on a boot class path of its own, calls `static long METHOD(int N)` of CLASS and prints the result.
@@ -11,12 +13,14 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    override_usage = "artvm --dex FILE... --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --dex FILE... --zygote [OPTIONS]"
+    override_usage = "artvm --dex FILE... --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --app-dex FILE --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --dex FILE... --zygote [OPTIONS]"
 )]
 pub struct Options {
     /// Dex files (or archives of them) with the program; the list ends at the next option, or at `--`
-    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "app_dex")]
     pub dex: Vec<PathBuf>,
+    #[command(flatten)]
+    pub code: CodeOptions,
     /// The process's command line and comm: the app's package, as Zygote sets it
     #[arg(long, value_name = "PACKAGE", required_unless_present = "zygote")]
     pub name: Option<String>,
