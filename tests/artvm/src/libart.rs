@@ -62,6 +62,12 @@ impl Libart {
         Ok(Self { handle })
     }
 
+    /// Loads the release's JIT, which libart then finds by its soname.
+    pub fn load_compiler(&self, release: &Release, beside: &Path) -> Result<(), Error> {
+        let library = release.built(beside).join(COMPILER);
+        open(&library, libc::RTLD_NOW, release.compiler_hint).map(drop)
+    }
+
     /// The address of an exported function of libart.
     pub fn symbol(&self, name: &CStr) -> Result<*mut c_void, Error> {
         // SAFETY: the handle is of a library that is never unloaded, the name ends in NUL.
@@ -76,6 +82,9 @@ impl Libart {
         Ok(address)
     }
 }
+
+/// The library that libart asks for by name for its JIT.
+const COMPILER: &str = "libart-compiler.so";
 
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
 

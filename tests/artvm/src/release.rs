@@ -32,6 +32,8 @@ pub struct Release {
     pub home: Home,
     /// How its libraries come there.
     pub hint: &'static str,
+    /// How the JIT's library comes beside the boot class path.
+    pub compiler_hint: &'static str,
     /// What libart uses and does not declare, each after what it needs itself. They must be in the global scope
     /// before it. libdexfile_external is missing on purpose: it needs libart, which does not need it.
     pub undeclared: &'static [&'static str],
@@ -81,11 +83,12 @@ impl Release {
         }
     }
 
-    /// The boot class path, for an artvm in the folder `beside`.
-    pub fn boot_class_path(&self, beside: &Path) -> PathBuf {
+    /// The folder of what the project builds for the release, its boot class path and its compiler, for an artvm in
+    /// the folder `beside`.
+    pub fn built(&self, beside: &Path) -> PathBuf {
         match self.home {
-            Home::Installed => beside.join("boot.dex"),
-            Home::Beside(folder) => beside.join(folder).join("boot.dex"),
+            Home::Installed => beside.to_owned(),
+            Home::Beside(folder) => beside.join(folder),
         }
     }
 
