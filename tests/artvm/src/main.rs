@@ -55,14 +55,15 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     let executable = dynamic_linker::executable()?;
     let beside = executable.parent().unwrap_or(Path::new("/"));
     let release = options.art.release();
+    let source = release.libart(beside);
     if let Home::Beside(_) = release.home {
-        dynamic_linker::enter(&release.libraries(beside), &executable, release.hint)?;
+        dynamic_linker::enter(&source.folder, &executable, source.hint)?;
     }
     let vm_options = vm_options(options, beside)?;
     quiet_log();
     let process = ProcessName::claim()?;
     let libart = Libart::load(
-        release,
+        &source,
         options.libart.as_deref(),
         options.any_build,
         beside,

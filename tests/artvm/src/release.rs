@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::error::Error;
-use crate::libart::Libart;
+use crate::libart::{Libart, Source};
 
 /// The releases, by Android's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,14 +72,25 @@ impl Version {
 }
 
 impl Release {
-    /// The folder of libart and its companions, for an artvm in the folder `beside`.
-    pub fn libraries(&self, beside: &Path) -> PathBuf {
-        match self.home {
+    /// The release's libart, for an artvm in the folder `beside`.
+    pub fn libart(&self, beside: &Path) -> Source {
+        let folder = match self.home {
             Home::Installed => match std::env::consts::ARCH {
                 "arm" => "/usr/lib/arm-linux-gnueabihf/android".into(),
                 architecture => format!("/usr/lib/{architecture}-linux-gnu/android").into(),
             },
             Home::Beside(folder) => beside.join(folder),
+        };
+        let known = self
+            .builds
+            .iter()
+            .find(|build| build.architecture == std::env::consts::ARCH);
+        Source {
+            folder,
+            undeclared: self.undeclared,
+            build_id: known.map_or("none for this architecture", |build| build.build_id),
+            package: self.package,
+            hint: self.hint,
         }
     }
 
@@ -90,13 +101,5 @@ impl Release {
             Home::Installed => beside.to_owned(),
             Home::Beside(folder) => beside.join(folder),
         }
-    }
-
-    /// The build-id that is known for this architecture.
-    pub fn known_build_id(&self) -> &'static str {
-        self.builds
-            .iter()
-            .find(|build| build.architecture == std::env::consts::ARCH)
-            .map_or("none for this architecture", |build| build.build_id)
     }
 }
