@@ -75,10 +75,9 @@ impl Libart {
         Ok(Self { handle })
     }
 
-    /// Loads the release's JIT, which libart then finds by its soname.
-    pub fn load_compiler(&self, release: &Release, beside: &Path) -> Result<(), Error> {
-        let library = release.built(beside).join(COMPILER);
-        open(&library, libc::RTLD_NOW, release.compiler_hint).map(drop)
+    /// Loads the JIT of this folder, which libart then finds by its soname; the hint begins with a semicolon.
+    pub fn load_compiler(&self, folder: &Path, hint: &'static str) -> Result<(), Error> {
+        open(&folder.join(COMPILER), libc::RTLD_NOW, hint).map(drop)
     }
 
     /// The address of an exported function of libart.

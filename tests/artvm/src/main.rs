@@ -70,7 +70,7 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     )?;
     (release.repair)(&libart)?;
     if options.code.execution().jit() == Jit::On {
-        libart.load_compiler(release, beside)?;
+        libart.load_compiler(&release.built(beside), release.compiler_hint)?;
     }
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
