@@ -29,10 +29,10 @@ build: programs testbed ## varid, and the VM and the apps that it is tried on
 programs: deps
 	cargo build --locked --release -p varid -p artvm
 
-# What artvm needs beside itself, the workloads, and the interpreter whose truth is known.
+# What artvm needs beside itself, the workloads, and the interpreter whose truth is known. Only tests need ART 14: where it cannot be
+# fetched (status 3), its script says why.
 testbed: $(RELEASE)/libvarid_art.so $(TESTBED)/workloads/.built $(TESTBED)/shadowvm/shadowvm
 	tests/bootclasspath/build.sh $(RELEASE)
-	@# Only its own tests need ART 14: what is lacking to fetch it, the script says.
 	tests/art14/build.sh $(RELEASE) || [ $$? -eq 3 ]
 
 $(RELEASE)/libvarid_art.so: dvm-patch/build.sh $(wildcard dvm-patch/art/* dvm-patch/dim/* dvm-patch/include/*) | deps
