@@ -3,12 +3,14 @@
 # dynamic linker, and the boot class path.
 # usage: build.sh OUTDIR [ARCH]      ARCH: amd64 or arm64 [default: this machine's]
 # Does nothing if OUTDIR/art14 is up to date. The packages are fetched by tests/board/packages.sh, 9 MB, and kept below target/; the
-# first build takes about 15 seconds and says how many. Exit status 3: a package is not in the cache and cannot be fetched.
+# first build takes about 10 seconds and says how many. Exit status 3: there is no ART 14 for this machine, or a package is not in the
+# cache and cannot be fetched.
 set -euo pipefail
 
 [ $# -eq 1 ] || [ $# -eq 2 ] || { echo "usage: build.sh OUTDIR [ARCH]" >&2; exit 2; }
 here=$(realpath "$(dirname "$0")")
 out=$(realpath -m "$1")/art14
+command -v apt-get >/dev/null || { echo "art14: no apt here: ART 14 is fetched from Debian 13" >&2; exit 3; }
 arch=${2:-$(dpkg --print-architecture)}
 packages=(android-libart android-libbacktrace android-libbase android-liblog android-libnativebridge android-libnativeloader
     android-libziparchive 7zip liblz4-1 libtinyxml2-11 libxxhash0 zlib1g libc6 libgcc-s1 libstdc++6)
@@ -19,7 +21,7 @@ libraries=(libart.so.0 libbacktrace.so.0 libbase.so.0 libcpu_features.so.0 libde
 case $arch in
 amd64) libraries+=(ld-linux-x86-64.so.2) ;;
 arm64) libraries+=(ld-linux-aarch64.so.1) ;;
-*) echo "art14: artvm starts no ART 14 on $arch: there are amd64 and arm64" >&2; exit 2 ;;
+*) echo "art14: artvm starts no ART 14 on $arch: there are amd64 and arm64" >&2; exit 3 ;;
 esac
 
 mkdir -p "$out"

@@ -1,5 +1,6 @@
 //! Which app runs? A workload in artvm.
 
+use crate::code::Code;
 use crate::testbed::{Testbed, testbed};
 use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub struct App {
     rounds: u32,
     release: Release,
     options: Vec<String>,
+    /// The options for the dex file, where it is not only interpreted.
+    code: Option<Vec<String>>,
 }
 
 /// Which release of ART an app runs in.
@@ -40,6 +43,7 @@ impl App {
             rounds,
             release: Release::Art11,
             options: Vec::new(),
+            code: None,
         })
     }
 
@@ -63,6 +67,12 @@ impl App {
             Release::Art11 => self.testbed.boot_dex(),
             Release::Art14 => self.testbed.release.join("art14/boot.dex"),
         }
+    }
+
+    /// Executed so; what that needs is brought up to date.
+    pub fn executed_by(mut self, code: Code) -> Result<Self> {
+        self.code = Some(code.options(self.testbed, &self.dex())?);
+        Ok(self)
     }
 
     /// The dex file.
@@ -98,12 +108,11 @@ impl App {
             all.extend(["--art", "14"].map(String::from));
         }
         all.extend(self.options.iter().cloned());
-        all.extend([
-            "--dex".into(),
-            path(workloads.join(self.dex_name())),
-            "--name".into(),
-            package.clone(),
-        ]);
+        all.extend(self.code.clone().unwrap_or_else(|| {
+            let dex = path(workloads.join(self.dex_name()));
+            vec!["--dex".into(), dex]
+        }));
+        all.extend(["--name".into(), package.clone()]);
         if self.library().is_some() {
             all.extend(["--lib".into(), path(workloads.join(self.library_name()))]);
         }

@@ -8,10 +8,24 @@ use std::path::{Path, PathBuf};
 use object::Object;
 
 use crate::error::Error;
-use crate::release::Release;
 
 /// The libraries that libart asks for by name for its core library; built with artvm, beside it.
 const CORE_LIBRARIES: [&str; 3] = ["libicu_jni.so", "libjavacore.so", "libopenjdk.so"];
+
+/// Where a release's libart is, and which build it must be.
+#[derive(Debug)]
+pub struct Source {
+    /// The folder of libart and its companions.
+    pub folder: PathBuf,
+    /// What libart uses and does not declare, each after what it needs itself.
+    pub undeclared: &'static [&'static str],
+    /// The build-id that is known for this architecture.
+    pub build_id: &'static str,
+    /// Debian's package with that build.
+    pub package: &'static str,
+    /// How to get the libraries: begins with a semicolon.
+    pub hint: &'static str,
+}
 
 /// A libart whose build is known, loaded into this process.
 #[derive(Debug)]
@@ -24,26 +38,25 @@ impl Libart {
     ///
     /// Nothing is loaded unless the build-id in the file is the known one, or `any_build` is asked for.
     pub fn load(
-        release: &Release,
+        source: &Source,
         file: Option<&Path>,
         any_build: bool,
         beside: &Path,
     ) -> Result<Self, Error> {
-        let folder = release.libraries(beside);
+        let folder = &source.folder;
         let path = file.map_or_else(|| folder.join("libart.so.0"), Path::to_path_buf);
-        let found = build_id(&path, release.hint)?;
-        let known = release.known_build_id();
-        if found != known && !any_build {
+        let found = build_id(&path, source.hint)?;
+        if found != source.build_id && !any_build {
             return Err(Error::UnknownBuild {
                 path,
                 found,
-                known,
-                package: release.package,
+                known: source.build_id,
+                package: source.package,
             });
         }
         // A libart copied elsewhere brings its companions along, or uses the release's.
-        let companions = [path.parent().unwrap_or(&folder), &folder];
-        for name in release.undeclared {
+        let companions = [path.parent().unwrap_or(folder), folder];
+        for name in source.undeclared {
             let place = companions
                 .iter()
                 .map(|folder| folder.join(name))
@@ -51,15 +64,20 @@ impl Libart {
             open(
                 &place.unwrap_or_else(|| PathBuf::from(name)),
                 libc::RTLD_LAZY | libc::RTLD_GLOBAL,
-                release.hint,
+                source.hint,
             )?;
         }
-        let handle = open(&path, libc::RTLD_NOW | libc::RTLD_GLOBAL, release.hint)?;
+        let handle = open(&path, libc::RTLD_NOW | libc::RTLD_GLOBAL, source.hint)?;
         for name in CORE_LIBRARIES {
             // libart then finds them loaded, by their sonames.
             open(&beside.join(name), libc::RTLD_NOW, BUILD)?;
         }
         Ok(Self { handle })
+    }
+
+    /// Loads the JIT of this folder, which libart then finds by its soname; the hint begins with a semicolon.
+    pub fn load_compiler(&self, folder: &Path, hint: &'static str) -> Result<(), Error> {
+        open(&folder.join(COMPILER), libc::RTLD_NOW, hint).map(drop)
     }
 
     /// The address of an exported function of libart.
@@ -76,6 +94,9 @@ impl Libart {
         Ok(address)
     }
 }
+
+/// The library that libart asks for by name for its JIT.
+const COMPILER: &str = "libart-compiler.so";
 
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
 

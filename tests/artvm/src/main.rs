@@ -1,10 +1,12 @@
 //! artvm: the dex VM of the tests. Debian's ART, started on a boot class path of the project's own.
 
 mod app;
+mod app_loader;
 #[cfg(not(target_arch = "arm"))]
 mod code;
 mod dynamic_linker;
 mod error;
+mod execution;
 mod libart;
 mod native_library;
 mod options;
@@ -22,7 +24,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use app::Call;
+use app_loader::AppLoader;
 use error::Error;
+use execution::Jit;
 use libart::Libart;
 use options::Options;
 use process_name::ProcessName;
@@ -51,26 +55,33 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     let executable = dynamic_linker::executable()?;
     let beside = executable.parent().unwrap_or(Path::new("/"));
     let release = options.art.release();
+    let source = release.libart(beside);
     if let Home::Beside(_) = release.home {
-        dynamic_linker::enter(&release.libraries(beside), &executable, release.hint)?;
+        dynamic_linker::enter(&source.folder, &executable, source.hint)?;
     }
     let vm_options = vm_options(options, beside)?;
     quiet_log();
     let process = ProcessName::claim()?;
     let libart = Libart::load(
-        release,
+        &source,
         options.libart.as_deref(),
         options.any_build,
         beside,
     )?;
     (release.repair)(&libart)?;
+    if options.code.execution().jit() == Jit::On {
+        libart.load_compiler(&release.built(beside), release.compiler_hint)?;
+    }
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
-    let load_libraries = |env| {
+    let load_app = |env| {
+        let dex = options.code.app_dex.as_deref();
+        let loader = dex.map(|dex| AppLoader::open(env, dex)).transpose()?;
+        options.code.check_code_is_used()?;
         options
             .libs
             .iter()
-            .try_for_each(|library| native_library::load(&libart, env, library))
+            .try_for_each(|library| native_library::load(&libart, env, loader, library))
     };
     if let Some(name) = options
         .name
@@ -80,10 +91,10 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         process.set(name)?;
     }
     let (Some(class), Some(method)) = (&options.class, &options.method) else {
-        // Apps load their libraries after the fork.
-        return zygote::serve(vm, &process, load_libraries);
+        // Apps load their code and libraries after the fork.
+        return zygote::serve(vm, &process, load_app);
     };
-    load_libraries(vm.env())?;
+    load_app(vm.env())?;
     let call = Call {
         class: class.clone(),
         method: method.clone(),
@@ -111,26 +122,23 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
     let boot = options
         .boot
         .clone()
-        .unwrap_or_else(|| release.boot_class_path(beside));
+        .unwrap_or_else(|| release.built(beside).join("boot.dex"));
     check_dex(
         &boot,
         "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
     )?;
-    let mut class_path = format!("-Xbootclasspath:{}", boot.display());
+    let location = |dex: &Path| options.code.location(dex).display().to_string();
+    let mut class_path = format!("-Xbootclasspath:{}", location(&boot));
+    if let Some(dex) = &options.code.app_dex {
+        check_dex(dex, "")?;
+    }
     for dex in &options.dex {
         check_dex(dex, "")?;
         class_path.push(':');
-        class_path.push_str(&dex.to_string_lossy());
+        class_path.push_str(&location(dex));
     }
     let mut all = vec![class_path];
-    let interpreter = if options.int {
-        &["-Xint"]
-    } else {
-        release.default_interpreter
-    };
-    all.extend(interpreter.iter().map(|option| (*option).to_owned()));
-    // There is no compiled image, and no compiler to make one.
-    all.extend(["-Ximage:/nonexistent/boot.art", "-Xnoimage-dex2oat"].map(str::to_owned));
+    all.extend(options.code.execution().vm_options(release));
     if options.zygote {
         all.push("-Xzygote".to_owned());
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::error::Error;
-use crate::libart::Libart;
+use crate::libart::{Libart, Source};
 
 /// The releases, by Android's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,6 +32,8 @@ pub struct Release {
     pub home: Home,
     /// How its libraries come there.
     pub hint: &'static str,
+    /// How the JIT's library comes beside the boot class path.
+    pub compiler_hint: &'static str,
     /// What libart uses and does not declare, each after what it needs itself. They must be in the global scope
     /// before it. libdexfile_external is missing on purpose: it needs libart, which does not need it.
     pub undeclared: &'static [&'static str],
@@ -70,30 +72,34 @@ impl Version {
 }
 
 impl Release {
-    /// The folder of libart and its companions, for an artvm in the folder `beside`.
-    pub fn libraries(&self, beside: &Path) -> PathBuf {
-        match self.home {
+    /// The release's libart, for an artvm in the folder `beside`.
+    pub fn libart(&self, beside: &Path) -> Source {
+        let folder = match self.home {
             Home::Installed => match std::env::consts::ARCH {
                 "arm" => "/usr/lib/arm-linux-gnueabihf/android".into(),
                 architecture => format!("/usr/lib/{architecture}-linux-gnu/android").into(),
             },
             Home::Beside(folder) => beside.join(folder),
-        }
-    }
-
-    /// The boot class path, for an artvm in the folder `beside`.
-    pub fn boot_class_path(&self, beside: &Path) -> PathBuf {
-        match self.home {
-            Home::Installed => beside.join("boot.dex"),
-            Home::Beside(folder) => beside.join(folder).join("boot.dex"),
-        }
-    }
-
-    /// The build-id that is known for this architecture.
-    pub fn known_build_id(&self) -> &'static str {
-        self.builds
+        };
+        let known = self
+            .builds
             .iter()
-            .find(|build| build.architecture == std::env::consts::ARCH)
-            .map_or("none for this architecture", |build| build.build_id)
+            .find(|build| build.architecture == std::env::consts::ARCH);
+        Source {
+            folder,
+            undeclared: self.undeclared,
+            build_id: known.map_or("none for this architecture", |build| build.build_id),
+            package: self.package,
+            hint: self.hint,
+        }
+    }
+
+    /// The folder of what the project builds for the release, its boot class path and its compiler, for an artvm in
+    /// the folder `beside`.
+    pub fn built(&self, beside: &Path) -> PathBuf {
+        match self.home {
+            Home::Installed => beside.to_owned(),
+            Home::Beside(folder) => beside.join(folder),
+        }
     }
 }

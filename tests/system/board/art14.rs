@@ -14,8 +14,8 @@ fn art_14_returns_on_the_board_what_the_models_say() -> Result<()> {
         for (name, method, rounds) in [
             ("math", "run", 1),
             ("scene", "run", 8),
-            ("truth", "exceptions", 3000),
-            ("truth", "jni", 1000),
+            ("cradle", "run", 30),
+            ("truth", "run", 2),
             ("truth", "threads", 1),
         ] {
             let app = App::new(name, method, rounds)?;
