@@ -2,8 +2,8 @@
 # Where are Debian's packages for the board? Fetches them for any architecture, leaving this machine's dpkg alone.
 # usage: packages.sh ARCH SUITE PACKAGE...     prints the path of each .deb, a line each
 # ARCH is Debian's name (arm64, armhf, amd64), SUITE a release (bookworm, bookworm-backports); +PACKAGE is what the metapackage
-# PACKAGE depends on. What was fetched once is taken from the cache, without network. Exit status 3: a package is not in
-# the cache and cannot be fetched.
+# PACKAGE depends on; src:PACKAGE is a source package, whose .dsc is printed. What was fetched once is taken from the cache, without
+# network. Exit status 3: a package is not in the cache and cannot be fetched.
 set -euo pipefail
 
 [ $# -ge 3 ] || { echo "usage: packages.sh ARCH SUITE PACKAGE..." >&2; exit 2; }
@@ -28,15 +28,23 @@ private() { # COMMAND ARGUMENT...: a command of apt, on a state of its own
     APT_CONFIG=$apt/apt.conf "$@"
 }
 
+sources=
+case " $*" in
+*" src:"*) sources=1 ;;
+esac
+
 updated=
-update() { # the lists of the suite, once a run
+update() { # the lists of the suite, once a run; those of source packages if one is named
     [ -z "$updated" ] || return 0
     updated=1
     mkdir -p "$apt/lists/partial" "$apt/archives/partial"
     : >"$apt/status"
     # deb.debian.org, or a mirror of it.
-    echo "deb [target=Packages signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${VARID_DEBIAN_MIRROR:-http://deb.debian.org/debian} $suite main" \
-        >"$apt/sources.list"
+    local key=signed-by=/usr/share/keyrings/debian-archive-keyring.gpg mirror=${VARID_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+    {
+        echo "deb [target=Packages $key] $mirror $suite main"
+        [ -z "$sources" ] || echo "deb-src [$key] $mirror $suite main"
+    } >"$apt/sources.list"
     cat >"$apt/apt.conf" <<END
 Dir::State "$apt";
 Dir::State::status "$apt/status";
@@ -68,28 +76,49 @@ real_name() { # PACKAGE: of a metapackage's first dependency
 
 deb() { # PACKAGE: its file in the cache, if it is there
     local file
-    for file in "$cache/$1"_*.deb; do
+    case $1 in
+    src:*) set -- "$cache/${1#src:}"_*.dsc ;;
+    *) set -- "$cache/$1"_*.deb ;;
+    esac
+    for file; do
         [ ! -e "$file" ] || echo "$file"
     done
 }
 
 names=()
 missing=()
+missing_sources=()
 for name in "$@"; do
     case $name in
     +*) name=$(real_name "${name#+}") ;;
     esac
     names+=("$name")
-    [ -n "$(deb "$name")" ] || missing+=("$name")
+    [ -z "$(deb "$name")" ] || continue
+    case $name in
+    src:*) missing_sources+=("${name#src:}") ;;
+    *) missing+=("$name") ;;
+    esac
 done
-if [ "${#missing[@]}" -gt 0 ]; then
+if [ "$((${#missing[@]} + ${#missing_sources[@]}))" -gt 0 ]; then
     update
     # apt checks what it fetched against the signed lists; only whole files reach the cache.
     fresh=$(mktemp -d "$cache/fresh.XXXXXX")
     trap 'rm -rf "$fresh"' EXIT
-    (cd "$fresh" && private apt-get -q download "${missing[@]}" >"$apt/log" 2>&1) ||
+    [ "${#missing[@]}" -eq 0 ] || (cd "$fresh" && private apt-get -q download "${missing[@]}" >"$apt/log" 2>&1) ||
         fail "${missing[*]} cannot be fetched ($(grep -m 1 '^E: ' "$apt/log"))"
-    mv "$fresh"/*.deb "$cache"
+    [ "${#missing_sources[@]}" -eq 0 ] ||
+        (cd "$fresh" && private apt-get -q source --download-only "${missing_sources[@]}" >"$apt/log" 2>&1) ||
+        fail "the sources of ${missing_sources[*]} cannot be fetched ($(grep -m 1 '^E: ' "$apt/log"))"
+    # The .dsc last: who finds it finds all that it names.
+    for file in "$fresh"/*; do
+        case $file in
+        *.dsc) ;;
+        *) mv "$file" "$cache" ;;
+        esac
+    done
+    for file in "$fresh"/*.dsc; do
+        [ ! -e "$file" ] || mv "$file" "$cache"
+    done
 fi
 for name in "${names[@]}"; do
     deb "$name"

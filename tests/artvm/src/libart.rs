@@ -75,6 +75,12 @@ impl Libart {
         Ok(Self { handle })
     }
 
+    /// Loads the JIT from beside the release's boot class path; libart then finds it by its soname.
+    pub fn load_compiler(&self, boot_class_path: &Path) -> Result<(), Error> {
+        let path = boot_class_path.with_file_name(COMPILER);
+        open(&path, libc::RTLD_NOW, BUILD_COMPILER).map(drop)
+    }
+
     /// The address of an exported function of libart.
     pub fn symbol(&self, name: &CStr) -> Result<*mut c_void, Error> {
         // SAFETY: the handle is of a library that is never unloaded, the name ends in NUL.
@@ -90,7 +96,12 @@ impl Libart {
     }
 }
 
+/// The library that libart asks for by name for its JIT.
+const COMPILER: &str = "libart-compiler.so";
+
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
+const BUILD_COMPILER: &str =
+    "; build ART's compiler: tests/art11/build.sh FOLDER, with artvm's folder";
 
 /// Opens a library for good.
 fn open(path: &Path, flags: c_int, hint: &'static str) -> Result<*mut c_void, Error> {

@@ -1,10 +1,12 @@
 //! artvm: the dex VM of the tests. Debian's ART, started on a boot class path of the project's own.
 
 mod app;
+mod app_loader;
 #[cfg(not(target_arch = "arm"))]
 mod code;
 mod dynamic_linker;
 mod error;
+mod execution;
 mod libart;
 mod native_library;
 mod options;
@@ -22,7 +24,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use app::Call;
+use app_loader::AppLoader;
 use error::Error;
+use execution::Jit;
 use libart::Libart;
 use options::Options;
 use process_name::ProcessName;
@@ -65,13 +69,18 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         beside,
     )?;
     (release.repair)(&libart)?;
+    if options.code.execution().jit() == Jit::On {
+        libart.load_compiler(&release.boot_class_path(beside))?;
+    }
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
-    let load_libraries = |env| {
+    let load_app = |env| {
+        let dex = options.code.app_dex.as_deref();
+        let loader = dex.map(|dex| AppLoader::open(env, dex)).transpose()?;
         options
             .libs
             .iter()
-            .try_for_each(|library| native_library::load(&libart, env, library))
+            .try_for_each(|library| native_library::load(&libart, env, loader, library))
     };
     if let Some(name) = options
         .name
@@ -81,10 +90,10 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         process.set(name)?;
     }
     let (Some(class), Some(method)) = (&options.class, &options.method) else {
-        // Apps load their libraries after the fork.
-        return zygote::serve(vm, &process, load_libraries);
+        // Apps load their code and libraries after the fork.
+        return zygote::serve(vm, &process, load_app);
     };
-    load_libraries(vm.env())?;
+    load_app(vm.env())?;
     let call = Call {
         class: class.clone(),
         method: method.clone(),
@@ -118,6 +127,9 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
         "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
     )?;
     let mut class_path = format!("-Xbootclasspath:{}", boot.display());
+    if let Some(dex) = &options.code.app_dex {
+        check_dex(dex, "")?;
+    }
     for dex in &options.dex {
         check_dex(dex, "")?;
         class_path.push(':');
@@ -129,9 +141,7 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
     } else {
         release.default_interpreter
     };
-    all.extend(interpreter.iter().map(|option| (*option).to_owned()));
-    // There is no compiled image, and no compiler to make one.
-    all.extend(["-Ximage:/nonexistent/boot.art", "-Xnoimage-dex2oat"].map(str::to_owned));
+    all.extend(options.code.execution().vm_options(interpreter));
     if options.zygote {
         all.push("-Xzygote".to_owned());
     }

@@ -6,6 +6,7 @@ use std::ptr;
 
 use jni_sys::{JNIEnv, jclass, jobject};
 
+use crate::app_loader::AppLoader;
 use crate::error::Error;
 use crate::libart::Libart;
 use crate::vm::Env;
@@ -47,8 +48,13 @@ impl CxxString {
     }
 }
 
-/// Loads a JNI library for the classes of the boot class path and calls its JNI_OnLoad.
-pub fn load(libart: &Libart, env: Env, path: &Path) -> Result<(), Error> {
+/// Loads a JNI library for the classes of the app's loader, else of the boot class path, and calls its JNI_OnLoad.
+pub fn load(
+    libart: &Libart,
+    env: Env,
+    loader: Option<AppLoader>,
+    path: &Path,
+) -> Result<(), Error> {
     let missing = |source| Error::File {
         path: path.to_owned(),
         source,
@@ -74,7 +80,7 @@ pub fn load(libart: &Libart, env: Env, path: &Path) -> Result<(), Error> {
             vm,
             env.raw(),
             &path_string,
-            ptr::null_mut(),
+            loader.map_or(ptr::null_mut(), AppLoader::object),
             ptr::null_mut(),
             &mut message,
         )

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::execution::CodeOptions;
 use crate::release::Version;
 
 /// Runs dex code in Debian's ART (android-libart), without Android.
@@ -13,12 +14,14 @@ use crate::release::Version;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    override_usage = "artvm --dex FILE... --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --dex FILE... --zygote [OPTIONS]"
+    override_usage = "artvm --dex FILE... --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --app-dex FILE --name PACKAGE [OPTIONS] CLASS METHOD [N]\n       artvm --dex FILE... --zygote [OPTIONS]"
 )]
 pub struct Options {
     /// Dex files (or archives of them) with the program; the list ends at the next option, or at `--`
-    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "app_dex")]
     pub dex: Vec<PathBuf>,
+    #[command(flatten)]
+    pub code: CodeOptions,
     /// The process's command line and comm: the app's package, as Zygote sets it
     #[arg(long, value_name = "PACKAGE", required_unless_present = "zygote")]
     pub name: Option<String>,
@@ -26,7 +29,7 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "RELEASE", default_value = "11")]
     pub art: Version,
     /// Interpret with the interpreter of -Xint: ART 14 by its switch interpreter instead of by nterp; ART 11 does so anyway
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["jit", "image", "app_dex"])]
     pub int: bool,
     /// Do not load varid's agent into the VM
     #[arg(long)]

@@ -184,6 +184,91 @@ impl Env {
         }
     }
 
+    /// Calls `static Object method(...)` of a class, with arguments as the signature says; an exception is an error.
+    pub fn call_static_object(
+        self,
+        class: &str,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[jvalue],
+    ) -> Result<jobject, Error> {
+        let found = self.find_class(class)?;
+        let what = name.to_string_lossy();
+        let method = self.static_method(found, &what, signature)?;
+        // SAFETY: the method was looked up in this class with this signature; the caller gives what that says.
+        let result = unsafe {
+            jni!(
+                self,
+                CallStaticObjectMethodA,
+                found,
+                method,
+                arguments.as_ptr()
+            )
+        };
+        if result.is_null() {
+            return Err(self.missing(format!("a result of {class}.{what}")));
+        }
+        Ok(result)
+    }
+
+    /// An object whose constructor has not run: its fields are zero.
+    pub fn allocate(self, class: &str) -> Result<jobject, Error> {
+        let found = self.find_class(class)?;
+        // SAFETY: this thread's environment, a class reference.
+        let object = unsafe { jni!(self, AllocObject, found) };
+        self.not_null(object, class)
+    }
+
+    /// A string object.
+    pub fn new_string(self, text: &str) -> Result<jstring, Error> {
+        let characters = c_string(text)?;
+        // SAFETY: this thread's environment, a string ending in NUL.
+        let string = unsafe { jni!(self, NewStringUTF, characters.as_ptr()) };
+        self.not_null(string, "java/lang/String")
+    }
+
+    /// An array of objects.
+    pub fn new_array(self, class: jclass, elements: &[jobject]) -> Result<jobject, Error> {
+        let length = jint::try_from(elements.len()).unwrap_or(jint::MAX);
+        // SAFETY: this thread's environment, a class reference; the indices are below the length.
+        unsafe {
+            let array = jni!(self, NewObjectArray, length, class, ptr::null_mut());
+            let array = self.not_null(array, "an array")?;
+            for (index, element) in (0..length).zip(elements) {
+                jni!(self, SetObjectArrayElement, array, index, *element);
+            }
+            Ok(array)
+        }
+    }
+
+    /// Sets an object's reference field.
+    pub fn set_object_field(
+        self,
+        object: jobject,
+        name: &CStr,
+        signature: &CStr,
+        value: jobject,
+    ) -> Result<(), Error> {
+        // SAFETY: live references; the field was looked up with the type of a reference.
+        unsafe {
+            let class = jni!(self, GetObjectClass, object);
+            let field = jni!(self, GetFieldID, class, name.as_ptr(), signature.as_ptr());
+            if field.is_null() {
+                return Err(self.missing(format!("field {}", name.to_string_lossy())));
+            }
+            jni!(self, SetObjectField, object, field, value);
+        }
+        Ok(())
+    }
+
+    /// An object that was to be made; the error names it.
+    fn not_null(self, object: jobject, what: &str) -> Result<jobject, Error> {
+        if object.is_null() {
+            return Err(self.missing(format!("an object of {what}")));
+        }
+        Ok(object)
+    }
+
     /// Takes the pending exception, if there is one.
     pub fn take_exception(self) -> Option<jobject> {
         // SAFETY: both may be called with an exception pending.
