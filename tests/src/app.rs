@@ -1,5 +1,6 @@
 //! Which app runs? A workload in artvm.
 
+use crate::code::Code;
 use crate::testbed::{Testbed, testbed};
 use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub struct App {
     method: String,
     rounds: u32,
     options: Vec<String>,
+    /// The options for the dex file, where it is not only interpreted.
+    code: Option<Vec<String>>,
 }
 
 impl App {
@@ -29,6 +32,7 @@ impl App {
             method: method.to_owned(),
             rounds,
             options: Vec::new(),
+            code: None,
         })
     }
 
@@ -37,6 +41,12 @@ impl App {
     pub fn option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
         self
+    }
+
+    /// Executed so; what that needs is brought up to date.
+    pub fn executed_by(mut self, code: Code) -> Result<Self> {
+        self.code = Some(code.options(self.testbed, &self.dex())?);
+        Ok(self)
     }
 
     /// The dex file.
@@ -69,12 +79,11 @@ impl App {
         let package = format!("org.example.{}", self.name);
         let mut all = vec![path(release.join("artvm")), "--no-dim".into()];
         all.extend(self.options.iter().cloned());
-        all.extend([
-            "--dex".into(),
-            path(workloads.join(self.dex_name())),
-            "--name".into(),
-            package.clone(),
-        ]);
+        all.extend(self.code.clone().unwrap_or_else(|| {
+            let dex = path(workloads.join(self.dex_name()));
+            vec!["--dex".into(), dex]
+        }));
+        all.extend(["--name".into(), package.clone()]);
         if self.library().is_some() {
             all.extend(["--lib".into(), path(workloads.join(self.library_name()))]);
         }

@@ -4,6 +4,7 @@
 
 mod app;
 mod board;
+mod code;
 mod command;
 mod corpus;
 mod home;
@@ -20,6 +21,7 @@ pub use app::App;
 pub use board::{
     Board, Processor, board, board_of, board_with_module, run_on_board, run_on_other_board,
 };
+pub use code::{Code, DexFormat};
 pub use command::printed;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use home::{Home, Running, manifest};

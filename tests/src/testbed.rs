@@ -19,6 +19,8 @@ pub struct Testbed {
     pub areavm: PathBuf,
     /// The folder with `stackvm` and its program, on x86-64.
     pub stackvm: PathBuf,
+    /// The folder of what ART 11's compiler writes.
+    pub art11: PathBuf,
     /// Where varid keeps what outlives a session.
     pub home: PathBuf,
 }
@@ -85,12 +87,13 @@ fn build() -> Result<Testbed> {
         shadowvm: folder.join("shadowvm"),
         areavm: folder.join("areavm"),
         stackvm: folder.join("stackvm"),
+        art11: folder.join("art11"),
         home: folder.join("home"),
     })
 }
 
 /// Runs a tool that must succeed; its output is shown only if it does not.
-fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if !output.status.success() {
         bail!(

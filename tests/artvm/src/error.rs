@@ -72,6 +72,12 @@ pub enum Error {
         /// How to get the library; empty, or beginning with a semicolon.
         hint: &'static str,
     },
+    /// The VM runs, but not the compiled code that it was to run.
+    #[error(
+        "{0}: ART does not use this code (missing, or of other dex files than those of today): write it again with \
+         tests/art11/compile.sh; ART's reason is in its log, with ANDROID_LOG_TAGS='*:w'"
+    )]
+    CodeRefused(PathBuf),
     /// `JNI_CreateJavaVM` failed.
     #[error(
         "JNI_CreateJavaVM failed with {0}; libart's reason stands above; --vm-option options are passed on unchecked"

@@ -77,6 +77,7 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     let load_app = |env| {
         let dex = options.code.app_dex.as_deref();
         let loader = dex.map(|dex| AppLoader::open(env, dex)).transpose()?;
+        options.code.check_code_is_used()?;
         options
             .libs
             .iter()
@@ -126,14 +127,15 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
         &boot,
         "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
     )?;
-    let mut class_path = format!("-Xbootclasspath:{}", boot.display());
+    let location = |dex: &Path| options.code.location(dex).display().to_string();
+    let mut class_path = format!("-Xbootclasspath:{}", location(&boot));
     if let Some(dex) = &options.code.app_dex {
         check_dex(dex, "")?;
     }
     for dex in &options.dex {
         check_dex(dex, "")?;
         class_path.push(':');
-        class_path.push_str(&dex.to_string_lossy());
+        class_path.push_str(&location(dex));
     }
     let mut all = vec![class_path];
     let interpreter = if options.int {

@@ -1,6 +1,9 @@
-/* What does the test app's native library do? Counts its JNI_OnLoad, doubles, and shows the process's names. */
+/* What does the test app's native library do? Counts its JNI_OnLoad, doubles, shows the process's names, and where a method's code is. */
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "../../../workloads/jni/jni_subset.h"
 
 static int loads;
 
@@ -42,4 +45,42 @@ int64_t Java_org_example_vm_Main_printName(void *env, void *cls, int32_t n)
     printf("cmdline=%s comm=%s", cmdline, comm);
     fflush(stdout);
     return n;
+}
+
+/* The file that holds the code of Compiled.sum: its jmethodID points to its ArtMethod, whose entry point is there in ART 11 of 64 bits.
+ * The line is as /proc/self/maps has it, from the name on. */
+static void find_code(jni_env env, jni_class cls, char *file, size_t size)
+{
+    enum { ENTRY_POINT = 32 };
+    const char *method = (const char *)jni_static_method(env, cls, "sum", "(I)J");
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[1024];
+    uint64_t entry, start, end;
+    memcpy(&entry, method + ENTRY_POINT, sizeof entry);
+    snprintf(file, size, "none\n");
+    while (maps && fgets(line, sizeof line, maps)) {
+        int name = 0;
+        if (sscanf(line, "%lx-%lx r-x%*c %*s %*s %*s %n", &start, &end, &name) < 2 || name == 0)
+            continue;
+        if (start <= entry && entry < end)
+            snprintf(file, size, "%s", line + name);
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* Whether it is no entry of the interpreter, which is in libart. */
+uint8_t Java_org_example_vm_Compiled_isCompiled(void *env, void *cls)
+{
+    char file[1024];
+    find_code(env, cls, file, sizeof file);
+    return strstr(file, "libart.so") == NULL;
+}
+
+void Java_org_example_vm_Compiled_showCode(void *env, void *cls)
+{
+    char file[1024];
+    find_code(env, cls, file, sizeof file);
+    fputs(file, stdout);
+    fflush(stdout);
 }

@@ -1,5 +1,8 @@
 //! Does artvm run dex code as a VM should? A tiny app, assembled here, is run in it.
 
+#[cfg(target_arch = "x86_64")]
+mod code;
+
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -48,9 +51,7 @@ fn build() -> Result<App> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artvm-app");
     std::fs::create_dir_all(&folder)?;
-    let beside = Path::new(env!("CARGO_BIN_EXE_artvm"))
-        .parent()
-        .ok_or("artvm has no folder")?;
+    let beside = beside()?;
     succeed(Command::new(sources.join("../bootclasspath/build.sh")).arg(beside))?;
     let target = beside.parent().ok_or("artvm's folder has no parent")?;
     succeed(
@@ -82,6 +83,13 @@ fn build() -> Result<App> {
         succeed(cc.arg(library).arg(app_sources.join(source)))?;
     }
     Ok(app)
+}
+
+/// The folder of artvm and of what it needs.
+fn beside() -> Result<&'static Path> {
+    Path::new(env!("CARGO_BIN_EXE_artvm"))
+        .parent()
+        .ok_or("artvm has no folder".into())
 }
 
 /// Runs a tool that must succeed.
@@ -122,6 +130,11 @@ fn run(vm: Vm, options: &[&str], method: &str, n: i32) -> Result<(Option<i32>, S
             .args([MAIN, method, &n.to_string()])
             .output()?,
     )
+}
+
+/// Runs a command: exit code, standard output and standard error.
+fn run_command(command: &mut Command) -> Result<(Option<i32>, String, String)> {
+    finish(command.stdin(Stdio::null()).output()?)
 }
 
 fn finish(output: Output) -> Result<(Option<i32>, String, String)> {
