@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo fresh fresh-base test-programs test test-long board-image board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo fresh fresh-base art-compiler test-programs test test-long board-image board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -61,7 +61,11 @@ fresh: test-deps build ## try the README's make demo in an empty Debian root
 fresh-base: test-deps
 	scripts/fresh.sh --base $(TARGET)
 
-test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
+# ART 11's compiler, for x86-64 only: a minute or two the first time.
+art-compiler: test-deps
+	@[ "$$(uname -m)" != x86_64 ] || tests/art11/build.sh $(RELEASE)
+
+test-programs: test-deps programs art-compiler $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
 	cargo build --locked --release -p varid-stackvm
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board

@@ -60,6 +60,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want binutils 'reads symbol files'
         want g++ 'builds programs to look names up in'
         want libclang-rt-16-dev 'libFuzzer'
+        want dpkg-dev "unpacks Debian's source of ART, whose compiler is built"
         want dexdump 'an independent reader of dex files'
         command -v npm >/dev/null || want npm 'fetches packages with real dex files in them'
         want elfutils 'independent readers of symbol files'

@@ -126,7 +126,10 @@ impl Execution<'_> {
         let image = |file: &str| [format!("-Ximage:{file}"), "-Xnoimage-dex2oat".to_owned()];
         match self {
             Execution::Interpreted => {
-                let mut all: Vec<_> = interpreter.iter().map(|&option| option.to_owned()).collect();
+                let mut all: Vec<_> = interpreter
+                    .iter()
+                    .map(|&option| option.to_owned())
+                    .collect();
                 all.extend(image(NO_IMAGE));
                 all
             }

@@ -161,13 +161,14 @@ impl Hooks {
     /// Before the fork: no thread but this one may live, the heap becomes the children's common part.
     fn before_fork(&self) -> Result<i64, Error> {
         self.call(self.daemons, "stop")?;
-        wait_for_threads()?;
         let method = self
             .env
             .static_method(self.hooks, "nativePreFork", c"()J")?;
         // SAFETY: the method was looked up in this class, with this signature.
         let token = unsafe { self.env.call_static_long(self.hooks, method, &[]) };
         self.check("nativePreFork")?;
+        // The hook ends the JIT's threads.
+        wait_for_threads()?;
         Ok(token)
     }
 

@@ -1,8 +1,6 @@
 //! Tests that are too slow for each change: other boards, the kernel module, boots of their own.
 
 mod armv7;
-#[cfg(target_arch = "x86_64")]
-mod art11;
 mod determinism;
 mod module;
 mod pmu;

@@ -1,10 +1,11 @@
 //! Does compiled code run where artvm is told so? A method's entry point is in the file that holds its code.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::{App, Result, app, beside, run_command, succeed};
+use super::{App, Result, app, beside, finish, run_command, succeed};
 
 /// How often the method is called until it must have been compiled: the JIT does that on a thread of its own, in milliseconds.
 const CALLS: &str = "1000000";
@@ -16,7 +17,12 @@ const SUM: &str = "499500\n";
 fn compiler() -> Result<&'static Path> {
     static FOLDER: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
     let build = || -> Result<PathBuf> {
-        succeed(Command::new(sources("build.sh")).arg(beside()?))?;
+        let target = beside()?.parent().ok_or("artvm's folder has no parent")?;
+        succeed(
+            Command::new(sources("build.sh"))
+                .arg(beside()?)
+                .env("CARGO_TARGET_DIR", target),
+        )?;
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artvm-code");
         std::fs::create_dir_all(&folder)?;
         Ok(folder.canonicalize()?)
@@ -78,6 +84,31 @@ fn the_jit_s_code_is_in_its_cache() -> Result {
     let dex = dex(app()?)?;
     let code = code(&["--jit", "--dex", dex])?;
     assert_eq!(code, "/memfd:jit-cache (deleted)");
+    Ok(())
+}
+
+#[test]
+fn a_child_of_the_zygote_has_a_jit_of_its_own() -> Result {
+    compiler()?;
+    let app = app()?;
+    let mut zygote = Command::new(env!("CARGO_BIN_EXE_artvm"))
+        .args(["--no-dim", "--zygote", "--jit", "--dex", dex(app)?, "--lib"])
+        .arg(&app.library)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = zygote.stdin.take().ok_or("no pipe")?;
+    writeln!(
+        input,
+        "org.example.child org.example.vm.Compiled run {CALLS}"
+    )?;
+    drop(input);
+    let (code, out, error) = finish(zygote.wait_with_output()?)?;
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{out}");
+    let (file, result) = out.split_once('\n').ok_or("no line")?;
+    assert_eq!(file, "/memfd:jit-cache (deleted)");
+    assert!(result.ends_with(&format!(" {SUM}")), "{out}");
     Ok(())
 }
 
