@@ -63,7 +63,7 @@ fresh-base: test-deps
 
 # ART 11's compiler, for x86-64 only: a minute or two the first time.
 art-compiler: test-deps
-	[ "$$(uname -m)" != x86_64 ] || tests/art11/build.sh $(RELEASE)
+	@[ "$$(uname -m)" != x86_64 ] || tests/art11/build.sh $(RELEASE)
 
 test-programs: test-deps programs art-compiler $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
 	cargo build --locked --release -p varid-stackvm

@@ -18,7 +18,7 @@ android=/usr/lib/x86_64-linux-gnu/android
 # One at a time: tests that run side by side all call this.
 exec 9>"$out/.art11.lock"
 flock 9
-key=$version-$(cat "$here/build.sh" "$here/common.h" "$here/xz_utils.cc" | sha256sum | cut -d' ' -f1)
+key=$version-$(cat "$here"/{build.sh,common.h,dex2oat.h,xz_utils.cc} | sha256sum | cut -d' ' -f1)
 if [ -x "$out/dex2oat" ] && [ -e "$out/libart-compiler.so" ] && [ "$(cat "$out/.art11.built" 2>/dev/null)" = "$key" ]; then
     exit 0
 fi
@@ -63,7 +63,7 @@ sources dex2oat dexlayout | grep -v -e dexdiag.cc -e dexlayout_main.cc >dex2oat.
 
 # As debian/libart.mk has it: what decides the layout of objects must be as in Debian's libart.
 flags=(
-    -std=gnu++17 -O1 -fPIC -fno-rtti -fno-exceptions -fno-strict-aliasing -fvisibility=protected -fno-omit-frame-pointer -w
+    -std=gnu++17 -fPIC -fno-rtti -fno-exceptions -fno-strict-aliasing -fvisibility=protected -fno-omit-frame-pointer -w
     -include cmath -fpch-instantiate-templates
     -DNDEBUG -D__STDC_CONSTANT_MACROS -D__STDC_FORMAT_MACROS -D_FILE_OFFSET_BITS=64 -D_LARGEFILE_SOURCE=1
     -DART_BASE_ADDRESS=0x60000000 -DART_BASE_ADDRESS_MIN_DELTA=-0x1000000 -DART_BASE_ADDRESS_MAX_DELTA=0x1000000
@@ -78,7 +78,11 @@ flags=(
 )
 
 echo "art11: building ART's compiler, $(cat ./*.list | wc -l) files, once: a minute or two" >&2
-clang++-16 "${flags[@]}" -x c++-header "$here/common.h" -o common.pch
+# Methods are compiled while a program runs; what dex2oat itself does takes moments, not optimised, too.
+clang++-16 "${flags[@]}" -O1 -x c++-header "$here/common.h" -o compiler.pch &
+header=$!
+clang++-16 "${flags[@]}" -O0 -x c++-header "$here/dex2oat.h" -o dex2oat.pch
+wait "$header"
 xargs dirname <<<"$(cat ./*.list)" | sort -u | sed 's,^,objects/,' | xargs mkdir -p
 compile() { # LIST OPTION...
     list=$1
@@ -88,9 +92,9 @@ compile() { # LIST OPTION...
 # Two classes of ART are called CallingConvention.
 grep ^compiler/jni/ compiler.list >jni.list
 grep -v ^compiler/jni/ compiler.list >others.list
-compile jni.list
-compile others.list -include-pch common.pch
-compile dex2oat.list -include-pch common.pch
+compile others.list -O1 -include-pch compiler.pch
+compile jni.list -O1
+compile dex2oat.list -O0 -include-pch dex2oat.pch
 
 libraries() { # NAME...: Debian's, whose packages for development the linker does not need
     printf -- '-l:lib%s ' "$@"

@@ -20,6 +20,7 @@ from managed import Code
 from maps import Maps
 
 MANY = 20  # wrong samples that are printed
+STARTING = 1.0  # seconds in which varid may find a VM and load the program that walks its frames
 
 
 class Oracle:
@@ -36,6 +37,8 @@ class Oracle:
         self.pc, self.ip = self.libart.build.pc, self.libart.build.ip
         self.code = Code([Dex(path) for path in dexes])
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
+        self.has_nterp = not self.libart.build.loop[1]
+        self.elapsed = 0.0  # seconds since the first sample, of the one that is judged
         self.counts = Counter()
 
     def in_libart(self, address):
@@ -89,7 +92,9 @@ class Oracle:
 
     def why_unresolved(self, part, user):
         """What is told apart of samples without a method."""
-        if not self.counts["bytecode known"] and any(frame.symbol == "[vm-not-ready]" for frame in user):
+        # nterp's frames are found by unwinding before that, those of other interpreters are not.
+        is_starting = self.elapsed < STARTING if self.has_nterp else not self.counts["bytecode known"]
+        if is_starting and any(frame.symbol == "[vm-not-ready]" for frame in user):
             return "vm not ready"  # until varid has seen the process: as long as the machine is busy with others
         # While nterp enters or leaves a method its frame holds one and its register is another's.
         return "nterp window, unresolved" if part == "nterp window" else "unresolved"
@@ -184,6 +189,7 @@ def compare(session, oracle):
     missing, times = [], {}
     for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         oracle.counts["samples"] += 1
+        oracle.elapsed = float(key[1]) - start
         times.setdefault(key[0], []).append(float(key[1]))
         sample = samples.pop(key, None)
         if sample is None:

@@ -54,6 +54,12 @@ impl App {
         self
     }
 
+    /// Executed so; what that needs is brought up to date.
+    pub fn executed_by(mut self, code: Code) -> Result<Self> {
+        self.code = Some(code.options(self.testbed, &self.dex())?);
+        Ok(self)
+    }
+
     /// In another release of ART.
     #[must_use]
     pub fn in_release(mut self, release: Release) -> Self {
@@ -67,12 +73,6 @@ impl App {
             Release::Art11 => self.testbed.boot_dex(),
             Release::Art14 => self.testbed.release.join("art14/boot.dex"),
         }
-    }
-
-    /// Executed so; what that needs is brought up to date.
-    pub fn executed_by(mut self, code: Code) -> Result<Self> {
-        self.code = Some(code.options(self.testbed, &self.dex())?);
-        Ok(self)
     }
 
     /// The dex file.

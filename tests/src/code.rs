@@ -44,7 +44,10 @@ impl Code {
         let text = |path: &Path| path.display().to_string();
         let name = dex.file_name().context("no dex file")?;
         if self != Self::Interpreted {
-            run(Command::new(script("build.sh")).arg(&testbed.release))?;
+            let target = testbed.release.parent().unwrap_or(Path::new("target"));
+            run(Command::new(script("build.sh"))
+                .arg(&testbed.release)
+                .env("CARGO_TARGET_DIR", target))?;
         }
         let options = match self {
             Self::Interpreted => vec!["--dex".to_owned(), text(dex)],

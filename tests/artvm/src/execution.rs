@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::release::Release;
 
-/// The options that say what executes the program's methods; none of them: the release's interpreter alone.
+/// The options that bring compiled code into the VM; none of them: the interpreter alone.
 #[derive(Debug, Default, clap::Args)]
 pub struct CodeOptions {
     /// Compile what runs often while the program runs (tests/art11/build.sh builds the compiler)
@@ -17,16 +16,13 @@ pub struct CodeOptions {
     /// The app's dex file, loaded by a class loader of its own with the code that dex2oat wrote for it (oat/x86_64/NAME.odex beside it)
     #[arg(long, value_name = "FILE")]
     pub app_dex: Option<PathBuf>,
-    /// Interpret with the interpreter of -Xint: ART 14 by its switch interpreter instead of by nterp; ART 11 does so anyway
-    #[arg(long, conflicts_with_all = ["jit", "image", "app_dex"])]
-    pub int: bool,
 }
 
 /// What executes the program's methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Execution<'a> {
     /// The interpreter, each of them.
-    Interpreted(Interpreter),
+    Interpreted,
     /// Compiled code where there is any, nterp where there is none.
     Compiled {
         /// The folder of the boot image, if there is one.
@@ -34,15 +30,6 @@ pub enum Execution<'a> {
         /// Whether methods are compiled while they run.
         jit: Jit,
     },
-}
-
-/// Which interpreter executes methods, where all are interpreted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interpreter {
-    /// The release's own.
-    Default,
-    /// That of `-Xint`.
-    Int,
 }
 
 /// Whether methods are compiled while they run.
@@ -71,11 +58,7 @@ impl CodeOptions {
     /// What these options mean.
     pub fn execution(&self) -> Execution<'_> {
         if !self.jit && self.image.is_none() && self.app_dex.is_none() {
-            return Execution::Interpreted(if self.int {
-                Interpreter::Int
-            } else {
-                Interpreter::Default
-            });
+            return Execution::Interpreted;
         }
         Execution::Compiled {
             image: self.image.as_deref(),
@@ -133,22 +116,22 @@ impl Execution<'_> {
     /// Whether methods are compiled while they run.
     pub fn jit(self) -> Jit {
         match self {
-            Execution::Interpreted(_) => Jit::Off,
+            Execution::Interpreted => Jit::Off,
             Execution::Compiled { jit, .. } => jit,
         }
     }
 
-    /// The VM's options. No image is made at the start.
-    pub fn vm_options(self, release: &Release) -> Vec<String> {
+    /// The VM's options, with those for its interpreter where that is all. No image is made at the start.
+    pub fn vm_options(self, interpreter: &[&str]) -> Vec<String> {
         let image = |file: &str| [format!("-Ximage:{file}"), "-Xnoimage-dex2oat".to_owned()];
         match self {
-            Execution::Interpreted(interpreter) => {
-                let options = match interpreter {
-                    Interpreter::Default => release.default_interpreter,
-                    Interpreter::Int => &["-Xint"],
-                };
-                let options = options.iter().map(|option| (*option).to_owned());
-                options.chain(image(NO_IMAGE)).collect()
+            Execution::Interpreted => {
+                let mut all: Vec<_> = interpreter
+                    .iter()
+                    .map(|&option| option.to_owned())
+                    .collect();
+                all.extend(image(NO_IMAGE));
+                all
             }
             Execution::Compiled { image: folder, jit } => {
                 let mut all = match jit {
@@ -170,29 +153,14 @@ impl Execution<'_> {
 mod tests {
     use std::path::Path;
 
-    use super::{CodeOptions, Execution, INSTRUCTION_SET, Interpreter, Jit, odex};
-    use crate::release::Version;
+    use super::{CodeOptions, Execution, INSTRUCTION_SET, Jit, odex};
 
     #[test]
     fn without_an_option_for_code_all_is_interpreted() {
         let options = CodeOptions::default();
         let execution = options.execution();
-        assert_eq!(execution, Execution::Interpreted(Interpreter::Default));
-        let first = |version: Version| execution.vm_options(version.release())[0].clone();
-        assert_eq!(first(Version::Android11), "-Xint");
-        assert_eq!(first(Version::Android14), "-Xusejit:false");
-    }
-
-    #[test]
-    fn each_release_has_the_interpreter_of_xint() {
-        let options = CodeOptions {
-            int: true,
-            ..CodeOptions::default()
-        };
-        for version in [Version::Android11, Version::Android14] {
-            let options = options.execution().vm_options(version.release());
-            assert_eq!(options[0], "-Xint");
-        }
+        assert_eq!(execution, Execution::Interpreted);
+        assert_eq!(execution.vm_options(&["-Xint"])[0], "-Xint");
     }
 
     #[test]
@@ -202,8 +170,10 @@ mod tests {
             ..CodeOptions::default()
         };
         assert_eq!(options.execution().jit(), Jit::Off);
-        let release = Version::Android11.release();
-        assert_eq!(options.execution().vm_options(release)[0], "-Xusejit:false");
+        assert_eq!(
+            options.execution().vm_options(&["-Xint"])[0],
+            "-Xusejit:false"
+        );
     }
 
     #[test]

@@ -75,9 +75,10 @@ impl Libart {
         Ok(Self { handle })
     }
 
-    /// Loads the JIT of this folder, which libart then finds by its soname; the hint begins with a semicolon.
-    pub fn load_compiler(&self, folder: &Path, hint: &'static str) -> Result<(), Error> {
-        open(&folder.join(COMPILER), libc::RTLD_NOW, hint).map(drop)
+    /// Loads the JIT from beside the release's boot class path; libart then finds it by its soname.
+    pub fn load_compiler(&self, boot_class_path: &Path) -> Result<(), Error> {
+        let path = boot_class_path.with_file_name(COMPILER);
+        open(&path, libc::RTLD_NOW, BUILD_COMPILER).map(drop)
     }
 
     /// The address of an exported function of libart.
@@ -99,6 +100,8 @@ impl Libart {
 const COMPILER: &str = "libart-compiler.so";
 
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
+const BUILD_COMPILER: &str =
+    "; build ART's compiler: tests/art11/build.sh FOLDER, with artvm's folder";
 
 /// Opens a library for good.
 fn open(path: &Path, flags: c_int, hint: &'static str) -> Result<*mut c_void, Error> {

@@ -70,7 +70,7 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
     )?;
     (release.repair)(&libart)?;
     if options.code.execution().jit() == Jit::On {
-        libart.load_compiler(&release.built(beside), release.compiler_hint)?;
+        libart.load_compiler(&release.boot_class_path(beside))?;
     }
     let vm = Vm::boot(&libart, &vm_options)?;
     uncaught::register(vm.env())?;
@@ -122,7 +122,7 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
     let boot = options
         .boot
         .clone()
-        .unwrap_or_else(|| release.built(beside).join("boot.dex"));
+        .unwrap_or_else(|| release.boot_class_path(beside));
     check_dex(
         &boot,
         "; tests/bootclasspath/build.sh FOLDER writes boot.dex: give it with --boot, or put it beside artvm",
@@ -138,7 +138,12 @@ fn vm_options(options: &Options, beside: &Path) -> Result<Vec<String>, Error> {
         class_path.push_str(&location(dex));
     }
     let mut all = vec![class_path];
-    all.extend(options.code.execution().vm_options(release));
+    let interpreter = if options.int {
+        &["-Xint"]
+    } else {
+        release.default_interpreter
+    };
+    all.extend(options.code.execution().vm_options(interpreter));
     if options.zygote {
         all.push("-Xzygote".to_owned());
     }

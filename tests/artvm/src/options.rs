@@ -28,6 +28,9 @@ pub struct Options {
     /// The release of ART
     #[arg(long, value_enum, value_name = "RELEASE", default_value = "11")]
     pub art: Version,
+    /// Interpret with the interpreter of -Xint: ART 14 by its switch interpreter instead of by nterp; ART 11 does so anyway
+    #[arg(long, conflicts_with_all = ["jit", "image", "app_dex"])]
+    pub int: bool,
     /// Do not load varid's agent into the VM
     #[arg(long)]
     pub no_dim: bool,

@@ -17,7 +17,12 @@ const SUM: &str = "499500\n";
 fn compiler() -> Result<&'static Path> {
     static FOLDER: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
     let build = || -> Result<PathBuf> {
-        succeed(Command::new(sources("build.sh")).arg(beside()?))?;
+        let target = beside()?.parent().ok_or("artvm's folder has no parent")?;
+        succeed(
+            Command::new(sources("build.sh"))
+                .arg(beside()?)
+                .env("CARGO_TARGET_DIR", target),
+        )?;
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artvm-code");
         std::fs::create_dir_all(&folder)?;
         Ok(folder.canonicalize()?)
