@@ -32,8 +32,6 @@ pub struct Release {
     pub home: Home,
     /// How its libraries come there.
     pub hint: &'static str,
-    /// How the JIT's library comes beside the boot class path.
-    pub compiler_hint: &'static str,
     /// What libart uses and does not declare, each after what it needs itself. They must be in the global scope
     /// before it. libdexfile_external is missing on purpose: it needs libart, which does not need it.
     pub undeclared: &'static [&'static str],
@@ -94,12 +92,11 @@ impl Release {
         }
     }
 
-    /// The folder of what the project builds for the release, its boot class path and its compiler, for an artvm in
-    /// the folder `beside`.
-    pub fn built(&self, beside: &Path) -> PathBuf {
+    /// The boot class path, for an artvm in the folder `beside`.
+    pub fn boot_class_path(&self, beside: &Path) -> PathBuf {
         match self.home {
-            Home::Installed => beside.to_owned(),
-            Home::Beside(folder) => beside.join(folder),
+            Home::Installed => beside.join("boot.dex"),
+            Home::Beside(folder) => beside.join(folder).join("boot.dex"),
         }
     }
 }

@@ -21,7 +21,6 @@ pub const RELEASE: Release = Release {
     ],
     home: Home::Installed,
     hint: "; install android-libart",
-    compiler_hint: "; build ART's compiler: tests/art11/build.sh FOLDER, with artvm's folder",
     undeclared: &[
         "liblz4.so.1",
         "libz.so.1",

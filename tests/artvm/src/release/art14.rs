@@ -20,7 +20,6 @@ pub const RELEASE: Release = Release {
     ],
     home: Home::Beside("art14"),
     hint: "; tests/art14/build.sh FOLDER fetches ART 14 to FOLDER/art14, which belongs beside artvm",
-    compiler_hint: "; there is a compiler for ART 11 only",
     undeclared: &[
         "liblz4.so.1",
         "libz.so.1",
