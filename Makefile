@@ -65,7 +65,7 @@ fresh-base: test-deps
 art-compiler: test-deps
 	@[ "$$(uname -m)" != x86_64 ] || tests/art11/build.sh $(RELEASE)
 
-test-programs: test-deps programs art-compiler $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
+test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
 	cargo build --locked --release -p varid-stackvm
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board
@@ -73,7 +73,7 @@ test-programs: test-deps programs art-compiler $(TESTBED)/areavm/areavm $(TESTBE
 test: build test-programs board-products ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
-test-long: build test-programs board-products ## what takes too long for each change: writes docs/test-long.md
+test-long: build test-programs art-compiler board-products ## what takes too long for each change: writes docs/test-long.md
 	scripts/test-long.sh $(TARGET) docs/test-long.md
 
 # What the board boots, and what runs on it.

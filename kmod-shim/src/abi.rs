@@ -1,6 +1,5 @@
 //! The Rust mirror of `include/varid_record.h`.
 
-use crate::target::Body;
 use varid_model::RECORD_REGS;
 use varid_tunnel::abi::{Layout, MAX_RULES};
 
@@ -72,6 +71,16 @@ pub mod target_flags {
     pub const NAMESPACED: u32 = 32;
     /// Known and not wanted, whoever its parent is.
     pub const IGNORE: u32 = 64;
+}
+
+/// The body of an interpreter loop: where the registers of a rule are valid.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Body {
+    /// Its first address.
+    pub start: u64,
+    /// The first address after it; 0: there is none.
+    pub end: u64,
 }
 
 /// Most states of a rule's code.

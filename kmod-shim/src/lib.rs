@@ -24,12 +24,14 @@ mod record;
 mod target;
 mod walk;
 
-pub use abi::{MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, flags, frame_flags, target_flags};
+pub use abi::{
+    Body, MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, flags, frame_flags, target_flags,
+};
 pub use bpf::{BpfError, Counters, Shim};
 pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
 pub use record::{CapturedSample, DecodeError};
-pub use target::{Body, CodeState, CodeStates, LeaveFrame, Target};
+pub use target::{CodeState, CodeStates, LeaveFrame, Target};
 pub use walk::{Leaf, LeafRegisters, LeafState, Step, Walk};

@@ -1,19 +1,9 @@
 //! What is the shim told about a process?
 
-use crate::abi::{MAX_STATES, RawState, RawStates, RawTarget, state_flags, target_flags};
+use crate::abi::{Body, MAX_STATES, RawState, RawStates, RawTarget, state_flags, target_flags};
 use std::sync::Arc;
 use varid_model::Machine;
 use varid_tunnel::abi::{Layout, MAX_RULES, NO_REG, NO_WORD};
-
-/// The body of an interpreter loop: where the registers of a rule are valid.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Body {
-    /// Its first address.
-    pub start: u64,
-    /// The first address after it; 0: there is none.
-    pub end: u64,
-}
 
 /// Where the caller of a frame of [`varid_tunnel::abi::RULE_AT_SP`] is, while the instruction pointer is in a stretch of the rule's
 /// code: what the unwind information of that code says. The stretch ends where the next state begins.

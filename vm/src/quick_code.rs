@@ -33,7 +33,9 @@ fn leave(rule: &Rule, row: &UnwindRow) -> Option<LeaveFrame> {
     let cfa = row.cfa()?;
     let saved = |register: CallerRegister, below: u16| match register {
         CallerRegister::Unchanged => Some(false),
-        CallerRegister::At(offset) => (offset == -i64::from(below)).then_some(true),
+        CallerRegister::At(offset) => {
+            (offset.checked_add(i64::from(below)) == Some(0)).then_some(true)
+        }
         CallerRegister::Elsewhere => None,
     };
     let of = |register: u8| row.caller_register(u16::from(register));

@@ -5,7 +5,6 @@ mod attribution;
 mod callgraph;
 mod calls;
 #[cfg(target_arch = "x86_64")]
-mod code;
 mod command_line;
 mod configuration;
 mod containers;

@@ -1,6 +1,7 @@
 //! Tests that are too slow for each change: other boards, the kernel module, boots of their own.
 
 mod armv7;
+mod code;
 mod determinism;
 mod module;
 mod pmu;

@@ -79,6 +79,7 @@ fn dex(app: &App) -> Result<&str> {
 }
 
 #[test]
+#[ignore = "builds ART's compiler first: make test-long runs it"]
 fn the_jit_s_code_is_in_its_cache() -> Result {
     compiler()?;
     let dex = dex(app()?)?;
@@ -88,6 +89,7 @@ fn the_jit_s_code_is_in_its_cache() -> Result {
 }
 
 #[test]
+#[ignore = "builds ART's compiler first: make test-long runs it"]
 fn a_child_of_the_zygote_has_a_jit_of_its_own() -> Result {
     compiler()?;
     let app = app()?;
@@ -113,6 +115,7 @@ fn a_child_of_the_zygote_has_a_jit_of_its_own() -> Result {
 }
 
 #[test]
+#[ignore = "builds ART's compiler first: make test-long runs it"]
 fn code_of_a_boot_image_is_in_its_oat_file_unless_all_is_interpreted() -> Result {
     let app = app()?;
     let dex = dex(app)?;
@@ -132,6 +135,7 @@ fn code_of_a_boot_image_is_in_its_oat_file_unless_all_is_interpreted() -> Result
 }
 
 #[test]
+#[ignore = "builds ART's compiler first: make test-long runs it"]
 fn an_app_s_code_is_in_the_odex_beside_its_dex_file() -> Result {
     let image = image("boot", &[])?;
     for (name, option) in [
@@ -157,6 +161,7 @@ fn an_app_s_code_is_in_the_odex_beside_its_dex_file() -> Result {
 }
 
 #[test]
+#[ignore = "builds ART's compiler first: make test-long runs it"]
 fn code_that_art_does_not_take_is_refused() -> Result {
     let app = app()?;
     let image = image("refused", &[&app.dex])?;
