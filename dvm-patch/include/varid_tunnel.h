@@ -94,7 +94,8 @@ enum varid_rule_kind {
  * it begins with the leaf's registers. A stretch that begins with a note (fragment_quick) begins
  * with a frame whose size its method tells: one of the special methods that special_methods leads to (no
  * frame of a method's own: left out), or one with a bit of native_flag in the word at method_flags.
- * The VM clears fragment_quick when the noted frame returns: a note above sp is believed.
+ * A VM that does not clear fragment_quick when the noted frame returns needs unwind information for its code, by which varid
+ * tells: a note below sp is ignored, one above sp is believed by the walk.
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */

@@ -18,6 +18,8 @@ const MAX_THREAD_OFFSET: u16 = 0x4000;
 const MAX_OBJECT_OFFSET: u16 = 0x1000;
 /// No thread-local storage of a library lies further from the thread pointer.
 const MAX_TLS: u64 = 1 << 30;
+/// Bytes of an interpreter's code.
+const MAX_CODE: u64 = 1 << 24;
 /// DWARF numbers of the registers that any machine here has.
 const MAX_REGISTER: u8 = 64;
 
@@ -155,8 +157,9 @@ fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     if usize::from(rule.special_count) > SPECIAL_METHODS {
         return refuse("number of special methods", u64::from(rule.special_count));
     }
-    if rule.code_start >= rule.code_end {
-        return refuse("code of a rule", rule.code_start);
+    match rule.code_end.checked_sub(rule.code_start) {
+        Some(1..=MAX_CODE) => {}
+        _ => return refuse("code of a rule", rule.code_start),
     }
     if rule.native_flag != 0 {
         within("method_flags", rule.method_flags, 4, MAX_OBJECT_OFFSET)?;

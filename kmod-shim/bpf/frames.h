@@ -28,6 +28,7 @@ static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr,
 #define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
 #define THREADS 64         // remembered by each CPU, a power of two
 #define PLAIN_AT_ONCE 8    // frames
+#define OWN_FRAMES 3       // of the VM that may lie above the innermost method, where that alone is wanted
 #define STATE_SLOTS 16     // builds of VMs with an AT_SP rule that are profiled at once
 
 // The rules that every kernel's program walks. A process whose layout has others gets a program of its own, which is
@@ -53,6 +54,7 @@ struct scratch {
 	struct varid_layout layout;
 	__u32 rule;       // the one whose body the ip is in
 	struct varid_state state; // of the rule of quick frames; flags 0: the ip is in none
+	__u32 ended;      // the walk came to its end
 	__u64 pos;        // bytes of out in use
 	__u64 reach;      // address of the innermost frame that is not a quick one
 	__u64 copy_start; // address of copy's first byte
@@ -182,6 +184,8 @@ static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rule
 		s->record.flags |= VARID_TORN;
 	if (rules != BASIC_RULES && result == VARID_WALK_AGAIN)
 		return 0;
+	if (rules != BASIC_RULES)
+		s->ended = result != VARID_WALK_FRAME;
 	if (result != VARID_WALK_FRAME)
 		return 1;
 	if (s->record.frames >= limit || pos > OUT_MAX - 2 * sizeof(struct varid_packed_frame)) {
@@ -403,6 +407,9 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		s->layout = target->layout;
 	}
 	rule = rule_at(target, ip, rules);
+	// Where there are states, they say more exactly where the registers are valid.
+	if (rules != BASIC_RULES && target->states && rule == s->layout.quick_rule)
+		rule = VARID_NO_RULE;
 	s->rule = rule;
 	if (rule != VARID_NO_RULE) {
 		const struct varid_rule *of = &s->layout.rules[rule & (VARID_MAX_RULES - 1)];
@@ -448,12 +455,16 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	s->copy_end = thread->frames_end;
 	s->seen_end = 0;
 	if (target->flags & VARID_TARGET_NO_STACK) {
-		if (rules == BASIC_RULES)
+		if (rules == BASIC_RULES) {
 			walk_step(s, 1);
-		else
-			walk_step_any(s, 1);
+			return;
+		}
+#pragma unroll
+		for (int i = 0; i < OWN_FRAMES && !walk_step_any(s, 1) && !s->record.frames; i++)
+			;
 		return;
 	}
+	s->ended = 0;
 	if (has_bpf_loop) {
 		bpf_loop(VARID_MAX_FRAMES + 1, rules == BASIC_RULES ? walk_callback : walk_callback_any, NULL, 0);
 	} else {
@@ -464,6 +475,9 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 				break;
 		}
 	}
+	// A turn may have left a frame of the VM's own.
+	if (rules != BASIC_RULES && !s->ended)
+		s->record.flags |= VARID_FRAMES_TRUNCATED;
 	remember_end(s, thread);
 }
 

@@ -208,6 +208,8 @@ static bool take_frame(struct varid_scratch *s, u32 limit)
 
 	if (result == VARID_WALK_TORN)
 		record->flags |= VARID_TORN;
+	if (result == VARID_WALK_AGAIN)
+		return true;
 	if (result != VARID_WALK_FRAME)
 		return false;
 	entries = varid_pack_frame(&frame, packed);
@@ -258,8 +260,8 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 {
 	const u32 limit = target->flags & VARID_TARGET_NO_STACK ? 1 : VARID_MAX_FRAMES;
 	struct varid_record *record = &s->record;
-	struct varid_leaf leaf;
-	u32 tid = record->tid;
+	struct varid_leaf leaf = { 0 };
+	u32 tid = record->tid, steps = 0;
 	u64 slot;
 	int result;
 
@@ -278,9 +280,14 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		record->flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
 		return;
 	}
-	do
+	do {
 		take_frames_by_words(s, limit);
-	while (take_frame(s, limit));
+		/* Links may lead from one frame of the VM's own to another for ever. */
+		if (steps++ > 2 * VARID_MAX_FRAMES) {
+			record->flags |= VARID_FRAMES_TRUNCATED;
+			return;
+		}
+	} while (take_frame(s, limit));
 }
 
 #endif

@@ -115,6 +115,8 @@ pub struct Shim {
     states: Array<MapData, RawStates>,
     /// What is in the slots of the map of states.
     known_states: Vec<CodeStates>,
+    /// The slot of each target that has one, counted from 1.
+    users_of_states: std::collections::HashMap<u32, u32>,
     counters: PerCpuArray<MapData, u64>,
     records: RingBuf<MapData>,
     /// Bytes that their ring holds.
@@ -213,6 +215,7 @@ impl Shim {
                         everyone,
                         states,
                         known_states: Vec::new(),
+                        users_of_states: std::collections::HashMap::new(),
                         counters,
                         records,
                         capacity: bytes as usize,
@@ -309,7 +312,12 @@ impl Shim {
         {
             tracing::warn!("process {pid}: its managed frames are not walked: {error}");
         }
-        let target = target.raw(self.slot_of(&target.states)?);
+        self.users_of_states.remove(&pid);
+        let slot = self.slot_of(pid, &target.states)?;
+        if slot != 0 {
+            self.users_of_states.insert(pid, slot);
+        }
+        let target = target.raw(slot);
         self.targets
             .insert(pid, target, 0)
             .map_err(|error| match error {
@@ -322,30 +330,43 @@ impl Shim {
             })
     }
 
-    /// The slot, counted from 1, of these states; 0: there are none, or no slot is left.
-    fn slot_of(&mut self, states: &CodeStates) -> Result<u32, BpfError> {
+    /// The slot, counted from 1, of these states; 0: there are none, or other processes' states have all slots.
+    fn slot_of(&mut self, pid: u32, states: &CodeStates) -> Result<u32, BpfError> {
         if states.is_empty() {
             return Ok(0);
         }
-        let mut known = self.known_states.iter();
-        let at = match known.position(|known| known == states) {
-            Some(at) => at,
-            None if self.known_states.len() < self.states.len() as usize => {
-                let at = self.known_states.len();
-                self.states
-                    .set(at as u32, states.table(), 0)
-                    .map_err(map_error("states"))?;
-                self.known_states.push(states.clone());
-                at
+        let slot = |at: usize| u32::try_from(at).map_or(0, |at| at.saturating_add(1));
+        let known = |known: &CodeStates| known == states;
+        if let Some(at) = self.known_states.iter().position(known) {
+            return Ok(slot(at));
+        }
+        let at = match self.known_states.len() {
+            len if len < self.states.len() as usize => len,
+            len => {
+                let is_free =
+                    |at: &usize| !self.users_of_states.values().any(|used| *used == slot(*at));
+                let Some(free) = (0..len).find(is_free) else {
+                    tracing::warn!(
+                        "process {pid}: its interpreter is one of more than {len} different ones: samples in the middle of a call lack their callers"
+                    );
+                    return Ok(0);
+                };
+                free
             }
-            // Samples in the middle of a call are walked in user space then.
-            None => return Ok(0),
         };
-        Ok(u32::try_from(at).map_or(0, |at| at.saturating_add(1)))
+        self.states
+            .set(slot(at).saturating_sub(1), states.table(), 0)
+            .map_err(map_error("states"))?;
+        match self.known_states.get_mut(at) {
+            Some(known) => *known = states.clone(),
+            None => self.known_states.push(states.clone()),
+        }
+        Ok(slot(at))
     }
 
     /// Forgets a process; it is no error if it was not known.
     pub fn remove_target(&mut self, pid: u32) -> Result<(), BpfError> {
+        self.users_of_states.remove(&pid);
         match self.targets.remove(&pid) {
             Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
             Err(MapError::SyscallError(error))

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass
@@ -24,6 +24,7 @@ ARM64 = Instructions(
     leaves=re.compile(r"(?:b|br|ret)(?: |$)"),
     advance=re.compile(r"ldrh w\d+, \[x20, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x20, "),
 )
+ARM64_NTERP = replace(ARM64, advance=re.compile(r"ldrh w\d+, \[x22, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x22, "))
 ARM = Instructions(
     branch=re.compile(r"b(?:eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)? ([0-9a-f]+)\b"),
     leaves=re.compile(r"(?:b|bx|(?:add|mov|ldr) pc,|pop {.*pc})(?: |$)"),
@@ -45,6 +46,7 @@ class Build:
     entered: int = 0  # by disassembly: up to here the prologue has not set the pc's register ...
     left: int = 0  # ... and from here the epilogue has given the frame's back, or is about to
     nterp: tuple = None  # ART's other loop, whose frames are native ones: several FDEs that follow each other
+    long_jump: tuple = (0, 0)  # art_quick_do_long_jump, which goes on in the frame that catches: its stack is no native one
     nterp_entered: int = 0  # its prologue sets the pc's register here for the first time; 0: the FDEs say where that holds
 
 
@@ -90,8 +92,19 @@ BUILDS = {
         ip="IP",
         switch_entry=(0x8AB020, 0x8AB028),
         nterp=(0x8AB560, 0x8BAA12),
+        long_jump=(0x8900E0, 0x890157),
         handlers=(0x8ABC80, 0x8B3C80),
         code=AMD64,
+    ),
+    "152e5eef3e17820cab5bf418ffbb7742e0023bcf": Build(
+        tools="aarch64-linux-gnu-",
+        pc="x22",
+        ip="pc",
+        switch_entry=(0x8693D0, 0x8693E4),
+        nterp=(0x8698E0, 0x8789C4),
+        long_jump=(0x850580, 0x850610),
+        handlers=(0x86A100, 0x872100),
+        code=ARM64_NTERP,
     ),
 }
 
@@ -212,6 +225,10 @@ class Libart:
         if not self.build.handlers[0] <= offset < self.build.handlers[1]:
             return None
         return (offset - self.build.handlers[0]) // self.handler_size(), offset in self.advanced
+
+    def is_long_jump(self, offset):
+        """Whether an offset of the file is in art_quick_do_long_jump."""
+        return self.build.long_jump[0] <= offset + self.text < self.build.long_jump[1]
 
     def part(self, offset):
         """`body`, `nterp` (a body, too), `window` and `nterp window` (the register is not this frame's), `switch` or None."""

@@ -155,7 +155,8 @@ class Oracle:
 
     def calls(self, user):
         """Each managed frame must have been called by the next one: its instruction says whom it calls."""
-        delivers = any("QuickDeliverException" in frame.symbol for frame in user)
+        in_libart = [frame for frame in user if frame.file == self.libart_path]
+        delivers = any("QuickDeliverException" in frame.symbol or self.libart.is_long_jump(frame.offset) for frame in in_libart)
         for callee, caller in zip(user, user[1:]):
             if self.code.is_managed(callee) and self.code.is_managed(caller):
                 self.counts["calls"] += 1

@@ -218,31 +218,40 @@ impl Module {
         }
     }
 
-    /// The rows of the functions in a range of addresses, in order; what no function covers has none.
+    /// The rows of the functions in a range of addresses, in the order of the functions; what no function covers has none. Of an
+    /// interpreter's code: more functions than one has are not read.
     pub fn rows(&self, range: Range<Address>) -> Vec<UnwindRow> {
         /// An interpreter has a few hundred; a file that has more than this lies.
         const MAX_ROWS: usize = 4096;
+        /// nterp has seven.
+        const MAX_FUNCTIONS: usize = 64;
         /// Bytes between two functions.
         const MAX_GAP: u64 = 64;
         let section = self.section();
         let mut context = UnwindContext::new();
         let mut found = Vec::new();
-        let (mut at, end, mut gap) = (range.start.get(), range.end.get(), 0);
-        while at < end && gap <= MAX_GAP && found.len() < MAX_ROWS {
-            let Some(fde) = self.function(&section, at) else {
-                (at, gap) = (at.saturating_add(1), gap.saturating_add(1));
-                continue;
+        let (mut at, end) = (range.start.get(), range.end.get());
+        for _ in 0..MAX_FUNCTIONS {
+            let first = at;
+            let candidates = first..end.min(first.saturating_add(MAX_GAP));
+            let Some(fde) = candidates
+                .into_iter()
+                .find_map(|at| self.function(&section, at))
+            else {
+                break;
             };
-            let behind = at.saturating_add(1).max(fde.end_address());
-            (at, gap) = (behind, 0);
             let Ok(mut rows) = fde.rows(&section, &self.bases, &mut context) else {
-                continue;
+                break;
             };
             while let Ok(Some(row)) = rows.next_row() {
                 if row.start_address() < end && found.len() < MAX_ROWS {
                     let rule = self.rule_of(&fde, row, &section);
-                    found.push(UnwindRow::new(row.start_address(), rule));
+                    found.push(UnwindRow::new(row.start_address()..row.end_address(), rule));
                 }
+            }
+            at = fde.end_address();
+            if at <= first {
+                break;
             }
         }
         found

@@ -2,13 +2,16 @@
 
 use crate::dex_marker::BytecodeRule;
 use crate::rule::{Cfa, Rule, Saved};
+use std::ops::Range;
 use varid_model::Address;
 
-/// A row of a module's unwind information: it holds from its start to the next row's.
+/// A row of a module's unwind information.
 #[derive(Debug)]
 pub struct UnwindRow {
     /// The address of its first instruction, as the file has it.
     pub start: Address,
+    /// The address behind its last instruction.
+    pub end: Address,
     rule: Rule,
 }
 
@@ -35,9 +38,10 @@ pub enum CallerRegister {
 }
 
 impl UnwindRow {
-    pub(crate) fn new(start: u64, rule: Rule) -> Self {
+    pub(crate) fn new(addresses: Range<u64>, rule: Rule) -> Self {
         Self {
-            start: Address::new(start),
+            start: Address::new(addresses.start),
+            end: Address::new(addresses.end),
             rule,
         }
     }

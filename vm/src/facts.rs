@@ -25,8 +25,8 @@ pub struct VmFacts {
     pub layout: Layout,
     /// What its code does, sorted, disjoint.
     ranges: Vec<CodeRange>,
-    /// The states of the code of its quick frames, if they are known.
-    states: Option<CodeStates>,
+    /// The states of the code of its quick frames; empty: they are not known.
+    states: CodeStates,
     /// 256 handlers of one size, one for each opcode.
     handlers: Range<u64>,
     /// Which of them the last address was in, as the next one often is: a guess.
@@ -112,7 +112,7 @@ impl VmFacts {
             handlers: handlers_in(&ranges),
             layout,
             ranges,
-            states: None,
+            states: CodeStates::default(),
             last: Cell::default(),
             codes: Vec::new(),
             traces: Vec::new(),
@@ -146,7 +146,7 @@ impl VmFacts {
             handlers: handlers_in(&ranges),
             layout,
             ranges,
-            states: None,
+            states: CodeStates::default(),
             last: Cell::default(),
             codes: description.codes,
             traces: description.traces,
@@ -280,13 +280,9 @@ impl VmFacts {
     /// What the shim is told about the process.
     pub fn target(&self, flags: u32) -> Target {
         let machine = self.machine();
-        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| match &self.states {
-            // They say more exactly where the registers are valid.
-            Some(_) if rule == usize::from(self.layout.quick_rule) => Body::default(),
-            _ => self.body(rule),
-        });
+        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| self.body(rule));
         Target {
-            states: self.states.clone().unwrap_or_default(),
+            states: self.states.clone(),
             ..Target::ready(&self.layout, &bodies, machine, flags)
         }
     }
@@ -307,17 +303,21 @@ impl VmFacts {
         let Some((rows, bias)) = MappedCode::new(space).rows(addresses) else {
             return self;
         };
-        let states = quick_code::states(rule, &rows, bias);
-        if !states.iter().any(CodeState::has_pc) {
+        let states = quick_code::states(rule, &rows, bias)
+            .filter(|states| states.iter().any(CodeState::has_pc));
+        let Some(states) = states else {
+            tracing::debug!(
+                "the unwind information of the VM's interpreter marks no complete frame"
+            );
             return self;
-        }
+        };
         let index = u32::from(self.layout.quick_rule);
         self.ranges
-            .retain(|range| range.start < code.start || range.end > code.end);
+            .retain(|range| range.end <= code.start || range.start >= code.end);
         self.ranges
             .extend(quick_code::ranges(&states, &code, index));
         self.ranges.sort_unstable_by_key(|range| range.start);
-        self.states = Some(CodeStates::new(&states, self.machine()));
+        self.states = CodeStates::new(&states, self.machine());
         self
     }
 }
@@ -330,7 +330,7 @@ impl VmFacts {
             layout,
             handlers: handlers_in(&ranges),
             ranges,
-            states: None,
+            states: CodeStates::default(),
             last: Cell::default(),
             codes: Vec::new(),
             traces: Vec::new(),

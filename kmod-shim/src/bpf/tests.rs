@@ -1,7 +1,9 @@
 //! Does the kernel take the program, and does what it is told arrive?
 
 use super::*;
+use crate::target::{CodeState, LeaveFrame};
 use crate::{Body, target_flags};
+use varid_model::Machine;
 use varid_tunnel::abi::RULE_AT_SP;
 
 mod frames;
@@ -99,6 +101,55 @@ fn targets_come_and_go() {
     shim.remove_target(42).unwrap();
     shim.admit_everyone(&target).unwrap();
     assert_eq!(shim.everyone.get(&0, 0).unwrap().flags, target.flags);
+}
+
+/// A process whose interpreter has one state, which begins at `start`.
+fn with_states(start: u32) -> Target {
+    let leave = LeaveFrame {
+        register: 7,
+        word: None,
+        bias: 8,
+        has_pc: false,
+        saved_pc: false,
+        saved_frame: false,
+        saved_return: true,
+    };
+    let state = CodeState {
+        start,
+        leave: Some(leave),
+    };
+    Target {
+        states: CodeStates::new(&[state], Machine::X86_64),
+        ..Target::default()
+    }
+}
+
+#[test]
+fn equal_states_share_a_slot_and_one_that_nobody_uses_is_used_again() {
+    if !can_load() {
+        return;
+    }
+    let mut shim = Shim::load(0).unwrap();
+    let slots = shim.states.len();
+    let slot_of = |shim: &mut Shim, pid: u32, start: u32| {
+        shim.set_target(pid, &with_states(start)).unwrap();
+        shim.targets.get(&pid, 0).unwrap().states
+    };
+    for number in 1..=slots {
+        assert_eq!(slot_of(&mut shim, number, number), number);
+    }
+    assert_eq!(slot_of(&mut shim, 100, 3), 3);
+    // None is left.
+    assert_eq!(slot_of(&mut shim, 101, 101), 0);
+    shim.remove_target(3).unwrap();
+    assert_eq!(slot_of(&mut shim, 101, 101), 0, "it still has another user");
+    shim.remove_target(100).unwrap();
+    assert_eq!(slot_of(&mut shim, 101, 101), 3);
+    let table = shim.states.get(&2, 0).unwrap();
+    assert_eq!((table.count, table.states[0].start), (1, 101));
+    // A process that has no states any more uses none.
+    shim.set_target(1, &Target::default()).unwrap();
+    assert_eq!(slot_of(&mut shim, 102, 102), 1);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use super::Board;
 use crate::app::App;
 use crate::oracle::judge_in;
-use crate::testbed::testbed;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::path::Path;
@@ -32,7 +31,7 @@ impl Board {
         Ok(())
     }
 
-    /// What a recorder's command prints; its app is known by its program and by what it maps last.
+    /// What a recorder's command prints; its app is known by its program, or by the dynamic linker that it runs by, and by what it maps last.
     fn recorded(&self, command: &str, program: &str, last: &str) -> Result<String> {
         let (session, maps) = (Self::SESSION, Self::MAPS);
         self.check(&format!(
@@ -41,7 +40,7 @@ impl Board {
             while kill -0 $! && ! [ -s {maps} ]; do
                 for of_app in $(grep -l {last} /proc/[0-9]*/maps); do
                     case $(readlink ${{of_app%maps}}exe) in
-                    */{program}) cat $of_app > {maps} ;;
+                    */{program} | */ld-linux-*) cat $of_app > {maps} ;;
                     esac
                 done
             done 2> /dev/null
@@ -61,7 +60,7 @@ impl Board {
     /// out of judgement.
     pub fn judge_art(&self, session: &str, app: &App) -> Result<Value> {
         self.manifest(session)?;
-        let dexes = [app.dex(), testbed()?.boot_dex()].map(|dex| dex.display().to_string());
+        let dexes = [app.dex(), app.boot_dex()].map(|dex| dex.display().to_string());
         let counts = self.judge("per_sample.py", [session, Self::MAPS, &dexes[0], &dexes[1]])?;
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use std::path::Path;
-use varid_tests::{App, Board, board};
+use varid_tests::{App, Board, Release, board};
 
 #[test]
 fn art_14_returns_on_the_board_what_the_models_say() -> Result<()> {
@@ -10,7 +10,7 @@ fn art_14_returns_on_the_board_what_the_models_say() -> Result<()> {
         return Ok(());
     };
     let programs = Path::new(Board::PROGRAMS);
-    for options in [&["--art", "14"][..], &["--art", "14", "--int"]] {
+    for options in [&[][..], &["--int"]] {
         for (name, method, rounds) in [
             ("math", "run", 1),
             ("scene", "run", 8),
@@ -18,7 +18,7 @@ fn art_14_returns_on_the_board_what_the_models_say() -> Result<()> {
             ("truth", "run", 2),
             ("truth", "threads", 1),
         ] {
-            let app = App::new(name, method, rounds)?;
+            let app = App::new(name, method, rounds)?.in_release(Release::Art14);
             let app = options.iter().fold(app, |app, option| app.option(*option));
             let command = app.arguments_in(programs, programs).join(" ");
             let printed = board.check(&command)?;

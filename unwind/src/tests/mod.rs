@@ -4,6 +4,8 @@ mod aarch64;
 mod compiled;
 mod fixed_frame;
 mod hostile;
+#[cfg(target_arch = "x86_64")]
+mod rows;
 
 use compiled::Compiled;
 
