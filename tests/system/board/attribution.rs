@@ -1,10 +1,10 @@
 //! Is every sample on the ARM board attributed to the method and bytecode that ran?
 
 use anyhow::{Context, Result, ensure};
-use varid_tests::{App, Board, Release, board};
+use varid_tests::{App, Board, board};
 
 /// Each app once: none wrong, and the share of samples whose bytecode is known beyond doubt is what its work lets expect.
-fn all_apps(release: Release, options: &str) -> Result<()> {
+fn all_apps(options: &str) -> Result<()> {
     let Some(board) = board("attribution")? else {
         return Ok(());
     };
@@ -15,12 +15,12 @@ fn all_apps(release: Release, options: &str) -> Result<()> {
         ("cradle", 40, 1),
         ("scene", 8, 5),
     ] {
-        let app = App::new(name, "run", rounds)?.in_release(release);
+        let app = App::new(name, "run", rounds)?;
         board.record_there(&app, options)?;
         let counts = board
             .judge_art(Board::SESSION, &app)
             .with_context(|| format!("{name} with {options}"))?;
-        println!("{name} in {release:?} with {options}: {counts}");
+        println!("{name} with {options}: {counts}");
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(
             of("bytecode known") * 100 > of("samples") * known,
@@ -35,13 +35,7 @@ fn all_apps(release: Release, options: &str) -> Result<()> {
 
 #[test]
 fn every_sample_of_hardware_cycles_is_what_the_registers_say() -> Result<()> {
-    all_apps(Release::Art11, "-e cycles -F 997 --shim bpf")
-}
-
-/// ART 14's interpreter keeps its frames on the native stack.
-#[test]
-fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Result<()> {
-    all_apps(Release::Art14, "-e cycles -F 997 --shim bpf")
+    all_apps("-e cycles -F 997 --shim bpf")
 }
 
 /// Under a 64-bit kernel: the shadow interpreter, whose methods are native functions.
