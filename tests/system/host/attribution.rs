@@ -147,7 +147,9 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
     }
-    let apps = workloads()?.map(|app| app.in_release(Release::Art14).option("--int"));
+    // Arithmetic, then calls of every kind: classes, interfaces, JNI, exceptions.
+    let apps = [App::new("math", "run", 4)?, App::new("truth", "run", 150)?]
+        .map(|app| app.in_release(Release::Art14).option("--int"));
     let counts = art(&apps, 10_000, 10_000)?;
     println!("ART 14's switch interpreter: {counts:?}");
     counts.check("switch", 15, 5)
