@@ -20,7 +20,7 @@ from managed import Code
 from maps import Maps
 
 MANY = 20  # wrong samples that are printed
-STARTING = 1.0  # seconds in which varid may find a VM and load the program that walks its frames
+STARTING = 3.0  # seconds in which a busy machine may keep varid from finding a VM and loading the program that walks its frames
 
 
 class Oracle:
