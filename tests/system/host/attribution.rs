@@ -111,19 +111,23 @@ fn amounts() -> &'static [(u32, u64)] {
     }
 }
 
+/// Apps in an interpreter in assembly, whose registers tell the bytecode.
+fn in_assembly(interpreter: &str, apps: &[App]) -> Result<()> {
+    for (rate, enough) in amounts() {
+        let counts = art(apps, *rate, *enough)?;
+        println!("{interpreter} at {rate} Hz: {counts:?}");
+        // Three in ten, more or fewer as the machine slows one workload more than another.
+        counts.check("bytecode known", 15, 5)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn every_sample_in_art_is_what_the_registers_say() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
     }
-    let apps = workloads()?;
-    for (rate, enough) in amounts() {
-        let counts = art(&apps, *rate, *enough)?;
-        println!("ART at {rate} Hz: {counts:?}");
-        // Three in ten, more or fewer as the machine slows one workload more than another.
-        counts.check("bytecode known", 15, 5)?;
-    }
-    Ok(())
+    in_assembly("ART", &workloads()?)
 }
 
 /// nterp, whose frames are native ones with their method at the stack pointer.
@@ -133,12 +137,7 @@ fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
         return Ok(());
     }
     let apps = workloads()?.map(|app| app.in_release(Release::Art14));
-    for (rate, enough) in amounts() {
-        let counts = art(&apps, *rate, *enough)?;
-        println!("ART 14's nterp at {rate} Hz: {counts:?}");
-        counts.check("bytecode known", 15, 5)?;
-    }
-    Ok(())
+    in_assembly("ART 14's nterp", &apps)
 }
 
 /// The switch interpreter has no register for its pc: each frame's method is held against its caller's instruction.
@@ -147,9 +146,7 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
     }
-    // Arithmetic, then calls of every kind: classes, interfaces, JNI, exceptions.
-    let apps = [App::new("math", "run", 4)?, App::new("truth", "run", 150)?]
-        .map(|app| app.in_release(Release::Art14).option("--int"));
+    let apps = workloads()?.map(|app| app.in_release(Release::Art14).option("--int"));
     let counts = art(&apps, 10_000, 10_000)?;
     println!("ART 14's switch interpreter: {counts:?}");
     counts.check("switch", 15, 5)
