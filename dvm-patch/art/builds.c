@@ -316,8 +316,8 @@ static const struct varid_build_range debian_14_amd64[] = {
 	{ 0x72b4c0, 0x72b897, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
 	{ 0x72b8a0, 0x72b8f7, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
 	{ 0x72b900, 0x72bfa4, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
-	{ 0x72f970, 0x73070d, VARID_RANGE_BRIDGE }, /* _jobject* InvokeMethod<(PointerSize)4>(ScopedObjectAccessAlreadyRunnable const&, _jobject*, _jobject*, _jobject*, unsigned long) */
-	{ 0x730710, 0x7314ad, VARID_RANGE_BRIDGE }, /* _jobject* InvokeMethod<(PointerSize)8>(ScopedObjectAccessAlreadyRunnable const&, _jobject*, _jobject*, _jobject*, unsigned long) */
+	{ 0x72f970, 0x73070d, VARID_RANGE_BRIDGE }, /* InvokeMethod<4> */
+	{ 0x730710, 0x7314ad, VARID_RANGE_BRIDGE }, /* InvokeMethod<8> */
 	{ 0x81ce20, 0x81d92f, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
 	{ 0x860f00, 0x861561, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
 	{ 0x861980, 0x862633, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */

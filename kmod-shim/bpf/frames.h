@@ -54,7 +54,7 @@ struct scratch {
 	struct varid_layout layout;
 	__u32 rule;       // the one whose body the ip is in
 	struct varid_state state; // of the rule of quick frames; flags 0: the ip is in none
-	__u32 ended;      // the walk came to its end
+	__u32 ended;      // the walk has come to its end; not kept of basic rules
 	__u64 pos;        // bytes of out in use
 	__u64 reach;      // address of the innermost frame that is not a quick one
 	__u64 copy_start; // address of copy's first byte
@@ -182,10 +182,11 @@ static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rule
 	result = varid_walk_step(&s->walk, &s->layout, rules, &frame);
 	if (result == VARID_WALK_TORN)
 		s->record.flags |= VARID_TORN;
-	if (rules != BASIC_RULES && result == VARID_WALK_AGAIN)
-		return 0;
-	if (rules != BASIC_RULES)
+	if (rules != BASIC_RULES) {
+		if (result == VARID_WALK_AGAIN)
+			return 0;
 		s->ended = result != VARID_WALK_FRAME;
+	}
 	if (result != VARID_WALK_FRAME)
 		return 1;
 	if (s->record.frames >= limit || pos > OUT_MAX - 2 * sizeof(struct varid_packed_frame)) {
@@ -345,8 +346,8 @@ struct {
 	__type(value, struct varid_states);
 } states SEC(".maps");
 
-// The state of a slot that an instruction so many bytes behind the start of the code is in; flags 0: none. A function of its own: the
-// verifier follows each turn of the search once, and not once for each way that leads here.
+// Sets the state of a slot that the instruction ip, in bytes from the start of the code, is in, if there is one. A function of its
+// own: the verifier follows each turn of the search once, and not once for each way that leads here.
 __noinline int find_state(struct scratch *s, __u32 slot, __u32 ip)
 {
 	const struct varid_states *of;
@@ -354,7 +355,6 @@ __noinline int find_state(struct scratch *s, __u32 slot, __u32 ip)
 
 	if (!s)
 		return 0;
-	s->state.flags = 0;
 	of = bpf_map_lookup_elem(&states, &slot);
 	if (!of || !of->count)
 		return 0;
@@ -464,7 +464,8 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 			;
 		return;
 	}
-	s->ended = 0;
+	if (rules != BASIC_RULES)
+		s->ended = 0;
 	if (has_bpf_loop) {
 		bpf_loop(VARID_MAX_FRAMES + 1, rules == BASIC_RULES ? walk_callback : walk_callback_any, NULL, 0);
 	} else {

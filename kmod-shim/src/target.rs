@@ -62,7 +62,8 @@ impl CodeStates {
         })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is known of the code.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

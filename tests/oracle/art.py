@@ -158,12 +158,12 @@ class Libart:
             yield nterp[0], self.build.nterp_entered
             yield from self.frame_changes()
         elif nterp:
-            rows = list(self.unmarked_rows())
+            rows = list(self.rows_of_nterp())
             for (start, is_marked), (end, _) in zip(rows, [*rows[1:], (nterp[1], None)]):
                 if not is_marked:
                     yield start, end
 
-    def unmarked_rows(self):
+    def rows_of_nterp(self):
         """(address, is marked) of nterp's rows: marked ones give the pc, and are those of whole frames, whose CFA an expression gives."""
         for line in output("readelf", "--debug-dump=frames-interp", self.path).splitlines():
             if (found := ROW.match(line)) and self.build.nterp[0] <= int(found[1], 16) < self.build.nterp[1]:

@@ -37,7 +37,7 @@ class Oracle:
         self.pc, self.ip = self.libart.build.pc, self.libart.build.ip
         self.code = Code([Dex(path) for path in dexes])
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
-        self.has_nterp = not self.libart.build.loop[1]
+        self.has_mterp = bool(self.libart.build.loop[1])
         self.elapsed = 0.0  # seconds since the first sample, of the one that is judged
         self.counts = Counter()
 
@@ -93,7 +93,7 @@ class Oracle:
     def why_unresolved(self, part, user):
         """What is told apart of samples without a method."""
         # nterp's frames are found by unwinding before that, those of other interpreters are not.
-        is_starting = self.elapsed < STARTING if self.has_nterp else not self.counts["bytecode known"]
+        is_starting = not self.counts["bytecode known"] if self.has_mterp else self.elapsed < STARTING
         if is_starting and any(frame.symbol == "[vm-not-ready]" for frame in user):
             return "vm not ready"  # until varid has seen the process: as long as the machine is busy with others
         # While nterp enters or leaves a method its frame holds one and its register is another's.
@@ -121,9 +121,10 @@ class Oracle:
     def in_method(self, ip, user):
         """Some method ran: which one is for its callers to say. Before nterp has made its frame there is none yet, if native code called it."""
         if not self.code.is_managed(user[0]):
-            if part_of_nterp := self.part(ip) == "nterp window" and len(user) > 1 and not self.code.is_managed(user[1]):
+            if self.part(ip) == "nterp window" and len(user) > 1 and not self.code.is_managed(user[1]):
                 self.counts["nterp window, entered natively"] += 1
-            return self.leaf(ip, user) if part_of_nterp else "neither a method nor a reason"
+                return self.leaf(ip, user)
+            return "neither a method nor a reason"
         return self.code.wrong_name(user[0], user[0].offset) if self.code.dex(user[0]) else None
 
     def leaf(self, ip, user):

@@ -23,7 +23,9 @@ use varid_tunnel::{Memory, TunnelError};
 pub struct VmFacts {
     /// How its frames are linked; registers by DWARF number.
     pub layout: Layout,
-    /// What its code does, sorted, disjoint.
+    /// What its description says of its code, sorted, disjoint.
+    described_ranges: Vec<CodeRange>,
+    /// What its code does, sorted, disjoint: the same, and more exactly where its states are known.
     ranges: Vec<CodeRange>,
     /// The states of the code of its quick frames; empty: they are not known.
     states: CodeStates,
@@ -111,6 +113,7 @@ impl VmFacts {
             moved: moved_in(memory, &layout, &ranges),
             handlers: handlers_in(&ranges),
             layout,
+            described_ranges: ranges.clone(),
             ranges,
             states: CodeStates::default(),
             last: Cell::default(),
@@ -133,20 +136,27 @@ impl VmFacts {
         // Read first: a change after this is seen as one.
         let generation = memory.read_u32(generation_of(start))?;
         let description = read_tunnel(&memory, start, len, pid)?;
-        let (layout, ranges) = (description.layout, description.ranges);
-        // What comes and goes is dex files and compiled code: the handlers stay what they are.
-        let moved = before
-            .filter(|before| before.layout == layout && before.ranges == ranges)
+        let (layout, described_ranges) = (description.layout, description.ranges);
+        // What comes and goes is dex files and compiled code: the interpreters stay what they are.
+        let (moved, ranges, states) = before
+            .filter(|before| before.layout == layout && before.described_ranges == described_ranges)
             .map_or_else(
-                || moved_in(&memory, &layout, &ranges),
-                |before| before.moved.clone(),
+                || {
+                    let moved = moved_in(&memory, &layout, &described_ranges);
+                    (moved, described_ranges.clone(), CodeStates::default())
+                },
+                |before| {
+                    let states = before.states.clone();
+                    (before.moved.clone(), before.ranges.clone(), states)
+                },
             );
         Ok(Self {
             moved,
-            handlers: handlers_in(&ranges),
+            handlers: handlers_in(&described_ranges),
             layout,
+            described_ranges,
             ranges,
-            states: CodeStates::default(),
+            states,
             last: Cell::default(),
             codes: description.codes,
             traces: description.traces,
@@ -295,6 +305,9 @@ impl VmFacts {
     /// The same, where the unwind information of its library tells the states of the code of its quick frames: where frames are complete
     /// that is a loop, elsewhere no register leads to a frame.
     pub(crate) fn with_states(mut self, space: &AddressSpace) -> Self {
+        if !self.states.is_empty() {
+            return self;
+        }
         let Some(rule) = self.layout.rules().get(usize::from(self.layout.quick_rule)) else {
             return self;
         };
@@ -329,6 +342,7 @@ impl VmFacts {
         Self {
             layout,
             handlers: handlers_in(&ranges),
+            described_ranges: ranges.clone(),
             ranges,
             states: CodeStates::default(),
             last: Cell::default(),

@@ -568,7 +568,7 @@ fn what_is_missing_is_named() -> Result {
 }
 
 #[test]
-fn the_time_of_each_call_is_told_beside_the_result() -> Result {
+fn the_time_of_each_call_is_printed_with_the_result() -> Result {
     each_vm(|vm| {
         let (code, result, told) = run(vm, &["--timed", "3"], "sum", 100)?;
         let times: Vec<u64> = told
