@@ -352,12 +352,12 @@ static const struct varid_build_range debian_14_amd64[] = {
 	{ 0x8b3c80, 0x8baa12, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
 };
 
-/* ART 11 where pointers have eight bytes: one layout but for the registers. */
-#define ART_11_LAYOUT_64(elf_machine, pc, frame)                                                \
+/* ART 11 where pointers have eight bytes: one layout but for the registers. runtime: where Runtime::instance_ is. rule_kinds: 2 where compiled code is understood. */
+#define ART_11_LAYOUT_64(elf_machine, pc, frame, rule_kinds, runtime)                            \
 	{                                                                                     \
 		.machine = (elf_machine), .word = 8, .reference = 4,                          \
 		.flags = VARID_LAYOUT_ON_NATIVE_STACK,                                        \
-		.rule_count = 1, .quick_rule = VARID_NO_RULE,                                 \
+		.rule_count = (rule_kinds), .quick_rule = VARID_NO_RULE,                      \
 		.thread_tid = 0x10, .thread_fragment = 0xb8,                                  \
 		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
 		.method_class = 0, .method_code = 8, .method_index = 12,                      \
@@ -367,6 +367,11 @@ static const struct varid_build_range debian_14_amd64[] = {
 			.reg_pc = (pc), .reg_frame = (frame), .frame_bias = -64,              \
 			.frame_link = 0, .frame_method = 8, .frame_pc = 24,                   \
 			.frame_insns = 32, .frame_index = 52,                                 \
+		}, {                                                                          \
+			.kind = VARID_RULE_SIZED,                                             \
+			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
+			.method_entry = 32, .special_methods = (runtime),                     \
+			.code_cache = 536, .code_cache_map = 864,                             \
 		} },                                                                          \
 	}
 
@@ -406,7 +411,7 @@ static const struct varid_build builds[] = {
 		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
 			      0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64 },
 		.name = "ART 11.0.0+r48 (Debian 12, amd64)",
-		.layout = ART_11_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */),
+		.layout = ART_11_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */, 2, 0x8b26d8),
 		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
 		.dex_debug = 0x8ae0d8,
 		.dex_debug_hook = 0x8ae0d0,
@@ -420,7 +425,7 @@ static const struct varid_build builds[] = {
 		.build_id = { 0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22,
 			      0xc7, 0x0a, 0x4e, 0x81, 0x4a, 0x34, 0x27, 0x58, 0xd2, 0xe2 },
 		.name = "ART 11.0.0+r48 (Debian 12, arm64)",
-		.layout = ART_11_LAYOUT_64(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */),
+		.layout = ART_11_LAYOUT_64(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */, 1, 0x814628),
 		.tls_word = 0x80dc30, /* R_AARCH64_TLS_TPREL64 art::Thread::self_tls_ */
 		.dex_debug = 0x8100d8,
 		.dex_debug_hook = 0x8100d0,
@@ -503,9 +508,11 @@ void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_s
 	for (i = 0; i < layout->rule_count; i++) {
 		struct varid_rule *rule = &layout->rules[i];
 
-		if (rule->kind != VARID_RULE_AT_SP)
+		if (rule->kind != VARID_RULE_AT_SP && rule->kind != VARID_RULE_SIZED)
 			continue;
 		rule->special_methods += base;
+		if (rule->kind != VARID_RULE_AT_SP)
+			continue;
 		rule->code_start += base;
 		rule->code_end += base;
 	}

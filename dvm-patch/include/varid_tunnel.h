@@ -64,7 +64,7 @@ enum varid_rule_kind {
 	VARID_RULE_SHADOW = 2,    /* records that the VM writes: struct varid_shadow is the per-thread base */
 	VARID_RULE_SAVE_AREA = 3, /* an area below each frame pointer: Dalvik */
 	VARID_RULE_AT_SP = 4,     /* on the native stack, the method at sp: ART's nterp */
-	VARID_RULE_SIZED = 5,     /* reserved: sp plus a size that belongs to the code: compiled ART, HotSpot's nmethods */
+	VARID_RULE_SIZED = 5,     /* on the native stack, sp plus a size that belongs to the code: ART's compiled methods */
 	VARID_RULE_FP = 6,        /* reserved: off the frame pointer: HotSpot's interpreter */
 };
 
@@ -96,6 +96,12 @@ enum varid_rule_kind {
  * frame of a method's own: left out), or one with a bit of native_flag in the word at method_flags.
  * A VM that does not clear fragment_quick when the noted frame returns needs unwind information for its code, by which varid
  * tells: a note below sp is ignored, one above sp is believed by the walk.
+ *
+ * SIZED: a frame of compiled code. Its method is at its stack pointer, its return address is the last word below its CFA, which
+ * is the stack pointer plus the size that the code's header tells: the eight bytes before the code are { distance back to what
+ * describes the code, size of the code }, and there the second number, in words of two, is the frame's size. A method's code starts
+ * where method_entry leads. What a compiler makes while the program runs is in the map of the code cache, from the start of the code to its
+ * method: *special_methods + code_cache leads to the cache, code_cache_map is in it. A stretch ends at a null method.
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */
@@ -121,7 +127,10 @@ struct varid_rule {
 	varid_u64 special_methods; /* AT_SP: address of a word that leads to special_count pointers to methods */
 	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule */
 	varid_u64 code_end;
-	varid_u64 reserved;       /* for rules to come */
+	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code */
+	varid_u16 code_cache;     /* SIZED: behind what special_methods leads to: pointer to the code cache; 0: there is none */
+	varid_u16 code_cache_map; /* SIZED: in the code cache: libstdc++'s std::map from code to method */
+	varid_u16 reserved;
 };
 
 /* Frames (a shadow record's sp) are addresses on the thread's native stack. */

@@ -35,7 +35,7 @@ pub const RULE_SHADOW: u8 = 2;
 pub const RULE_SAVE_AREA: u8 = 3;
 /// [`Rule::kind`]: frames on the native stack, the method at the stack pointer.
 pub const RULE_AT_SP: u8 = 4;
-/// [`Rule::kind`]: reserved for frames whose size belongs to their code.
+/// [`Rule::kind`]: frames of compiled code, whose size belongs to their code.
 pub const RULE_SIZED: u8 = 5;
 /// [`Rule::kind`]: reserved for frames off the frame pointer.
 pub const RULE_FP: u8 = 6;
@@ -124,8 +124,14 @@ pub struct Rule {
     pub code_start: u64,
     /// First address behind it.
     pub code_end: u64,
+    /// In a method: pointer to its code.
+    pub method_entry: u16,
+    /// Behind what [`Rule::special_methods`] leads to: pointer to the code cache, 0: there is none.
+    pub code_cache: u16,
+    /// In the code cache: the map from code to method.
+    pub code_cache_map: u16,
     /// Zero.
-    pub reserved: u64,
+    pub reserved: u16,
 }
 
 /// How to walk a VM's frames, as data. Offsets are in bytes; the header says how they

@@ -3,7 +3,7 @@
 use crate::Description;
 use crate::abi::{
     LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD, NO_REG, NO_RULE,
-    RULE_AT_SP, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, Rule, SPECIAL_METHODS, Shadow,
+    RULE_AT_SP, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, RULE_SIZED, Rule, SPECIAL_METHODS, Shadow,
 };
 use crate::{Memory, TunnelError};
 
@@ -79,6 +79,7 @@ fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
         match rule.kind {
             RULE_LIST if index == 0 => check_list(layout, rule)?,
             RULE_AT_SP if index == usize::from(layout.quick_rule) => check_at_sp(layout, rule)?,
+            RULE_SIZED => check_sized(layout, rule)?,
             RULE_LIST | RULE_AT_SP => {
                 return refuse("a rule that nothing leads to", u64::from(rule.kind));
             }
@@ -171,6 +172,18 @@ fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
             return refuse("size of a frame", u64::from(size));
         }
     }
+    check_objects(layout)
+}
+
+fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
+    /// No runtime object and no code cache is larger.
+    const MAX_CACHE_OFFSET: u16 = 0x4000;
+    if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
+        return refuse("compiled frames on another stack", u64::from(layout.flags));
+    }
+    within("method_entry", rule.method_entry, 8, MAX_OBJECT_OFFSET)?;
+    within("code_cache", rule.code_cache, 8, MAX_CACHE_OFFSET)?;
+    within("code_cache_map", rule.code_cache_map, 48, MAX_CACHE_OFFSET)?;
     check_objects(layout)
 }
 

@@ -137,7 +137,10 @@ fn rule(fields: &mut Fields<'_>) -> Rule {
         special_methods: fields.u64(),
         code_start: fields.u64(),
         code_end: fields.u64(),
-        reserved: fields.u64(),
+        method_entry: fields.u16(),
+        code_cache: fields.u16(),
+        code_cache_map: fields.u16(),
+        reserved: fields.u16(),
     }
 }
 

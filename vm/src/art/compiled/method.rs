@@ -1,0 +1,133 @@
+//! What is known of one method's compiled code?
+
+use super::frame_rows::FrameRows;
+use crate::art::code_info::{CodeInfo, CodeInfoError, InlinedMethod};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+use varid_model::{Address, CodeUnits, FrameAddress, Machine};
+use varid_unwind::CodeRule;
+
+/// Which method the code is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The one that the VM's pointer stands for: it was compiled in the process.
+    Pointer(u64),
+    /// Methods of dex files: equal code of an oat file is there once.
+    Dex(Vec<DexMethod>),
+}
+
+/// A method of a dex file that an oat file has code of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DexMethod {
+    /// Checksum of the dex file.
+    pub(super) checksum: u32,
+    /// Index of the method in it.
+    pub(super) index: u32,
+}
+
+/// The bytes of a CodeInfo.
+#[derive(Debug)]
+pub(super) enum InfoBytes {
+    /// Its own.
+    Own(Vec<u8>),
+    /// At an offset in an oat file, where others have bytes in common with it.
+    Oat(Rc<[u8]>, u32),
+}
+
+/// A method's compiled code.
+#[derive(Debug)]
+pub(super) struct CompiledMethod {
+    /// Addresses of its instructions.
+    pub(super) code: Range<u64>,
+    /// Which method it is of.
+    pub(super) owner: Owner,
+    rows: FrameRows,
+    info: InfoBytes,
+    /// What has been read of `info`, by the distance of the return address.
+    calls: RefCell<BTreeMap<u32, Option<Rc<Call>>>>,
+}
+
+/// What a call in compiled code is in bytecode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    /// The instruction of the method whose code it is; None: of no instruction.
+    pub(super) dex_pc: Option<CodeUnits>,
+    /// The methods that are inlined there, from the outermost to the innermost.
+    pub(super) inlined: Vec<InlinedMethod>,
+}
+
+impl InfoBytes {
+    fn parse(&self) -> Result<CodeInfo<'_>, CodeInfoError> {
+        match self {
+            Self::Own(bytes) => CodeInfo::parse(Machine::NATIVE, bytes),
+            Self::Oat(bytes, offset) => CodeInfo::parse_at(Machine::NATIVE, bytes, *offset),
+        }
+    }
+}
+
+impl CompiledMethod {
+    /// Code that starts at an address, and what the compiler noted down of it.
+    ///
+    /// # Errors
+    ///
+    /// That cannot be read.
+    pub(super) fn new(
+        start: u64,
+        code: &[u8],
+        owner: Owner,
+        info: InfoBytes,
+    ) -> Result<Self, CodeInfoError> {
+        let frame_size = info.parse()?.frame_size;
+        Ok(Self {
+            code: start..start.saturating_add(code.len() as u64),
+            owner,
+            rows: FrameRows::of(code, frame_size),
+            info,
+            calls: RefCell::default(),
+        })
+    }
+
+    fn offset(&self, address: Address) -> u32 {
+        let offset = address.get().saturating_sub(self.code.start);
+        u32::try_from(offset).unwrap_or(u32::MAX)
+    }
+
+    /// How the frame of the instruction at an address is left.
+    pub(super) fn rule(&self, address: Address) -> CodeRule {
+        self.rows.rule(self.offset(address))
+    }
+
+    /// Whether the frame that executes there has the method at its stack pointer.
+    pub(super) fn has_method(&self, frame: FrameAddress) -> bool {
+        self.rows.has_method(self.offset(frame.lookup()))
+    }
+
+    /// The bytecode of the call that a frame has made; None: it is none that the compiler noted down.
+    pub(super) fn call(&self, return_address: Address) -> Option<Rc<Call>> {
+        let offset = self.offset(return_address);
+        if let Some(call) = self.calls.borrow().get(&offset) {
+            return call.clone();
+        }
+        let read = || -> Option<Rc<Call>> {
+            let info = self.info.parse().ok()?;
+            let map = info.stack_map_at(offset)?;
+            let inlined = info
+                .inlined(&map)
+                .inspect_err(|error| tracing::debug!(%error, "inlined methods"))
+                .ok()?;
+            let dex_pc = map.dex_pc;
+            Some(Rc::new(Call { dex_pc, inlined }))
+        };
+        let call = read();
+        self.calls.borrow_mut().insert(offset, call.clone());
+        call
+    }
+
+    /// The instruction of the method itself that the code at an address was compiled from, or one before it.
+    pub(super) fn dex_pc_near(&self, address: Address) -> Option<CodeUnits> {
+        let info = self.info.parse().ok()?;
+        info.stack_map_before(self.offset(address))?.dex_pc
+    }
+}
