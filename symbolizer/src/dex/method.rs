@@ -16,6 +16,15 @@ impl DexFile<'_> {
         DexMethods::new(self)
     }
 
+    /// For each class that the file defines the indices of its methods, as its class_data_item lists them: the direct ones, then
+    /// the virtual ones. ART numbers the methods of a class so.
+    ///
+    /// Of a class whose class_data_item is broken these are the methods before the first that is.
+    pub fn class_methods(&self) -> impl Iterator<Item = Vec<u32>> {
+        let mut methods = DexMethods::new(self);
+        (0..self.class_count()).map(move |class| methods.indices_of(class))
+    }
+
     /// The method that `index` names, whether it is defined here or elsewhere.
     ///
     /// # Errors
@@ -277,6 +286,22 @@ impl<'d> DexMethods<'d> {
         self.virtuals = virtuals;
         self.index = None;
         Ok(())
+    }
+
+    /// The indices of a class's methods.
+    fn indices_of(&mut self, class: u32) -> Vec<u32> {
+        let mut indices = Vec::new();
+        self.next_class = class;
+        self.skip_class();
+        if self.enter_class().is_ok() {
+            while self.direct > 0 || self.virtuals > 0 {
+                let Ok((index, ..)) = self.encoded_method() else {
+                    break;
+                };
+                indices.push(index);
+            }
+        }
+        indices
     }
 
     /// Reads the next encoded_method of the class: index, access flags and code_off.

@@ -1,0 +1,91 @@
+//! Where does a method's code end, and where is its CodeInfo? Eight bytes before the code say it.
+//!
+//! Source: runtime/oat_quick_method_header.h of ART 11; the same in JIT's code cache and in oat files.
+
+/// Bit of the size: the frame has a flag that the code checks before it goes on.
+const SHOULD_DEOPTIMIZE: u32 = 0x8000_0000;
+/// What stands for the size before ART's stubs, which have no header.
+const STUB: u32 = 0xffff_ffff;
+/// Bytes of code that no method has more of: JIT's code cache has at most 64 MB.
+const MAX_SIZE: u32 = 64 << 20;
+
+/// What keeps a header from being one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MethodHeaderError {
+    /// It is one of ART's stubs.
+    #[error("a stub of ART, which is no method's code")]
+    Stub,
+    /// There is no code, or too much.
+    #[error("a method header of ART claims {0:#x} bytes of code")]
+    Size(u32),
+    /// The CodeInfo is not before the header.
+    #[error("a method header of ART claims a CodeInfo {0:#x} bytes before the code")]
+    CodeInfo(u32),
+}
+
+/// What is before a method's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MethodHeader {
+    /// How many bytes before the code's start its CodeInfo starts.
+    pub(crate) code_info_distance: u32,
+    /// Bytes of code.
+    pub(crate) code_size: u32,
+}
+
+impl MethodHeader {
+    /// Bytes of a header; the code follows.
+    pub(crate) const SIZE: u32 = 8;
+
+    /// Reads the bytes before the code.
+    ///
+    /// # Errors
+    /// [`MethodHeaderError`] if they can be none.
+    pub(crate) fn parse(bytes: [u8; Self::SIZE as usize]) -> Result<Self, MethodHeaderError> {
+        let [d0, d1, d2, d3, s0, s1, s2, s3] = bytes;
+        let code_info_distance = u32::from_le_bytes([d0, d1, d2, d3]);
+        let size = u32::from_le_bytes([s0, s1, s2, s3]);
+        if size == STUB {
+            return Err(MethodHeaderError::Stub);
+        }
+        let code_size = size & !SHOULD_DEOPTIMIZE;
+        if code_size == 0 || code_size > MAX_SIZE {
+            return Err(MethodHeaderError::Size(code_size));
+        }
+        if code_info_distance <= Self::SIZE {
+            return Err(MethodHeaderError::CodeInfo(code_info_distance));
+        }
+        Ok(Self {
+            code_info_distance,
+            code_size,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(distance: u32, size: u32) -> Result<MethodHeader, MethodHeaderError> {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&distance.to_le_bytes());
+        bytes[4..].copy_from_slice(&size.to_le_bytes());
+        MethodHeader::parse(bytes)
+    }
+
+    #[test]
+    fn a_header_that_can_be_none_is_refused() {
+        let header = MethodHeader {
+            code_info_distance: 0x3010,
+            code_size: 0x95,
+        };
+        assert_eq!(parse(0x3010, 0x95), Ok(header));
+        assert_eq!(parse(0x3010, 0x8000_0095), Ok(header));
+        assert_eq!(parse(0x3010, u32::MAX), Err(MethodHeaderError::Stub));
+        assert_eq!(parse(0x3010, 0), Err(MethodHeaderError::Size(0)));
+        assert_eq!(
+            parse(0x3010, 0x0400_0001),
+            Err(MethodHeaderError::Size(0x0400_0001))
+        );
+        assert_eq!(parse(8, 0x95), Err(MethodHeaderError::CodeInfo(8)));
+    }
+}

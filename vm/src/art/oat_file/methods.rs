@@ -1,0 +1,168 @@
+//! Which methods' code is at an offset of an oat file? All that share it: dex2oat writes equal code once.
+
+use super::{OatData, OatError, OatFile};
+use crate::art::method_header::MethodHeader;
+use std::ops::Range;
+use varid_model::Machine;
+
+/// The compiled methods of an oat file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CompiledMethods {
+    /// By their starts.
+    codes: Vec<CompiledCode>,
+    /// By code, then by dex file and index.
+    methods: Vec<CompiledMethod>,
+    /// Methods whose code has no usable header.
+    pub(crate) refused: usize,
+}
+
+/// The code of some methods; offsets count from `oatdata`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CompiledCode {
+    /// Its first instruction.
+    pub(crate) start: u32,
+    /// Its bytes.
+    pub(crate) size: u32,
+    /// Where its CodeInfo starts.
+    pub(crate) code_info: u32,
+    /// Whose it is.
+    methods: Range<usize>,
+}
+
+/// A method that was compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CompiledMethod {
+    /// Number of its dex file in [`OatFile::dex_files`].
+    pub(crate) dex_file: usize,
+    /// Its index in the dex file.
+    pub(crate) index: u32,
+}
+
+impl CompiledMethods {
+    /// The code that has an instruction at an offset, and all methods that share it.
+    pub(crate) fn at(&self, offset: u32) -> Option<(&CompiledCode, &[CompiledMethod])> {
+        let behind = self.codes.partition_point(|code| code.start <= offset);
+        let code = self.codes.get(behind.checked_sub(1)?)?;
+        let distance = offset.checked_sub(code.start)?;
+        (distance < code.size).then_some((code, self.of(code)))
+    }
+
+    /// All code, by where it starts, each with the methods that share it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&CompiledCode, &[CompiledMethod])> {
+        self.codes.iter().map(|code| (code, self.of(code)))
+    }
+
+    fn of(&self, code: &CompiledCode) -> &[CompiledMethod] {
+        self.methods.get(code.methods.clone()).unwrap_or_default()
+    }
+}
+
+impl OatFile<'_> {
+    /// The methods that have code.
+    ///
+    /// `classes` is asked for the classes of each dex file, by its number: for each class in the order of class_defs, the indices of its
+    /// methods in the order of its class_data_item. None: the dex file is not there, and what was compiled of it stays unknown.
+    ///
+    /// # Errors
+    /// [`OatError`] if the file breaks its format, or was not compiled from that dex file.
+    pub(crate) fn compiled_methods<C: Iterator<Item = Vec<u32>>>(
+        &self,
+        mut classes: impl FnMut(usize) -> Option<C>,
+    ) -> Result<CompiledMethods, OatError> {
+        let mut found = Vec::new();
+        for (number, dex_file) in self.dex_files.iter().enumerate() {
+            let mut next = dex_file.class_offsets;
+            for methods in classes(number).into_iter().flatten() {
+                let class = self.data.next_u32("class offset", &mut next)?;
+                read_class(self.data, class, &methods, |code, index| {
+                    let method = CompiledMethod {
+                        dex_file: number,
+                        index,
+                    };
+                    found.push((self.code_start(code), method));
+                })?;
+            }
+        }
+        found.sort_unstable();
+        Ok(self.group(&found))
+    }
+
+    /// An entry point's lowest bit stands for Thumb.
+    fn code_start(&self, entry_point: u32) -> u32 {
+        match self.machine {
+            Machine::Arm => entry_point & !1,
+            _ => entry_point,
+        }
+    }
+
+    fn group(&self, found: &[(u32, CompiledMethod)]) -> CompiledMethods {
+        let mut compiled = CompiledMethods::default();
+        for sharing in found.chunk_by(|(start, _), (other, _)| start == other) {
+            let first = compiled.methods.len();
+            let methods = first..first.saturating_add(sharing.len());
+            let code = sharing
+                .first()
+                .and_then(|(start, _)| self.code(*start, methods));
+            if let Some(code) = code {
+                compiled.codes.push(code);
+                let methods = sharing.iter().map(|(_, method)| *method);
+                compiled.methods.extend(methods);
+            } else {
+                compiled.refused = compiled.refused.saturating_add(sharing.len());
+            }
+        }
+        compiled
+    }
+
+    /// The code that starts at an offset, if the header before it can be one, and all that it tells of is there.
+    fn code(&self, start: u32, methods: Range<usize>) -> Option<CompiledCode> {
+        let header = start.checked_sub(MethodHeader::SIZE)?;
+        if header < self.executable_offset {
+            return None;
+        }
+        let header = self.data.array("method header", header).ok()?;
+        let header = MethodHeader::parse(header).ok()?;
+        self.data.bytes("code", start, header.code_size).ok()?;
+        Some(CompiledCode {
+            start,
+            size: header.code_size,
+            code_info: start.checked_sub(header.code_info_distance)?,
+            methods,
+        })
+    }
+}
+
+/// Reads a class: its status, its type, which of its methods are compiled, and where the code of each of these is.
+fn read_class(
+    data: OatData<'_>,
+    offset: u32,
+    methods: &[u32],
+    mut visit: impl FnMut(u32, u32),
+) -> Result<(), OatError> {
+    let kind = data.u16("class type", offset.saturating_add(2))?;
+    let mut next = offset.saturating_add(4);
+    let bitmap: Option<&[u8]> = match kind {
+        0 => None,
+        1 => {
+            let size = data.next_u32("method_bitmap_size", &mut next)?;
+            let bitmap = data.bytes("method_bitmap", next, size)?;
+            next = next.saturating_add(size);
+            Some(bitmap)
+        }
+        2 => return Ok(()),
+        _ => return Err(OatError::ClassType { offset, kind }),
+    };
+    let is_compiled = |number: usize| {
+        let byte = |bitmap: &[u8]| bitmap.get(number >> 3).copied().unwrap_or_default();
+        bitmap.is_none_or(|bitmap| byte(bitmap) >> (number & 7) & 1 != 0)
+    };
+    for (number, index) in methods.iter().enumerate() {
+        if is_compiled(number) {
+            match data.next_u32("code_offset", &mut next)? {
+                0 => {}
+                code => visit(code, *index),
+            }
+        }
+    }
+    Ok(())
+}

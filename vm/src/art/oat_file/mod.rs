@@ -1,0 +1,212 @@
+//! Which dex files is an oat file of, and which code in it is no method's? Its header says it.
+//!
+//! Source: runtime/oat.h and oat_file.cc of ART 11, whose oat files are of version 183. Offsets count from the symbol `oatdata`.
+
+mod methods;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use methods::{CompiledCode, CompiledMethod, CompiledMethods};
+
+use crate::art::code_info::{CodeInfo, CodeInfoError};
+use std::borrow::Cow;
+use varid_model::Machine;
+
+/// The version that is read.
+const VERSION: [u8; 4] = *b"183\0";
+
+/// What keeps an oat file from being read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OatError {
+    /// It is none.
+    #[error("no oat file: it starts with {0:x?} and not with 'oat\\n'")]
+    Magic([u8; 4]),
+    /// It is of another version of ART.
+    #[error("an oat file of version {0:?}: only 183, of Android 11, can be read")]
+    Version(String),
+    /// It is for a machine that ART 11 does not know.
+    #[error("an oat file for instruction set {0}, which is unknown")]
+    InstructionSet(u32),
+    /// It ends too early, or says a wrong place.
+    #[error("oat file: {field} at offset {offset:#x}: lies beyond the end")]
+    CutShort {
+        /// What was to be read, as ART names it.
+        field: &'static str,
+        /// Offset from `oatdata`.
+        offset: u32,
+    },
+    /// A class is none that ART 11 writes.
+    #[error("oat file: class at offset {offset:#x}: its type is {kind}, not 0, 1 or 2")]
+    ClassType {
+        /// Offset from `oatdata`.
+        offset: u32,
+        /// The type.
+        kind: u16,
+    },
+}
+
+/// The part of an oat file from `oatdata` to the end of its code, as it is mapped.
+#[derive(Debug, Clone)]
+pub(crate) struct OatFile<'a> {
+    data: OatData<'a>,
+    /// What its code is for.
+    pub(crate) machine: Machine,
+    /// Where its code starts.
+    pub(crate) executable_offset: u32,
+    /// Its stubs, by their offsets: only the first oat file of a boot image has any.
+    pub(crate) stubs: Vec<OatStub>,
+    /// What it was compiled from, in the order of its own numbers.
+    pub(crate) dex_files: Vec<OatDexFile<'a>>,
+}
+
+/// Code that is no method's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OatStub {
+    /// As ART's own entry points are called.
+    pub(crate) name: &'static str,
+    /// Offset of its first instruction. It ends where other code starts.
+    pub(crate) offset: u32,
+}
+
+/// A dex file that an oat file was compiled from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OatDexFile<'a> {
+    /// Its path when it was compiled; of the second dex file of an archive `path!classes2.dex`.
+    pub(crate) location: Cow<'a, str>,
+    /// The checksum of its location: of an archive the entry's CRC-32, else of the dex file its own.
+    pub(crate) checksum: u32,
+    /// Where it is in the .vdex file beside the oat file. None: it is at its location, not copied.
+    pub(crate) vdex_offset: Option<u32>,
+    /// Where the offsets of its classes are.
+    class_offsets: u32,
+}
+
+impl<'a> OatFile<'a> {
+    /// Reads the header and the list of dex files.
+    ///
+    /// # Errors
+    /// [`OatError`]
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, OatError> {
+        let data = OatData(bytes);
+        let magic = data.array("magic", 0)?;
+        if &magic != b"oat\n" {
+            return Err(OatError::Magic(magic));
+        }
+        let version = data.array("version", 4)?;
+        if version != VERSION {
+            let text = String::from_utf8_lossy(&version);
+            return Err(OatError::Version(text.trim_end_matches('\0').to_owned()));
+        }
+        let machine = match data.u32("instruction_set", 12)? {
+            1 | 3 => Machine::Arm,
+            2 => Machine::Aarch64,
+            4 => Machine::X86,
+            5 => Machine::X86_64,
+            other => return Err(OatError::InstructionSet(other)),
+        };
+        let count = data.u32("dex_file_count", 20)?;
+        let mut next = data.u32("oat_dex_files_offset", 24)?;
+        Ok(Self {
+            data,
+            machine,
+            executable_offset: data.u32("executable_offset", 28)?,
+            stubs: stubs(data)?,
+            dex_files: (0..count)
+                .map(|_| OatDexFile::read(data, &mut next))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What the compiler noted down of a method's code.
+    ///
+    /// # Errors
+    /// [`CodeInfoError`]
+    pub(crate) fn code_info(&self, code: &CompiledCode) -> Result<CodeInfo<'a>, CodeInfoError> {
+        CodeInfo::parse_at(self.machine, self.data.0, code.code_info)
+    }
+}
+
+impl<'a> OatDexFile<'a> {
+    /// Reads what is at an offset, which moves behind it.
+    fn read(data: OatData<'a>, next: &mut u32) -> Result<Self, OatError> {
+        let length = data.next_u32("dex_file_location_size", next)?;
+        let location = data.bytes("dex_file_location", *next, length)?;
+        *next = next.saturating_add(length);
+        let checksum = data.next_u32("dex_file_checksum", next)?;
+        let offset = data.next_u32("dex_file_offset", next)?;
+        let class_offsets = data.next_u32("class_offsets_offset", next)?;
+        for table in [
+            "lookup_table_offset",
+            "dex_layout_sections_offset",
+            "method_bss_mapping_offset",
+            "type_bss_mapping_offset",
+            "string_bss_mapping_offset",
+        ] {
+            data.next_u32(table, next)?;
+        }
+        Ok(Self {
+            location: String::from_utf8_lossy(location),
+            checksum,
+            vdex_offset: (offset != 0).then_some(offset),
+            class_offsets,
+        })
+    }
+}
+
+/// The stubs that the header tells of; those that are not there have no offset.
+fn stubs(data: OatData<'_>) -> Result<Vec<OatStub>, OatError> {
+    let mut stubs = Vec::new();
+    let mut field = 32;
+    for name in [
+        "jni_dlsym_lookup_trampoline",
+        "jni_dlsym_lookup_critical_trampoline",
+        "quick_generic_jni_trampoline",
+        "quick_imt_conflict_trampoline",
+        "quick_resolution_trampoline",
+        "quick_to_interpreter_bridge",
+    ] {
+        let offset = data.next_u32(name, &mut field)?;
+        if offset != 0 {
+            stubs.push(OatStub { name, offset });
+        }
+    }
+    stubs.sort_unstable_by_key(|stub| stub.offset);
+    Ok(stubs)
+}
+
+/// Bytes from `oatdata` on.
+#[derive(Debug, Clone, Copy)]
+struct OatData<'a>(&'a [u8]);
+
+impl<'a> OatData<'a> {
+    fn bytes(self, field: &'static str, offset: u32, length: u32) -> Result<&'a [u8], OatError> {
+        let start = offset as usize;
+        let end = start.saturating_add(length as usize);
+        self.0
+            .get(start..end)
+            .ok_or(OatError::CutShort { field, offset })
+    }
+
+    fn array<const N: usize>(self, field: &'static str, offset: u32) -> Result<[u8; N], OatError> {
+        self.0
+            .get(offset as usize..)
+            .and_then(|rest| rest.first_chunk())
+            .copied()
+            .ok_or(OatError::CutShort { field, offset })
+    }
+
+    fn u16(self, field: &'static str, offset: u32) -> Result<u16, OatError> {
+        self.array(field, offset).map(u16::from_le_bytes)
+    }
+
+    fn u32(self, field: &'static str, offset: u32) -> Result<u32, OatError> {
+        self.array(field, offset).map(u32::from_le_bytes)
+    }
+
+    /// The number at an offset, which moves behind it.
+    fn next_u32(self, field: &'static str, next: &mut u32) -> Result<u32, OatError> {
+        let value = self.u32(field, *next)?;
+        *next = next.saturating_add(4);
+        Ok(value)
+    }
+}
