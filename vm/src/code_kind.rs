@@ -17,6 +17,8 @@ pub enum CodeKind {
     NativeFrames,
     /// What a compiler has made of stretches of bytecode.
     Traces,
+    /// What a compiler has made of a method, and of those that it has inlined: a native frame stands for all of them.
+    Compiled,
 }
 
 impl CodeKind {

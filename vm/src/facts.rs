@@ -12,7 +12,7 @@ use varid_process::{AddressSpace, MappedCode};
 use varid_shim::{Body, CodeState, CodeStates, Target};
 use varid_tunnel::PublishedBytecode;
 use varid_tunnel::abi::{
-    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, RULE_AT_SP, Rule, Trace,
+    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, RULE_AT_SP, RULE_SIZED, Rule, Trace,
 };
 use varid_tunnel::builds::Build;
 use varid_tunnel::reader::read_tunnel;
@@ -291,9 +291,14 @@ impl VmFacts {
     pub fn target(&self, flags: u32) -> Target {
         let machine = self.machine();
         let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| self.body(rule));
+        let mut layout = self.layout;
+        // The shim leaves frames of compiled code to unwinding.
+        let walked = self.layout.rules().iter();
+        let walked = walked.take_while(|rule| rule.kind != RULE_SIZED).count();
+        layout.rule_count = u8::try_from(walked).unwrap_or(layout.rule_count);
         Target {
             states: self.states.clone(),
-            ..Target::ready(&self.layout, &bodies, machine, flags)
+            ..Target::ready(&layout, &bodies, machine, flags)
         }
     }
 

@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::Reason;
+use varid_model::{Address, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_tunnel::builds::Build;
-use varid_unwind::{NativeFrame, NativeStack, StackSlice};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice};
 
 /// A sample after its native frames have been unwound.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +124,18 @@ pub trait Vm: fmt::Debug {
         process: &mut dyn Methods,
     ) -> ManagedStack<'r>;
 
-    /// The bytecode instruction that a native frame in code of [`CodeKind::NativeFrames`] executes.
+    /// What the code at an address does, if it is the VM's; its compiled code included.
+    fn code_at(&self, address: Address, _process: &Process) -> Option<CodeKind> {
+        self.facts().code_at(address.get())
+    }
+
+    /// How the frame of compiled code at an address is left; None: there is none, or that is not known.
+    fn unwind_rule(&self, _address: Address, _process: &Process) -> Option<CodeRule> {
+        None
+    }
+
+    /// The methods that a native frame in code of [`CodeKind::NativeFrames`] or [`CodeKind::Compiled`] executes, innermost first: a
+    /// compiler inlines some into others.
     ///
     /// # Errors
     ///
@@ -134,7 +145,7 @@ pub trait Vm: fmt::Debug {
         _frame: &NativeFrame,
         _stack: StackSlice<'_>,
         _process: &mut dyn Methods,
-    ) -> Result<u64, Reason> {
+    ) -> Result<Vec<ManagedFrame>, Reason> {
         Err(Reason::ArtQuick)
     }
 

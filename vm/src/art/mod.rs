@@ -1,8 +1,9 @@
-//! ART: frames of its interpreters in a list of fragments on the native stack.
+//! ART: frames of its interpreters in a list of fragments on the native stack, between those of compiled code.
 
 // The attribution of compiled code, which is to use them, is not there yet.
 #[allow(dead_code)]
 mod code_info;
+mod compiled;
 mod frames;
 #[allow(dead_code)]
 mod method_header;
@@ -10,6 +11,7 @@ mod method_header;
 mod oat_file;
 
 use crate::code_kind::CodeKind;
+use compiled::CompiledCode;
 use crate::dex;
 use crate::facts::VmFacts;
 use crate::interpreter_loop::registers;
@@ -17,12 +19,12 @@ use crate::kind::{ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::Reason;
+use varid_model::{Address, Reason};
 use varid_process::{AddressSpace, Process};
-use varid_shim::{CapturedSample, flags};
-use varid_tunnel::abi::RULE_LIST;
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
+use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_tunnel::builds::{self, Build};
-use varid_unwind::{NativeFrame, StackSlice};
+use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
 /// The VM of Android since 5.0.
 #[derive(Debug)]
@@ -42,6 +44,7 @@ impl VmKind for Art {
         (facts.layout.has_rule(RULE_LIST)).then(|| {
             let vm = ArtVm {
                 facts: facts.clone(),
+                compiled: compiled_code(facts).map(Rc::new),
             };
             Rc::new(vm) as Rc<dyn Vm>
         })
@@ -52,9 +55,17 @@ impl VmKind for Art {
     }
 }
 
+/// The code that its compiler makes, if its layout says how that is found.
+fn compiled_code(facts: &VmFacts) -> Option<CompiledCode> {
+    let rule = facts.layout.rules().iter();
+    let rule = rule.copied().find(|rule| rule.kind == RULE_SIZED)?;
+    Some(CompiledCode::new(rule))
+}
+
 #[derive(Debug)]
 struct ArtVm {
     facts: VmFacts,
+    compiled: Option<Rc<CompiledCode>>,
 }
 
 impl Vm for ArtVm {
@@ -82,19 +93,52 @@ impl Vm for ArtVm {
         frames::frames(&self.facts, sample, walked, &process.process().space)
     }
 
+    fn code_at(&self, address: Address, process: &Process) -> Option<CodeKind> {
+        self.facts.code_at(address.get()).or_else(|| {
+            let compiled = self.compiled.as_ref()?;
+            compiled
+                .is_at(address, process)
+                .then_some(CodeKind::Compiled)
+        })
+    }
+
+    fn unwind_rule(&self, address: Address, process: &Process) -> Option<CodeRule> {
+        self.compiled.as_ref()?.rule(address, process)
+    }
+
     /// nterp keeps the method at its stack pointer and the pc in a register. In the middle of a call the two disagree.
     fn native_frame(
         &self,
         frame: &NativeFrame,
         stack: StackSlice<'_>,
         process: &mut dyn Methods,
-    ) -> Result<u64, Reason> {
+    ) -> Result<Vec<ManagedFrame>, Reason> {
+        if let Some(compiled) = &self.compiled
+            && let Some(frames) = compiled.frames(frame, stack, process)
+        {
+            return frames;
+        }
         let rule = self.facts.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
         let pointer = stack.word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));
-        pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)))
-            .ok_or(Reason::ArtQuick)
+        let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
+        let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
+        Ok(vec![ManagedFrame::new(frame.sp, pc, false)])
+    }
+
+    fn end_batch(&self) {
+        if let Some(compiled) = &self.compiled {
+            compiled.end_batch();
+        }
+    }
+
+    fn with_new_description(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
+        facts.layout.has_rule(RULE_LIST).then(|| {
+            let compiled = self.compiled.clone();
+            let facts = facts.clone();
+            Rc::new(Self { facts, compiled }) as Rc<dyn Vm>
+        })
     }
 
     fn leaf_pc_if_only_difference(

@@ -97,9 +97,9 @@ impl<'a> Chain<'a> {
                 }
                 rest = after;
             }
-            let kind = vm.and_then(|vm| vm.facts().code_at(frame.lookup().get()));
+            let kind = vm.and_then(|vm| vm.code_at(frame.lookup(), &self.process.process));
             enclosing = kind;
-            if let (Some(CodeKind::NativeFrames), Some(vm)) = (kind, vm) {
+            if let (Some(CodeKind::NativeFrames | CodeKind::Compiled), Some(vm)) = (kind, vm) {
                 self.native_frame(frame, vm, stack_of(record));
                 inside = Inside::Edge;
                 continue;
@@ -274,8 +274,10 @@ impl<'a> Chain<'a> {
     /// A native frame that is a method's own.
     fn native_frame(&mut self, frame: &NativeFrame, vm: &dyn Vm, stack: StackSlice<'_>) {
         match vm.native_frame(frame, stack, self.process) {
-            Ok(pc) => {
-                self.push_executed(pc);
+            Ok(frames) => {
+                for frame in &frames {
+                    self.managed(frame);
+                }
                 self.quick.get_or_insert(frame.sp.get());
             }
             Err(reason) => {

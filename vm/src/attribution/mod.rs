@@ -14,14 +14,14 @@ pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
-use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound};
+use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
 use chain::Chain;
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
-use varid_process::MappedCode;
+use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::{NativeFrame, NativeStack, StackSlice};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice, UnwindInfo};
 
 /// A sample's user frames; its memory is used again for the next sample's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,7 +98,11 @@ pub fn attribute(
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());
-        let mut code = MappedCode::new(chain.process.space());
+        let mut code = ProcessCode {
+            mapped: MappedCode::new(chain.process.space()),
+            vm,
+            process: &chain.process.process,
+        };
         native.unwind(&record.regs, stack_of(record), until, &mut code);
     }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
@@ -159,6 +163,33 @@ fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
         regs: record.regs,
     });
     (native.end, native.stopped) = (None, None);
+}
+
+/// The code of a process: that of its mappings, and what its VM has compiled.
+struct ProcessCode<'a> {
+    mapped: MappedCode<'a>,
+    vm: Option<&'a dyn Vm>,
+    process: &'a Process,
+}
+
+impl UnwindInfo for ProcessCode<'_> {
+    fn rule(&mut self, pc: Address) -> CodeRule {
+        match self.mapped.rule(pc) {
+            CodeRule::Unknown => {
+                let compiled = self.vm.and_then(|vm| vm.unwind_rule(pc, self.process));
+                compiled.unwrap_or(CodeRule::Unknown)
+            }
+            known => known,
+        }
+    }
+
+    fn is_code(&mut self, pc: Address) -> bool {
+        self.mapped.is_code(pc)
+    }
+
+    fn function_start(&mut self, pc: Address) -> Option<Address> {
+        self.mapped.function_start(pc)
+    }
 }
 
 /// What a record has of its thread's stack.

@@ -28,7 +28,7 @@ pub(super) struct DexMethod {
 }
 
 /// The bytes of a CodeInfo.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) enum InfoBytes {
     /// Its own.
     Own(Vec<u8>),
@@ -39,6 +39,8 @@ pub(super) enum InfoBytes {
 /// A method's compiled code.
 #[derive(Debug)]
 pub(super) struct CompiledMethod {
+    /// Its instructions.
+    bytes: Vec<u8>,
     /// Addresses of its instructions.
     pub(super) code: Range<u64>,
     /// Which method it is of.
@@ -67,6 +69,16 @@ impl InfoBytes {
     }
 }
 
+impl PartialEq for CompiledMethod {
+    /// Whether it is the same code of the same method.
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code
+            && self.owner == other.owner
+            && self.bytes == other.bytes
+            && self.info == other.info
+    }
+}
+
 impl CompiledMethod {
     /// Code that starts at an address, and what the compiler noted down of it.
     ///
@@ -81,6 +93,7 @@ impl CompiledMethod {
     ) -> Result<Self, CodeInfoError> {
         let frame_size = info.parse()?.frame_size;
         Ok(Self {
+            bytes: code.to_vec(),
             code: start..start.saturating_add(code.len() as u64),
             owner,
             rows: FrameRows::of(code, frame_size),
