@@ -2,12 +2,12 @@
 
 // The attribution of compiled code, which is to use them, is not there yet.
 #[allow(dead_code)]
-mod code_info;
+pub(crate) mod code_info;
 mod frames;
 #[allow(dead_code)]
 mod method_header;
 #[allow(dead_code)]
-mod oat_file;
+pub(crate) mod oat_file;
 
 use crate::code_kind::CodeKind;
 use crate::dex;
