@@ -15,6 +15,13 @@ const OUTER: u32 = 0x3c7;
 const TWICE: u32 = 0x3f2;
 const EMPTY_CONSTRUCTOR: u32 = 0x36c;
 
+/// BinaryTrees.run of tests/workloads/vm, compiled while its loop ran: copied from the code cache of `artvm --jit`, with the option
+/// -Xjitthreshold:100.
+const JIT: &[u8] = b"\x91\xde\xcb\x28\xf0\x01\x00\xf0\xef\x2b\x5a\x12\x13\x41\x02\x01\x00\x36\x02\x00\
+\x92\x94\x04\x0e\x7a\x05\x34\x55\x1d\x20\xcd\x03\x00\x9b\x87\xa0\xd0\x00\x00\xb3\x15\x83\x70\x3d\x88\xf6\x36\x62\
+\x19\x92\xb3\xe3\xc0\x04\x04\xcc\xf1\xf0\x41\x70\xff\x58\x26\x6c\xf3\x82\xfb\x07\x34\x61\x9b\x33\xdc\x3f\x96\x09\
+\xdb\x1c\xe1\xfe\x01\x4d\xd8\xe6";
+
 fn info(offset: u32) -> CodeInfo<'static> {
     CodeInfo::parse_at(Machine::X86_64, OAT, offset).unwrap()
 }
@@ -83,6 +90,29 @@ fn inlined_methods_come_from_the_outermost_to_the_innermost() {
     assert_eq!(info.inlined(&map), Ok(vec![inlined(11, 4), inlined(6, 2)]));
     let loop_check = info.stack_map_at(0xf2).unwrap();
     assert_eq!(info.inlined(&loop_check), Ok(vec![]));
+}
+
+#[test]
+fn code_that_was_compiled_in_the_process_names_inlined_methods_by_their_address() {
+    let info = CodeInfo::parse(Machine::X86_64, JIT).unwrap();
+    assert_eq!((info.frame_size, info.dex_registers), (144, 11));
+    assert_eq!(
+        (info.core_spill_mask, info.fp_spill_mask),
+        (0x1f028, 0xf000)
+    );
+    let map = info.stack_map_at(0x14c).unwrap();
+    assert_eq!(map.dex_pc, Some(CodeUnits::new(20)));
+    let inlined = InlinedMethod {
+        method: InlinedId::Pointer(0x7f6f_66d8_4cb0),
+        dex_pc: Some(CodeUnits::new(3)),
+    };
+    assert_eq!(info.inlined(&map), Ok(vec![inlined]));
+    // The check of the loop where the interpreter enters it calls, too.
+    let entry = info.stack_map_at(0x2f5).unwrap();
+    assert_eq!(
+        (entry.kind, entry.dex_pc),
+        (StackMapKind::Osr, Some(CodeUnits::new(12)))
+    );
 }
 
 #[test]
