@@ -158,6 +158,11 @@ impl<'a, const N: usize> BitTable<'a, N> {
         })
     }
 
+    /// Where its rows start.
+    pub(super) fn position(&self) -> u64 {
+        self.start
+    }
+
     /// How many rows it has.
     pub(super) fn rows(&self) -> u32 {
         self.rows

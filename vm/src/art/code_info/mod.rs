@@ -163,9 +163,11 @@ impl<'a> CodeInfo<'a> {
         })
     }
 
-    /// The stack map of a return address, by its distance from the start of the code.
+    /// The stack map of a return address, by its distance from the start of the code: on Arm both are without the bit that stands
+    /// for Thumb.
     ///
-    /// Of several with the same pc it is the first that is a call's, as ART has it; those of caught exceptions and for debuggers are none.
+    /// Of several with the same pc it is the first that is a call's, as ART has it; those of caught exceptions and for debuggers are
+    /// none.
     pub(crate) fn stack_map_at(&self, pc_offset: u32) -> Option<StackMap> {
         let first = self.first_not(|map| map.pc_offset < pc_offset);
         (first..self.stack_maps.rows())
@@ -198,7 +200,7 @@ impl<'a> CodeInfo<'a> {
                 .inlined_method(row)
                 .filter(|_| methods.len() < MAX_INLINED);
             methods.push(method.ok_or(CodeInfoError::Broken {
-                position: self.size.saturating_mul(8),
+                position: self.inline_infos.position(),
                 problem: "inlined methods without an end or without a name",
             })?);
             let has_more = self.inline_infos.get(row, 0) == Some(0);
