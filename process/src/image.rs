@@ -2,13 +2,13 @@
 
 use crate::budget::{Claim, OpenFile};
 use crate::format::{BytecodeFormat, Dex};
-use object::{Object, ReadCache, ReadRef};
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_model::Layer;
+use varid_model::{Address, Layer};
 use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::container::ContainerEntry;
 use varid_unwind::Module;
@@ -24,6 +24,16 @@ pub struct ElfImage {
     /// Its bytes, if it is nowhere but in memory.
     memory: Vec<u8>,
     contents: OnceCell<Option<Elf>>,
+}
+
+/// A part of an ELF file, as it is loaded.
+#[derive(Debug)]
+pub struct LoadedBytes {
+    /// The address in the file of the first byte.
+    pub address: Address,
+    /// What is there.
+    pub bytes: Rc<[u8]>,
+    _memory: Claim,
 }
 
 /// What is of interest in an ELF file.
@@ -94,6 +104,41 @@ impl ElfImage {
     pub fn file(&self) -> Option<&File> {
         let (file, _) = self.file.as_ref()?;
         self.part.is_none().then_some(file)
+    }
+
+    /// Its bytes from one dynamic symbol to the end of another, as they are loaded; None: it does not have both, or no memory for so
+    /// much.
+    pub fn between_symbols(&self, first: &str, last: &str) -> Option<LoadedBytes> {
+        let file = ReadCache::new(self.file()?);
+        let elf = varid_symbolizer::parse_elf(&file).ok()?;
+        let symbol = |name: &str| elf.dynamic_symbols().find(|symbol| symbol.name() == Ok(name));
+        let (first, last) = (symbol(first)?, symbol(last)?);
+        let address = first.address();
+        let end = last.address().checked_add(last.size())?;
+        let size = end.checked_sub(address)?;
+        let memory = Claim::new(size, 0)
+            .inspect_err(|reason| tracing::warn!("{}: {reason}", self.path.display()))
+            .ok()?;
+        let mut bytes = vec![0; usize::try_from(size).ok()?];
+        for segment in elf.segments() {
+            let start = segment.address().max(address);
+            let Ok(loaded) = segment.data() else { continue };
+            let skipped = start.wrapping_sub(segment.address());
+            let at = start.wrapping_sub(address);
+            let (Ok(skipped), Ok(at)) = (usize::try_from(skipped), usize::try_from(at)) else {
+                continue;
+            };
+            let from = loaded.get(skipped..).unwrap_or_default();
+            let to = bytes.get_mut(at..).unwrap_or_default();
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = *from;
+            }
+        }
+        Some(LoadedBytes {
+            address: Address::new(address),
+            bytes: bytes.into(),
+            _memory: memory,
+        })
     }
 
     /// Its bytes, if it is nowhere but in memory; else empty.

@@ -69,7 +69,7 @@ pub use budget::raise_limit_of_files;
 pub use code::MappedCode;
 pub use file::KernelMapping;
 pub use format::{BytecodeFormat, Formats};
-pub use image::{CodeImage, ElfImage, ProcessImage};
+pub use image::{CodeImage, ElfImage, LoadedBytes, ProcessImage};
 pub use images::Images;
 pub use jit::{JitCode, JitFile, MissingNames, ReadBudget};
 pub use mapping_id::MappingId;

@@ -4,7 +4,7 @@ use crate::facts::VmFacts;
 use crate::method::Method;
 use std::rc::Rc;
 use varid_process::reader::ForeignMemory;
-use varid_process::{CodeImage, Process, ProcessImage, ProcessMapping};
+use varid_process::{AddressSpace, CodeImage, Process, ProcessImage, ProcessMapping};
 use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{Call, NO_INDEX};
 use varid_tunnel::method::{CodeItem, MethodId, NamedMethod, resolve_method};
@@ -102,6 +102,27 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
         index,
         code: None,
     })
+}
+
+/// A method by its index in a dex file that is mapped.
+pub(crate) fn method_of(space: &AddressSpace, image: &Rc<CodeImage>, index: u32) -> Method {
+    let is_image = |mapped: &&ProcessMapping| {
+        mapped.pgoff == 0
+            && matches!(&mapped.image, ProcessImage::Code(other) if Rc::ptr_eq(other, image))
+    };
+    let Some(begin) = space.iter().find(is_image).map(|mapped| mapped.start) else {
+        return Method::Unknown;
+    };
+    let address = |offset: u32| begin.wrapping_add(u64::from(offset));
+    let definition = image
+        .bytecode
+        .definitions()
+        .find(|method| method.index == index);
+    Method::Known {
+        code: definition.map(|method| address(method.code.start)..address(method.code.end)),
+        image: image.clone(),
+        index,
+    }
 }
 
 /// The method's place in a mapped dex file, if the two agree.

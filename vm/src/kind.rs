@@ -178,6 +178,11 @@ pub trait Vm: fmt::Debug {
         None
     }
 
+    /// The same VM in a forked process, with nothing that was read from its parent. None: it keeps nothing of that.
+    fn forked(&self) -> Option<Rc<dyn Vm>> {
+        None
+    }
+
     /// Puts methods in the place of what the VM stores instead of their addresses.
     fn restore(&self, _process: &mut dyn Methods, _frames: &mut [ManagedFrame]) {}
 

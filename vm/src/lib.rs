@@ -37,6 +37,8 @@ mod dex;
 mod executed;
 mod facts;
 mod find;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handlers;
 pub mod hotspot;
 mod interpreter_loop;

@@ -147,6 +147,13 @@ fn main() -> Result {
     save("configuration", "small", SMALL.as_bytes())?;
     save("calls", "two", &calls())?;
     save("control", "page", &control())?;
+    let oat = include_bytes!("../../../vm/tests/fixtures/art11/code.oat");
+    save("oat_file", "code", oat)?;
+    // Of outer, with inlined methods, and of twice, which has a table of another method.
+    for (name, offset) in [("inlined", 0x3c7u32), ("shared", 0x3f2)] {
+        let place = (offset << 2).to_le_bytes();
+        save("code_info", name, &[&place[..], oat].concat())?;
+    }
     save("counts", "two", counts().as_bytes())
 }
 

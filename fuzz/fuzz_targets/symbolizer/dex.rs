@@ -67,6 +67,11 @@ fuzz_target!(|bytes: &[u8]| {
                 method.source_file(),
             );
         }
+        let listed: usize = dex.class_methods().map(|class| class.len()).sum();
+        assert!(
+            listed <= dex.method_count() as usize,
+            "more methods than there are names"
+        );
         let Ok(index) = MethodIndex::new(&dex) else {
             return;
         };

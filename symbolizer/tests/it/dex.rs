@@ -114,6 +114,16 @@ fn compare(path: &Path) -> usize {
     for (ours, theirs) in ours.iter().zip(&theirs) {
         assert_eq!(ours, theirs);
     }
+    // Class by class they are the same.
+    let class = |index: u32| dex.method_id(index).unwrap().class_name().unwrap();
+    let classes: Vec<Vec<u32>> = dex.class_methods().collect();
+    for methods in &classes {
+        let first = methods.first().map(|index| class(*index));
+        let is_of_it = |index: &u32| Some(class(*index)) == first;
+        assert!(methods.iter().all(is_of_it), "{methods:?}");
+    }
+    let indices = dex.methods().map(|method| method.unwrap().id.index());
+    assert!(indices.eq(classes.concat()));
     // Every byte of every method leads back to it.
     let index = MethodIndex::new(&dex).unwrap();
     for method in dex.methods().map(Result::unwrap) {

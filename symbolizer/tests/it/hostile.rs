@@ -133,6 +133,8 @@ fn classes_that_share_their_methods_do_not_multiply() {
     let dex = DexFile::parse(&bytes).unwrap();
     assert!(dex.methods().count() <= methods as usize + 1);
     assert!(dex.methods().any(|method| method.is_err()));
+    assert_eq!(dex.class_methods().count(), classes as usize);
+    assert!(dex.class_methods().flatten().count() <= methods as usize);
 }
 
 /// A dex file of 2 MB in which every one of 100,000 methods has the same name of 60,000 bytes.

@@ -2,13 +2,13 @@
 
 // The attribution of compiled code, which is to use them, is not there yet.
 #[allow(dead_code)]
-mod code_info;
+pub(crate) mod code_info;
 mod compiled;
 mod frames;
 #[allow(dead_code)]
 mod method_header;
 #[allow(dead_code)]
-mod oat_file;
+pub(crate) mod oat_file;
 
 use crate::code_kind::CodeKind;
 use compiled::CompiledCode;
@@ -131,6 +131,10 @@ impl Vm for ArtVm {
         if let Some(compiled) = &self.compiled {
             compiled.end_batch();
         }
+    }
+
+    fn forked(&self) -> Option<Rc<dyn Vm>> {
+        Art.recognise(&self.facts)
     }
 
     fn with_new_description(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {

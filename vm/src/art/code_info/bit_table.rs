@@ -158,6 +158,11 @@ impl<'a, const N: usize> BitTable<'a, N> {
         })
     }
 
+    /// Where its rows start.
+    pub(super) fn position(&self) -> u64 {
+        self.start
+    }
+
     /// How many rows it has.
     pub(super) fn rows(&self) -> u32 {
         self.rows
@@ -212,7 +217,14 @@ mod tests {
 
     #[test]
     fn a_long_number_follows_all_short_ones() {
-        let bytes = bits(&[(11, 4), (12, 4), (15, 4), (0, 4), (200, 8), (0xdead_beef, 32)]);
+        let bytes = bits(&[
+            (11, 4),
+            (12, 4),
+            (15, 4),
+            (0, 4),
+            (200, 8),
+            (0xdead_beef, 32),
+        ]);
         let mut reader = BitReader::new(&bytes, 0);
         let found: [u32; 4] = reader.header().unwrap();
         assert_eq!(found, [11, 200, 0xdead_beef, 0]);
@@ -259,7 +271,7 @@ mod tests {
     #[test]
     fn rows_without_bits_and_columns_that_are_no_numbers_are_refused() {
         for header in [[15, 0], [1, 12]] {
-            let bytes = bits(&[(header[0], 4), (header[1], 4), (0x21, 32), (0, 64)]);
+            let bytes = bits(&[(header[0], 4), (header[1], 4), (0x21, 32), (0, 32)]);
             let table = BitTable::<1>::read(&mut BitReader::new(&bytes, 0)).unwrap();
             let refused = table.of_numbers();
             assert!(

@@ -10,6 +10,8 @@ mod tests;
 use bit_table::{BitReader, BitTable};
 use varid_model::{CodeUnits, Machine};
 
+/// It has inlined methods; it is of JIT's first tier.
+const FLAGS: u32 = 0b11;
 /// What a frame's size is a multiple of, in bytes.
 const STACK_ALIGNMENT: u32 = 16;
 /// Tables of a CodeInfo: a bit for each says that it is there, another that it is elsewhere.
@@ -39,7 +41,10 @@ pub(crate) enum CodeInfoError {
 /// What the compiler noted down of a method's code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodeInfo<'a> {
-    /// Bytes of a frame, with the return address.
+    /// Bytes of a frame, with the return address; 0 of a method that has none of its own.
+    ///
+    /// The stub of a @CriticalNative method says 0, too, and saves no register, not even the return address: it keeps no method on
+    /// the stack, and how much it has pushed is not told.
     pub(crate) frame_size: u32,
     /// Registers that the frame saves, a bit each, by the numbers of ART, which are those of the machine's instructions.
     pub(crate) core_spill_mask: u32,
@@ -125,19 +130,24 @@ impl<'a> CodeInfo<'a> {
         offset: u32,
     ) -> Result<Self, CodeInfoError> {
         let mut reader = BitReader::new(buffer, u64::from(offset) << 3);
-        let [_flags, packed_frame_size, core, fp, dex_registers, tables] = reader.header()?;
-        let too_large = CodeInfoError::Broken {
+        let [flags, packed_frame_size, core, fp, dex_registers, tables] = reader.header()?;
+        let broken = |problem| CodeInfoError::Broken {
             position: reader.position(),
-            problem: "a frame of more than 4 GB",
+            problem,
         };
-        let frame_size = packed_frame_size.checked_mul(STACK_ALIGNMENT);
+        if flags & !FLAGS != 0 {
+            return Err(broken("flags that ART 11 does not know"));
+        }
+        let frame_size = packed_frame_size
+            .checked_mul(STACK_ALIGNMENT)
+            .ok_or(broken("a frame of more than 4 GB"))?;
         let stack_maps = table(&mut reader, tables, 0)?.of_numbers()?;
         let _register_masks: BitTable<'_, 2> = table(&mut reader, tables, 1)?;
         let _stack_masks: BitTable<'_, 1> = table(&mut reader, tables, 2)?;
         let inline_infos = table(&mut reader, tables, 3)?.of_numbers()?;
         let method_infos = table(&mut reader, tables, 4)?.of_numbers()?;
         Ok(Self {
-            frame_size: frame_size.ok_or(too_large)?,
+            frame_size,
             core_spill_mask: core,
             fp_spill_mask: fp,
             dex_registers,
@@ -153,9 +163,11 @@ impl<'a> CodeInfo<'a> {
         })
     }
 
-    /// The stack map of a return address, by its distance from the start of the code.
+    /// The stack map of a return address, by its distance from the start of the code: on Arm both are without the bit that stands
+    /// for Thumb.
     ///
-    /// Of several with the same pc it is the first that is a call's, as ART has it; those of caught exceptions and for debuggers are none.
+    /// Of several with the same pc it is the first that is a call's, as ART has it; those of caught exceptions and for debuggers are
+    /// none.
     pub(crate) fn stack_map_at(&self, pc_offset: u32) -> Option<StackMap> {
         let first = self.first_not(|map| map.pc_offset < pc_offset);
         (first..self.stack_maps.rows())
@@ -188,7 +200,7 @@ impl<'a> CodeInfo<'a> {
                 .inlined_method(row)
                 .filter(|_| methods.len() < MAX_INLINED);
             methods.push(method.ok_or(CodeInfoError::Broken {
-                position: self.size.saturating_mul(8),
+                position: self.inline_infos.position(),
                 problem: "inlined methods without an end or without a name",
             })?);
             let has_more = self.inline_infos.get(row, 0) == Some(0);

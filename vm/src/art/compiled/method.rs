@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Machine};
+use varid_process::CodeImage;
 use varid_unwind::CodeRule;
 
 /// Which method the code is of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Owner {
     /// The one that the VM's pointer stands for: it was compiled in the process.
     Pointer(u64),
@@ -19,12 +20,18 @@ pub(super) enum Owner {
 }
 
 /// A method of a dex file that an oat file has code of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub(super) struct DexMethod {
-    /// Checksum of the dex file.
-    pub(super) checksum: u32,
+    /// The dex file.
+    pub(super) image: Rc<CodeImage>,
     /// Index of the method in it.
     pub(super) index: u32,
+}
+
+impl PartialEq for DexMethod {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.image, &other.image) && self.index == other.index
+    }
 }
 
 /// The bytes of a CodeInfo.

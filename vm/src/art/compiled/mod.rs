@@ -6,6 +6,7 @@
 mod frame_rows;
 mod jit_map;
 mod method;
+mod oat_code;
 
 use crate::kind::Methods;
 use crate::method::Method;
@@ -33,6 +34,10 @@ const DEX_UNIT: u8 = 2;
 pub(super) struct CompiledCode {
     rule: Rule,
     methods: RefCell<BTreeMap<u64, Known>>,
+    /// Of each mapping of an oat file.
+    oats: RefCell<BTreeMap<u64, OatMapping>>,
+    /// [`AddressSpace::changes`] when these were read.
+    mapped: Cell<u64>,
     /// Counts batches of samples: what is known of the JIT's code is compared with the process once in each.
     batch: Cell<u64>,
 }
@@ -52,6 +57,8 @@ impl CompiledCode {
         Self {
             rule,
             methods: RefCell::default(),
+            oats: RefCell::default(),
+            mapped: Cell::new(0),
             batch: Cell::new(0),
         }
     }
@@ -68,6 +75,10 @@ impl CompiledCode {
 
     /// The method whose code has the instruction at an address.
     fn at(&self, address: Address, process: &Process) -> Option<Rc<CompiledMethod>> {
+        let changes = process.space.changes();
+        if self.mapped.replace(changes) != changes {
+            self.methods.borrow_mut().clear();
+        }
         let batch = self.batch.get();
         let address = address.get();
         let known = {
@@ -80,12 +91,17 @@ impl CompiledCode {
         if let Some(known) = known.as_ref().filter(|known| known.seen == batch) {
             return known.method.clone();
         }
-        if !may_have_jit_code(address, &process.space) {
-            return None;
-        }
-        let memory = ForeignMemory::new(process.pid);
-        let before = known.and_then(|known| known.method);
-        let method = jit_method(&memory, &self.rule, address, before.as_ref());
+        let mapped = process.space.at(address)?;
+        let method = match &mapped.image {
+            // The JIT's code is in memory that no file on a disk shows.
+            ProcessImage::Other(_) => {
+                let memory = ForeignMemory::new(process.pid);
+                let before = known.and_then(|known| known.method);
+                jit_method(&memory, &self.rule, address, before.as_ref())
+            }
+            ProcessImage::Elf(elf) if self.may_be_oat(elf, mapped, &process.space) => self.oat_method(address, elf, mapped)
+            ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
+        };
         let (start, end) = match &method {
             Some(method) => (method.code.start, method.code.end),
             None => (address, address.saturating_add(1)),

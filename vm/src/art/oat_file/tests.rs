@@ -1,0 +1,140 @@
+//! The fixture is of ART's compiler: tests/fixtures/art11/make.sh.
+
+use super::*;
+use varid_symbolizer::dex::DexFile;
+
+const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
+const DEX: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.dex");
+
+/// The compiled methods of a file made from [`DEX`].
+fn compiled(oat: &[u8]) -> Result<CompiledMethods, OatError> {
+    let dex = DexFile::parse(DEX).unwrap();
+    OatFile::parse(oat)?.compiled_methods(|_| Some(dex.class_methods()))
+}
+
+/// The file with other bytes at some offset.
+fn with(offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut oat = OAT.to_vec();
+    oat[offset..][..bytes.len()].copy_from_slice(bytes);
+    oat
+}
+
+fn names(methods: &[CompiledMethod]) -> Vec<String> {
+    let dex = DexFile::parse(DEX).unwrap();
+    let name = |method: &CompiledMethod| dex.method_id(method.index).unwrap().name().unwrap();
+    methods.iter().map(name).collect()
+}
+
+#[test]
+fn an_offset_has_all_methods_that_share_its_code() {
+    let compiled = compiled(OAT).unwrap();
+    assert_eq!(compiled.refused, 0);
+    let found: Vec<_> = compiled
+        .iter()
+        .map(|(code, methods)| (code.start, code.size, names(methods).join(" ")))
+        .collect();
+    let expected = [
+        (0x1010, 0x1, "<init>"),
+        (0x1020, 0x62, "catching"),
+        (0x1090, 0x3f, "charAt"),
+        (0x10e0, 0x4c, "difference"),
+        (0x1140, 0x2b, "element"),
+        (0x1180, 0xf7, "outer"),
+        (0x1280, 0x4c, "twice"),
+        (0x12e0, 0x4b, "first second"),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(start, size, names)| (start, size, names.to_owned()))
+    );
+    for (start, size, expected) in expected {
+        let names_at = |offset| compiled.at(offset).map(|(_, of)| names(of).join(" "));
+        assert_eq!(names_at(start).as_deref(), Some(expected));
+        assert_eq!(names_at(start + size - 1).as_deref(), Some(expected));
+        // Before the code is its header, behind it nothing.
+        assert_eq!(names_at(start - 1), None);
+        assert_eq!(names_at(start + size), None);
+    }
+}
+
+#[test]
+fn code_leads_to_its_code_info() {
+    let oat = OatFile::parse(OAT).unwrap();
+    let compiled = compiled(OAT).unwrap();
+    let registers: Vec<_> = compiled
+        .iter()
+        .map(|(code, _)| oat.code_info(code).unwrap().dex_registers)
+        .collect();
+    // As .registers in Code.smali says.
+    assert_eq!(registers, [1, 3, 3, 5, 3, 4, 4, 3]);
+}
+
+#[test]
+fn the_header_says_what_was_compiled() {
+    let oat = OatFile::parse(OAT).unwrap();
+    assert_eq!(oat.machine, Machine::X86_64);
+    assert_eq!(oat.executable_offset, 0x1000);
+    assert_eq!(oat.stubs, []);
+    let [dex_file] = &oat.dex_files[..] else {
+        panic!("{:?}", oat.dex_files);
+    };
+    assert_eq!(dex_file.location, "/tmp/art11-fixture/app/code.dex");
+    // Adler-32 as in the dex file's header.
+    assert_eq!(dex_file.checksum.to_le_bytes(), DEX[8..12]);
+    assert_eq!(dex_file.vdex_offset, Some(48));
+}
+
+#[test]
+fn stubs_are_those_that_have_an_offset() {
+    let offsets = [0x1050u32, 0, 0x1030, 0, 0, 0x1040].map(u32::to_le_bytes);
+    let oat = with(32, offsets.as_flattened());
+    let stubs = OatFile::parse(&oat).unwrap().stubs;
+    let found: Vec<_> = stubs.iter().map(|stub| (stub.offset, stub.name)).collect();
+    assert_eq!(
+        found,
+        [
+            (0x1030, "quick_generic_jni_trampoline"),
+            (0x1040, "quick_to_interpreter_bridge"),
+            (0x1050, "jni_dlsym_lookup_trampoline"),
+        ]
+    );
+}
+
+#[test]
+fn another_version_is_named() {
+    let version = |oat: &[u8]| OatFile::parse(oat).unwrap_err();
+    assert_eq!(
+        version(&with(4, b"225\0")),
+        OatError::Version("225".to_owned())
+    );
+    assert_eq!(version(&with(0, b"\x7fELF")), OatError::Magic(*b"\x7fELF"));
+    assert_eq!(version(&with(12, &[9])), OatError::InstructionSet(9));
+}
+
+#[test]
+fn what_is_broken_is_an_error_or_refused() {
+    for length in 0..0x330 {
+        let cut = OatFile::parse(&OAT[..length]);
+        assert!(cut.is_err() || length > 0x310, "{length:#x}");
+    }
+    // The type of the first class, which is at 0x338.
+    let broken = compiled(&with(0x33a, &[3])).unwrap_err();
+    let expected = OatError::ClassType {
+        offset: 0x338,
+        kind: 3,
+    };
+    assert_eq!(broken, expected);
+    // The size of the last method's code is beyond the file's end: it is shared by two.
+    let refused = compiled(&with(0x12de, &[1])).unwrap();
+    assert_eq!((refused.refused, refused.iter().count()), (2, 7));
+    // Without the code nothing is known of it.
+    let refused = compiled(&OAT[..0x1000]).unwrap();
+    assert_eq!((refused.refused, refused.iter().count()), (9, 0));
+}
+
+#[test]
+fn a_dex_file_that_is_missing_leaves_its_methods_unknown() {
+    let oat = OatFile::parse(OAT).unwrap();
+    let none = oat.compiled_methods(|_| None::<std::vec::IntoIter<Vec<u32>>>);
+    assert_eq!(none.unwrap().iter().count(), 0);
+}

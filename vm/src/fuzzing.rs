@@ -1,0 +1,57 @@
+//! How does a fuzz target reach the decoders that are private to this crate? Each takes an input, and panics where an answer is wrong.
+
+use crate::art::code_info::CodeInfo;
+use crate::art::oat_file::OatFile;
+use varid_model::Machine;
+
+/// Stack maps that are looked into: each can have as many inlined methods as there are bytes.
+const LOOKED_INTO: usize = 256;
+
+/// Reads a CodeInfo of ART.
+///
+/// Input: a number of 32 bits, of which two say for which machine, the others where in the rest the CodeInfo starts.
+pub fn code_info(input: &[u8]) {
+    let Some((word, buffer)) = input.split_first_chunk() else {
+        return;
+    };
+    let word = u32::from_le_bytes(*word);
+    let machine = match word & 3 {
+        0 => Machine::X86_64,
+        1 => Machine::Aarch64,
+        2 => Machine::Arm,
+        _ => Machine::X86,
+    };
+    if let Ok(info) = CodeInfo::parse_at(machine, buffer, word >> 2) {
+        assert!(info.size <= buffer.len() as u64, "more than there is");
+        look_into(&info);
+    }
+}
+
+/// Reads the tables of an oat file of ART as if its dex files had two classes of eight methods, and the CodeInfo of all code.
+pub fn oat_file(input: &[u8]) {
+    let Ok(oat) = OatFile::parse(input) else {
+        return;
+    };
+    let classes = |_| Some([(0..8).collect(), (8..16).collect()].into_iter());
+    let Ok(compiled) = oat.compiled_methods(classes) else {
+        return;
+    };
+    for (code, methods) in compiled.iter() {
+        assert!(!methods.is_empty(), "code of no method");
+        let found = compiled.at(code.start);
+        assert_eq!(found.map(|(code, _)| code.start), Some(code.start));
+        if let Ok(info) = oat.code_info(code) {
+            look_into(&info);
+        }
+    }
+}
+
+fn look_into(info: &CodeInfo<'_>) {
+    for map in info.stack_maps().take(LOOKED_INTO) {
+        if let Some(exact) = info.stack_map_at(map.pc_offset) {
+            assert_eq!(exact.pc_offset, map.pc_offset, "the map of another pc");
+        }
+        // Errors and maps that are out of order are answers, too.
+        let _ = (info.stack_map_before(map.pc_offset), info.inlined(&map));
+    }
+}
