@@ -111,7 +111,10 @@ impl ElfImage {
     pub fn between_symbols(&self, first: &str, last: &str) -> Option<LoadedBytes> {
         let file = ReadCache::new(self.file()?);
         let elf = varid_symbolizer::parse_elf(&file).ok()?;
-        let symbol = |name: &str| elf.dynamic_symbols().find(|symbol| symbol.name() == Ok(name));
+        let symbol = |name: &str| {
+            elf.dynamic_symbols()
+                .find(|symbol| symbol.name() == Ok(name))
+        };
         let (first, last) = (symbol(first)?, symbol(last)?);
         let address = first.address();
         let end = last.address().checked_add(last.size())?;

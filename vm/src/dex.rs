@@ -104,6 +104,21 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
     })
 }
 
+/// Where the instructions of a code item are. Its offset counts from the start of the dex file, of a compact one from its data section.
+fn instructions_of(dex: &[u8], code_item: u32) -> Option<u32> {
+    const COMPACT: &[u8] = b"cdex";
+    const DATA_SECTION: std::ops::Range<usize> = 108..112;
+    let (base, header) = match dex.starts_with(COMPACT) {
+        true => {
+            let base = dex.get(DATA_SECTION)?.first_chunk()?;
+            (u32::from_le_bytes(*base), COMPACT_HEADER)
+        }
+        false => (0, HEADER),
+    };
+    let header = u32::try_from(header).ok()?;
+    base.checked_add(code_item)?.checked_add(header)
+}
+
 /// A method by its index in a dex file that is mapped.
 pub(crate) fn method_of(space: &AddressSpace, image: &Rc<CodeImage>, index: u32) -> Method {
     let is_image = |mapped: &&ProcessMapping| {
@@ -141,7 +156,7 @@ pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
                 code: None,
             };
         }
-        CodeItem::Offset(offset) => Some(offset.wrapping_add(HEADER as u32)),
+        CodeItem::Offset(offset) => instructions_of(dex.bytecode.bytes(), offset),
         CodeItem::Address { start, is_compact } => {
             let header = if is_compact { COMPACT_HEADER } else { HEADER };
             let offset = start.wrapping_add(header).checked_sub(id.dex_begin);

@@ -310,7 +310,10 @@ impl ManagedProcess {
     /// A child that has this process's memory, as fork leaves it.
     pub fn fork(&self, pid: Pid) -> Self {
         Self {
-            vm: self.vm.as_ref().map(|vm| vm.forked().unwrap_or_else(|| vm.clone())),
+            vm: self
+                .vm
+                .as_ref()
+                .map(|vm| vm.forked().unwrap_or_else(|| vm.clone())),
             vm_problem: self.vm_problem.clone(),
             marked: self.marked,
             methods: self.methods.clone(),

@@ -11,12 +11,12 @@ mod method_header;
 pub(crate) mod oat_file;
 
 use crate::code_kind::CodeKind;
-use compiled::CompiledCode;
 use crate::dex;
 use crate::facts::VmFacts;
 use crate::interpreter_loop::registers;
 use crate::kind::{ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
+use compiled::CompiledCode;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, Reason};

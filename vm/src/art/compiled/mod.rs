@@ -8,16 +8,18 @@ mod jit_map;
 mod method;
 mod oat_code;
 
+use crate::dex::method_of;
 use crate::kind::Methods;
 use crate::method::Method;
 use jit_map::{JitMethod, method_before};
 use method::{Call, CompiledMethod, InfoBytes, Owner};
+use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Machine, Reason};
 use varid_process::reader::ForeignMemory;
-use varid_process::{AddressSpace, Process, ProcessImage};
+use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
 use varid_shim::{FramePc, ManagedFrame};
 use varid_tunnel::Memory;
 use varid_tunnel::abi::Rule;
@@ -34,9 +36,8 @@ const DEX_UNIT: u8 = 2;
 pub(super) struct CompiledCode {
     rule: Rule,
     methods: RefCell<BTreeMap<u64, Known>>,
-    /// Of each mapping of an oat file.
-    oats: RefCell<BTreeMap<u64, OatMapping>>,
-    /// [`AddressSpace::changes`] when these were read.
+    oats: RefCell<Vec<KnownOat>>,
+    /// [`AddressSpace::changes`] when a sample was last looked up.
     mapped: Cell<u64>,
     /// Counts batches of samples: what is known of the JIT's code is compared with the process once in each.
     batch: Cell<u64>,
@@ -49,6 +50,23 @@ struct Known {
     method: Option<Rc<CompiledMethod>>,
     /// The batch in which the process had it.
     seen: u64,
+}
+
+/// An oat file.
+#[derive(Debug)]
+struct KnownOat {
+    elf: Rc<ElfImage>,
+    /// None: it cannot be read.
+    code: Option<Rc<OatCode>>,
+    /// [`AddressSpace::changes`] when it was read.
+    read: u64,
+}
+
+impl KnownOat {
+    /// Whether reading it again would not find more.
+    fn is_complete(&self) -> bool {
+        self.code.as_ref().is_none_or(|code| code.is_complete())
+    }
 }
 
 impl CompiledCode {
@@ -99,7 +117,9 @@ impl CompiledCode {
                 let before = known.and_then(|known| known.method);
                 jit_method(&memory, &self.rule, address, before.as_ref())
             }
-            ProcessImage::Elf(elf) if self.may_be_oat(elf, mapped, &process.space) => self.oat_method(address, elf, mapped)
+            ProcessImage::Elf(elf) if is_oat(elf) => {
+                self.oat_method(address, elf, mapped, &process.space)
+            }
             ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
         };
         let (start, end) = match &method {
@@ -123,6 +143,41 @@ impl CompiledCode {
         method
     }
 
+    /// The method of an oat file whose code has the instruction at an address.
+    fn oat_method(
+        &self,
+        address: u64,
+        elf: &Rc<ElfImage>,
+        mapped: &ProcessMapping,
+        space: &AddressSpace,
+    ) -> Option<Rc<CompiledMethod>> {
+        let oat = self.oat(elf, space)?;
+        let offset = address
+            .wrapping_sub(mapped.start)
+            .wrapping_add(mapped.pgoff);
+        let own = elf.contents()?.module.borrow().address_of_offset(offset)?;
+        let bias = address.wrapping_sub(own.get());
+        oat.method_at(own.get(), bias).map(Rc::new)
+    }
+
+    /// What an oat file has; read again if dex files that it lacked may be mapped by now.
+    fn oat(&self, elf: &Rc<ElfImage>, space: &AddressSpace) -> Option<Rc<OatCode>> {
+        let changes = space.changes();
+        let mut oats = self.oats.borrow_mut();
+        let known = oats.iter().find(|known| Rc::ptr_eq(&known.elf, elf));
+        if let Some(known) = known.filter(|known| known.is_complete() || known.read == changes) {
+            return known.code.clone();
+        }
+        let code = OatCode::read(elf, space).map(Rc::new);
+        oats.retain(|known| !Rc::ptr_eq(&known.elf, elf));
+        oats.push(KnownOat {
+            elf: elf.clone(),
+            code: code.clone(),
+            read: changes,
+        });
+        code
+    }
+
     /// How the frame of the code at an address is left, if it is a compiled method's.
     pub(super) fn rule(&self, address: Address, process: &Process) -> Option<CodeRule> {
         Some(self.at(address, process)?.rule(address))
@@ -141,10 +196,13 @@ impl CompiledCode {
     }
 }
 
-/// The JIT's code is in memory that no file on a disk shows.
-fn may_have_jit_code(address: u64, space: &AddressSpace) -> bool {
-    let mapped = space.at(address);
-    mapped.is_some_and(|mapped| matches!(mapped.image, ProcessImage::Other(_)))
+/// Whether an ELF file is an oat file by its name.
+fn is_oat(elf: &ElfImage) -> bool {
+    let extension = elf
+        .path
+        .extension()
+        .and_then(|extension| extension.to_str());
+    matches!(extension, Some("oat" | "odex"))
 }
 
 /// What the JIT has compiled the code at an address from; `before`: what it was when the process was last asked.
@@ -210,18 +268,15 @@ fn read_code_info(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     }
 }
 
+/// The methods that a frame executes, innermost first.
 fn frames_of(
     code: &CompiledMethod,
     frame: &NativeFrame,
     stack: StackSlice<'_>,
     process: &mut dyn Methods,
 ) -> Result<Vec<ManagedFrame>, Reason> {
-    let pointer = method_pointer(code, frame, stack)?;
-    let outer = process.method(pointer);
+    let (outer, pointer) = outer_method(code, frame, stack, process)?;
     let at = |pc: FramePc| ManagedFrame::new(frame.sp, pc, false);
-    let native = FramePc::Native {
-        method: Address::new(pointer),
-    };
     let call = match frame.address {
         FrameAddress::Return(address) => code.call(address),
         // Which of the inlined methods it is in nobody has noted down.
@@ -230,22 +285,76 @@ fn frames_of(
             inlined: Vec::new(),
         })),
     };
-    let Some(call) = call else {
-        return Ok(vec![at(native)]);
-    };
     let mut frames = Vec::new();
-    for inlined in call.inlined.iter().rev() {
-        let method = match inlined.method {
-            InlinedId::Pointer(pointer) => process.method(pointer),
-            InlinedId::Index(_) | InlinedId::CharAt(_) => Method::Unknown,
-        };
-        frames.push(at(instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?));
+    if let Some(call) = &call {
+        for inlined in call.inlined.iter().rev() {
+            let method = inlined_method(inlined.method, &outer, process);
+            let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
+            frames.push(at(pc));
+        }
     }
-    frames.push(at(instruction(&outer, call.dex_pc).unwrap_or(native)));
+    let pc = match (&outer, call) {
+        (
+            Method::Known {
+                code: Some(code), ..
+            },
+            Some(call),
+        ) => {
+            // A leaf before the first call is at its beginning.
+            let pc = instruction(&outer, call.dex_pc);
+            pc.unwrap_or(FramePc::Absolute(Address::new(code.start)))
+        }
+        (Method::Known { code: Some(_), .. }, None) => return Err(Reason::ArtQuick),
+        _ => FramePc::Native {
+            method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
+        },
+    };
+    frames.push(at(pc));
     Ok(frames)
 }
 
-/// The address of an instruction of a method.
+/// The method that a frame of compiled code executes, and the VM's pointer to it, if that is known.
+fn outer_method(
+    code: &CompiledMethod,
+    frame: &NativeFrame,
+    stack: StackSlice<'_>,
+    process: &mut dyn Methods,
+) -> Result<(Method, Option<u64>), Reason> {
+    let at_sp = code
+        .has_method(frame.address)
+        .then(|| stack.word(frame.regs.machine(), frame.sp))
+        .flatten();
+    let pointer = match &code.owner {
+        Owner::Pointer(pointer) => match at_sp {
+            // Another method's code is there by now.
+            Some(other) if other != *pointer => return Err(Reason::ArtQuick),
+            _ => *pointer,
+        },
+        Owner::Dex(methods) => match (at_sp, &methods[..]) {
+            (Some(pointer), _) => pointer,
+            (None, [method]) => {
+                let space = &process.process().space;
+                return Ok((method_of(space, &method.image, method.index), None));
+            }
+            // Several methods share it, and the frame does not tell which this is.
+            (None, _) => return Err(Reason::ArtQuick),
+        },
+    };
+    Ok((process.method(pointer), Some(pointer)))
+}
+
+/// A method that is inlined in another one's code.
+fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> Method {
+    match (id, outer) {
+        (InlinedId::Pointer(pointer), _) => process.method(pointer),
+        (InlinedId::Index(index), Method::Known { image, .. }) => {
+            method_of(&process.process().space, image, index)
+        }
+        (InlinedId::Index(_) | InlinedId::CharAt(_), _) => Method::Unknown,
+    }
+}
+
+/// An instruction of a method.
 fn instruction(method: &Method, dex_pc: Option<CodeUnits>) -> Option<FramePc> {
     let Method::Known {
         code: Some(code), ..
@@ -256,23 +365,4 @@ fn instruction(method: &Method, dex_pc: Option<CodeUnits>) -> Option<FramePc> {
     let pc = code.start.saturating_add(dex_pc?.to_bytes(DEX_UNIT));
     code.contains(&pc)
         .then_some(FramePc::Absolute(Address::new(pc)))
-}
-
-/// The VM's pointer to the method that a frame of compiled code executes.
-fn method_pointer(
-    code: &CompiledMethod,
-    frame: &NativeFrame,
-    stack: StackSlice<'_>,
-) -> Result<u64, Reason> {
-    let at_sp = || stack.word(frame.regs.machine(), frame.sp);
-    match (&code.owner, code.has_method(frame.address)) {
-        (Owner::Pointer(pointer), true) => match at_sp() {
-            // Another method's code is there by now.
-            Some(other) if other != *pointer => Err(Reason::ArtQuick),
-            _ => Ok(*pointer),
-        },
-        (Owner::Pointer(pointer), false) => Ok(*pointer),
-        (Owner::Dex(_), true) => at_sp().ok_or(Reason::Truncated),
-        (Owner::Dex(_), false) => Err(Reason::ArtQuick),
-    }
 }

@@ -39,7 +39,10 @@ impl OatCode {
         };
         let (methods, dex_files) = read()
             .inspect_err(|error: &crate::art::oat_file::OatError| {
-                tracing::warn!("{}: {error}; its methods stay without names", elf.path.display());
+                tracing::warn!(
+                    "{}: {error}; its methods stay without names",
+                    elf.path.display()
+                );
             })
             .ok()?;
         Some(Self {
