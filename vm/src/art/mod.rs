@@ -7,7 +7,7 @@ mod compiled;
 mod frames;
 #[allow(dead_code)]
 mod method_header;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 pub(crate) mod oat_file;
 
 use crate::code_kind::CodeKind;

@@ -198,11 +198,11 @@ impl<'a, const N: usize> BitTable<'a, N> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// Writes what the reader reads.
-    fn bits(numbers: &[(u32, u32)]) -> Vec<u8> {
+    /// Writes what the reader reads: numbers and how many bits each has.
+    pub(in super::super) fn bits(numbers: &[(u32, u32)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut position = 0usize;
         for &(value, width) in numbers {

@@ -1,5 +1,6 @@
 //! The fixture is of ART's compiler: tests/fixtures/art11/make.sh. What its code and bytecode are is known by objdump and dexdump.
 
+use super::bit_table::tests::bits;
 use super::*;
 use std::collections::BTreeSet;
 
@@ -54,12 +55,35 @@ fn a_frame_is_as_large_as_its_prologue_makes_it() {
 fn a_return_address_has_the_map_of_its_call_and_no_other() {
     let info = info(CATCHING);
     assert_eq!(dex_pc(info.stack_map_at(0x34)), Some(0));
-    // Where the exception is caught, which is no call.
+    // Where the exception is caught, which is no call, and behind all others.
     let catch = info.stack_maps().last().unwrap();
     assert_eq!((catch.kind, catch.pc_offset), (StackMapKind::Catch, 0x39));
     assert_eq!(info.stack_map_at(0x39), None);
     assert_eq!(info.stack_map_at(0x33), None);
     assert_eq!(info.stack_map_at(u32::MAX), None);
+}
+
+#[test]
+fn of_maps_with_the_same_pc_the_one_of_a_call_is_taken() {
+    // A header that tells of stack maps only; three rows of a kind, a pc and an instruction.
+    let mut numbers = vec![(0, 4), (1, 4), (0, 4), (0, 4), (0, 4), (1, 4)];
+    numbers.extend([(3, 4), (2, 4), (4, 4), (3, 4)]);
+    numbers.extend([(0, 4); 5]);
+    for (kind, pc, dex_pc) in [(3, 6, 2), (0, 6, 3), (1, 10, 4)] {
+        numbers.extend([(kind, 2), (pc, 4), (dex_pc, 3)]);
+    }
+    let bytes = bits(&numbers);
+    let info = CodeInfo::parse(Machine::X86_64, &bytes).unwrap();
+    let kinds: Vec<_> = info.stack_maps().map(|map| map.kind).collect();
+    let expected = [
+        StackMapKind::Debug,
+        StackMapKind::Default,
+        StackMapKind::Catch,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(dex_pc(info.stack_map_at(5)), Some(2));
+    assert_eq!(info.stack_map_at(9), None);
+    assert_eq!(dex_pc(info.stack_map_before(9)), Some(2));
 }
 
 #[test]

@@ -133,6 +133,34 @@ fn what_is_broken_is_an_error_or_refused() {
 }
 
 #[test]
+fn before_the_executable_part_there_is_no_code() {
+    let refused = compiled(&with(28, &0x1100u32.to_le_bytes())).unwrap();
+    assert_eq!((refused.refused, refused.iter().count()), (4, 4));
+}
+
+#[test]
+fn the_bit_of_thumb_is_no_part_of_where_code_starts() {
+    // The entry point of the first method.
+    let mut oat = with(0x344, &0x1011u32.to_le_bytes());
+    assert_eq!(compiled(&oat).unwrap().refused, 1);
+    oat[12] = 1;
+    let compiled = compiled(&oat).unwrap();
+    assert_eq!(compiled.refused, 0);
+    let first = compiled.iter().next().map(|(code, _)| code.start);
+    assert_eq!(first, Some(0x1010));
+}
+
+#[test]
+fn a_dex_file_that_was_not_copied_has_no_offset() {
+    let dex_files = usize::from(OAT[24]) + (usize::from(OAT[25]) << 8);
+    let offset = dex_files + 4 + "/tmp/art11-fixture/app/code.dex".len() + 4;
+    assert_eq!(OAT[offset..][..4], 48u32.to_le_bytes());
+    let oat = with(offset, &[0]);
+    let oat = OatFile::parse(&oat).unwrap();
+    assert_eq!(oat.dex_files[0].vdex_offset, None);
+}
+
+#[test]
 fn a_dex_file_that_is_missing_leaves_its_methods_unknown() {
     let oat = OatFile::parse(OAT).unwrap();
     let none = oat.compiled_methods(|_| None::<std::vec::IntoIter<Vec<u32>>>);
