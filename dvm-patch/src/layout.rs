@@ -71,7 +71,7 @@ fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
     let quick = rules.get(usize::from(layout.quick_rule));
     match quick {
         None if layout.quick_rule == NO_RULE => {}
-        Some(rule) if rule.kind == RULE_AT_SP => {}
+        Some(rule) if matches!(rule.kind, RULE_AT_SP | RULE_SIZED) => {}
         _ => return refuse("rule of quick frames", u64::from(layout.quick_rule)),
     }
     check_links(layout)?;
@@ -155,12 +155,19 @@ fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
             return refuse(what, u64::from(offset));
         }
     }
-    if usize::from(rule.special_count) > SPECIAL_METHODS {
-        return refuse("number of special methods", u64::from(rule.special_count));
-    }
     match rule.code_end.checked_sub(rule.code_start) {
         Some(1..=MAX_CODE) => {}
         _ => return refuse("code of a rule", rule.code_start),
+    }
+    check_noted(layout, rule)?;
+    check_objects(layout)
+}
+
+/// Frames that a note leads to.
+fn check_noted(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
+    let word = u16::from(layout.word);
+    if usize::from(rule.special_count) > SPECIAL_METHODS {
+        return refuse("number of special methods", u64::from(rule.special_count));
     }
     if rule.native_flag != 0 {
         within("method_flags", rule.method_flags, 4, MAX_OBJECT_OFFSET)?;
@@ -172,7 +179,7 @@ fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
             return refuse("size of a frame", u64::from(size));
         }
     }
-    check_objects(layout)
+    Ok(())
 }
 
 fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
@@ -181,6 +188,7 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
         return refuse("compiled frames on another stack", u64::from(layout.flags));
     }
+    check_noted(layout, rule)?;
     within("method_entry", rule.method_entry, 8, MAX_OBJECT_OFFSET)?;
     within("code_cache", rule.code_cache, 8, MAX_CACHE_OFFSET)?;
     within("code_cache_map", rule.code_cache_map, 48, MAX_CACHE_OFFSET)?;

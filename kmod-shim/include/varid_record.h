@@ -50,7 +50,8 @@ enum varid_arm_reg {
 /* The kinds of rules that the shim can walk. */
 #define VARID_ALL_RULES                                                                \
 	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
-	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA) | VARID_RULE_BIT(VARID_RULE_AT_SP))
+	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA) | VARID_RULE_BIT(VARID_RULE_AT_SP) |     \
+	 VARID_RULE_BIT(VARID_RULE_SIZED))
 
 /* The body of an interpreter loop: where the registers of a rule are valid. end 0: the rule has none. */
 struct varid_body {
@@ -114,7 +115,8 @@ struct varid_target {
 #define VARID_FRAME_OUTERMOST 2ull /* last of its fragment: native code called it */
 #define VARID_FRAME_RELATIVE 4ull  /* pc counts bytes from the method's first instruction */
 #define VARID_FRAME_EXPORTED 8ull  /* pc may be an earlier one of the method, or nothing: the method tells */
-#define VARID_FRAME_PAIR (VARID_FRAME_RELATIVE | VARID_FRAME_EXPORTED) /* both method and pc are needed */
+#define VARID_FRAME_COMPILED 16ull /* compiled method: pc is the return address in its code */
+#define VARID_FRAME_PAIR (VARID_FRAME_RELATIVE | VARID_FRAME_EXPORTED | VARID_FRAME_COMPILED) /* both method and pc are needed */
 
 /* A frame as the walker finds it. */
 struct varid_frame {

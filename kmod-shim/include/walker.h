@@ -29,7 +29,9 @@
 #define VARID_SAVES_WINDOW 128 /* AT_SP: and of what a frame keeps of its caller */
 #define VARID_WORD_MAX 8 /* bytes after the window that a word at its last offset reaches */
 #define VARID_QUICK_TAG 3ull
+#define VARID_GENERIC_JNI 1ull /* the tag of a native method's frame that its own code has not made */
 #define VARID_LARGEST_FRAME (1u << 20) /* AT_SP: bytes; 65,535 registers and as many references */
+#define VARID_CODE_HEADER 8 /* SIZED: bytes before a method's code */
 
 enum varid_walk_result {
 	VARID_WALK_FRAME = 1, /* out holds a frame */
@@ -46,6 +48,8 @@ struct varid_walk {
 	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame. SAVE_AREA, AT_SP: of the next one, from what its callee keeps, too */
 	varid_u64 frame;    /* AT_SP: reg_frame of the frame at quick; 0: a note led there, and its method says how large it is */
 	varid_u64 cfa;      /* AT_SP: of the frame at quick, 0: frame leads to it */
+	varid_u32 is_outer;   /* SIZED: the innermost fragment was left */
+	varid_u32 is_generic; /* SIZED: the frame at quick is one of native_size, whatever code its method has */
 };
 
 /* What the registers of the interrupted thread say. Any may have tags. */
@@ -76,6 +80,7 @@ varid_word(varid_u8 word, const varid_u8 *window, varid_u32 offset)
 static inline __attribute__((always_inline)) void
 varid_walk_into(struct varid_walk *walk, varid_u64 quick, varid_u64 top, varid_u64 link)
 {
+	walk->is_generic = (quick & VARID_QUICK_TAG) == VARID_GENERIC_JNI;
 	walk->quick = quick & ~VARID_QUICK_TAG;
 	walk->next = top;
 	walk->fragment = link;
@@ -122,9 +127,22 @@ varid_walk_begun(struct varid_walk *walk, varid_u64 sp, varid_u64 reg_frame)
 static inline __attribute__((always_inline)) const struct varid_rule *
 varid_quick_rule(const struct varid_layout *layout, const varid_u32 rules)
 {
+	const struct varid_rule *rule = &layout->rules[layout->quick_rule & (VARID_MAX_RULES - 1)];
+
 	if (!VARID_MAY_HAVE(rules, VARID_RULE_AT_SP) || layout->quick_rule == VARID_NO_RULE)
 		return 0;
-	return &layout->rules[layout->quick_rule & (VARID_MAX_RULES - 1)];
+	return rule->kind == VARID_RULE_AT_SP ? rule : 0;
+}
+
+/* The SIZED rule of quick frames, or NULL. */
+static inline __attribute__((always_inline)) const struct varid_rule *
+varid_sized_rule(const struct varid_layout *layout, const varid_u32 rules)
+{
+	const struct varid_rule *rule = &layout->rules[layout->quick_rule & (VARID_MAX_RULES - 1)];
+
+	if (!VARID_MAY_HAVE(rules, VARID_RULE_SIZED) || layout->quick_rule == VARID_NO_RULE)
+		return 0;
+	return rule->kind == VARID_RULE_SIZED ? rule : 0;
 }
 
 /* Whether the code before a return address, or at an ip that is one less, follows a rule. */
@@ -168,6 +186,7 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, con
 	base = VARID_ADDRESS(base);
 	walk->base = base;
 	walk->next = walk->quick = walk->fragment = walk->frame = walk->cfa = 0;
+	walk->is_outer = walk->is_generic = 0;
 	walk->reg_pc = VARID_ADDRESS(leaf->pc);
 	if (VARID_MAY_HAVE(rules, VARID_RULE_SHADOW) && layout->rules[0].kind == VARID_RULE_SHADOW) {
 		const struct varid_shadow *shadow;
@@ -445,11 +464,90 @@ varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, con
 	return VARID_WALK_FRAME;
 }
 
+/*
+ * SIZED: bytes of the frames of a method's code, by the header before the code; 0: the method's code is not the one that is
+ * returned to (0: to none), or says no size.
+ */
+static inline __attribute__((always_inline)) varid_u32
+varid_code_frame_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 method,
+		      varid_u64 returns)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+	varid_u64 entry, info;
+	varid_u32 distance, size, first, second;
+
+	window = VARID_ALONE_AT(walk, method + rule->method_entry, word);
+	if (!window)
+		return 0;
+	entry = varid_word(word, window, 0);
+	window = VARID_ALONE_AT(walk, entry - VARID_CODE_HEADER, VARID_CODE_HEADER);
+	if (!window)
+		return 0;
+	distance = *(const varid_u32 *)window;
+	/* Its highest bit is a flag. */
+	size = *(const varid_u32 *)(window + 4) & 0x7fffffff;
+	if (returns && (returns <= entry || returns - entry > size))
+		return 0;
+	window = VARID_ALONE_AT(walk, entry - distance, sizeof(info));
+	if (!window)
+		return 0;
+	info = *(const varid_u64 *)window;
+	/* Six numbers of four bits; of one above 11 that many bytes follow, less 11. The first has flags, the second is the size. */
+	first = info & 15;
+	second = info >> 4 & 15;
+	if (first > 11 || second > 13)
+		return 0;
+	if (second > 11)
+		second = info >> 24 & (second == 12 ? 0xff : 0xffff);
+	return second * 16;
+}
+
+/*
+ * SIZED: a frame that a note led to is one of the VM's own, which is left out, or a native method's. Each of its callers is in
+ * the code that its callee returns to.
+ */
+static inline __attribute__((always_inline)) int
+varid_walk_sized(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, struct varid_frame *out)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+	varid_u32 size;
+	varid_u64 cfa;
+	int is_special = 0;
+
+	window = VARID_WINDOW_AT(walk, walk->quick, word);
+	if (!window)
+		return VARID_WALK_TORN;
+	out->addr = walk->quick;
+	out->method = varid_word(word, window, 0);
+	out->pc = walk->reg_pc;
+	out->flags = walk->reg_pc ? VARID_FRAME_COMPILED : VARID_FRAME_QUICK;
+	size = walk->reg_pc ? 0 : varid_noted_size(walk, layout, rule, out->method, &is_special);
+	if (walk->reg_pc || (!is_special && !walk->is_generic))
+		size = varid_code_frame_size(walk, layout, rule, out->method, walk->reg_pc);
+	if (!size)
+		return VARID_WALK_TORN;
+	cfa = walk->quick + size;
+	window = VARID_WINDOW_AT(walk, cfa - word, 2 * word);
+	if (!window)
+		return VARID_WALK_TORN;
+	walk->reg_pc = varid_word(word, window, 0);
+	walk->quick = cfa;
+	if (!varid_word(word, window, word)) {
+		walk->quick = walk->reg_pc = 0;
+		out->flags |= VARID_FRAME_OUTERMOST;
+	} else if (!walk->reg_pc) {
+		return VARID_WALK_TORN;
+	}
+	return is_special ? VARID_WALK_AGAIN : VARID_WALK_FRAME;
+}
+
 static inline __attribute__((always_inline)) int
 varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules,
 		struct varid_frame *out)
 {
-	const struct varid_rule *rule = &layout->rules[0], *quick;
+	const struct varid_rule *rule = &layout->rules[0], *quick, *sized;
 	const varid_u8 *window;
 	varid_u64 at, insns, pc;
 
@@ -463,11 +561,16 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, cons
 			return VARID_WALK_END;
 		if (varid_walk_fragment(walk, layout, rules, walk->fragment) != VARID_WALK_FRAME)
 			return VARID_WALK_TORN;
+		walk->is_outer = 1;
 	}
 	if (walk->quick) {
 		quick = varid_quick_rule(layout, rules);
 		if (quick)
 			return varid_walk_at_sp(walk, layout, quick, out);
+		/* Compiled code leaves behind the note of a call that is over. In an outer fragment it has called what is there. */
+		sized = varid_sized_rule(layout, rules);
+		if (sized && walk->is_outer)
+			return varid_walk_sized(walk, layout, sized, out);
 		at = walk->quick;
 		walk->quick = 0;
 		out->addr = at;

@@ -49,8 +49,10 @@ pub mod frame_flags {
     pub const RELATIVE: u64 = 4;
     /// The pc may be an earlier one of the method, or nothing: the method tells.
     pub const EXPORTED: u64 = 8;
+    /// A compiled method: the pc is the return address in its code.
+    pub const COMPILED: u64 = 16;
     /// Both the method and the pc are needed.
-    pub const PAIR: u64 = RELATIVE | EXPORTED;
+    pub const PAIR: u64 = RELATIVE | EXPORTED | COMPILED;
     /// Where the flags of a frame begin in its record's word, above the address.
     pub const SHIFT: u32 = 56;
 }
@@ -250,6 +252,7 @@ mod tests {
             ("VARID_FRAME_OUTERMOST", frame_flags::OUTERMOST as usize),
             ("VARID_FRAME_RELATIVE", frame_flags::RELATIVE as usize),
             ("VARID_FRAME_EXPORTED", frame_flags::EXPORTED as usize),
+            ("VARID_FRAME_COMPILED", frame_flags::COMPILED as usize),
             ("VARID_FRAME_PAIR", frame_flags::PAIR as usize),
             ("VARID_FRAME_FLAGS_SHIFT", frame_flags::SHIFT as usize),
             ("VARID_ADDRESS(~0ull)", ADDRESS_MASK as usize),

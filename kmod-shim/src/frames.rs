@@ -29,6 +29,13 @@ pub enum FramePc {
         /// What it told, if anything.
         pc: Address,
     },
+    /// Where the compiled code of a method has made a call.
+    Compiled {
+        /// The VM's method pointer.
+        method: Address,
+        /// The address that the call returns to.
+        returns: Address,
+    },
     /// Nowhere: a compiled or native method, whose native frame this is.
     Native {
         /// The VM's method pointer.
@@ -55,7 +62,7 @@ pub struct ManagedFrame {
     /// 0: the pc says it all.
     pub(crate) method: u64,
     pub(crate) pc: u64,
-    /// [`frame_flags`]: at most one of QUICK, RELATIVE and EXPORTED.
+    /// [`frame_flags`]: at most one of QUICK, RELATIVE, EXPORTED and COMPILED.
     pub(crate) flags: u64,
 }
 
@@ -94,6 +101,10 @@ impl ManagedFrame {
                 offset: CodeUnits::new(u32::try_from(self.pc / UNIT).unwrap_or(u32::MAX)),
             },
             frame_flags::EXPORTED => FramePc::Exported { method, pc },
+            frame_flags::COMPILED => FramePc::Compiled {
+                method,
+                returns: pc,
+            },
             _ => FramePc::Native { method },
         }
     }
@@ -114,6 +125,9 @@ impl ManagedFrame {
                 (method.get(), bytes, frame_flags::RELATIVE)
             }
             FramePc::Exported { method, pc } => (method.get(), pc.get(), frame_flags::EXPORTED),
+            FramePc::Compiled { method, returns } => {
+                (method.get(), returns.get(), frame_flags::COMPILED)
+            }
             FramePc::Native { method } => (method.get(), 0, frame_flags::QUICK),
         };
         (self.method, self.pc) = (method, pc);
@@ -257,7 +271,9 @@ impl From<&[ManagedFrame]> for ManagedFrames {
             match frame.pc() {
                 FramePc::Absolute(pc) => packed.push(entry(first, pc.get())),
                 FramePc::Native { method } => packed.push(entry(first, method.get())),
-                FramePc::Relative { method, .. } | FramePc::Exported { method, .. } => {
+                FramePc::Relative { method, .. }
+                | FramePc::Exported { method, .. }
+                | FramePc::Compiled { method, .. } => {
                     packed.extend([entry(first, method.get()), entry(0, frame.pc)]);
                 }
             }
@@ -338,6 +354,8 @@ mod tests {
                 offset: CodeUnits::new(offset),
             }),
             (address(), address()).prop_map(|(method, pc)| FramePc::Exported { method, pc }),
+            (address(), address())
+                .prop_map(|(method, returns)| FramePc::Compiled { method, returns }),
             address().prop_map(|method| FramePc::Native { method }),
         ];
         (address(), pc, any::<bool>()).prop_map(|(address, pc, outermost)| {

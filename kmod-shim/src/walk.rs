@@ -84,6 +84,8 @@ struct RawWalk {
     reg_pc: u64,
     frame: u64,
     cfa: u64,
+    is_outer: u32,
+    is_generic: u32,
 }
 
 /// Bytes that the C side reads at once, and a word.

@@ -12,7 +12,8 @@ use varid_process::{AddressSpace, MappedCode};
 use varid_shim::{Body, CodeState, CodeStates, Target};
 use varid_tunnel::PublishedBytecode;
 use varid_tunnel::abi::{
-    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, RULE_AT_SP, RULE_SIZED, Rule, Trace,
+    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_RULE, RULE_AT_SP, RULE_SIZED,
+    Rule, Trace,
 };
 use varid_tunnel::builds::Build;
 use varid_tunnel::reader::read_tunnel;
@@ -287,18 +288,33 @@ impl VmFacts {
             .any(|range| range.start < end && range.end > start)
     }
 
-    /// What the shim is told about the process.
+    /// What the shim is told about a process without compiled code.
     pub fn target(&self, flags: u32) -> Target {
-        let machine = self.machine();
-        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| self.body(rule));
         let mut layout = self.layout;
-        // The shim leaves frames of compiled code to unwinding.
         let walked = self.layout.rules().iter();
         let walked = walked.take_while(|rule| rule.kind != RULE_SIZED).count();
         layout.rule_count = u8::try_from(walked).unwrap_or(layout.rule_count);
+        self.target_of(&layout, flags)
+    }
+
+    /// The same of a process with compiled code: its frames are walked, which costs more.
+    pub(crate) fn target_with_compiled_code(&self, flags: u32) -> Target {
+        let mut layout = self.layout;
+        let mut rules = self.layout.rules().iter();
+        let sized = rules.position(|rule| rule.kind == RULE_SIZED);
+        if let Some(sized) = sized.and_then(|sized| u8::try_from(sized).ok())
+            && layout.quick_rule == NO_RULE
+        {
+            layout.quick_rule = sized;
+        }
+        self.target_of(&layout, flags)
+    }
+
+    fn target_of(&self, layout: &Layout, flags: u32) -> Target {
+        let bodies: [Body; MAX_RULES] = std::array::from_fn(|rule| self.body(rule));
         Target {
             states: self.states.clone(),
-            ..Target::ready(&layout, &bodies, machine, flags)
+            ..Target::ready(layout, &bodies, self.machine(), flags)
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
-use varid_shim::{CapturedSample, ManagedFrame, flags};
+use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
 use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice};
 
@@ -147,6 +147,32 @@ pub trait Vm: fmt::Debug {
         _process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
         Err(Reason::ArtQuick)
+    }
+
+    /// The methods that a frame of compiled code executes which the shim has walked, innermost first: `method` is at its stack pointer, and
+    /// the call that it has made returns to `returns`.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not known.
+    fn compiled_frame(
+        &self,
+        _sp: Address,
+        _method: Address,
+        _returns: Address,
+        _process: &mut dyn Methods,
+    ) -> Result<Vec<ManagedFrame>, Reason> {
+        Err(Reason::ArtQuick)
+    }
+
+    /// Whether a mapping of this path may hold code that the VM's compiler has made.
+    fn is_compiled_code(&self, _path: &Path) -> bool {
+        false
+    }
+
+    /// What the shim is told about the process.
+    fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
+        self.facts().target(flags)
     }
 
     /// Whether a noted native method is still running: the note may outlive its frame. `callee`: the kind of code of the outermost native frame

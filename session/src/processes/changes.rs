@@ -14,6 +14,7 @@ use varid_process::{KernelMapping, Status};
 use varid_recording::SessionRecord;
 use varid_sampler::decode::{Mmap, Samples};
 use varid_sampler::monotonic_ns;
+use varid_vm::Vm;
 
 /// A thread takes a name.
 #[derive(Debug, Clone)]
@@ -65,7 +66,9 @@ impl Processes {
                 path: &mmap.path,
             },
         );
-        if may_be_vm && tracked.managed.find_vm() {
+        let is_code = |vm: &dyn Vm| mmap.mode.execute && vm.is_compiled_code(&mmap.path);
+        let has_code = tracked.managed.vm().is_some_and(is_code);
+        if may_be_vm && tracked.managed.find_vm() || has_code {
             self.retarget(pid, sampling)?;
         }
         Ok(())

@@ -21,8 +21,9 @@ pub fn target_of(managed: Option<&ManagedProcess>, stack: Stack) -> Target {
         false => 0,
     };
     let flags = stack | namespaced | target_flags::FOLLOW;
-    match managed.and_then(|managed| managed.vm()) {
-        Some(vm) => vm.facts().target(flags),
+    let vm = managed.and_then(|managed| Some((managed.vm()?, managed.space())));
+    match vm {
+        Some((vm, space)) => vm.target(flags, space),
         None => Target {
             flags,
             ..Target::default()

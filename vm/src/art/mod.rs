@@ -20,8 +20,8 @@ use compiled::CompiledCode;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, Reason};
-use varid_process::{AddressSpace, Process};
-use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
+use varid_process::{AddressSpace, Process, ProcessImage};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_tunnel::builds::{self, Build};
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
@@ -125,6 +125,33 @@ impl Vm for ArtVm {
         let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
         let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
         Ok(vec![ManagedFrame::new(frame.sp, pc, false)])
+    }
+
+    fn compiled_frame(
+        &self,
+        sp: Address,
+        method: Address,
+        returns: Address,
+        process: &mut dyn Methods,
+    ) -> Result<Vec<ManagedFrame>, Reason> {
+        let compiled = self.compiled.as_ref().ok_or(Reason::ArtQuick)?;
+        compiled.caller_frames(sp, method, returns, process)
+    }
+
+    fn is_compiled_code(&self, path: &Path) -> bool {
+        self.compiled.is_some() && compiled::may_be_code(path)
+    }
+
+    fn target(&self, flags: u32, space: &AddressSpace) -> Target {
+        let mut paths = space.iter().filter_map(|mapped| match &mapped.image {
+            ProcessImage::Elf(elf) => Some(elf.path.as_path()),
+            ProcessImage::Other(path) => Some(&**path),
+            ProcessImage::Code(_) => None,
+        });
+        match paths.any(|path| self.is_compiled_code(path)) {
+            true => self.facts.target_with_compiled_code(flags),
+            false => self.facts.target(flags),
+        }
     }
 
     fn end_batch(&self) {

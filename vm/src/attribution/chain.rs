@@ -100,6 +100,11 @@ impl<'a> Chain<'a> {
             let kind = vm.and_then(|vm| vm.code_at(frame.lookup(), &self.process.process));
             enclosing = kind;
             if let (Some(CodeKind::NativeFrames | CodeKind::Compiled), Some(vm)) = (kind, vm) {
+                // The walk may have found the same frame.
+                let is_same = |next: &ManagedFrame| next.address() == frame.sp;
+                if let Some((_, after)) = rest.split_first().filter(|(next, _)| is_same(next)) {
+                    rest = after;
+                }
                 self.native_frame(frame, vm, stack_of(record));
                 inside = Inside::Edge;
                 continue;
@@ -243,8 +248,28 @@ impl<'a> Chain<'a> {
         self.push(FrameAddress::calling_at(address_of(marker)));
     }
 
+    /// A frame of compiled code: the frames of the methods that it executes; whether their places are known.
+    fn compiled(&mut self, sp: Address, method: Address, returns: Address) -> bool {
+        let vm = self.process.vm.clone();
+        let frames = vm
+            .ok_or(Reason::ArtQuick)
+            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.process));
+        match frames {
+            Ok(frames) => frames
+                .iter()
+                .fold(true, |all, frame| self.managed(frame) && all),
+            Err(reason) => {
+                self.method(Err(reason));
+                false
+            }
+        }
+    }
+
     /// A managed frame; whether its place is known.
     pub fn managed(&mut self, frame: &ManagedFrame) -> bool {
+        if let FramePc::Compiled { method, returns } = frame.pc() {
+            return self.compiled(frame.address(), method, returns);
+        }
         let place = self.place(frame);
         match place {
             Ok(Some(address)) => self.method(Ok(address)),
@@ -298,6 +323,7 @@ impl<'a> Chain<'a> {
             }
             FramePc::Relative { method, .. }
             | FramePc::Exported { method, .. }
+            | FramePc::Compiled { method, .. }
             | FramePc::Native { method } => (method.get(), frame.pc()),
         };
         match self.process.method(method) {

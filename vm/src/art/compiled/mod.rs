@@ -16,6 +16,7 @@ use method::{Call, CompiledMethod, InfoBytes, Owner};
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Machine, Reason};
 use varid_process::reader::ForeignMemory;
@@ -117,7 +118,7 @@ impl CompiledCode {
                 let before = known.and_then(|known| known.method);
                 jit_method(&memory, &self.rule, address, before.as_ref())
             }
-            ProcessImage::Elf(elf) if is_oat(elf) => {
+            ProcessImage::Elf(elf) if is_oat(&elf.path) => {
                 self.oat_method(address, elf, mapped, &process.space)
             }
             ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
@@ -192,16 +193,45 @@ impl CompiledCode {
         process: &mut dyn Methods,
     ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
         let code = self.at(frame.lookup(), process.process())?;
-        Some(frames_of(&code, frame, stack, process))
+        let at_sp = code
+            .has_method(frame.address)
+            .then(|| stack.word(frame.regs.machine(), frame.sp))
+            .flatten();
+        Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
+    }
+
+    /// The same of a frame that the shim has walked: `method` is at its stack pointer `sp`, and the code that it has called returns to
+    /// `returns`.
+    ///
+    /// # Errors
+    ///
+    /// There is no code of the method any more, or the call is none that the compiler noted down.
+    pub(super) fn caller_frames(
+        &self,
+        sp: Address,
+        method: Address,
+        returns: Address,
+        process: &mut dyn Methods,
+    ) -> Result<Vec<ManagedFrame>, Reason> {
+        let returns = FrameAddress::Return(returns);
+        let code = self.at(returns.lookup(), process.process());
+        let code = code.ok_or(Reason::ArtQuick)?;
+        frames_of(&code, Some(method.get()), sp, returns, process)
     }
 }
 
+/// Whether a mapping of this path may hold compiled code: an oat file, or the JIT's code cache.
+pub(super) fn may_be_code(path: &Path) -> bool {
+    let name = path.to_str().unwrap_or_default();
+    is_oat(path)
+        || ["jit-cache", "jit-code-cache"]
+            .iter()
+            .any(|cache| name.contains(cache))
+}
+
 /// Whether an ELF file is an oat file by its name.
-fn is_oat(elf: &ElfImage) -> bool {
-    let extension = elf
-        .path
-        .extension()
-        .and_then(|extension| extension.to_str());
+fn is_oat(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("oat" | "odex"))
 }
 
@@ -268,16 +298,17 @@ fn read_code_info(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     }
 }
 
-/// The methods that a frame executes, innermost first.
+/// The methods that a frame executes, innermost first. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
 fn frames_of(
     code: &CompiledMethod,
-    frame: &NativeFrame,
-    stack: StackSlice<'_>,
+    at_sp: Option<u64>,
+    sp: Address,
+    address: FrameAddress,
     process: &mut dyn Methods,
 ) -> Result<Vec<ManagedFrame>, Reason> {
-    let (outer, pointer) = outer_method(code, frame, stack, process)?;
-    let at = |pc: FramePc| ManagedFrame::new(frame.sp, pc, false);
-    let call = match frame.address {
+    let (outer, pointer) = outer_method(code, at_sp, process)?;
+    let at = |pc: FramePc| ManagedFrame::new(sp, pc, false);
+    let call = match address {
         FrameAddress::Return(address) => code.call(address),
         // Which of the inlined methods it is in nobody has noted down.
         FrameAddress::Instruction(address) => Some(Rc::new(Call {
@@ -316,14 +347,9 @@ fn frames_of(
 /// The method that a frame of compiled code executes, and the VM's pointer to it, if that is known.
 fn outer_method(
     code: &CompiledMethod,
-    frame: &NativeFrame,
-    stack: StackSlice<'_>,
+    at_sp: Option<u64>,
     process: &mut dyn Methods,
 ) -> Result<(Method, Option<u64>), Reason> {
-    let at_sp = code
-        .has_method(frame.address)
-        .then(|| stack.word(frame.regs.machine(), frame.sp))
-        .flatten();
     let pointer = match &code.owner {
         Owner::Pointer(pointer) => match at_sp {
             // Another method's code is there by now.
