@@ -2,6 +2,7 @@
 
 mod areas;
 mod at_sp;
+mod sized;
 
 use super::*;
 use crate::abi::frame_flags::{OUTERMOST, QUICK, RELATIVE};
