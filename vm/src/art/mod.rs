@@ -1,13 +1,9 @@
 //! ART: frames of its interpreters in a list of fragments on the native stack, between those of compiled code.
 
-// The attribution of compiled code, which is to use them, is not there yet.
-#[allow(dead_code)]
 pub(crate) mod code_info;
 mod compiled;
 mod frames;
-#[allow(dead_code)]
 mod method_header;
-#[allow(dead_code, unused_imports)]
 pub(crate) mod oat_file;
 
 use crate::code_kind::CodeKind;

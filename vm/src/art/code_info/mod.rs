@@ -47,10 +47,13 @@ pub(crate) struct CodeInfo<'a> {
     /// the stack, and how much it has pushed is not told.
     pub(crate) frame_size: u32,
     /// Registers that the frame saves, a bit each, by the numbers of ART, which are those of the machine's instructions.
+    #[cfg(test)]
     pub(crate) core_spill_mask: u32,
     /// The same of floating-point registers.
+    #[cfg(test)]
     pub(crate) fp_spill_mask: u32,
     /// Registers of the method's bytecode.
+    #[cfg(test)]
     pub(crate) dex_registers: u32,
     /// Bytes of the buffer from its start to the end of what was read of it.
     pub(crate) size: u64,
@@ -130,6 +133,7 @@ impl<'a> CodeInfo<'a> {
         offset: u32,
     ) -> Result<Self, CodeInfoError> {
         let mut reader = BitReader::new(buffer, u64::from(offset) << 3);
+        #[cfg_attr(not(test), allow(unused_variables))]
         let [flags, packed_frame_size, core, fp, dex_registers, tables] = reader.header()?;
         let broken = |problem| CodeInfoError::Broken {
             position: reader.position(),
@@ -148,8 +152,11 @@ impl<'a> CodeInfo<'a> {
         let method_infos = table(&mut reader, tables, 4)?.of_numbers()?;
         Ok(Self {
             frame_size,
+            #[cfg(test)]
             core_spill_mask: core,
+            #[cfg(test)]
             fp_spill_mask: fp,
+            #[cfg(test)]
             dex_registers,
             size: reader.position().div_ceil(8),
             pc_unit: match machine {

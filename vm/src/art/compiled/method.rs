@@ -109,6 +109,15 @@ impl CompiledMethod {
         })
     }
 
+    /// Bytes that are kept of it alone.
+    pub(super) fn size(&self) -> usize {
+        let info = match &self.info {
+            InfoBytes::Own(bytes) => bytes.len(),
+            InfoBytes::Oat(..) => 0,
+        };
+        self.bytes.len().saturating_add(info)
+    }
+
     fn offset(&self, address: Address) -> u32 {
         let offset = address.get().saturating_sub(self.code.start);
         u32::try_from(offset).unwrap_or(u32::MAX)

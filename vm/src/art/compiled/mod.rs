@@ -3,40 +3,40 @@
 //! Code that the JIT has made is found through the VM's own map and copied from the process when a sample first lands there; code of an
 //! oat file is found through the file's tables.
 
+mod bytecode_frames;
 mod frame_rows;
+mod jit_code;
 mod jit_map;
 mod method;
 mod oat_code;
 
-use crate::dex::method_of;
 use crate::kind::Methods;
-use crate::method::Method;
-use jit_map::{JitMethod, method_before};
-use method::{Call, CompiledMethod, InfoBytes, Owner};
+use bytecode_frames::frames_of;
+use jit_code::jit_method;
+use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, CodeUnits, FrameAddress, Machine, Reason};
+use varid_model::{Address, FrameAddress, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
-use varid_shim::{FramePc, ManagedFrame};
-use varid_tunnel::Memory;
+use varid_shim::ManagedFrame;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
-use super::code_info::{CodeInfo, CodeInfoError, InlinedId};
-use super::method_header::MethodHeader;
-
-/// Bytes of a code unit of dex.
-const DEX_UNIT: u8 = 2;
+/// Bytes that are kept of the code of a process; with more it is read again when it is sampled.
+const MAX_KEPT: usize = 1 << 26;
 
 /// The compiled code of a process, as far as it was sampled.
 #[derive(Debug)]
 pub(super) struct CompiledCode {
     rule: Rule,
+    /// By the first address.
     methods: RefCell<BTreeMap<u64, Known>>,
+    /// Bytes of them.
+    kept: Cell<usize>,
     oats: RefCell<Vec<KnownOat>>,
     /// [`AddressSpace::changes`] when a sample was last looked up.
     mapped: Cell<u64>,
@@ -76,6 +76,7 @@ impl CompiledCode {
         Self {
             rule,
             methods: RefCell::default(),
+            kept: Cell::new(0),
             oats: RefCell::default(),
             mapped: Cell::new(0),
             batch: Cell::new(0),
@@ -94,54 +95,62 @@ impl CompiledCode {
 
     /// The method whose code has the instruction at an address.
     fn at(&self, address: Address, process: &Process) -> Option<Rc<CompiledMethod>> {
+        let mapped = process.space.at(address.get())?;
+        match &mapped.image {
+            // The JIT's code is in memory that no file on a disk shows.
+            ProcessImage::Other(_) => {}
+            ProcessImage::Elf(elf) if is_oat(&elf.path) => {}
+            ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
+        }
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
             self.methods.borrow_mut().clear();
+            self.kept.set(0);
         }
         let batch = self.batch.get();
-        let address = address.get();
-        let known = {
-            let methods = self.methods.borrow();
-            let before = methods.range(..=address).next_back();
-            before
-                .filter(|(_, known)| address < known.end)
-                .map(|(_, known)| known.clone())
-        };
+        let known = self.known(address.get());
         if let Some(known) = known.as_ref().filter(|known| known.seen == batch) {
             return known.method.clone();
         }
-        let mapped = process.space.at(address)?;
         let method = match &mapped.image {
-            // The JIT's code is in memory that no file on a disk shows.
-            ProcessImage::Other(_) => {
+            ProcessImage::Elf(elf) => self.oat_method(address.get(), elf, mapped, &process.space),
+            ProcessImage::Other(_) | ProcessImage::Code(_) => {
                 let memory = ForeignMemory::new(process.pid);
                 let before = known.and_then(|known| known.method);
-                jit_method(&memory, &self.rule, address, before.as_ref())
+                jit_method(&memory, &self.rule, address.get(), before.as_ref())
             }
-            ProcessImage::Elf(elf) if is_oat(&elf.path) => {
-                self.oat_method(address, elf, mapped, &process.space)
-            }
-            ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
         };
-        let (start, end) = match &method {
-            Some(method) => (method.code.start, method.code.end),
-            None => (address, address.saturating_add(1)),
-        };
-        let known = Known {
-            end,
-            method: method.clone(),
-            seen: batch,
+        self.keep(address.get(), method.clone(), batch);
+        method
+    }
+
+    /// What was found at an address.
+    fn known(&self, address: u64) -> Option<Known> {
+        let methods = self.methods.borrow();
+        let (_, known) = methods.range(..=address).next_back()?;
+        (address < known.end).then(|| known.clone())
+    }
+
+    /// Keeps what was found at an address in place of all that was there.
+    fn keep(&self, address: u64, method: Option<Rc<CompiledMethod>>, seen: u64) {
+        let (code, size) = match &method {
+            Some(method) => (method.code.clone(), method.size()),
+            None => (address..address.saturating_add(1), 0),
         };
         let mut methods = self.methods.borrow_mut();
-        // Whatever was there is no more.
-        let overlapping = methods.range(..end).rev();
-        let overlapping = overlapping.take_while(|(_, known)| known.end > start);
-        let gone: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
-        for start in gone {
+        let kept = self.kept.get().saturating_add(size);
+        if kept > MAX_KEPT {
+            methods.clear();
+        }
+        self.kept.set(if kept > MAX_KEPT { size } else { kept });
+        let before = methods.range(..code.end).rev();
+        let overlapping = before.take_while(|(_, known)| known.end > code.start);
+        let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
+        for start in overlapping {
             methods.remove(&start);
         }
-        methods.insert(start, known);
-        method
+        let end = code.end;
+        methods.insert(code.start, Known { end, method, seen });
     }
 
     /// The method of an oat file whose code has the instruction at an address.
@@ -231,164 +240,6 @@ pub(super) fn may_be_code(path: &Path) -> bool {
 
 /// Whether an ELF file is an oat file by its name.
 fn is_oat(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    matches!(extension, Some("oat" | "odex"))
-}
-
-/// What the JIT has compiled the code at an address from; `before`: what it was when the process was last asked.
-fn jit_method(
-    memory: &dyn Memory,
-    rule: &Rule,
-    address: u64,
-    before: Option<&Rc<CompiledMethod>>,
-) -> Option<Rc<CompiledMethod>> {
-    let found = method_before(memory, rule, address)
-        .inspect_err(|error| tracing::debug!(%error, "the JIT's map"))
-        .ok()??;
-    let read = read_jit_method(memory, found)?;
-    let same = before.filter(|before| before.as_ref() == &read);
-    same.cloned()
-        .or_else(|| Some(Rc::new(read)))
-        .filter(|method| method.code.contains(&address))
-}
-
-/// Copies a method's code and what the compiler noted down of it from the process.
-fn read_jit_method(memory: &dyn Memory, found: JitMethod) -> Option<CompiledMethod> {
-    let mut header = [0; MethodHeader::SIZE as usize];
-    let at = found.start.checked_sub(MethodHeader::SIZE.into())?;
-    memory.read(at, &mut header).ok()?;
-    let header = MethodHeader::parse(header).ok()?;
-    let mut code = vec![0; usize::try_from(header.code_size).ok()?];
-    memory.read(found.start, &mut code).ok()?;
-    let info = found.start.checked_sub(header.code_info_distance.into())?;
-    let info = read_code_info(memory, info)?;
-    CompiledMethod::new(
-        found.start,
-        &code,
-        Owner::Pointer(found.method),
-        InfoBytes::Own(info),
-    )
-    .inspect_err(|error| tracing::debug!(%error, "compiled code"))
-    .ok()
-}
-
-/// Copies what the compiler noted down, which says how long it is as it is read.
-fn read_code_info(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
-    const FIRST: u64 = 256;
-    /// No method's is larger.
-    const MAX: u64 = 1 << 22;
-    let mut wanted = FIRST;
-    loop {
-        let mut bytes = vec![0; usize::try_from(wanted).ok()?];
-        memory.read(address, &mut bytes).ok()?;
-        match CodeInfo::parse(Machine::NATIVE, &bytes) {
-            Ok(info) => {
-                let size = usize::try_from(info.size).ok()?;
-                bytes.truncate(size);
-                return Some(bytes);
-            }
-            Err(CodeInfoError::CutShort { needed }) if needed > wanted && needed <= MAX => {
-                wanted = needed;
-            }
-            Err(error) => {
-                tracing::debug!(%error, address, "compiled code");
-                return None;
-            }
-        }
-    }
-}
-
-/// The methods that a frame executes, innermost first. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
-fn frames_of(
-    code: &CompiledMethod,
-    at_sp: Option<u64>,
-    sp: Address,
-    address: FrameAddress,
-    process: &mut dyn Methods,
-) -> Result<Vec<ManagedFrame>, Reason> {
-    let (outer, pointer) = outer_method(code, at_sp, process)?;
-    let at = |pc: FramePc| ManagedFrame::new(sp, pc, false);
-    let call = match address {
-        FrameAddress::Return(address) => code.call(address),
-        // Which of the inlined methods it is in nobody has noted down.
-        FrameAddress::Instruction(address) => Some(Rc::new(Call {
-            dex_pc: code.dex_pc_near(address),
-            inlined: Vec::new(),
-        })),
-    };
-    let mut frames = Vec::new();
-    if let Some(call) = &call {
-        for inlined in call.inlined.iter().rev() {
-            let method = inlined_method(inlined.method, &outer, process);
-            let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
-            frames.push(at(pc));
-        }
-    }
-    let pc = match (&outer, call) {
-        (
-            Method::Known {
-                code: Some(code), ..
-            },
-            Some(call),
-        ) => {
-            // A leaf before the first call is at its beginning.
-            let pc = instruction(&outer, call.dex_pc);
-            pc.unwrap_or(FramePc::Absolute(Address::new(code.start)))
-        }
-        (Method::Known { code: Some(_), .. }, None) => return Err(Reason::ArtQuick),
-        _ => FramePc::Native {
-            method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
-        },
-    };
-    frames.push(at(pc));
-    Ok(frames)
-}
-
-/// The method that a frame of compiled code executes, and the VM's pointer to it, if that is known.
-fn outer_method(
-    code: &CompiledMethod,
-    at_sp: Option<u64>,
-    process: &mut dyn Methods,
-) -> Result<(Method, Option<u64>), Reason> {
-    let pointer = match &code.owner {
-        Owner::Pointer(pointer) => match at_sp {
-            // Another method's code is there by now.
-            Some(other) if other != *pointer => return Err(Reason::ArtQuick),
-            _ => *pointer,
-        },
-        Owner::Dex(methods) => match (at_sp, &methods[..]) {
-            (Some(pointer), _) => pointer,
-            (None, [method]) => {
-                let space = &process.process().space;
-                return Ok((method_of(space, &method.image, method.index), None));
-            }
-            // Several methods share it, and the frame does not tell which this is.
-            (None, _) => return Err(Reason::ArtQuick),
-        },
-    };
-    Ok((process.method(pointer), Some(pointer)))
-}
-
-/// A method that is inlined in another one's code.
-fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> Method {
-    match (id, outer) {
-        (InlinedId::Pointer(pointer), _) => process.method(pointer),
-        (InlinedId::Index(index), Method::Known { image, .. }) => {
-            method_of(&process.process().space, image, index)
-        }
-        (InlinedId::Index(_) | InlinedId::CharAt(_), _) => Method::Unknown,
-    }
-}
-
-/// An instruction of a method.
-fn instruction(method: &Method, dex_pc: Option<CodeUnits>) -> Option<FramePc> {
-    let Method::Known {
-        code: Some(code), ..
-    } = method
-    else {
-        return None;
-    };
-    let pc = code.start.saturating_add(dex_pc?.to_bytes(DEX_UNIT));
-    code.contains(&pc)
-        .then_some(FramePc::Absolute(Address::new(pc)))
+    let path = path.as_os_str().as_encoded_bytes();
+    path.ends_with(b".oat") || path.ends_with(b".odex")
 }

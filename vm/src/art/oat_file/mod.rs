@@ -1,4 +1,4 @@
-//! Which dex files is an oat file of, and which code in it is no method's? Its header says it.
+//! Which dex files is an oat file of? Its header says it.
 //!
 //! Source: runtime/oat.h and oat_file.cc of ART 11, whose oat files are of version 183. Offsets count from the symbol `oatdata`.
 
@@ -6,7 +6,7 @@ mod methods;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use methods::{CompiledCode, CompiledMethod, CompiledMethods};
+pub(crate) use methods::{CompiledCode, CompiledMethods};
 
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use std::borrow::Cow;
@@ -53,19 +53,8 @@ pub(crate) struct OatFile<'a> {
     pub(crate) machine: Machine,
     /// Where its code starts.
     pub(crate) executable_offset: u32,
-    /// Its stubs, by their offsets: only the first oat file of a boot image has any.
-    pub(crate) stubs: Vec<OatStub>,
     /// What it was compiled from, in the order of its own numbers.
     pub(crate) dex_files: Vec<OatDexFile<'a>>,
-}
-
-/// Code that is no method's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OatStub {
-    /// As ART's own entry points are called.
-    pub(crate) name: &'static str,
-    /// Offset of its first instruction. It ends where other code starts.
-    pub(crate) offset: u32,
 }
 
 /// A dex file that an oat file was compiled from.
@@ -110,7 +99,6 @@ impl<'a> OatFile<'a> {
             data,
             machine,
             executable_offset: data.u32("executable_offset", 28)?,
-            stubs: stubs(data)?,
             dex_files: (0..count)
                 .map(|_| OatDexFile::read(data, &mut next))
                 .collect::<Result<_, _>>()?,
@@ -151,27 +139,6 @@ impl<'a> OatDexFile<'a> {
             class_offsets,
         })
     }
-}
-
-/// The stubs that the header tells of; those that are not there have no offset.
-fn stubs(data: OatData<'_>) -> Result<Vec<OatStub>, OatError> {
-    let mut stubs = Vec::new();
-    let mut field = 32;
-    for name in [
-        "jni_dlsym_lookup_trampoline",
-        "jni_dlsym_lookup_critical_trampoline",
-        "quick_generic_jni_trampoline",
-        "quick_imt_conflict_trampoline",
-        "quick_resolution_trampoline",
-        "quick_to_interpreter_bridge",
-    ] {
-        let offset = data.next_u32(name, &mut field)?;
-        if offset != 0 {
-            stubs.push(OatStub { name, offset });
-        }
-    }
-    stubs.sort_unstable_by_key(|stub| stub.offset);
-    Ok(stubs)
 }
 
 /// Bytes from `oatdata` on.

@@ -1,5 +1,6 @@
 //! The fixture is of ART's compiler: tests/fixtures/art11/make.sh.
 
+use super::methods::CompiledMethod;
 use super::*;
 use varid_symbolizer::dex::DexFile;
 
@@ -74,7 +75,6 @@ fn the_header_says_what_was_compiled() {
     let oat = OatFile::parse(OAT).unwrap();
     assert_eq!(oat.machine, Machine::X86_64);
     assert_eq!(oat.executable_offset, 0x1000);
-    assert_eq!(oat.stubs, []);
     let [dex_file] = &oat.dex_files[..] else {
         panic!("{:?}", oat.dex_files);
     };
@@ -82,22 +82,6 @@ fn the_header_says_what_was_compiled() {
     // Adler-32 as in the dex file's header.
     assert_eq!(dex_file.checksum.to_le_bytes(), DEX[8..12]);
     assert_eq!(dex_file.vdex_offset, Some(48));
-}
-
-#[test]
-fn stubs_are_those_that_have_an_offset() {
-    let offsets = [0x1050u32, 0, 0x1030, 0, 0, 0x1040].map(u32::to_le_bytes);
-    let oat = with(32, offsets.as_flattened());
-    let stubs = OatFile::parse(&oat).unwrap().stubs;
-    let found: Vec<_> = stubs.iter().map(|stub| (stub.offset, stub.name)).collect();
-    assert_eq!(
-        found,
-        [
-            (0x1030, "quick_generic_jni_trampoline"),
-            (0x1040, "quick_to_interpreter_bridge"),
-            (0x1050, "jni_dlsym_lookup_trampoline"),
-        ]
-    );
 }
 
 #[test]

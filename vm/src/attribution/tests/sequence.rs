@@ -183,7 +183,7 @@ impl Twice {
             FramePc::Absolute(pc) => pc.get(),
             FramePc::Relative { offset, .. } => offset.to_bytes(2),
             FramePc::Exported { pc, .. } => pc.get(),
-            FramePc::Native { .. } => 0,
+            FramePc::Compiled { .. } | FramePc::Native { .. } => 0,
         };
         record.regs.set(PC, Some(pc));
         record

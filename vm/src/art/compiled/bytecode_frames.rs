@@ -1,0 +1,108 @@
+//! Which methods, and which of their instructions, does a frame of compiled code stand for?
+
+use super::method::{Call, CompiledMethod, Owner};
+use crate::art::code_info::InlinedId;
+use crate::dex::method_of;
+use crate::kind::Methods;
+use crate::method::Method;
+use std::rc::Rc;
+use varid_model::{Address, CodeUnits, FrameAddress, Reason};
+use varid_shim::{FramePc, ManagedFrame};
+
+/// Bytes of a code unit of dex.
+const DEX_UNIT: u8 = 2;
+
+/// The methods that a frame executes, innermost first. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
+pub(super) fn frames_of(
+    code: &CompiledMethod,
+    at_sp: Option<u64>,
+    sp: Address,
+    address: FrameAddress,
+    process: &mut dyn Methods,
+) -> Result<Vec<ManagedFrame>, Reason> {
+    let (outer, pointer) = outer_method(code, at_sp, process)?;
+    let at = |pc: FramePc| ManagedFrame::new(sp, pc, false);
+    let call = match address {
+        FrameAddress::Return(address) => code.call(address),
+        // Which of the inlined methods it is in nobody has noted down.
+        FrameAddress::Instruction(address) => Some(Rc::new(Call {
+            dex_pc: code.dex_pc_near(address),
+            inlined: Vec::new(),
+        })),
+    };
+    let mut frames = Vec::new();
+    if let Some(call) = &call {
+        for inlined in call.inlined.iter().rev() {
+            let method = inlined_method(inlined.method, &outer, process);
+            let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
+            frames.push(at(pc));
+        }
+    }
+    let pc = match (&outer, call) {
+        (
+            Method::Known {
+                code: Some(code), ..
+            },
+            Some(call),
+        ) => {
+            // A leaf before the first call is at its beginning.
+            let pc = instruction(&outer, call.dex_pc);
+            pc.unwrap_or(FramePc::Absolute(Address::new(code.start)))
+        }
+        (Method::Known { code: Some(_), .. }, None) => return Err(Reason::ArtQuick),
+        _ => FramePc::Native {
+            method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
+        },
+    };
+    frames.push(at(pc));
+    Ok(frames)
+}
+
+/// The method that a frame of compiled code executes, and the VM's pointer to it, if that is known.
+fn outer_method(
+    code: &CompiledMethod,
+    at_sp: Option<u64>,
+    process: &mut dyn Methods,
+) -> Result<(Method, Option<u64>), Reason> {
+    let pointer = match &code.owner {
+        Owner::Pointer(pointer) => match at_sp {
+            // Another method's code is there by now.
+            Some(other) if other != *pointer => return Err(Reason::ArtQuick),
+            _ => *pointer,
+        },
+        Owner::Dex(methods) => match (at_sp, &methods[..]) {
+            (Some(pointer), _) => pointer,
+            (None, [method]) => {
+                let space = &process.process().space;
+                return Ok((method_of(space, &method.image, method.index), None));
+            }
+            // Several methods share it, and the frame does not tell which this is.
+            (None, _) => return Err(Reason::ArtQuick),
+        },
+    };
+    Ok((process.method(pointer), Some(pointer)))
+}
+
+/// A method that is inlined in another one's code.
+fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> Method {
+    match (id, outer) {
+        (InlinedId::Pointer(pointer), _) => process.method(pointer),
+        (InlinedId::Index(index), Method::Known { image, .. }) => {
+            method_of(&process.process().space, image, index)
+        }
+        (InlinedId::Index(_) | InlinedId::CharAt(_), _) => Method::Unknown,
+    }
+}
+
+/// An instruction of a method.
+fn instruction(method: &Method, dex_pc: Option<CodeUnits>) -> Option<FramePc> {
+    let Method::Known {
+        code: Some(code), ..
+    } = method
+    else {
+        return None;
+    };
+    let pc = code.start.saturating_add(dex_pc?.to_bytes(DEX_UNIT));
+    code.contains(&pc)
+        .then_some(FramePc::Absolute(Address::new(pc)))
+}
