@@ -49,8 +49,8 @@ pub(super) struct CompiledCode {
 struct Known {
     end: u64,
     method: Option<Rc<CompiledMethod>>,
-    /// The batch in which the process had it.
-    seen: u64,
+    /// The batch in which the process had it; None: it stays as long as its mapping.
+    seen: Option<u64>,
 }
 
 /// An oat file.
@@ -109,18 +109,25 @@ impl CompiledCode {
         }
         let batch = self.batch.get();
         let known = self.known(address.get());
-        if let Some(known) = known.as_ref().filter(|known| known.seen == batch) {
+        if let Some(known) = known
+            .as_ref()
+            .filter(|known| known.seen.is_none_or(|seen| seen == batch))
+        {
             return known.method.clone();
         }
-        let method = match &mapped.image {
-            ProcessImage::Elf(elf) => self.oat_method(address.get(), elf, mapped, &process.space),
+        let (method, seen) = match &mapped.image {
+            ProcessImage::Elf(elf) => {
+                let method = self.oat_method(address.get(), elf, mapped, &process.space);
+                (method, None)
+            }
             ProcessImage::Other(_) | ProcessImage::Code(_) => {
                 let memory = ForeignMemory::new(process.pid);
                 let before = known.and_then(|known| known.method);
-                jit_method(&memory, &self.rule, address.get(), before.as_ref())
+                let method = jit_method(&memory, &self.rule, address.get(), before.as_ref());
+                (method, Some(batch))
             }
         };
-        self.keep(address.get(), method.clone(), batch);
+        self.keep(address.get(), method.clone(), seen);
         method
     }
 
@@ -132,7 +139,7 @@ impl CompiledCode {
     }
 
     /// Keeps what was found at an address in place of all that was there.
-    fn keep(&self, address: u64, method: Option<Rc<CompiledMethod>>, seen: u64) {
+    fn keep(&self, address: u64, method: Option<Rc<CompiledMethod>>, seen: Option<u64>) {
         let (code, size) = match &method {
             Some(method) => (method.code.clone(), method.size()),
             None => (address..address.saturating_add(1), 0),
