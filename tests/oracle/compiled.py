@@ -42,21 +42,48 @@ def pretty(method):
 
 
 class Methods(Code):
-    """The dex files of a process, in which methods may have their bytecode in common."""
+    """The dex files of a process. In compact ones methods may have their bytecode in common: a profile calls them by one of them and how
+    many more there are."""
 
     def __init__(self, dexes):
         super().__init__(dexes)
-        self.pretty = defaultdict(set)  # by what a profile calls a method
-        self.sharing = defaultdict(set)  # by (build-id, offset of the first instruction): what a profile may call it
+        self.by_symbol = defaultdict(list)
+        self.sharing = defaultdict(list)  # by (build-id, offset of the first instruction)
         for dex in dexes:
             for method in dex.methods:
-                self.pretty[method.symbol].add(pretty(method))
+                self.by_symbol[method.symbol].append(method)
                 if method.start:
-                    self.sharing[dex.build_id, method.start].add(method.symbol)
+                    self.sharing[dex.build_id, method.start].append(method)
 
-    def names(self, frame):
-        """What ART may call a frame's method."""
-        return self.pretty.get(frame.symbol, set())
+    def methods(self, frame):
+        """Those that a frame may be of."""
+        if dex := self.dex(frame):
+            _, method = dex.instructions.get(frame.offset) or dex.instructions.get(frame.offset - 1) or (None, None)
+            if method:
+                return self.sharing[dex.build_id, method.start]
+        return self.by_symbol.get(frame.symbol, [])
+
+    def wrong_name(self, frame, offset):
+        """Why a frame's name is not that of the method at an offset, or None."""
+        dex = self.dex(frame)
+        instruction, method = dex.instructions.get(offset, (None, None))
+        if instruction is None:
+            return f"{offset:#x} is no start of an instruction (of {frame.symbol})"
+        sharing = self.sharing[dex.build_id, method.start]
+        more = f" and {len(sharing) - 1} more" if len(sharing) > 1 else ""
+        if all(frame.symbol != each.symbol + more for each in sharing):
+            return f"{offset:#x} is in {method.symbol}{more}, not in {frame.symbol}"
+        return None
+
+    def wrong_call(self, caller, callee):
+        """Why one managed frame cannot have called the next one, or None."""
+        wrong = super().wrong_call(caller, callee)
+        if wrong is None or self.dex(caller) is None:
+            return wrong
+        invoked = self.dex(caller).invoked(caller.offset - 1)
+        if invoked and any(invoked[1:] == (each.name, each.descriptor) for each in self.methods(callee)):
+            return None
+        return wrong
 
 
 class Walk:
@@ -224,7 +251,7 @@ class Oracle(per_sample.Oracle):
         if at >= len(user) or not self.code.is_managed(user[at]):
             return False
         # The compiler names stubs of native methods alike, and of shared code one method.
-        return code.is_shared or STUB in code.names or bool(code.names & self.code.names(user[at]))
+        return code.is_shared or STUB in code.names or any(pretty(method) in code.names for method in self.code.methods(user[at]))
 
 
 def main():
