@@ -119,9 +119,9 @@ impl CompiledMethod {
         self.rows.rule(self.offset(address))
     }
 
-    /// Whether the frame that executes there has the method at its stack pointer.
-    pub(super) fn has_method(&self, frame: FrameAddress) -> bool {
-        self.rows.has_method(self.offset(frame.lookup()))
+    /// Where the frame that executes there has the method, in bytes from its stack pointer.
+    pub(super) fn method_at(&self, frame: FrameAddress) -> Option<u32> {
+        self.rows.method_at(self.offset(frame.lookup()))
     }
 
     /// The bytecode of the call that a frame has made; None: it is none that the compiler noted down.

@@ -320,10 +320,10 @@ fn outer_method(
     stack: StackSlice<'_>,
     process: &mut dyn Methods,
 ) -> Result<(Method, Option<u64>), Reason> {
-    let at_sp = code
-        .has_method(frame.address)
-        .then(|| stack.word(frame.regs.machine(), frame.sp))
-        .flatten();
+    let at_sp = code.method_at(frame.address).and_then(|distance| {
+        let at = frame.sp.get().checked_add(distance.into())?;
+        stack.word(frame.regs.machine(), Address::new(at))
+    });
     let pointer = match &code.owner {
         Owner::Pointer(pointer) => match at_sp {
             // Another method's code is there by now.
