@@ -17,6 +17,8 @@ pub(super) enum Owner {
     Pointer(u64),
     /// Methods of dex files: equal code of an oat file is there once.
     Dex(Vec<DexMethod>),
+    /// Native methods of the same parameters: a frame of the JIT's stub tells which.
+    Stub,
 }
 
 /// A method of a dex file that an oat file has code of.

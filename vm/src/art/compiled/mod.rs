@@ -11,7 +11,7 @@ mod oat_code;
 use crate::dex::method_of;
 use crate::kind::Methods;
 use crate::method::Method;
-use jit_map::{JitMethod, method_before};
+use jit_map::jit_code;
 use method::{Call, CompiledMethod, InfoBytes, Owner};
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
@@ -212,34 +212,46 @@ fn jit_method(
     address: u64,
     before: Option<&Rc<CompiledMethod>>,
 ) -> Option<Rc<CompiledMethod>> {
-    let found = method_before(memory, rule, address)
+    let read = jit_code(memory, rule)
+        .and_then(|code| {
+            let method = code.method_before(address)?;
+            let method = method.and_then(|(start, method)| {
+                read_jit_method(memory, start, address, Owner::Pointer(method))
+            });
+            if method.is_some() {
+                return Ok(method);
+            }
+            let stub = code.stub_before(address)?;
+            Ok(stub.and_then(|start| read_jit_method(memory, start, address, Owner::Stub)))
+        })
         .inspect_err(|error| tracing::debug!(%error, "the JIT's map"))
         .ok()??;
-    let read = read_jit_method(memory, found)?;
     let same = before.filter(|before| before.as_ref() == &read);
-    same.cloned()
-        .or_else(|| Some(Rc::new(read)))
-        .filter(|method| method.code.contains(&address))
+    same.cloned().or_else(|| Some(Rc::new(read)))
 }
 
-/// Copies a method's code and what the compiler noted down of it from the process.
-fn read_jit_method(memory: &dyn Memory, found: JitMethod) -> Option<CompiledMethod> {
+/// Copies the code that starts at an address and what the compiler noted down of it from the process; None: it does not reach as far as
+/// `inside`.
+fn read_jit_method(
+    memory: &dyn Memory,
+    start: u64,
+    inside: u64,
+    owner: Owner,
+) -> Option<CompiledMethod> {
     let mut header = [0; MethodHeader::SIZE as usize];
-    let at = found.start.checked_sub(MethodHeader::SIZE.into())?;
+    let at = start.checked_sub(MethodHeader::SIZE.into())?;
     memory.read(at, &mut header).ok()?;
     let header = MethodHeader::parse(header).ok()?;
+    if inside.checked_sub(start)? >= header.code_size.into() {
+        return None;
+    }
     let mut code = vec![0; usize::try_from(header.code_size).ok()?];
-    memory.read(found.start, &mut code).ok()?;
-    let info = found.start.checked_sub(header.code_info_distance.into())?;
+    memory.read(start, &mut code).ok()?;
+    let info = start.checked_sub(header.code_info_distance.into())?;
     let info = read_code_info(memory, info)?;
-    CompiledMethod::new(
-        found.start,
-        &code,
-        Owner::Pointer(found.method),
-        InfoBytes::Own(info),
-    )
-    .inspect_err(|error| tracing::debug!(%error, "compiled code"))
-    .ok()
+    CompiledMethod::new(start, &code, owner, InfoBytes::Own(info))
+        .inspect_err(|error| tracing::debug!(%error, "compiled code"))
+        .ok()
 }
 
 /// Copies what the compiler noted down, which says how long it is as it is read.
@@ -277,34 +289,32 @@ fn frames_of(
 ) -> Result<Vec<ManagedFrame>, Reason> {
     let (outer, pointer) = outer_method(code, frame, stack, process)?;
     let at = |pc: FramePc| ManagedFrame::new(frame.sp, pc, false);
-    let call = match frame.address {
+    let noted = match frame.address {
         FrameAddress::Return(address) => code.call(address),
-        // Which of the inlined methods it is in nobody has noted down.
-        FrameAddress::Instruction(address) => Some(Rc::new(Call {
-            dex_pc: code.dex_pc_near(address),
-            inlined: Vec::new(),
-        })),
+        FrameAddress::Instruction(_) => None,
     };
+    // Which of the inlined methods a leaf is in nobody has noted down, nor of calls of the VM's code that never look at the stack: of
+    // read barriers and of mathematical functions.
+    let call = noted.unwrap_or_else(|| {
+        Rc::new(Call {
+            dex_pc: code.dex_pc_near(frame.lookup()),
+            inlined: Vec::new(),
+        })
+    });
     let mut frames = Vec::new();
-    if let Some(call) = &call {
-        for inlined in call.inlined.iter().rev() {
-            let method = inlined_method(inlined.method, &outer, process);
-            let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
-            frames.push(at(pc));
-        }
+    for inlined in call.inlined.iter().rev() {
+        let method = inlined_method(inlined.method, &outer, process);
+        let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
+        frames.push(at(pc));
     }
-    let pc = match (&outer, call) {
-        (
-            Method::Known {
-                code: Some(code), ..
-            },
-            Some(call),
-        ) => {
+    let pc = match &outer {
+        Method::Known {
+            code: Some(code), ..
+        } => {
             // A leaf before the first call is at its beginning.
             let pc = instruction(&outer, call.dex_pc);
             pc.unwrap_or(FramePc::Absolute(Address::new(code.start)))
         }
-        (Method::Known { code: Some(_), .. }, None) => return Err(Reason::ArtQuick),
         _ => FramePc::Native {
             method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
         },
@@ -330,15 +340,21 @@ fn outer_method(
             Some(other) if other != *pointer => return Err(Reason::ArtQuick),
             _ => *pointer,
         },
-        Owner::Dex(methods) => match (at_sp, &methods[..]) {
-            (Some(pointer), _) => pointer,
-            (None, [method]) => {
-                let space = &process.process().space;
-                return Ok((method_of(space, &method.image, method.index), None));
-            }
-            // Several methods share it, and the frame does not tell which this is.
-            (None, _) => return Err(Reason::ArtQuick),
-        },
+        Owner::Dex(methods) => {
+            let by_pointer = at_sp.map(|pointer| process.method(pointer));
+            return match (by_pointer, &methods[..]) {
+                (Some(method @ Method::Known { .. }), _) => Ok((method, at_sp)),
+                // The process need not have it any more to tell this one.
+                (_, [method]) => {
+                    let space = &process.process().space;
+                    Ok((method_of(space, &method.image, method.index), at_sp))
+                }
+                (Some(method), _) => Ok((method, at_sp)),
+                // Several methods share it, and the frame does not tell which this is.
+                (None, _) => Err(Reason::ArtQuick),
+            };
+        }
+        Owner::Stub => at_sp.ok_or(Reason::ArtQuick)?,
     };
     Ok((process.method(pointer), Some(pointer)))
 }
