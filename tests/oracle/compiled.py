@@ -183,11 +183,7 @@ class Oracle(per_sample.Oracle):
         user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
         in_kernel = raw.ip >= self.maps.kernel
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
-        for frame in user:
-            if per_sample.is_reason(frame):
-                self.counts[frame.symbol] += 1
-        if user and user[-1].symbol not in BEGINNINGS:
-            self.counts["not from the thread's start"] += 1
+        self.count(user)
         if not self.is_compiled(ip):
             return super().judge(raw, sample)
         if sample.ip != raw.ip:
@@ -196,6 +192,26 @@ class Oracle(per_sample.Oracle):
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
         self.counts["compiled"] += 1
         return self.in_compiled(ip, user, in_kernel) or self.executes(user) or self.calls(user)
+
+    def count(self, user):
+        """What is told apart of callchains that lack something."""
+        reasons = [at for at, frame in enumerate(user) if per_sample.is_reason(frame)]
+        if any(user[at].symbol == "[vm-not-ready]" for at in reasons):
+            self.counts["vm not ready"] += 1
+            return
+        for at in reasons:
+            self.counts[user[at].symbol] += 1
+        # While nterp enters a method its frame is not there yet.
+        in_nterp = [at for at in reasons if at and self.in_nterp(user[at - 1])]
+        if reasons:
+            self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
+        if not user or user[-1].symbol not in BEGINNINGS:
+            self.counts["broken stacks"] += 1
+
+    def in_nterp(self, frame):
+        """Whether a frame is one of nterp."""
+        part = self.libart.part(frame.offset) if frame.file == self.libart_path else None
+        return part in ("nterp", "nterp window")
 
     def in_compiled(self, ip, user, in_kernel):
         """The compiler tells which methods."""
@@ -207,15 +223,15 @@ class Oracle(per_sample.Oracle):
             return None if any(map(per_sample.is_reason, user)) or not self.code.is_managed(user[0]) else "a method where no code is known"
         leaf = walk.codes[0]
         is_partial = walk.size != leaf.whole
-        self.counts["compiled, in a prologue or an epilogue"] += is_partial
+        self.counts["compiled, partial"] += is_partial
         self.counts["compiled, shared code"] += leaf.is_shared
         self.counts["compiled, stub"] += leaf.names == {STUB}
         if walk.end != "native":
             self.counts[f"walk: {walk.end}"] += 1
         if not self.code.is_managed(user[0]):
             reasons = [frame.symbol for frame in user if per_sample.is_reason(frame)]
-            what = "a stub" if STUB in leaf.names else "shared" if leaf.is_shared else "partial" if is_partial else "whole"
-            self.counts[f"compiled, {what}: {' '.join(reasons) or 'native'}"] += 1
+            what = "stub" if STUB in leaf.names else "shared" if leaf.is_shared else "partial" if is_partial else "whole"
+            self.counts[f"compiled leaf, {what}: {' '.join(reasons) or 'native'}"] += 1
             if not reasons:
                 return self.leaf(ip, user) or f"neither a method nor a reason in {leaf.names}"
             return None
@@ -235,12 +251,16 @@ class Oracle(per_sample.Oracle):
         for depth, code in enumerate(walk.codes):
             first = at
             while not self.is_of(code, user, at):
+                if at < len(user) and per_sample.is_reason(user[at]):
+                    self.counts["compiled, a reason on the walk"] += 1
+                    return None
                 if depth == 0 or at >= len(user) or not self.code.is_managed(user[at]):
                     return f"frame {at} is none of {code.names}, and inlined in none, at {code.start:#x} ({self.stacks.word(self.key, 0) or 0:#x})"
                 at += 1
             if depth:
+                # From this method to what was called last, through those that are inlined in it.
                 self.counts["compiled, edges"] += at + 1 - first
-                self.counts["compiled, edges of inlined methods"] += at + 1 - first if at > first else 0
+                self.counts["inlined edges"] += at + 1 - first if at > first else 0
             at += 1
         if walk.end == "native" and at < len(user) and len(walk.codes) > 1:
             self.counts["walks to native code"] += 1
