@@ -4,6 +4,7 @@ use crate::budget::LookBudget;
 use crate::image::{ElfImage, ProcessImage};
 use crate::images::Images;
 use crate::jit::{JitCode, ReadBudget};
+use crate::reader;
 use crate::space::AddressSpace;
 use crate::status::Status;
 use std::collections::HashMap;
@@ -103,6 +104,11 @@ impl Process {
             no_dex: Vec::new(),
             misses: self.misses,
         }
+    }
+
+    /// Whether the process has memory: one that has ended does not.
+    pub fn has_memory(&self) -> bool {
+        reader::contents(self.pid, "maps").is_ok_and(|maps| !maps.is_empty())
     }
 
     /// Reads the mappings as those of a new process. The names of generated code stay, and so does what is spent of the budget.

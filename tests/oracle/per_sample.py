@@ -38,6 +38,7 @@ class Oracle:
         self.code = Code([Dex(path) for path in dexes])
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
         self.has_mterp = bool(self.libart.build.loop[1])
+        self.key = None  # (thread, time) of the sample that is judged
         self.elapsed = 0.0  # seconds since the first sample, of the one that is judged
         self.counts = Counter()
 
@@ -191,6 +192,7 @@ def compare(session, oracle):
     missing, times = [], {}
     for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         oracle.counts["samples"] += 1
+        oracle.key = key
         oracle.elapsed = float(key[1]) - start
         times.setdefault(key[0], []).append(float(key[1]))
         sample = samples.pop(key, None)
@@ -201,6 +203,7 @@ def compare(session, oracle):
     # Of an overflow one record may have found room and the other none, where the session says that there was none for some: a few.
     lost = min(lost_by(session), oracle.counts["samples"] // 100)
     for key, raw in missing:
+        oracle.key = key
         other = next((each for each in samples if is_same(key, raw, each, samples[each], times)), None)
         if other and oracle.counts["paired by ip"] * 100 <= oracle.counts["samples"]:
             oracle.counts["paired by ip"] += 1

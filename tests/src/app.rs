@@ -60,6 +60,18 @@ impl App {
         Ok(self)
     }
 
+    /// What the app maps last when it is executed so.
+    pub fn files_of(&self, code: Code) -> Vec<String> {
+        let code = code.mapped(self.testbed, &self.dex());
+        let files = code.into_iter().chain(self.library());
+        files.map(|path| path.display().to_string()).collect()
+    }
+
+    /// The oat files that the app maps when it is executed so, as the compiler writes them with symbols and unwind information.
+    pub fn oat_files_with_symbols(&self, code: Code) -> Result<Vec<PathBuf>> {
+        code.with_symbols(self.testbed, &self.dex())
+    }
+
     /// In another release of ART.
     #[must_use]
     pub fn in_release(mut self, release: Release) -> Self {

@@ -54,7 +54,7 @@ impl Code {
             Self::Jit => vec!["--jit".to_owned(), "--dex".to_owned(), text(dex)],
             Self::Image => {
                 let image = testbed.art11.join("image").join(name);
-                compile(testbed, "image", &[&image, dex])?;
+                compile(testbed, "image", &[&image, dex], &[])?;
                 vec![
                     "--image".to_owned(),
                     text(&image),
@@ -63,19 +63,10 @@ impl Code {
                 ]
             }
             Self::Odex(format) => {
-                let (folder, level) = match format {
-                    DexFormat::Compact => ("compact", "--compact-dex-level=fast"),
-                    DexFormat::Plain => ("plain", "--compact-dex-level=none"),
-                };
-                let folder = testbed.art11.join(folder);
+                let folder = testbed.art11.join(format.folder());
                 let image = testbed.art11.join("boot");
-                compile(testbed, "image", &[&image])?;
-                let options = [Path::new("--"), Path::new(level)];
-                compile(
-                    testbed,
-                    "app",
-                    &[&[&image, &folder, dex], &options[..]].concat(),
-                )?;
+                compile(testbed, "image", &[&image], &[])?;
+                compile(testbed, "app", &[&image, &folder, dex], &[format.level()])?;
                 vec![
                     "--image".to_owned(),
                     text(&image),
@@ -91,6 +82,81 @@ impl Code {
         };
         Ok(options)
     }
+
+    /// The oat files that an app's process maps, below a folder of what the compiler writes, and of these the one that has the app's code.
+    fn oat_files(self, art11: &Path, dex: &Path) -> Vec<PathBuf> {
+        let name = dex.file_stem().unwrap_or_default().to_string_lossy();
+        let folder = match self {
+            Self::Interpreted | Self::Jit => return Vec::new(),
+            Self::Image => {
+                let image = art11
+                    .join("image")
+                    .join(dex.file_name().unwrap_or_default());
+                let image = image.join("x86_64");
+                return vec![
+                    image.join("boot.oat"),
+                    image.join(format!("boot-{name}.oat")),
+                ];
+            }
+            Self::Odex(format) => format.folder(),
+            Self::Mixed => DexFormat::Compact.folder(),
+        };
+        let odex = format!("oat/x86_64/{name}.odex");
+        vec![
+            art11.join("boot/x86_64/boot.oat"),
+            art11.join(folder).join(odex),
+        ]
+    }
+
+    /// The files by which it is seen that a process has mapped the app.
+    pub(crate) fn mapped(self, testbed: &Testbed, dex: &Path) -> Vec<PathBuf> {
+        let code = self.oat_files(&testbed.art11, dex).pop();
+        vec![code.unwrap_or_else(|| dex.to_owned())]
+    }
+
+    /// The oat files that the process maps as the compiler writes them with symbols and unwind information: the code is the same.
+    pub(crate) fn with_symbols(self, testbed: &Testbed, dex: &Path) -> Result<Vec<PathBuf>> {
+        let art11 = testbed.art11.join("symbols");
+        let symbols = "--generate-debug-info";
+        match self {
+            Self::Interpreted | Self::Jit => {}
+            Self::Image => {
+                let image = art11
+                    .join("image")
+                    .join(dex.file_name().unwrap_or_default());
+                compile(testbed, "image", &[&image, dex], &[symbols])?;
+            }
+            Self::Odex(_) | Self::Mixed => {
+                let format = match self {
+                    Self::Odex(format) => format,
+                    _ => DexFormat::Compact,
+                };
+                compile(testbed, "image", &[&art11.join("boot")], &[symbols])?;
+                // The image whose code this one calls.
+                let image = testbed.art11.join("boot");
+                let folder = art11.join(format.folder());
+                let options = [format.level(), symbols];
+                compile(testbed, "app", &[&image, &folder, dex], &options)?;
+            }
+        }
+        Ok(self.oat_files(&art11, dex))
+    }
+}
+
+impl DexFormat {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Compact => "compact",
+            Self::Plain => "plain",
+        }
+    }
+
+    fn level(self) -> &'static str {
+        match self {
+            Self::Compact => "--compact-dex-level=fast",
+            Self::Plain => "--compact-dex-level=none",
+        }
+    }
 }
 
 /// A script of the folder that builds ART's compiler.
@@ -101,9 +167,11 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// Runs ART's compiler.
-fn compile(testbed: &Testbed, kind: &str, arguments: &[&Path]) -> Result<()> {
-    run(Command::new(script("compile.sh"))
-        .arg(&testbed.release)
-        .arg(kind)
-        .args(arguments))
+fn compile(testbed: &Testbed, kind: &str, arguments: &[&Path], options: &[&str]) -> Result<()> {
+    let mut script = Command::new(script("compile.sh"));
+    script.arg(&testbed.release).arg(kind).args(arguments);
+    if !options.is_empty() {
+        script.arg("--").args(options);
+    }
+    run(&mut script)
 }

@@ -33,6 +33,6 @@ pub use methods::{
 pub use oracle::{judge, judge_in, oracle};
 pub use process::{is_alive, is_stopped, ticks};
 pub use scale::{Scale, scale};
-pub use session::{Recording, attach, attach_to, beside_raw, processes_noted, record};
+pub use session::{Recording, attach, attach_to, beside_raw, processes_noted, record, sample};
 pub use testbed::{Testbed, skip_without_root, skipped, testbed};
 pub use threads::on_threads;

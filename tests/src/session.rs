@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 /// How long a program works before it is looked at, in hundredths of a second of its own: longer than a VM takes from its last
 /// mapping until it says that it is up.
@@ -148,44 +148,90 @@ pub fn attach_to(
     attach_when(program, &ready, options)
 }
 
+/// Records a program that runs already for as long as the options say, from when it works with `files` mapped; then it is ended. Also
+/// returns its process id.
+pub fn sample(
+    program: &mut Command,
+    files: &[String],
+    options: &[&str],
+) -> Result<(Recording, u32)> {
+    let ready = Ready {
+        name: String::new(),
+        files: files.to_vec(),
+    };
+    let attached = Attached::new(program, &ready, options)?;
+    let pid = attached.program.pid();
+    Ok((attached.finished()?, pid))
+}
+
 fn attach_when(
     program: &mut Command,
     ready: &Ready,
     options: &[&str],
 ) -> Result<(Recording, String)> {
-    let folder = tempfile::tempdir()?;
-    let mut program = Running(program.stdout(Stdio::piped()).spawn()?);
-    let pid = program.pid().to_string();
-    ready
-        .maps(&pid)
-        .and_then(|_| works(&pid))
-        .context("it ended before it was looked at")?;
-    let process = Pid::from_raw(program.pid().try_into()?);
-    kill(process, Signal::SIGSTOP)?;
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    std::fs::write(folder.path().join("maps"), maps)?;
-    let mut command = testbed()?.varid();
-    command
-        .arg("record")
-        .args(options)
-        .arg("-o")
-        .arg(folder.path().join("session"))
-        .args(["--pid", &pid]);
-    let mut varid = start(&mut command)?;
-    let mut stderr = BufReader::new(varid.stderr.take().context("it is piped")?);
-    let mut said = String::new();
-    // At its end varid has said why it samples nothing.
-    while !said.contains("profiling process") && stderr.read_line(&mut said)? > 0 {}
-    kill(process, Signal::SIGCONT)?;
+    let mut attached = Attached::new(program, ready, options)?;
     let mut printed = Vec::new();
-    let stdout = program.0.stdout.take();
+    let stdout = attached.program.0.stdout.take();
     stdout.context("it is piped")?.read_to_end(&mut printed)?;
-    program.0.wait()?;
-    stderr.read_to_string(&mut said)?;
-    let mut output = varid.wait_with_output()?;
-    output.stderr = said.into_bytes();
-    let recording = finished(&command, output, folder)?;
+    attached.program.0.wait()?;
+    let recording = attached.finished()?;
     Ok((recording, String::from_utf8_lossy(&printed).into_owned()))
+}
+
+/// varid, and the program that it samples.
+struct Attached {
+    program: Running,
+    command: Command,
+    varid: Child,
+    stderr: BufReader<ChildStderr>,
+    said: String,
+    folder: tempfile::TempDir,
+}
+
+impl Attached {
+    /// Starts both.
+    fn new(program: &mut Command, ready: &Ready, options: &[&str]) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let program = Running(program.stdout(Stdio::piped()).spawn()?);
+        let pid = program.pid().to_string();
+        ready
+            .maps(&pid)
+            .and_then(|_| works(&pid))
+            .context("it ended before it was looked at")?;
+        let process = Pid::from_raw(program.pid().try_into()?);
+        kill(process, Signal::SIGSTOP)?;
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        std::fs::write(folder.path().join("maps"), maps)?;
+        let mut command = testbed()?.varid();
+        command
+            .arg("record")
+            .args(options)
+            .arg("-o")
+            .arg(folder.path().join("session"))
+            .args(["--pid", &pid]);
+        let mut varid = start(&mut command)?;
+        let mut stderr = BufReader::new(varid.stderr.take().context("it is piped")?);
+        let mut said = String::new();
+        // At its end varid has said why it samples nothing.
+        while !said.contains("profiling process") && stderr.read_line(&mut said)? > 0 {}
+        kill(process, Signal::SIGCONT)?;
+        Ok(Self {
+            program,
+            command,
+            varid,
+            stderr,
+            said,
+            folder,
+        })
+    }
+
+    /// What varid has made when it ends.
+    fn finished(mut self) -> Result<Recording> {
+        self.stderr.read_to_string(&mut self.said)?;
+        let mut output = self.varid.wait_with_output()?;
+        output.stderr = self.said.into_bytes();
+        finished(&self.command, output, self.folder)
+    }
 }
 
 /// Returns when a process has worked for a while from now on; None: it ended before.

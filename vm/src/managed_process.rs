@@ -322,8 +322,11 @@ impl ManagedProcess {
     }
 
     /// Reads the mappings and the VM as those of a new process. The names of generated code stay, and so does what is spent of
-    /// the budget.
+    /// the budget. Of a process that has ended nothing more is to be learnt: what is known of it stays.
     pub fn reread_mappings(&mut self, images: &mut Images) {
+        if !self.process.has_memory() {
+            return;
+        }
         let pid = self.process.pid;
         let process = std::mem::replace(&mut self.process, Process::new(pid));
         *self = Self::of(process, self.kinds);
@@ -389,6 +392,7 @@ fn has_memory(pid: Pid) -> bool {
 mod tests {
     use super::*;
     use crate::attribution::tests::world;
+    use std::io::{Read, Write};
     use varid_process::CodeImage;
     use varid_tunnel::PublishedBytecode;
     use varid_tunnel::method::{CodeItem, MethodId};
@@ -463,5 +467,27 @@ mod tests {
         vm.codes.push(code(held.start));
         managed.replace_vm(&vm);
         assert!(image(&managed).is_none_or(|now| !Rc::ptr_eq(&now, &found)));
+    }
+
+    #[test]
+    fn the_mappings_of_a_process_that_has_ended_stay() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It has all its mappings when it answers.
+        let mut pipes = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        pipes.0.write_all(b"?").unwrap();
+        pipes.1.read_exact(&mut [0]).unwrap();
+        let mut managed = ManagedProcess::new(Pid::new(child.id()), VmKinds::default());
+        let mut images = Images::default();
+        managed.reread_mappings(&mut images);
+        let before = managed.space().iter().count();
+        assert!(before > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        managed.reread_mappings(&mut images);
+        assert_eq!(managed.space().iter().count(), before);
     }
 }

@@ -2,6 +2,7 @@
 
 mod armv7;
 mod code;
+mod compiled;
 mod determinism;
 mod module;
 mod pmu;

@@ -22,34 +22,32 @@ pub(super) fn frames_of(
 ) -> Result<Vec<ManagedFrame>, Reason> {
     let (outer, pointer) = outer_method(code, at_sp, process)?;
     let at = |pc: FramePc| ManagedFrame::new(sp, pc, false);
-    let call = match address {
+    let noted = match address {
         FrameAddress::Return(address) => code.call(address),
-        // Which of the inlined methods it is in nobody has noted down.
-        FrameAddress::Instruction(address) => Some(Rc::new(Call {
-            dex_pc: code.dex_pc_near(address),
-            inlined: Vec::new(),
-        })),
+        FrameAddress::Instruction(_) => None,
     };
+    // Which of the inlined methods a leaf is in nobody has noted down, nor of calls of the VM's code that never look at the stack: of
+    // read barriers and of mathematical functions.
+    let call = noted.unwrap_or_else(|| {
+        Rc::new(Call {
+            dex_pc: code.dex_pc_near(address.lookup()),
+            inlined: Vec::new(),
+        })
+    });
     let mut frames = Vec::new();
-    if let Some(call) = &call {
-        for inlined in call.inlined.iter().rev() {
-            let method = inlined_method(inlined.method, &outer, process);
-            let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
-            frames.push(at(pc));
-        }
+    for inlined in call.inlined.iter().rev() {
+        let method = inlined_method(inlined.method, &outer, process);
+        let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
+        frames.push(at(pc));
     }
-    let pc = match (&outer, call) {
-        (
-            Method::Known {
-                code: Some(code), ..
-            },
-            Some(call),
-        ) => {
+    let pc = match &outer {
+        Method::Known {
+            code: Some(code), ..
+        } => {
             // A leaf before the first call is at its beginning.
             let pc = instruction(&outer, call.dex_pc);
             pc.unwrap_or(FramePc::Absolute(Address::new(code.start)))
         }
-        (Method::Known { code: Some(_), .. }, None) => return Err(Reason::ArtQuick),
         _ => FramePc::Native {
             method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
         },
@@ -70,15 +68,21 @@ fn outer_method(
             Some(other) if other != *pointer => return Err(Reason::ArtQuick),
             _ => *pointer,
         },
-        Owner::Dex(methods) => match (at_sp, &methods[..]) {
-            (Some(pointer), _) => pointer,
-            (None, [method]) => {
-                let space = &process.process().space;
-                return Ok((method_of(space, &method.image, method.index), None));
-            }
-            // Several methods share it, and the frame does not tell which this is.
-            (None, _) => return Err(Reason::ArtQuick),
-        },
+        Owner::Dex(methods) => {
+            let by_pointer = at_sp.map(|pointer| process.method(pointer));
+            return match (by_pointer, &methods[..]) {
+                (Some(method @ Method::Known { .. }), _) => Ok((method, at_sp)),
+                // The process need not have it any more to tell this one.
+                (_, [method]) => {
+                    let space = &process.process().space;
+                    Ok((method_of(space, &method.image, method.index), at_sp))
+                }
+                (Some(method), _) => Ok((method, at_sp)),
+                // Several methods share it, and the frame does not tell which this is.
+                (None, _) => Err(Reason::ArtQuick),
+            };
+        }
+        Owner::Stub => at_sp.ok_or(Reason::ArtQuick)?,
     };
     Ok((process.method(pointer), Some(pointer)))
 }

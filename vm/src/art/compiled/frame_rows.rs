@@ -21,8 +21,9 @@ struct FrameRow {
     /// Bytes from the start of the code.
     start: u32,
     frame: FixedFrame,
-    /// The frame has its whole size.
-    is_complete: bool,
+    /// Bytes by which the frame exceeds its whole size; None: it does not have that size yet, or no more. A native method's stub makes
+    /// room for arguments below its frame.
+    excess: Option<u32>,
 }
 
 impl FrameRows {
@@ -34,10 +35,10 @@ impl FrameRows {
         }
     }
 
-    /// Whether the method is at the stack pointer.
-    pub(super) fn has_method(&self, offset: u32) -> bool {
-        self.row(offset).is_some_and(|row| row.is_complete)
-            && self.stored.is_some_and(|stored| offset >= stored)
+    /// Where the method is, in bytes from the stack pointer; None: the frame does not have it.
+    pub(super) fn method_at(&self, offset: u32) -> Option<u32> {
+        self.stored.filter(|stored| offset >= *stored)?;
+        self.row(offset)?.excess
     }
 
     fn row(&self, offset: u32) -> Option<&FrameRow> {
@@ -80,7 +81,7 @@ mod x86_64 {
             FrameRow {
                 start,
                 frame: FixedFrame::new(Machine::X86_64, self.size, &saved),
-                is_complete: self.size == whole,
+                excess: self.size.checked_sub(whole),
             }
         }
 
@@ -226,7 +227,7 @@ mod x86_64 {
             let starts: Vec<(u32, bool)> = rows
                 .rows
                 .iter()
-                .map(|row| (row.start, row.is_complete))
+                .map(|row| (row.start, row.excess == Some(0)))
                 .collect();
             assert_eq!(
                 starts,
@@ -249,17 +250,32 @@ mod x86_64 {
             assert_eq!(size(&rows, 36), size(&rows, 10));
             assert_eq!(size(&rows, 38), size(&rows, 0));
             assert_ne!(size(&rows, 14), size(&rows, 10));
-            let has_method = |offset| rows.has_method(offset);
-            assert!(!has_method(14) && has_method(18) && has_method(22));
-            assert!(!has_method(26) && has_method(29));
+            let at: Vec<_> = [14, 18, 22, 26, 29].map(|at| rows.method_at(at)).into();
+            assert_eq!(at, [None, Some(0), Some(0), None, Some(0)]);
+        }
+
+        #[test]
+        fn below_a_stubs_frame_there_is_room_for_arguments() {
+            let code = [
+                &[0x53][..],               // 0: push %rbx
+                &[0x48, 0x89, 0x3c, 0x24], // 1: mov %rdi, (%rsp)
+                &[0x48, 0x83, 0xc4, 0xf0], // 5: add $-16, %rsp
+                &[0xff, 0x50, 0x18],       // 9: call *24(%rax)
+                &[0x48, 0x83, 0xc4, 0x10], // 12: add $16, %rsp
+                &[0x5b, 0xc3],             // 16: pop, ret
+            ]
+            .concat();
+            let rows = FrameRows::of(&code, 16);
+            let at: Vec<_> = [1, 5, 9, 11, 16, 17].map(|at| rows.method_at(at)).into();
+            assert_eq!(at, [None, Some(0), Some(16), Some(16), Some(0), None]);
         }
 
         #[test]
         fn a_method_without_a_frame_has_its_return_address_alone() {
             let rows = FrameRows::of(&[0x89, 0xf0, 0xc3], 0);
             assert_eq!(rows.rows.len(), 1);
-            assert!(rows.rows[0].is_complete);
-            assert!(!rows.has_method(2));
+            assert_eq!(rows.rows[0].excess, Some(0));
+            assert_eq!(rows.method_at(2), None);
         }
 
         #[test]

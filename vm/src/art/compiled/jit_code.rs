@@ -1,6 +1,6 @@
 //! What has the JIT of a process made of a method?
 
-use super::jit_map::{JitMethod, method_before};
+use super::jit_maps::JitMaps;
 use super::method::{CompiledMethod, InfoBytes, Owner};
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use crate::art::method_header::MethodHeader;
@@ -19,36 +19,47 @@ pub(super) fn jit_method(
     address: u64,
     before: Option<&Rc<CompiledMethod>>,
 ) -> Option<Rc<CompiledMethod>> {
-    let found = method_before(memory, rule, address)
-        .inspect_err(|error| tracing::debug!(%error, "the JIT's map"))
+    let read = JitMaps::of(memory, rule)
+        .and_then(|maps| {
+            let method = maps.method_before(address)?;
+            let method = method.and_then(|(start, method)| {
+                read_jit_method(memory, start, address, Owner::Pointer(method))
+            });
+            if method.is_some() {
+                return Ok(method);
+            }
+            let stub = maps.stub_before(address)?;
+            Ok(stub.and_then(|start| read_jit_method(memory, start, address, Owner::Stub)))
+        })
+        .inspect_err(|error| tracing::debug!(%error, "the JIT's maps"))
         .ok()??;
-    let read = read_jit_method(memory, found)?;
     let same = before.filter(|before| before.as_ref() == &read);
-    same.cloned()
-        .or_else(|| Some(Rc::new(read)))
-        .filter(|method| method.code.contains(&address))
+    same.cloned().or_else(|| Some(Rc::new(read)))
 }
 
-/// Copies a method's code and what the compiler noted down of it from the process.
-fn read_jit_method(memory: &dyn Memory, found: JitMethod) -> Option<CompiledMethod> {
+/// Copies the code that starts at an address and what the compiler noted down of it from the process; None: it does not reach as far as
+/// `inside`.
+fn read_jit_method(
+    memory: &dyn Memory,
+    start: u64,
+    inside: u64,
+    owner: Owner,
+) -> Option<CompiledMethod> {
     let mut header = [0; MethodHeader::SIZE as usize];
-    let at = found.start.checked_sub(MethodHeader::SIZE.into())?;
+    let at = start.checked_sub(MethodHeader::SIZE.into())?;
     memory.read(at, &mut header).ok()?;
-    let header = MethodHeader::parse(header)
-        .ok()
-        .filter(|header| u64::from(header.code_size) <= MAX_SIZE)?;
-    let mut code = vec![0; usize::try_from(header.code_size).ok()?];
-    memory.read(found.start, &mut code).ok()?;
-    let info = found.start.checked_sub(header.code_info_distance.into())?;
+    let header = MethodHeader::parse(header).ok()?;
+    let size = u64::from(header.code_size);
+    if inside.checked_sub(start)? >= size || size > MAX_SIZE {
+        return None;
+    }
+    let mut code = vec![0; usize::try_from(size).ok()?];
+    memory.read(start, &mut code).ok()?;
+    let info = start.checked_sub(header.code_info_distance.into())?;
     let info = read_code_info(memory, info)?;
-    CompiledMethod::new(
-        found.start,
-        &code,
-        Owner::Pointer(found.method),
-        InfoBytes::Own(info),
-    )
-    .inspect_err(|error| tracing::debug!(%error, "compiled code"))
-    .ok()
+    CompiledMethod::new(start, &code, owner, InfoBytes::Own(info))
+        .inspect_err(|error| tracing::debug!(%error, "compiled code"))
+        .ok()
 }
 
 /// Copies what the compiler noted down, which says how long it is as it is read.

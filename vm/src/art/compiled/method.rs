@@ -17,6 +17,8 @@ pub(super) enum Owner {
     Pointer(u64),
     /// Methods of dex files: equal code of an oat file is there once.
     Dex(Vec<DexMethod>),
+    /// Native methods of the same parameters: a frame of the JIT's stub tells which.
+    Stub,
 }
 
 /// A method of a dex file that an oat file has code of.
@@ -128,9 +130,9 @@ impl CompiledMethod {
         self.rows.rule(self.offset(address))
     }
 
-    /// Whether the frame that executes there has the method at its stack pointer.
-    pub(super) fn has_method(&self, frame: FrameAddress) -> bool {
-        self.rows.has_method(self.offset(frame.lookup()))
+    /// Where the frame that executes there has the method, in bytes from its stack pointer.
+    pub(super) fn method_at(&self, frame: FrameAddress) -> Option<u32> {
+        self.rows.method_at(self.offset(frame.lookup()))
     }
 
     /// The bytecode of the call that a frame has made; None: it is none that the compiler noted down.

@@ -6,7 +6,7 @@
 mod bytecode_frames;
 mod frame_rows;
 mod jit_code;
-mod jit_map;
+mod jit_maps;
 mod method;
 mod oat_code;
 
@@ -209,10 +209,10 @@ impl CompiledCode {
         process: &mut dyn Methods,
     ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
         let code = self.at(frame.lookup(), process.process())?;
-        let at_sp = code
-            .has_method(frame.address)
-            .then(|| stack.word(frame.regs.machine(), frame.sp))
-            .flatten();
+        let at_sp = code.method_at(frame.address).and_then(|distance| {
+            let at = frame.sp.get().checked_add(distance.into())?;
+            stack.word(frame.regs.machine(), Address::new(at))
+        });
         Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
     }
 

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Is every sample of an ART process with compiled code attributed to the methods that ran, inlined ones included?
+
+usage: compiled.py SESSION MAPS FILE...
+
+SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. MAPS is a copy of the process's
+/proc/PID/maps. FILE is of one of these kinds:
+    the log of the JIT, jit-PID.dump, which it writes with -Xcompiler-option --generate-debug-info
+    an oat file, of the same name as one that is mapped, and of equal code, which was written with --generate-debug-info
+
+Of a sample in compiled code the oracle walks the stack itself, by the unwind information that the compiler wrote for debuggers. The
+methods of the frames that it finds must be in the callchain, in this order, without others but inlined ones between them: that each
+method calls the next one its bytecode tells. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if
+there is one.
+"""
+
+import json
+import sys
+from collections import Counter, defaultdict
+
+import dexdump
+import per_sample
+import vdex
+from compiled_code import JitLog, OatFile
+from managed import Code
+from maps import Maps
+from stack_words import Stacks
+
+STUB = "art_jni_trampoline"
+JIT_CACHE = "/memfd:jit-cache (deleted)"
+# Where threads begin.
+BEGINNINGS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
+# Frames that a walk takes.
+DEEPEST = 100_000
+
+
+def pretty(method):
+    """A method's name as ART prints it."""
+    descriptor = method.descriptor
+    parameters = dexdump.parameters(descriptor).replace(",", ", ")
+    return f"{dexdump.java_type(descriptor[descriptor.index(')') + 1 :])} {method.cls}.{method.name}{parameters}"
+
+
+class Methods(Code):
+    """The dex files of a process. In compact ones methods may have their bytecode in common: a profile calls them by one of them and how
+    many more there are."""
+
+    def __init__(self, dexes):
+        super().__init__(dexes)
+        self.by_symbol = defaultdict(list)
+        self.sharing = defaultdict(list)  # by (build-id, offset of the first instruction)
+        for dex in dexes:
+            for method in dex.methods:
+                self.by_symbol[method.symbol].append(method)
+                if method.start:
+                    self.sharing[dex.build_id, method.start].append(method)
+
+    def methods(self, frame):
+        """Those that a frame may be of."""
+        if dex := self.dex(frame):
+            _, method = dex.instructions.get(frame.offset) or dex.instructions.get(frame.offset - 1) or (None, None)
+            if method:
+                return self.sharing[dex.build_id, method.start]
+        return self.by_symbol.get(frame.symbol, [])
+
+    def wrong_name(self, frame, offset):
+        """Why a frame's name is not that of the method at an offset, or None."""
+        dex = self.dex(frame)
+        instruction, method = dex.instructions.get(offset, (None, None))
+        if instruction is None:
+            return f"{offset:#x} is no start of an instruction (of {frame.symbol})"
+        sharing = self.sharing[dex.build_id, method.start]
+        more = f" and {len(sharing) - 1} more" if len(sharing) > 1 else ""
+        if all(frame.symbol != each.symbol + more for each in sharing):
+            return f"{offset:#x} is in {method.symbol}{more}, not in {frame.symbol}"
+        return None
+
+    def wrong_call(self, caller, callee):
+        """Why one managed frame cannot have called the next one, or None."""
+        wrong = super().wrong_call(caller, callee)
+        if wrong is None or self.dex(caller) is None:
+            return wrong
+        invoked = self.dex(caller).invoked(caller.offset - 1)
+        if invoked and any(invoked[1:] == (each.name, each.descriptor) for each in self.methods(callee)):
+            return None
+        return wrong
+
+
+class Walk:
+    """What the compiled frames of a sample are: the code of each, innermost first."""
+
+    def __init__(self):
+        self.codes = []
+        self.size = None  # of the innermost
+        self.end = "native"  # why there are no more
+
+
+class Oracle(per_sample.Oracle):
+    """Judges samples of one process."""
+
+    def __init__(self, session, maps, files):
+        super().__init__(maps, [])
+        with open(f"{session}/session.json") as file:
+            described = json.load(file)
+        build_ids = {image["path"]: image["build_id"] for image in described["images"] if image["kind"] == "dex"}
+        self.unattributed = described["counts"]["unattributed"]
+        paths = dict.fromkeys(mapping.path for mapping in maps.mappings)
+        dexes = []
+        for path in paths:
+            if path.endswith(".vdex"):
+                dexes += vdex.dexes(path, build_ids.get(path))
+            elif path.endswith(".dex"):
+                dexes.append(dexdump.Dex(path))
+        self.code = Methods(dexes)
+        self.of_file = defaultdict(list)
+        for dex in dexes:
+            self.of_file[dex.path].append(dex)
+        self.stacks = Stacks(f"{session}/raw.data")
+        logs = [each for each in files if each.endswith(".dump")]
+        self.jit = JitLog(logs[0]) if logs else None
+        twins = {per_sample.base(each): each for each in files if each not in logs}
+        self.oats = {path: OatFile(path, twins[per_sample.base(path)]) for path in paths if path.endswith((".oat", ".odex"))}
+
+    def bytecode(self, address):
+        """(dex, offset) of an address in a dex file's instructions, or None."""
+        place = self.maps.at(address)
+        for dex in self.of_file.get(place[0], []) if place else []:
+            offset = place[1] - getattr(dex, "start", 0)
+            if offset in dex.instructions:
+                return dex, offset
+        return None
+
+    def compiled(self, address):
+        """(code, address in its terms) at an address of the process; None: no compiled code is there."""
+        place = self.maps.at(address)
+        if place is None:
+            return None
+        path, offset = place
+        if path in self.oats:
+            code = self.oats[path].at(offset)
+            return code and (code, offset)
+        if path == JIT_CACHE and self.jit:
+            code = self.jit.at(address, self.time())
+            return code and (code, address)
+        return None
+
+    def is_compiled(self, address):
+        """Whether an address is where compiled code may be."""
+        place = self.maps.at(address)
+        return bool(place) and (place[0] in self.oats or place[0] == JIT_CACHE)
+
+    def time(self):
+        """Nanoseconds of the sample."""
+        seconds, nanoseconds = self.key[1].split(".")
+        return int(seconds) * 10**9 + int(nanoseconds)
+
+    def walk(self, ip):
+        """The compiled frames from an instruction on."""
+        walk, offset, address = Walk(), 0, ip
+        while len(walk.codes) < DEEPEST:
+            found = self.compiled(address)
+            if found is None:
+                if self.is_compiled(address):
+                    walk.end = "no compiled code is known there"
+                break
+            code, at = found
+            walk.codes.append(code)
+            size = code.frame_size(at)
+            if size is None:
+                walk.end = "no unwind information"
+                break
+            walk.size = walk.size or size
+            offset += size
+            returns = self.stacks.word(self.key, offset - 8)
+            if returns is None:
+                walk.end = "not copied"
+                break
+            address = returns - 1
+        return walk
+
+    def judge(self, raw, sample):
+        """What is wrong with an attributed sample, or None."""
+        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        in_kernel = raw.ip >= self.maps.kernel
+        ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
+        self.count(user)
+        if not self.is_compiled(ip):
+            return super().judge(raw, sample)
+        if sample.ip != raw.ip:
+            return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
+        if in_kernel and sample.chain[0].offset != raw.ip:
+            return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
+        self.counts["compiled"] += 1
+        return self.in_compiled(ip, user, in_kernel) or self.executes(user) or self.calls(user)
+
+    def count(self, user):
+        """What is told apart of callchains that lack something."""
+        reasons = [at for at, frame in enumerate(user) if per_sample.is_reason(frame)]
+        if any(user[at].symbol == "[vm-not-ready]" for at in reasons):
+            self.counts["vm not ready"] += 1
+            return
+        for at in reasons:
+            self.counts[user[at].symbol] += 1
+        # While nterp enters a method its frame is not there yet.
+        in_nterp = [at for at in reasons if at and self.in_nterp(user[at - 1])]
+        if reasons:
+            self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
+        if not user or user[-1].symbol not in BEGINNINGS:
+            self.counts["broken stacks"] += 1
+
+    def in_nterp(self, frame):
+        """Whether a frame is one of nterp."""
+        part = self.libart.part(frame.offset) if frame.file == self.libart_path else None
+        return part in ("nterp", "nterp window")
+
+    def in_compiled(self, ip, user, in_kernel):
+        """The compiler tells which methods."""
+        if not user:
+            return "no user's frame"
+        walk = self.walk(ip)
+        if not walk.codes:
+            self.counts["compiled, outside known code"] += 1
+            return None if any(map(per_sample.is_reason, user)) or not self.code.is_managed(user[0]) else "a method where no code is known"
+        leaf = walk.codes[0]
+        is_partial = walk.size != leaf.whole
+        self.counts["compiled, partial"] += is_partial
+        self.counts["compiled, shared code"] += leaf.is_shared
+        self.counts["compiled, stub"] += leaf.names == {STUB}
+        if walk.end != "native":
+            self.counts[f"walk: {walk.end}"] += 1
+        if not self.code.is_managed(user[0]):
+            reasons = [frame.symbol for frame in user if per_sample.is_reason(frame)]
+            what = "stub" if STUB in leaf.names else "shared" if leaf.is_shared else "partial" if is_partial else "whole"
+            self.counts[f"compiled leaf, {what}: {' '.join(reasons) or 'native'}"] += 1
+            if not reasons:
+                return self.leaf(ip, user) or f"neither a method nor a reason in {leaf.names}"
+            return None
+        if wrong := self.right_place(user[0], in_kernel):
+            return wrong
+        return self.in_order(walk, user)
+
+    def right_place(self, frame, in_kernel):
+        """The leaf's bytecode is one of its method's; which one nobody knows."""
+        if self.code.dex(frame) is None:
+            return None
+        return self.code.wrong_name(frame, frame.offset - in_kernel)
+
+    def in_order(self, walk, user):
+        """The walk's methods are the callchain's, with inlined ones between them."""
+        at = 0
+        for depth, code in enumerate(walk.codes):
+            first = at
+            while not self.is_of(code, user, at):
+                if at < len(user) and per_sample.is_reason(user[at]):
+                    self.counts["compiled, a reason on the walk"] += 1
+                    return None
+                if depth == 0 or at >= len(user) or not self.code.is_managed(user[at]):
+                    return f"frame {at} is none of {code.names}, and inlined in none, at {code.start:#x} ({self.stacks.word(self.key, 0) or 0:#x})"
+                at += 1
+            if depth:
+                # From this method to what was called last, through those that are inlined in it.
+                self.counts["compiled, edges"] += at + 1 - first
+                self.counts["inlined edges"] += at + 1 - first if at > first else 0
+            at += 1
+        if walk.end == "native" and at < len(user) and len(walk.codes) > 1:
+            self.counts["walks to native code"] += 1
+        return None
+
+    def is_of(self, code, user, at):
+        """Whether a frame's method may be the code's."""
+        if at >= len(user) or not self.code.is_managed(user[at]):
+            return False
+        # The compiler names stubs of native methods alike, and of shared code one method.
+        return code.is_shared or STUB in code.names or any(pretty(method) in code.names for method in self.code.methods(user[at]))
+
+
+def main():
+    """Compares, prints."""
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    session, maps, *files = sys.argv[1:]
+    oracle = Oracle(session, Maps(maps), files)
+    wrong = per_sample.complain(per_sample.compare(session, oracle))
+    print(json.dumps({**oracle.counts, "wrong": wrong}))
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

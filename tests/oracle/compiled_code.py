@@ -1,0 +1,137 @@
+"""Which methods' compiled code is where, and how is a frame of it left? As the compiler itself tells for debuggers: oat files that were
+written once more with --generate-debug-info, and what the JIT logs with that option."""
+
+import re
+import struct
+import subprocess
+import tempfile
+from bisect import bisect_right
+from collections import defaultdict
+from pathlib import Path
+
+SYMBOL = re.compile(r"^([0-9a-f]{16}) ([0-9a-f]{16}) T (.*)$")
+FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)$")
+ROW = re.compile(r"^([0-9a-f]{16}) rsp\+(\d+) ")
+SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
+INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +(.*))?$")
+CONSTANT = re.compile(r"^\$(-?0x[0-9a-f]+),%rsp$")
+SHARED = " [DEDUPED]"
+# What the log's records begin with: event, size, time; and a method's: process, thread, 0, address, size, number.
+RECORD, LOAD = struct.Struct("<IIQ"), struct.Struct("<IIQQQQ")
+HEADER = 40
+WORD = 8
+
+
+def output(*command):
+    """A tool's standard output."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class Code:
+    """One piece of code: the names of the methods that it may be of, as ART prints them, and the sizes of its frame."""
+
+    def __init__(self, start, content, names, rows):
+        self.start, self.content, self.rows = start, content, rows
+        # Of equal code the compiler names one method.
+        self.is_shared = any(name.endswith(SHARED) for name in names)
+        self.names = {name.removesuffix(SHARED) for name in names}
+        self.whole = max((size for _, size in rows), default=None)
+
+    def frame_size(self, address):
+        """Bytes from the stack pointer to the caller's, at an address of it."""
+        at = bisect_right(self.rows, (address - self.start, 1 << 64)) - 1
+        return self.rows[at][1] if at >= 0 else None
+
+
+class OatFile:
+    """A mapped oat file, by the one that was written once more."""
+
+    def __init__(self, path, twin):
+        self.path = str(path)
+        mapped, content = Path(path).read_bytes(), Path(twin).read_bytes()
+        segments = [tuple(int(part, 16) for part in found.groups()) for found in filter(None, map(SEGMENT.match, output("readelf", "-lW", str(twin)).splitlines()))]
+        names = defaultdict(set)
+        for found in filter(None, map(SYMBOL.match, output("nm", "-S", str(twin)).splitlines())):
+            names[int(found[1], 16), int(found[2], 16)].add(found[3])
+        rows, known = {}, None
+        for line in output("readelf", "--debug-dump=frames-interp", str(twin)).splitlines():
+            if found := FDE.search(line):
+                start, end = (int(each, 16) for each in found.groups())
+                known = rows.setdefault(start, [])
+            elif (found := ROW.match(line)) and known is not None and start <= int(found[1], 16) < end:
+                known.append((int(found[1], 16) - start, int(found[2])))
+        self.codes = []
+        for (address, size), of in sorted(names.items()):
+            start = next(offset + address - at for offset, at, length in segments if at <= address < at + length)
+            code = content[start : start + size]
+            # The twin's code is the same; only what lies between may not be.
+            if mapped[start : start + size] != code:
+                raise SystemExit(f"{path}: the code at {start:#x} is not that of {twin}")
+            self.codes.append(Code(start, code, of, rows.get(address, [])))
+        self.starts = [code.start for code in self.codes]
+
+    def at(self, offset):
+        """The code at an offset of the file, or None."""
+        code = self.codes[bisect_right(self.starts, offset) - 1]
+        return code if code.start <= offset < code.start + len(code.content) else None
+
+
+class JitLog:
+    """What the JIT has compiled, by the log that it writes for perf."""
+
+    def __init__(self, path):
+        content = Path(path).read_bytes()
+        self.loads = []
+        at = HEADER
+        while at < len(content):
+            event, size, time = RECORD.unpack_from(content, at)
+            if event == 0:
+                _, _, _, address, length, _ = LOAD.unpack_from(content, at + RECORD.size)
+                named = content[at + RECORD.size + LOAD.size : at + size - length]
+                code = content[at + size - length : at + size]
+                name = named.rstrip(b"\0").decode()
+                self.loads.append((time, Code(address, code, {name}, disassembled_rows(code))))
+            at += size
+
+    def at(self, address, time):
+        """The code at an address at a time: the last that was written before, or the first one, which is logged when it runs already."""
+        codes = [(load, code) for load, code in self.loads if code.start <= address < code.start + len(code.content)]
+        before = [code for load, code in codes if load <= time]
+        return before[-1] if before else codes[0][1] if codes else None
+
+
+def disassembled_rows(code):
+    """The frame's size from each instruction on that changes it, by what the instructions do to the stack pointer: code of ART has one
+    prologue, and behind the return of each epilogue the frame is that of the prologue's end."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(code)
+        file.flush()
+        text = output("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn", file.name)
+    instructions = [(int(found[1], 16), found[2], found[3] or "") for found in filter(None, map(INSTRUCTION.match, text.splitlines()))]
+    rows, size, body = [(0, WORD)], WORD, None
+    for (_, name, operands), (behind, *_) in zip(instructions, [*instructions[1:], (len(code), "", "")]):
+        before, constant = size, CONSTANT.match(operands)
+        if name == "ret":
+            size = body or size
+        elif name == "push":
+            size += WORD
+        elif name == "pop":
+            body = body or size
+            size -= WORD
+        elif name == "sub" and constant:
+            size += signed(constant[1])
+        elif name == "add" and constant:
+            body = body or size
+            size -= signed(constant[1])
+        elif name.startswith(("call", "j")):
+            # The prologue has none of them.
+            body = body or size
+        if size != before:
+            rows.append((behind, size))
+    return rows
+
+
+def signed(constant):
+    """A constant as the disassembler prints it."""
+    value = int(constant, 16)
+    return value - (1 << 64) if value >= 1 << 63 else value

@@ -1,0 +1,180 @@
+//! Is every sample in compiled code of ART 11 attributed to the methods that ran, inlined ones included?
+
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use varid_tests::{App, Code, DexFormat, Scale, judge, sample, scale, skip_without_root};
+
+/// Runs of a workload's method that take longer than they are sampled.
+const WORKLOADS: [(&str, &str, u32); 4] = [
+    ("math", "run", 100_000),
+    ("truth", "run", 100_000),
+    ("vm", "run", 100_000),
+    ("cradle", "run", 10_000_000),
+];
+
+/// Options for samples of the whole stack, with the kernel's own copies of it beside.
+const OPTIONS: [&str; 12] = [
+    "-e",
+    "cpu-clock",
+    "-F",
+    "10000",
+    "--shim",
+    "bpf",
+    "--stack",
+    "full",
+    "--keep-raw",
+    "--ring-pages",
+    "8192",
+    "--duration",
+];
+
+/// What the JIT writes into /tmp of the code of a process; removed with this.
+struct JitLog([PathBuf; 2]);
+
+impl JitLog {
+    /// The options by which it is written.
+    const OPTIONS: [&str; 4] = [
+        "--vm-option",
+        "-Xcompiler-option",
+        "--vm-option",
+        "--generate-debug-info",
+    ];
+
+    fn of(pid: u32) -> Self {
+        let names = [
+            format!("/tmp/jit-{pid}.dump"),
+            format!("/tmp/perf-{pid}.map"),
+        ];
+        Self(names.map(PathBuf::from))
+    }
+}
+
+impl Drop for JitLog {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether the JIT compiles some of the methods.
+const fn has_jit(code: Code) -> bool {
+    matches!(code, Code::Jit | Code::Mixed)
+}
+
+/// What the oracle counts of a workload in code of a kind that is sampled for some time.
+fn judged(code: Code, workload: (&'static str, &str, u32), time: &str) -> Result<Counts> {
+    let (name, method, rounds) = workload;
+    let mut app = App::new(name, method, rounds)?.executed_by(code)?;
+    if has_jit(code) {
+        app = JitLog::OPTIONS.into_iter().fold(app, App::option);
+    }
+    let mut truth = app.oat_files_with_symbols(code)?;
+    let options = [&OPTIONS[..], &[time]].concat();
+    let (recording, pid) = sample(&mut app.command(), &app.files_of(code), &options)?;
+    let log = has_jit(code).then(|| JitLog::of(pid));
+    truth.extend(log.iter().map(|log| log.0[0].clone()));
+    let files = [recording.session(), recording.maps()];
+    let value = judge("compiled.py", files.into_iter().chain(truth))
+        .with_context(|| format!("{name} in {code:?}"))?;
+    println!("{name} in {code:?}: {value}");
+    Counts::of(&value)
+}
+
+/// What was counted, summed over runs.
+#[derive(Debug, Default)]
+struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    fn of(value: &serde_json::Value) -> Result<Self> {
+        let counts = value.as_object().context("no JSON object")?.iter();
+        let counts = counts.map(|(name, count)| {
+            let count = count.as_u64().context("no count")?;
+            Ok((name.clone(), count))
+        });
+        Ok(Self(counts.collect::<Result<_>>()?))
+    }
+
+    fn add(&mut self, other: Self) {
+        for (name, count) in other.0 {
+            *self.0.entry(name).or_default() += count;
+        }
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Samples of a VM that varid has seen.
+    fn judged(&self) -> u64 {
+        self.get("samples").saturating_sub(self.get("vm not ready"))
+    }
+}
+
+/// Samples of all workloads in code of a kind until there are enough, each compared with what the compiler tells of its code.
+fn check(code: Code) -> Result<()> {
+    if skip_without_root("compiled code") {
+        return Ok(());
+    }
+    let (time, enough) = match scale() {
+        Scale::Gate => ("400ms", 4000),
+        Scale::Long => ("2s", 20_000),
+    };
+    let mut all = Counts::default();
+    // A machine that is busy with others takes fewer samples of these.
+    for round in 0..20 {
+        if round > 0 && all.judged() >= enough {
+            break;
+        }
+        for workload in WORKLOADS {
+            let counts = judged(code, workload, time)?;
+            let (name, compiled) = (workload.0, counts.get("compiled"));
+            ensure!(compiled > 0 || scale() == Scale::Gate, "{name}: {counts:?}");
+            all.add(counts);
+        }
+    }
+    println!("{code:?}: {all:?}");
+    let judged = all.judged();
+    if judged < enough {
+        bail!("too few samples: {all:?}");
+    }
+    ensure!(all.get("wrong") == 0, "{all:?}");
+    ensure!(
+        all.get("compiled") * 4 > judged,
+        "little compiled code: {all:?}"
+    );
+    for what in ["compiled, partial", "compiled, edges", "inlined edges"] {
+        ensure!(all.get(what) > 0, "no {what}: {all:?}");
+    }
+    for what in ["unattributed", "broken stacks"] {
+        ensure!(all.get(what) * 200 < judged, "0.5 % {what}: {all:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_the_jit_is_what_its_log_says() -> Result<()> {
+    check(Code::Jit)
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_a_boot_image_is_what_its_symbols_say() -> Result<()> {
+    check(Code::Image)
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_an_app_with_compact_dex_is_what_its_symbols_say() -> Result<()>
+{
+    check(Code::Odex(DexFormat::Compact))
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_an_app_with_plain_dex_is_what_its_symbols_say() -> Result<()> {
+    check(Code::Odex(DexFormat::Plain))
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_an_app_and_the_jit_is_what_both_say() -> Result<()> {
+    check(Code::Mixed)
+}

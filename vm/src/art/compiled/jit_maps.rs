@@ -1,0 +1,255 @@
+//! Which code has the VM's JIT compiled before an address, and what from?
+//!
+//! The JIT's code cache keeps a map from the start of the code to the method, and another one of the stubs by which native methods are
+//! called. Both are trees of libstdc++'s `std::map`. They are read while the VM changes them: whoever finds code here checks it against
+//! its header.
+
+use std::collections::BTreeSet;
+use varid_tunnel::abi::Rule;
+use varid_tunnel::{Memory, TunnelError};
+
+/// Nodes from the root to a leaf of a red-black tree with 2^32 nodes.
+const MAX_DEPTH: usize = 64;
+/// Stubs that are looked at: there is one for each kind of native method, by its parameters.
+const MAX_STUBS: usize = 1024;
+/// In a map: pointer to the root.
+const ROOT: u64 = 16;
+/// Bytes of a map: that of the stubs lies right before that of the methods.
+const MAP: u64 = 48;
+/// Words of a node: colour, parent, left, right, key, value. The key of a stub has two words, the second of them flags; its value begins
+/// with the pointer to its code.
+const NODE: usize = 56;
+
+/// The maps of a JIT's code cache.
+pub(super) struct JitMaps<'a> {
+    memory: &'a dyn Memory,
+    /// Address of the map of methods; None: there is no JIT.
+    methods: Option<u64>,
+}
+
+impl<'a> JitMaps<'a> {
+    /// Those of a VM.
+    pub(super) fn of(memory: &'a dyn Memory, rule: &Rule) -> Result<Self, TunnelError> {
+        let pointer = |at: u64, offset: u16| memory.read_word(at.wrapping_add(offset.into()), 8);
+        let methods = || {
+            if rule.code_cache == 0 {
+                return Ok(None);
+            }
+            let runtime = pointer(rule.special_methods, 0)?;
+            if runtime == 0 {
+                return Ok(None);
+            }
+            let cache = pointer(runtime, rule.code_cache)?;
+            Ok((cache != 0).then(|| cache.wrapping_add(rule.code_cache_map.into())))
+        };
+        let methods = methods()?;
+        Ok(Self { memory, methods })
+    }
+
+    /// The start of the code that starts last at or before an address and the VM's pointer to its method, if there is any.
+    pub(super) fn method_before(&self, address: u64) -> Result<Option<(u64, u64)>, TunnelError> {
+        let Some(map) = self.methods else {
+            return Ok(None);
+        };
+        let mut next = self.root(map)?;
+        let mut found = None;
+        for _ in 0..MAX_DEPTH {
+            if next == 0 {
+                break;
+            }
+            let [_, _, left, right, start, method, _] = self.node(next)?;
+            if start <= address {
+                found = Some((start, method));
+                next = right;
+            } else {
+                next = left;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The start of the native methods' stub that starts last at or before an address, if there is any. They are in the order of the
+    /// methods' parameters.
+    pub(super) fn stub_before(&self, address: u64) -> Result<Option<u64>, TunnelError> {
+        let Some(map) = self.methods else {
+            return Ok(None);
+        };
+        let mut todo = vec![self.root(map.wrapping_sub(MAP))?];
+        let mut seen = BTreeSet::new();
+        let mut found = None;
+        while let Some(next) = todo.pop() {
+            if next == 0 || seen.len() == MAX_STUBS || !seen.insert(next) {
+                continue;
+            }
+            let [_, _, left, right, _, _, start] = self.node(next)?;
+            // 0: it is not yet compiled.
+            if start != 0 && start <= address {
+                found = found.max(Some(start));
+            }
+            todo.extend([left, right]);
+        }
+        Ok(found)
+    }
+
+    fn root(&self, map: u64) -> Result<u64, TunnelError> {
+        self.memory.read_word(map.wrapping_add(ROOT), 8)
+    }
+
+    fn node(&self, at: u64) -> Result<[u64; 7], TunnelError> {
+        let mut node = [0; NODE];
+        self.memory.read(at, &mut node)?;
+        Ok(words(&node))
+    }
+}
+
+fn words(node: &[u8; NODE]) -> [u64; 7] {
+    let mut words = [0; 7];
+    for (word, bytes) in words.iter_mut().zip(node.as_chunks().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Words of memory.
+    struct Words(BTreeMap<u64, u64>);
+
+    impl Memory for Words {
+        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
+            for (at, bytes) in (address..).step_by(8).zip(out.as_chunks_mut().0) {
+                let word = self.0.get(&at).ok_or(TunnelError::Read {
+                    address,
+                    len: 8,
+                    reason: "nothing is there".to_owned(),
+                })?;
+                *bytes = word.to_le_bytes();
+            }
+            Ok(())
+        }
+    }
+
+    const RULE: Rule = Rule {
+        kind: varid_tunnel::abi::RULE_SIZED,
+        special_methods: 0x100,
+        code_cache: 0x18,
+        code_cache_map: 0x40,
+        ..EMPTY
+    };
+    const EMPTY: Rule = Rule {
+        kind: 0,
+        reg_pc: 0,
+        reg_frame: 0,
+        special_count: 0,
+        frame_bias: 0,
+        frame_link: 0,
+        frame_method: 0,
+        frame_pc: 0,
+        frame_insns: 0,
+        frame_index: 0,
+        frame_caller_pc: 0,
+        cfa_word: 0,
+        cfa_bias: 0,
+        saved_pc: 0,
+        saved_frame: 0,
+        saved_return: 0,
+        method_flags: 0,
+        native_size: 0,
+        native_flag: 0,
+        special_sizes: [0; varid_tunnel::abi::SPECIAL_METHODS],
+        special_methods: 0,
+        code_start: 0,
+        code_end: 0,
+        method_entry: 0,
+        code_cache: 0,
+        code_cache_map: 0,
+        reserved: 0,
+    };
+
+    /// Maps with these nodes: left, right, code; the address of a node is 0x1000 times its place, counted from 1, and that of a stub's
+    /// 0x100000 more.
+    fn maps(methods: &[[u64; 3]], stubs: &[[u64; 3]]) -> Words {
+        let mut words = BTreeMap::from([(0x100, 0x200), (0x218, 0x300), (0x350, 0x1000)]);
+        words.insert(0x320, if stubs.is_empty() { 0 } else { 0x10_1000 });
+        for (at, [left, right, start]) in (0x1000..).step_by(0x1000).zip(methods) {
+            let node = [0, 0, *left, *right, *start, start + 1, 0];
+            words.extend((at..).step_by(8).zip(node));
+        }
+        for (at, [left, right, start]) in (0x10_1000..).step_by(0x1000).zip(stubs) {
+            let node = [0, 0, *left, *right, 7, 1, *start];
+            words.extend((at..).step_by(8).zip(node));
+        }
+        Words(words)
+    }
+
+    fn method_before(
+        memory: &Words,
+        rule: &Rule,
+        address: u64,
+    ) -> Result<Option<u64>, TunnelError> {
+        let found = JitMaps::of(memory, rule)?.method_before(address)?;
+        Ok(found.map(|(start, method)| {
+            assert_eq!(method, start + 1);
+            start
+        }))
+    }
+
+    #[test]
+    fn the_code_that_starts_last_before_an_address_is_found() {
+        let nodes = [
+            [0x2000, 0x3000, 0x50_0000],
+            [0, 0, 0x40_0000],
+            [0x4000, 0, 0x70_0000],
+            [0, 0, 0x60_0000],
+        ];
+        let memory = maps(&nodes, &[]);
+        let start = |address| method_before(&memory, &RULE, address).unwrap();
+        assert_eq!(start(0x3f_ffff), None);
+        assert_eq!(start(0x40_0000), Some(0x40_0000));
+        assert_eq!(start(0x4f_ffff), Some(0x40_0000));
+        assert_eq!(start(0x50_0000), Some(0x50_0000));
+        assert_eq!(start(0x6f_0000), Some(0x60_0000));
+        assert_eq!(start(u64::MAX), Some(0x70_0000));
+    }
+
+    #[test]
+    fn the_stub_that_starts_last_before_an_address_is_found_in_any_order() {
+        let nodes = [
+            [0x10_2000, 0x10_3000, 0x40_0000],
+            [0, 0, 0x60_0000],
+            [0x10_4000, 0, 0],
+            [0, 0, 0x50_0000],
+        ];
+        let memory = maps(&[], &nodes);
+        let start = |address| JitMaps::of(&memory, &RULE).unwrap().stub_before(address);
+        assert_eq!(start(0x3f_ffff), Ok(None));
+        assert_eq!(start(0x40_0000), Ok(Some(0x40_0000)));
+        assert_eq!(start(0x5f_ffff), Ok(Some(0x50_0000)));
+        assert_eq!(start(u64::MAX), Ok(Some(0x60_0000)));
+    }
+
+    #[test]
+    fn a_tree_without_an_end_is_left() {
+        let memory = maps(
+            &[[0x1000, 0x1000, 0x50_0000]],
+            &[[0x10_1000, 0x10_1000, 0x60_0000]],
+        );
+        let found = method_before(&memory, &RULE, 0x50_0010);
+        assert_eq!(found, Ok(Some(0x50_0000)));
+        let found = JitMaps::of(&memory, &RULE).unwrap().stub_before(0x60_0010);
+        assert_eq!(found, Ok(Some(0x60_0000)));
+    }
+
+    #[test]
+    fn without_a_cache_there_is_no_code() {
+        let found = method_before(&Words(BTreeMap::new()), &EMPTY, 0x1000);
+        assert_eq!(found, Ok(None));
+        let found = method_before(&Words(BTreeMap::from([(0x100, 0)])), &RULE, 0x1000);
+        assert_eq!(found, Ok(None));
+        let found = method_before(&Words(BTreeMap::new()), &RULE, 0x1000);
+        assert!(found.is_err());
+    }
+}
