@@ -66,6 +66,8 @@ struct varid_leaf {
 	varid_s16 cfa_bias;
 };
 
+#define VARID_NOTHING ((void *)0) /* NULL, also where no header has it */
+
 #define VARID_MAY_HAVE(rules, kind) ((rules) & VARID_RULE_BIT(kind))
 
 static inline __attribute__((always_inline)) varid_u64
@@ -130,8 +132,8 @@ varid_quick_rule(const struct varid_layout *layout, const varid_u32 rules)
 	const struct varid_rule *rule = &layout->rules[layout->quick_rule & (VARID_MAX_RULES - 1)];
 
 	if (!VARID_MAY_HAVE(rules, VARID_RULE_AT_SP) || layout->quick_rule == VARID_NO_RULE)
-		return 0;
-	return rule->kind == VARID_RULE_AT_SP ? rule : 0;
+		return VARID_NOTHING;
+	return rule->kind == VARID_RULE_AT_SP ? rule : VARID_NOTHING;
 }
 
 /* The SIZED rule of quick frames, or NULL. */
@@ -141,8 +143,8 @@ varid_sized_rule(const struct varid_layout *layout, const varid_u32 rules)
 	const struct varid_rule *rule = &layout->rules[layout->quick_rule & (VARID_MAX_RULES - 1)];
 
 	if (!VARID_MAY_HAVE(rules, VARID_RULE_SIZED) || layout->quick_rule == VARID_NO_RULE)
-		return 0;
-	return rule->kind == VARID_RULE_SIZED ? rule : 0;
+		return VARID_NOTHING;
+	return rule->kind == VARID_RULE_SIZED ? rule : VARID_NOTHING;
 }
 
 /* Whether the code before a return address, or at an ip that is one less, follows a rule. */
@@ -448,7 +450,7 @@ varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, con
 		cfa = walk->quick + varid_noted_size(walk, layout, rule, out->method, &is_special);
 		out->flags = VARID_FRAME_QUICK;
 		if (is_special) {
-			result = varid_walk_leave(walk, layout, rule, cfa, VARID_STATE_COMPLETE, 0);
+			result = varid_walk_leave(walk, layout, rule, cfa, VARID_STATE_COMPLETE, VARID_NOTHING);
 			return result == VARID_WALK_TORN ? result : VARID_WALK_AGAIN;
 		}
 	} else {
@@ -456,7 +458,7 @@ varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, con
 	}
 	out->addr = walk->quick;
 	out->pc = walk->reg_pc;
-	result = varid_walk_leave(walk, layout, rule, cfa, VARID_STATE_COMPLETE, 0);
+	result = varid_walk_leave(walk, layout, rule, cfa, VARID_STATE_COMPLETE, VARID_NOTHING);
 	if (result == VARID_WALK_TORN)
 		return result;
 	if (result == VARID_WALK_END)
