@@ -254,15 +254,14 @@ impl<'a> Chain<'a> {
         let frames = vm
             .ok_or(Reason::ArtQuick)
             .and_then(|vm| vm.compiled_frame(sp, method, returns, self.process));
-        match frames {
-            Ok(frames) => frames
-                .iter()
-                .fold(true, |all, frame| self.managed(frame) && all),
-            Err(reason) => {
-                self.method(Err(reason));
-                false
-            }
+        let Ok(frames) = frames.map_err(|reason| self.method(Err(reason))) else {
+            return false;
+        };
+        let mut all_known = true;
+        for frame in &frames {
+            all_known &= self.managed(frame);
         }
+        all_known
     }
 
     /// A managed frame; whether its place is known.

@@ -47,6 +47,17 @@ impl FrameRows {
     }
 }
 
+#[cfg(not(target_arch = "x86_64"))]
+impl FrameRows {
+    /// Nothing: code of this machine is not followed, and no table of builds has a rule for its frames.
+    pub(super) fn of(_: &[u8], _: u32) -> Self {
+        Self {
+            rows: Vec::new(),
+            stored: None,
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use super::{FrameRow, FrameRows};
