@@ -30,6 +30,8 @@ STUB = "art_jni_trampoline"
 JIT_CACHE = "/memfd:jit-cache (deleted)"
 # Where threads begin.
 BEGINNINGS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
+# What a signal's handler returns to.
+SIGNAL = "__restore_rt"
 # Frames that a walk takes.
 DEEPEST = 100_000
 
@@ -212,6 +214,10 @@ class Oracle(per_sample.Oracle):
             return
         for at in reasons:
             self.counts[user[at].symbol] += 1
+        if any(frame.symbol == SIGNAL for frame in user) and [user[at].symbol for at in reasons] == ["[truncated]"]:
+            # An implicit null check: ART's handler runs on another stack, and the kernel copies the one that the stack pointer is on.
+            self.counts["signal stack"] += 1
+            return
         # While nterp enters a method its frame is not there yet.
         in_nterp = [at for at in reasons if at and self.in_nterp(user[at - 1])]
         if reasons:
