@@ -268,7 +268,7 @@ class Oracle(per_sample.Oracle):
         for depth, code in enumerate(walk.codes):
             first = at
             while not self.is_of(code, user, at):
-                if at < len(user) and per_sample.is_reason(user[at]):
+                if self.cannot_be_named(code, user, at):
                     self.counts["compiled, a reason on the walk"] += 1
                     return None
                 if depth == 0 or at >= len(user) or not self.code.is_managed(user[at]):
@@ -282,6 +282,11 @@ class Oracle(per_sample.Oracle):
         if walk.end == "native" and at < len(user) and len(walk.codes) > 1:
             self.counts["walks to native code"] += 1
         return None
+
+    def cannot_be_named(self, code, user, at):
+        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell."""
+        behind = user[at + 1 : at + 2]
+        return (code.is_shared or self.is_stub(code)) and bool(behind) and behind[0].symbol == "[art-quick]"
 
     def is_stub(self, code):
         """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""
