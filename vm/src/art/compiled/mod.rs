@@ -7,6 +7,8 @@ mod frame_rows;
 mod jit_map;
 mod method;
 mod oat_code;
+#[cfg(test)]
+mod tests;
 
 use crate::dex::method_of;
 use crate::kind::Methods;
