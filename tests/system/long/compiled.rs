@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use varid_tests::{App, Code, DexFormat, Scale, judge, sample, scale, skip_without_root};
 
 /// Runs of a workload's method that take longer than they are sampled.
-const WORKLOADS: [(&str, &str, u32); 4] = [
+const WORKLOADS: [(&str, &str, u32); 5] = [
     ("math", "run", 100_000),
     ("truth", "run", 100_000),
     ("vm", "run", 100_000),
     ("cradle", "run", 10_000_000),
+    ("scene", "run", 10_000_000),
 ];
 
 /// Options for samples of the whole stack, with the kernel's own copies of it beside.
