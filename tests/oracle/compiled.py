@@ -3,8 +3,8 @@
 
 usage: compiled.py SESSION MAPS FILE...
 
-SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. MAPS is a copy of the process's
-/proc/PID/maps. FILE is of one of these kinds:
+SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. Without copies only leaves and calls are
+judged. MAPS is a copy of the process's /proc/PID/maps. FILE is of one of these kinds:
     the log of the JIT, jit-PID.dump, which it writes with -Xcompiler-option --generate-debug-info
     an oat file, of the same name as one that is mapped, and of equal code, which was written with --generate-debug-info
 
