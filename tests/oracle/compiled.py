@@ -3,8 +3,8 @@
 
 usage: compiled.py SESSION MAPS FILE...
 
-SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. MAPS is a copy of the process's
-/proc/PID/maps. FILE is of one of these kinds:
+SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. Without copies only leaves and calls are
+judged. MAPS is a copy of the process's /proc/PID/maps. FILE is of one of these kinds:
     the log of the JIT, jit-PID.dump, which it writes with -Xcompiler-option --generate-debug-info
     an oat file, of the same name as one that is mapped, and of equal code, which was written with --generate-debug-info
 
@@ -30,6 +30,8 @@ STUB = "art_jni_trampoline"
 JIT_CACHE = "/memfd:jit-cache (deleted)"
 # Where threads begin.
 BEGINNINGS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
+# What a signal's handler returns to.
+SIGNAL = "__restore_rt"
 # Frames that a walk takes.
 DEEPEST = 100_000
 
@@ -49,11 +51,14 @@ class Methods(Code):
         super().__init__(dexes)
         self.by_symbol = defaultdict(list)
         self.sharing = defaultdict(list)  # by (build-id, offset of the first instruction)
+        self.native = set()  # as ART prints them, those without bytecode
         for dex in dexes:
             for method in dex.methods:
                 self.by_symbol[method.symbol].append(method)
                 if method.start:
                     self.sharing[dex.build_id, method.start].append(method)
+                else:
+                    self.native.add(pretty(method))
 
     def methods(self, frame):
         """Those that a frame may be of."""
@@ -195,17 +200,29 @@ class Oracle(per_sample.Oracle):
 
     def count(self, user):
         """What is told apart of callchains that lack something."""
+        if not user:
+            # A thread's last work, of which the kernel gives no registers, either.
+            self.counts["kernel only"] += 1
+            return
         reasons = [at for at, frame in enumerate(user) if per_sample.is_reason(frame)]
+        if user[0].symbol in BEGINNINGS and reasons == [1]:
+            # A new thread, before its first call: there is nothing that it could be unwound to.
+            self.counts["a thread's first instruction"] += 1
+            return
         if any(user[at].symbol == "[vm-not-ready]" for at in reasons):
             self.counts["vm not ready"] += 1
             return
         for at in reasons:
             self.counts[user[at].symbol] += 1
+        if any(frame.symbol == SIGNAL for frame in user) and [user[at].symbol for at in reasons] == ["[truncated]"]:
+            # An implicit null check: ART's handler runs on another stack, and the kernel copies the one that the stack pointer is on.
+            self.counts["signal stack"] += 1
+            return
         # While nterp enters a method its frame is not there yet.
         in_nterp = [at for at in reasons if at and self.in_nterp(user[at - 1])]
         if reasons:
             self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
-        if not user or user[-1].symbol not in BEGINNINGS:
+        if user[-1].symbol not in BEGINNINGS:
             self.counts["broken stacks"] += 1
 
     def in_nterp(self, frame):
@@ -225,12 +242,12 @@ class Oracle(per_sample.Oracle):
         is_partial = walk.size != leaf.whole
         self.counts["compiled, partial"] += is_partial
         self.counts["compiled, shared code"] += leaf.is_shared
-        self.counts["compiled, stub"] += leaf.names == {STUB}
+        self.counts["compiled, stub"] += self.is_stub(leaf)
         if walk.end != "native":
             self.counts[f"walk: {walk.end}"] += 1
         if not self.code.is_managed(user[0]):
             reasons = [frame.symbol for frame in user if per_sample.is_reason(frame)]
-            what = "stub" if STUB in leaf.names else "shared" if leaf.is_shared else "partial" if is_partial else "whole"
+            what = "stub" if self.is_stub(leaf) else "shared" if leaf.is_shared else "partial" if is_partial else "whole"
             self.counts[f"compiled leaf, {what}: {' '.join(reasons) or 'native'}"] += 1
             if not reasons:
                 return self.leaf(ip, user) or f"neither a method nor a reason in {leaf.names}"
@@ -251,11 +268,11 @@ class Oracle(per_sample.Oracle):
         for depth, code in enumerate(walk.codes):
             first = at
             while not self.is_of(code, user, at):
-                if at < len(user) and per_sample.is_reason(user[at]):
+                if self.cannot_be_named(code, user, at):
                     self.counts["compiled, a reason on the walk"] += 1
                     return None
                 if depth == 0 or at >= len(user) or not self.code.is_managed(user[at]):
-                    return f"frame {at} is none of {code.names}, and inlined in none, at {code.start:#x} ({self.stacks.word(self.key, 0) or 0:#x})"
+                    return f"frame {at} is not {' or '.join(code.names)}, whose code is at {code.start:#x}, and not inlined there"
                 at += 1
             if depth:
                 # From this method to what was called last, through those that are inlined in it.
@@ -266,12 +283,23 @@ class Oracle(per_sample.Oracle):
             self.counts["walks to native code"] += 1
         return None
 
+    def cannot_be_named(self, code, user, at):
+        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell."""
+        behind = user[at + 1 : at + 2]
+        return (code.is_shared or self.is_stub(code)) and bool(behind) and behind[0].symbol == "[art-quick]"
+
+    def is_stub(self, code):
+        """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""
+        return STUB in code.names or bool(code.names & self.code.native)
+
     def is_of(self, code, user, at):
         """Whether a frame's method may be the code's."""
         if at >= len(user) or not self.code.is_managed(user[at]):
             return False
-        # The compiler names stubs of native methods alike, and of shared code one method.
-        return code.is_shared or STUB in code.names or any(pretty(method) in code.names for method in self.code.methods(user[at]))
+        if self.is_stub(code):
+            return self.code.dex(user[at]) is None
+        # Of shared code the compiler names one method.
+        return code.is_shared or any(pretty(method) in code.names for method in self.code.methods(user[at]))
 
 
 def main():

@@ -49,7 +49,8 @@ class OatFile:
     def __init__(self, path, twin):
         self.path = str(path)
         mapped, content = Path(path).read_bytes(), Path(twin).read_bytes()
-        segments = [tuple(int(part, 16) for part in found.groups()) for found in filter(None, map(SEGMENT.match, output("readelf", "-lW", str(twin)).splitlines()))]
+        found = filter(None, map(SEGMENT.match, output("readelf", "-lW", str(twin)).splitlines()))
+        segments = [tuple(int(part, 16) for part in each.groups()) for each in found]
         names = defaultdict(set)
         for found in filter(None, map(SYMBOL.match, output("nm", "-S", str(twin)).splitlines())):
             names[int(found[1], 16), int(found[2], 16)].add(found[3])
@@ -107,7 +108,8 @@ def disassembled_rows(code):
         file.write(code)
         file.flush()
         text = output("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn", file.name)
-    instructions = [(int(found[1], 16), found[2], found[3] or "") for found in filter(None, map(INSTRUCTION.match, text.splitlines()))]
+    found = filter(None, map(INSTRUCTION.match, text.splitlines()))
+    instructions = [(int(each[1], 16), each[2], each[3] or "") for each in found]
     rows, size, body = [(0, WORD)], WORD, None
     for (_, name, operands), (behind, *_) in zip(instructions, [*instructions[1:], (len(code), "", "")]):
         before, constant = size, CONSTANT.match(operands)

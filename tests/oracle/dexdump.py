@@ -44,7 +44,8 @@ class Dex:
         self.methods = []
         self.declared = set()  # symbols of all methods, those without code too
         self.instructions = {}  # offset: (mnemonic and operands, method)
-        self.parse(subprocess.run(["dexdump", "-d", self.path], capture_output=True, text=True, check=True).stdout)
+        # Without its checksum, which dex2oat leaves as it is when it changes instructions.
+        self.parse(subprocess.run(["dexdump", "-i", "-d", self.path], capture_output=True, text=True, check=True).stdout)
         self.name()
 
     def parse(self, text):

@@ -1,5 +1,9 @@
 """Which frames of a callchain are the app's methods, and can one have called the other?"""
 
+import re
+
+# What a profile keeps the names of methods without bytecode in, those of the framework apart.
+REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
 CLASS_INITIALIZERS = ("sget", "sput", "new-instance", "invoke-static")
 
 
@@ -16,7 +20,7 @@ class Code:
 
     def is_managed(self, frame):
         """In bytecode, or a method without: markers ([native], [truncated]) are neither."""
-        return self.dex(frame) is not None or (frame.file.endswith("/remap.elf") and not frame.symbol.startswith("["))
+        return self.dex(frame) is not None or (REMAP.search(frame.file) is not None and not frame.symbol.startswith("["))
 
     def wrong_name(self, frame, offset):
         """Why a frame's name is not that of the method at an offset, or None."""

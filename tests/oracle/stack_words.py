@@ -21,10 +21,11 @@ class Stacks:
         (attributes,) = struct.unpack_from("<Q", self.content, ATTRIBUTES)
         (self.kind,) = struct.unpack_from("<Q", self.content, attributes + SAMPLE_TYPE)
         (mask,) = struct.unpack_from("<Q", self.content, attributes + REGISTERS)
-        if self.kind & UNKNOWN or not self.kind & STACK:
+        if self.kind & UNKNOWN:
             raise SystemExit(f"{path}: samples of type {self.kind:#x}")
         self.registers = mask.bit_count()
-        self.copies = dict(self.read())
+        # With --stack vertical the kernel copies none.
+        self.copies = dict(self.read()) if self.kind & STACK else {}
 
     def read(self):
         """(thread, time), (offset, size) of each."""
