@@ -110,3 +110,6 @@ fn instruction(method: &Method, dex_pc: Option<CodeUnits>) -> Option<FramePc> {
     code.contains(&pc)
         .then_some(FramePc::Absolute(Address::new(pc)))
 }
+
+#[cfg(test)]
+mod tests;

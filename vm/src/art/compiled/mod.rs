@@ -9,8 +9,6 @@ mod jit_code;
 mod jit_maps;
 mod method;
 mod oat_code;
-#[cfg(test)]
-mod tests;
 
 use crate::kind::Methods;
 use bytecode_frames::frames_of;

@@ -1,17 +1,16 @@
 //! The fixture is of ART's compiler: tests/fixtures/art11/make.sh. Its code is as if it were mapped.
 
-use super::method::DexMethod;
 use super::*;
+use crate::art::compiled::method::{DexMethod, InfoBytes};
 use crate::art::oat_file::OatFile;
 use crate::{ManagedProcess, VmKinds};
-
 use std::path::Path;
-use varid_model::{Pid, Regs};
-use varid_process::{CodeImage, MappingId};
+use varid_model::Pid;
+use varid_process::{CodeImage, MappingId, ProcessImage, ProcessMapping};
 use varid_symbolizer::dex::DexFile;
 
-const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
-const DEX: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.dex");
+const OAT: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.oat");
+const DEX: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.dex");
 
 /// Where code of `catching` is, and the return address of its first call.
 const CATCHING: u32 = 0x1020;
@@ -65,17 +64,9 @@ fn called(
     at_sp: Option<u64>,
     process: &mut ManagedProcess,
 ) -> Result<Vec<FramePc>, Reason> {
-    let frame = NativeFrame {
-        address: FrameAddress::Return(Address::new(code.code.start + u64::from(return_address))),
-        sp: Address::new(SP),
-        regs: Regs::default(),
-    };
-    let word = at_sp.map(u64::to_le_bytes);
-    let stack = StackSlice::new(
-        Address::new(SP),
-        word.as_ref().map_or(&[], <[u8; 8]>::as_slice),
-    );
-    let frames = frames_of(code, &frame, stack, process)?;
+    let address = Address::new(code.code.start + u64::from(return_address));
+    let returns = FrameAddress::Return(address);
+    let frames = frames_of(code, at_sp, Address::new(SP), returns, process)?;
     Ok(frames.iter().map(ManagedFrame::pc).collect())
 }
 
