@@ -79,8 +79,9 @@ fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
         match rule.kind {
             RULE_LIST if index == 0 => check_list(layout, rule)?,
             RULE_AT_SP if index == usize::from(layout.quick_rule) => check_at_sp(layout, rule)?,
-            RULE_SIZED => check_sized(layout, rule)?,
-            RULE_LIST | RULE_AT_SP => {
+            // What has no such code is walked without it, as if it were not there.
+            RULE_SIZED if index.saturating_add(1) == rules.len() => check_sized(layout, rule)?,
+            RULE_LIST | RULE_AT_SP | RULE_SIZED => {
                 return refuse("a rule that nothing leads to", u64::from(rule.kind));
             }
             RULE_SHADOW | RULE_SAVE_AREA => {
@@ -185,13 +186,23 @@ fn check_noted(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
 fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     /// No runtime object and no code cache is larger.
     const MAX_CACHE_OFFSET: u16 = 0x4000;
+    /// Bytes of a map.
+    const MAP: u16 = 48;
+    let word = layout.word;
     if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
         return refuse("compiled frames on another stack", u64::from(layout.flags));
     }
     check_noted(layout, rule)?;
     within("method_entry", rule.method_entry, 8, MAX_OBJECT_OFFSET)?;
+    if word != 8 {
+        return refuse("compiled frames of words", u64::from(word));
+    }
+    // Right before it is the map of the stubs.
+    if rule.code_cache != 0 && rule.code_cache_map < MAP {
+        return refuse("code_cache_map", u64::from(rule.code_cache_map));
+    }
     within("code_cache", rule.code_cache, 8, MAX_CACHE_OFFSET)?;
-    within("code_cache_map", rule.code_cache_map, 48, MAX_CACHE_OFFSET)?;
+    within("code_cache_map", rule.code_cache_map, MAP, MAX_CACHE_OFFSET)?;
     check_objects(layout)
 }
 

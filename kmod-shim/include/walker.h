@@ -32,6 +32,8 @@
 #define VARID_GENERIC_JNI 1ull /* the tag of a native method's frame that its own code has not made */
 #define VARID_LARGEST_FRAME (1u << 20) /* AT_SP: bytes; 65,535 registers and as many references */
 #define VARID_CODE_HEADER 8 /* SIZED: bytes before a method's code */
+#define VARID_OTHER_FRAME 1 /* SIZED: in place of a size: an interpreter's frame, which the rule does not describe */
+#define VARID_ARGUMENTS_FRAME 2 /* SIZED: the special method whose frame keeps the arguments of a call */
 
 enum varid_walk_result {
 	VARID_WALK_FRAME = 1, /* out holds a frame */
@@ -468,7 +470,7 @@ varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, con
 
 /*
  * SIZED: bytes of the frames of a method's code, by the header before the code; 0: the method's code is not the one that is
- * returned to (0: to none), or says no size.
+ * returned to (0: to none), or says no size; VARID_OTHER_FRAME: the frame is of other code that the method is executed by.
  */
 static inline __attribute__((always_inline)) varid_u32
 varid_code_frame_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 method,
@@ -489,8 +491,13 @@ varid_code_frame_size(struct varid_walk *walk, const struct varid_layout *layout
 	distance = *(const varid_u32 *)window;
 	/* Its highest bit is a flag. */
 	size = *(const varid_u32 *)(window + 4) & 0x7fffffff;
+	/* A stub of the VM's, which has no header. One that a note leads to is a proxy's, and keeps all arguments. */
+	if (size == 0x7fffffff)
+		return returns ? 0 : rule->special_sizes[VARID_ARGUMENTS_FRAME];
 	if (returns && (returns <= entry || returns - entry > size))
 		return 0;
+	if (distance <= VARID_CODE_HEADER)
+		return VARID_OTHER_FRAME;
 	window = VARID_ALONE_AT(walk, entry - distance, sizeof(info));
 	if (!window)
 		return 0;
@@ -528,6 +535,12 @@ varid_walk_sized(struct varid_walk *walk, const struct varid_layout *layout, con
 	size = walk->reg_pc ? 0 : varid_noted_size(walk, layout, rule, out->method, &is_special);
 	if (walk->reg_pc || (!is_special && !walk->is_generic))
 		size = varid_code_frame_size(walk, layout, rule, out->method, walk->reg_pc);
+	/* A frame that this rule does not describe ends its stretch. Its callers are not known, those of the next fragment are. */
+	if (size == VARID_OTHER_FRAME || (!size && !walk->reg_pc)) {
+		walk->quick = walk->reg_pc = 0;
+		out->flags = VARID_FRAME_QUICK;
+		return VARID_WALK_FRAME;
+	}
 	if (!size)
 		return VARID_WALK_TORN;
 	cfa = walk->quick + size;

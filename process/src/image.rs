@@ -4,6 +4,7 @@ use crate::budget::{Claim, OpenFile};
 use crate::format::{BytecodeFormat, Dex};
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -191,6 +192,8 @@ pub struct CodeImage {
     pub bytecode: Box<dyn BytecodeImage>,
     /// [`BytecodeImage::content_id`].
     pub build_id: [u8; 20],
+    /// The instructions of its methods, by the method's index.
+    definitions: OnceCell<HashMap<u32, Range<u32>>>,
     _memory: Claim,
 }
 
@@ -206,6 +209,17 @@ impl CodeImage {
         Ok(Self::new(bytecode, memory, path, 0))
     }
 
+    /// Offsets of the instructions of a method, by its index; None: it has none.
+    pub fn code_of(&self, index: u32) -> Option<Range<u32>> {
+        let table = || {
+            let definitions = self.bytecode.definitions();
+            definitions
+                .map(|method| (method.index, method.code))
+                .collect()
+        };
+        self.definitions.get_or_init(table).get(&index).cloned()
+    }
+
     /// A file for whose bytes memory has been claimed.
     pub(super) fn new(
         bytecode: Box<dyn BytecodeImage>,
@@ -218,6 +232,7 @@ impl CodeImage {
             file_offset,
             layer: Cell::new(layer_of_path(path)),
             build_id: bytecode.content_id(),
+            definitions: OnceCell::new(),
             bytecode,
             _memory: memory,
         }

@@ -129,12 +129,10 @@ pub(crate) fn method_of(space: &AddressSpace, image: &Rc<CodeImage>, index: u32)
         return Method::Unknown;
     };
     let address = |offset: u32| begin.wrapping_add(u64::from(offset));
-    let definition = image
-        .bytecode
-        .definitions()
-        .find(|method| method.index == index);
     Method::Known {
-        code: definition.map(|method| address(method.code.start)..address(method.code.end)),
+        code: image
+            .code_of(index)
+            .map(|code| address(code.start)..address(code.end)),
         image: image.clone(),
         index,
     }

@@ -291,9 +291,10 @@ impl VmFacts {
     /// What the shim is told about a process without compiled code.
     pub fn target(&self, flags: u32) -> Target {
         let mut layout = self.layout;
-        let walked = self.layout.rules().iter();
-        let walked = walked.take_while(|rule| rule.kind != RULE_SIZED).count();
-        layout.rule_count = u8::try_from(walked).unwrap_or(layout.rule_count);
+        // The rule is the last one.
+        if layout.quick_rule == NO_RULE && layout.has_rule(RULE_SIZED) {
+            layout.rule_count = layout.rule_count.saturating_sub(1);
+        }
         self.target_of(&layout, flags)
     }
 

@@ -165,8 +165,8 @@ pub trait Vm: fmt::Debug {
         Err(Reason::ArtQuick)
     }
 
-    /// Whether a mapping of this path may hold code that the VM's compiler has made.
-    fn is_compiled_code(&self, _path: &Path) -> bool {
+    /// Whether a mapping of this path may be the first that holds code which the VM's compiler has made: the shim is told something else then.
+    fn adds_compiled_code(&self, _path: &Path) -> bool {
         false
     }
 

@@ -66,7 +66,7 @@ impl Processes {
                 path: &mmap.path,
             },
         );
-        let is_code = |vm: &dyn Vm| mmap.mode.execute && vm.is_compiled_code(&mmap.path);
+        let is_code = |vm: &dyn Vm| mmap.mode.execute && vm.adds_compiled_code(&mmap.path);
         let has_code = tracked.managed.vm().is_some_and(is_code);
         if may_be_vm && tracked.managed.find_vm() || has_code {
             self.retarget(pid, sampling)?;

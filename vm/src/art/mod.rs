@@ -16,7 +16,7 @@ use compiled::CompiledCode;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, Reason};
-use varid_process::{AddressSpace, Process, ProcessImage};
+use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_tunnel::builds::{self, Build};
@@ -64,6 +64,14 @@ struct ArtVm {
     compiled: Option<Rc<CompiledCode>>,
 }
 
+impl ArtVm {
+    /// Whether the process has code that a compiler has made, as far as is known.
+    fn has_compiled_code(&self) -> bool {
+        let compiled = self.compiled.as_ref();
+        compiled.is_some_and(|compiled| compiled.is_there())
+    }
+}
+
 impl Vm for ArtVm {
     fn facts(&self) -> &VmFacts {
         &self.facts
@@ -74,7 +82,8 @@ impl Vm for ArtVm {
         let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
         match leaf {
             _ if record.has(flags::IN_BODY) => true,
-            Some(CodeKind::Bridge) => true,
+            // Compiled code calls some of the VM's directly.
+            Some(CodeKind::Bridge) => !self.has_compiled_code(),
             Some(CodeKind::Interpreter) => !record.regs.ip().is_some_and(is_at_sp),
             _ => false,
         }
@@ -134,17 +143,14 @@ impl Vm for ArtVm {
         compiled.caller_frames(sp, method, returns, process)
     }
 
-    fn is_compiled_code(&self, path: &Path) -> bool {
-        self.compiled.is_some() && compiled::may_be_code(path)
+    fn adds_compiled_code(&self, path: &Path) -> bool {
+        let compiled = self.compiled.as_ref();
+        compiled.is_some_and(|compiled| !compiled.is_there() && compiled::may_be_code(path))
     }
 
     fn target(&self, flags: u32, space: &AddressSpace) -> Target {
-        let mut paths = space.iter().filter_map(|mapped| match &mapped.image {
-            ProcessImage::Elf(elf) => Some(elf.path.as_path()),
-            ProcessImage::Other(path) => Some(&**path),
-            ProcessImage::Code(_) => None,
-        });
-        match paths.any(|path| self.is_compiled_code(path)) {
+        let compiled = self.compiled.as_ref();
+        match compiled.is_some_and(|compiled| compiled.look_for_it(space)) {
             true => self.facts.target_with_compiled_code(flags),
             false => self.facts.target(flags),
         }
@@ -162,7 +168,11 @@ impl Vm for ArtVm {
 
     fn with_new_description(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
         facts.layout.has_rule(RULE_LIST).then(|| {
-            let compiled = self.compiled.clone();
+            // What is known of the code stays, unless it is found in another way now.
+            let rules = facts.layout.rules();
+            let before = self.compiled.clone();
+            let before = before.filter(|before| rules.contains(before.frame_rule()));
+            let compiled = before.or_else(|| compiled_code(facts).map(Rc::new));
             let facts = facts.clone();
             Rc::new(Self { facts, compiled }) as Rc<dyn Vm>
         })

@@ -82,6 +82,7 @@ impl<'a> Chain<'a> {
         };
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
+        let mut has_compiled = false;
         for (depth, frame) in native.frames.iter().enumerate() {
             while let Some((next, after)) = rest
                 .split_first()
@@ -100,10 +101,19 @@ impl<'a> Chain<'a> {
             let kind = vm.and_then(|vm| vm.code_at(frame.lookup(), &self.process.process));
             enclosing = kind;
             if let (Some(CodeKind::NativeFrames | CodeKind::Compiled), Some(vm)) = (kind, vm) {
-                // The walk may have found the same frame.
-                let is_same = |next: &ManagedFrame| next.address() == frame.sp;
-                if let Some((_, after)) = rest.split_first().filter(|(next, _)| is_same(next)) {
+                has_compiled |= kind == Some(CodeKind::Compiled);
+                // The walk may have found the same frame, and knows its method where the copy of the stack does not reach.
+                let walked = rest
+                    .split_first()
+                    .filter(|(next, _)| next.address() == frame.sp);
+                if let Some((next, after)) = walked {
                     rest = after;
+                    if matches!(next.pc(), FramePc::Compiled { .. }) {
+                        self.managed(next);
+                        self.quick.get_or_insert(frame.sp.get());
+                        inside = Inside::Edge;
+                        continue;
+                    }
                 }
                 self.native_frame(frame, vm, stack_of(record));
                 inside = Inside::Edge;
@@ -135,6 +145,14 @@ impl<'a> Chain<'a> {
                 self.native(frame.address);
             }
         }
+        if has_compiled {
+            // Compiled code leaves behind notes of calls that are over; of those further out unwinding has seen none that holds one.
+            let noted = rest.iter().take_while(|next| next.is_quick()).count();
+            rest = rest.get(noted..).unwrap_or_default();
+            if stack == Stack::None {
+                rest = &[];
+            }
+        }
         // An interrupted loop has been left out for the frame that it executes: that is the leaf.
         while let Some((next, after)) = rest.split_first().filter(|_| self.leaf) {
             self.managed(next);
@@ -161,14 +179,15 @@ impl<'a> Chain<'a> {
         let mut stack = self.process.callchains.take(tid);
         let known = stack.retain_common(frames, self.native_stretch, knowledge);
         let (inner, outer) = frames.split_at(frames.len().saturating_sub(known));
-        for frame in inner {
+        for (at, frame) in inner.iter().enumerate() {
             let start = self.user.len();
-            stack.starts.push(self.caller(frame).then_some(start));
+            let next = frames.get(at.saturating_add(1));
+            stack.starts.push(self.caller(frame, next).then_some(start));
         }
         if self.process.knowledge() != knowledge {
             // More of the process has been read to resolve one of them; it may concern the others, too.
-            for frame in outer {
-                self.caller(frame);
+            for (at, frame) in outer.iter().enumerate() {
+                self.caller(frame, outer.get(at.saturating_add(1)));
             }
             return;
         }
@@ -179,12 +198,13 @@ impl<'a> Chain<'a> {
         self.process.callchains.put(tid, stack);
     }
 
-    /// A managed frame that has called the one before; whether it is known for certain.
-    fn caller(&mut self, frame: &ManagedFrame) -> bool {
+    /// A managed frame that has called the one before, and has been called by `next`; whether it is known for certain.
+    fn caller(&mut self, frame: &ManagedFrame, next: Option<&ManagedFrame>) -> bool {
         let is_known = self.managed(frame);
         // Who called the outermost frame of a fragment is native; the next one out called that.
-        // Whoever called a quick frame may have been nterp, which only an unwinder sees.
-        self.native_stretch |= frame.is_outermost() || frame.is_quick();
+        // Whoever called a quick frame may have been nterp, which only an unwinder sees; but compiled code that has called it has been walked.
+        let by_compiled = next.is_some_and(|next| matches!(next.pc(), FramePc::Compiled { .. }));
+        self.native_stretch |= frame.is_outermost() || (frame.is_quick() && !by_compiled);
         is_known
     }
 

@@ -154,3 +154,45 @@ fn a_note_of_the_innermost_fragment_is_one_frame() {
     let expected = vec![frame(NOTED, REFS_AND_ARGS, 0, QUICK)];
     assert_eq!(vm.walk(None), Some((expected, Step::End)));
 }
+
+#[test]
+fn a_proxys_frame_keeps_the_arguments() {
+    let mut vm = vm(NOTED);
+    vm.memory.put(METHOD, &[0; 64]);
+    vm.word(METHOD + u64::from(ENTRY), CODE);
+    // What stands before the VM's stubs.
+    vm.memory.put(CODE - 8, &[0xff; 8]);
+    method(&mut vm, CALLER, CALLER_CODE, 0x2000, 32);
+    let sp = put(&mut vm, NOTED, 208, METHOD, CALLER_CODE + 0x11);
+    let end = put(&mut vm, sp, 32, CALLER, ELSEWHERE);
+    vm.word(end, 0);
+    let expected = vec![
+        innermost(),
+        frame(NOTED, METHOD, 0, QUICK),
+        frame(sp, CALLER, CALLER_CODE + 0x11, COMPILED | OUTERMOST),
+    ];
+    assert_eq!(vm.walk(None), Some((expected, Step::End)));
+}
+
+#[test]
+fn an_interpreters_frame_ends_its_stretch_and_not_the_walk() {
+    let mut vm = vm(NOTED);
+    method(&mut vm, METHOD, CODE, 0x80, 48);
+    // nterp has a header that leads nowhere.
+    method(&mut vm, CALLER, CALLER_CODE, 0x2000, 32);
+    vm.memory.put(CALLER_CODE - 8, &0u32.to_le_bytes());
+    let outermost = SP + 0x1800;
+    vm.fragment(OUTER, NOTED, 0, SP + 0x1700);
+    vm.fragment(SP + 0x1700, 0, outermost, 0);
+    vm.frame(outermost, 0, 0x5030, 0x9030);
+    let sp = put(&mut vm, NOTED, 208, REFS_AND_ARGS, CODE + 0x80);
+    let caller = put(&mut vm, sp, 48, METHOD, CALLER_CODE + 0x11);
+    vm.word(caller, CALLER);
+    let expected = vec![
+        innermost(),
+        frame(sp, METHOD, CODE + 0x80, COMPILED),
+        frame(caller, CALLER, CALLER_CODE + 0x11, QUICK),
+        frame(outermost, 0x5030, 0x9030, OUTERMOST),
+    ];
+    assert_eq!(vm.walk(None), Some((expected, Step::End)));
+}

@@ -1,6 +1,6 @@
 //! Which methods, and which of their instructions, does a frame of compiled code stand for?
 
-use super::method::{Call, CompiledMethod, Owner};
+use super::method::{Call, CompiledMethod, DexMethod, Owner};
 use crate::art::code_info::InlinedId;
 use crate::dex::method_of;
 use crate::kind::Methods;
@@ -36,17 +36,20 @@ pub(super) fn frames_of(
     });
     let mut frames = Vec::new();
     for inlined in call.inlined.iter().rev() {
+        // One without an instruction is an intrinsic method of the compiler's.
+        let Some(dex_pc) = inlined.dex_pc else {
+            continue;
+        };
         let method = inlined_method(inlined.method, &outer, process);
-        let pc = instruction(&method, inlined.dex_pc).ok_or(Reason::UnknownMethod)?;
-        frames.push(at(pc));
+        frames.push(at(
+            instruction(&method, dex_pc).ok_or(Reason::UnknownMethod)?
+        ));
     }
     let pc = match &outer {
-        Method::Known {
-            code: Some(code), ..
-        } => {
+        Method::Known { code: Some(_), .. } => {
             // A leaf before the first call is at its beginning.
-            let pc = instruction(&outer, call.dex_pc);
-            pc.unwrap_or(FramePc::Absolute(Address::new(code.start)))
+            let dex_pc = call.dex_pc.unwrap_or_default();
+            instruction(&outer, dex_pc).ok_or(Reason::ArtQuick)?
         }
         _ => FramePc::Native {
             method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
@@ -71,7 +74,11 @@ fn outer_method(
         Owner::Dex(methods) => {
             let by_pointer = at_sp.map(|pointer| process.method(pointer));
             return match (by_pointer, &methods[..]) {
-                (Some(method @ Method::Known { .. }), _) => Ok((method, at_sp)),
+                (Some(method @ Method::Known { .. }), _) => match is_among(&method, methods) {
+                    true => Ok((method, at_sp)),
+                    // The frame is not complete, or another file is mapped there.
+                    false => Err(Reason::ArtQuick),
+                },
                 // The process need not have it any more to tell this one.
                 (_, [method]) => {
                     let space = &process.process().space;
@@ -87,6 +94,16 @@ fn outer_method(
     Ok((process.method(pointer), Some(pointer)))
 }
 
+/// Whether a method is one of those that have some code of an oat file. A dex file may be mapped twice.
+fn is_among(method: &Method, methods: &[DexMethod]) -> bool {
+    let Method::Known { image, index, .. } = method else {
+        return false;
+    };
+    let same = |of: &DexMethod| of.index == *index && of.image.build_id == image.build_id;
+    // Without its dex file nothing is known of the code's other methods.
+    methods.is_empty() || methods.iter().any(same)
+}
+
 /// A method that is inlined in another one's code.
 fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> Method {
     match (id, outer) {
@@ -99,14 +116,14 @@ fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> M
 }
 
 /// An instruction of a method.
-fn instruction(method: &Method, dex_pc: Option<CodeUnits>) -> Option<FramePc> {
+fn instruction(method: &Method, dex_pc: CodeUnits) -> Option<FramePc> {
     let Method::Known {
         code: Some(code), ..
     } = method
     else {
         return None;
     };
-    let pc = code.start.saturating_add(dex_pc?.to_bytes(DEX_UNIT));
+    let pc = code.start.saturating_add(dex_pc.to_bytes(DEX_UNIT));
     code.contains(&pc)
         .then_some(FramePc::Absolute(Address::new(pc)))
 }

@@ -48,7 +48,7 @@ pub(super) enum InfoBytes {
 /// A method's compiled code.
 #[derive(Debug)]
 pub(super) struct CompiledMethod {
-    /// Its instructions.
+    /// Its instructions, unless an oat file has them.
     bytes: Vec<u8>,
     /// Addresses of its instructions.
     pub(super) code: Range<u64>,
@@ -78,17 +78,12 @@ impl InfoBytes {
     }
 }
 
-impl PartialEq for CompiledMethod {
-    /// Whether it is the same code of the same method.
-    fn eq(&self, other: &Self) -> bool {
-        self.code == other.code
-            && self.owner == other.owner
-            && self.bytes == other.bytes
-            && self.info == other.info
-    }
-}
-
 impl CompiledMethod {
+    /// Whether it is this code of this method.
+    pub(super) fn is(&self, start: u64, code: &[u8], owner: &Owner, info: &InfoBytes) -> bool {
+        self.code.start == start && self.bytes == code && self.owner == *owner && self.info == *info
+    }
+
     /// Code that starts at an address, and what the compiler noted down of it.
     ///
     /// # Errors
@@ -102,7 +97,10 @@ impl CompiledMethod {
     ) -> Result<Self, CodeInfoError> {
         let frame_size = info.parse()?.frame_size;
         Ok(Self {
-            bytes: code.to_vec(),
+            bytes: match &info {
+                InfoBytes::Own(_) => code.to_vec(),
+                InfoBytes::Oat(..) => Vec::new(),
+            },
             code: start..start.saturating_add(code.len() as u64),
             owner,
             rows: FrameRows::of(code, frame_size),
@@ -137,6 +135,8 @@ impl CompiledMethod {
 
     /// The bytecode of the call that a frame has made; None: it is none that the compiler noted down.
     pub(super) fn call(&self, return_address: Address) -> Option<Rc<Call>> {
+        /// Places in the code that are kept; real methods have some hundred.
+        const MAX_CALLS: usize = 4096;
         let offset = self.offset(return_address);
         if let Some(call) = self.calls.borrow().get(&offset) {
             return call.clone();
@@ -152,7 +152,11 @@ impl CompiledMethod {
             Some(Rc::new(Call { dex_pc, inlined }))
         };
         let call = read();
-        self.calls.borrow_mut().insert(offset, call.clone());
+        let mut calls = self.calls.borrow_mut();
+        if calls.len() >= MAX_CALLS {
+            calls.clear();
+        }
+        calls.insert(offset, call.clone());
         call
     }
 

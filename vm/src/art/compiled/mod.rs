@@ -42,6 +42,8 @@ pub(super) struct CompiledCode {
     mapped: Cell<u64>,
     /// Counts batches of samples: what is known of the JIT's code is compared with the process once in each.
     batch: Cell<u64>,
+    /// Whether the process has mapped any.
+    is_there: Cell<bool>,
 }
 
 /// A method's code, or that there is none at an address.
@@ -80,7 +82,29 @@ impl CompiledCode {
             oats: RefCell::default(),
             mapped: Cell::new(0),
             batch: Cell::new(0),
+            is_there: Cell::new(false),
         }
+    }
+
+    /// The rule that its frames follow.
+    pub(super) fn frame_rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// Whether the process has mapped any, as far as is known.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there.get()
+    }
+
+    /// Looks whether the process has mapped any.
+    pub(super) fn look_for_it(&self, space: &AddressSpace) -> bool {
+        let mut paths = space.iter().filter_map(|mapped| match &mapped.image {
+            ProcessImage::Elf(elf) => Some(elf.path.as_path()),
+            ProcessImage::Other(path) => Some(&**path),
+            ProcessImage::Code(_) => None,
+        });
+        self.is_there.set(paths.any(may_be_code));
+        self.is_there.get()
     }
 
     /// What is known of the JIT's code may be outdated for the next samples.
@@ -88,19 +112,18 @@ impl CompiledCode {
         self.batch.set(self.batch.get().wrapping_add(1));
     }
 
-    /// Whether the instruction at an address is a compiled method's.
+    /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
     pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
-        self.at(address, process).is_some()
+        is_in_code_cache(address, &process.space) || self.at(address, process).is_some()
     }
 
     /// The method whose code has the instruction at an address.
     fn at(&self, address: Address, process: &Process) -> Option<Rc<CompiledMethod>> {
         let mapped = process.space.at(address.get())?;
         match &mapped.image {
-            // The JIT's code is in memory that no file on a disk shows.
-            ProcessImage::Other(_) => {}
+            ProcessImage::Other(path) if may_be_code(path) => {}
             ProcessImage::Elf(elf) if is_oat(&elf.path) => {}
-            ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
+            ProcessImage::Other(_) | ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
         }
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
@@ -124,6 +147,8 @@ impl CompiledCode {
                 let memory = ForeignMemory::new(process.pid);
                 let before = known.and_then(|known| known.method);
                 let method = jit_method(&memory, &self.rule, address.get(), before.as_ref());
+                // A process that has ended tells nothing of what it had.
+                let method = method.unwrap_or(before);
                 (method, Some(batch))
             }
         };
@@ -145,17 +170,21 @@ impl CompiledCode {
             None => (address..address.saturating_add(1), 0),
         };
         let mut methods = self.methods.borrow_mut();
-        let kept = self.kept.get().saturating_add(size);
-        if kept > MAX_KEPT {
-            methods.clear();
-        }
-        self.kept.set(if kept > MAX_KEPT { size } else { kept });
         let before = methods.range(..code.end).rev();
         let overlapping = before.take_while(|(_, known)| known.end > code.start);
         let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
+        let size_of = |known: &Known| known.method.as_ref().map_or(0, |method| method.size());
+        let mut kept = self.kept.get();
         for start in overlapping {
-            methods.remove(&start);
+            let gone = methods.remove(&start);
+            kept = kept.saturating_sub(gone.as_ref().map_or(0, size_of));
         }
+        kept = kept.saturating_add(size);
+        if kept > MAX_KEPT {
+            methods.clear();
+            kept = size;
+        }
+        self.kept.set(kept);
         let end = code.end;
         methods.insert(code.start, Known { end, method, seen });
     }
@@ -208,7 +237,10 @@ impl CompiledCode {
         stack: StackSlice<'_>,
         process: &mut dyn Methods,
     ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
-        let code = self.at(frame.lookup(), process.process())?;
+        let Some(code) = self.at(frame.lookup(), process.process()) else {
+            let is_code = is_in_code_cache(frame.lookup(), &process.process().space);
+            return is_code.then(|| Err(unknown_code(process)));
+        };
         let at_sp = code.method_at(frame.address).and_then(|distance| {
             let at = frame.sp.get().checked_add(distance.into())?;
             stack.word(frame.regs.machine(), Address::new(at))
@@ -231,8 +263,24 @@ impl CompiledCode {
     ) -> Result<Vec<ManagedFrame>, Reason> {
         let returns = FrameAddress::Return(returns);
         let code = self.at(returns.lookup(), process.process());
-        let code = code.ok_or(Reason::ArtQuick)?;
+        let code = code.ok_or_else(|| unknown_code(process))?;
         frames_of(&code, Some(method.get()), sp, returns, process)
+    }
+}
+
+/// Whether an address is in the JIT's code cache.
+fn is_in_code_cache(address: Address, space: &AddressSpace) -> bool {
+    let mapped = space.at(address.get());
+    mapped.is_some_and(
+        |mapped| matches!(&mapped.image, ProcessImage::Other(path) if may_be_code(path)),
+    )
+}
+
+/// Why nothing is known of code in the JIT's cache: it was thrown away, or the process has ended.
+fn unknown_code(process: &mut dyn Methods) -> Reason {
+    match process.process().has_memory() {
+        true => Reason::ArtQuick,
+        false => Reason::VmGone,
     }
 }
 
