@@ -14,20 +14,36 @@ const WORKLOADS: [(&str, &str, u32); 5] = [
     ("scene", "run", 10_000_000),
 ];
 
-/// Options for samples of the whole stack, with the kernel's own copies of it beside.
-const OPTIONS: [&str; 12] = [
+/// How much of each stack is recorded, and what of it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stack {
+    /// What is walked, and what is unwound up to there: leaves, and whether each method calls the next one.
+    Vertical,
+    /// All of it: also whether the methods are those of a walk of the kernel's copies.
+    Full,
+}
+
+impl Stack {
+    const fn option(self) -> &'static str {
+        match self {
+            Self::Vertical => "vertical",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Options for samples with the kernel's own beside.
+const OPTIONS: [&str; 10] = [
     "-e",
     "cpu-clock",
     "-F",
     "10000",
     "--shim",
     "bpf",
-    "--stack",
-    "full",
     "--keep-raw",
     "--ring-pages",
     "8192",
-    "--duration",
+    "--stack",
 ];
 
 /// What the JIT writes into /tmp of the code of a process; removed with this.
@@ -65,14 +81,18 @@ const fn has_jit(code: Code) -> bool {
 }
 
 /// What the oracle counts of a workload in code of a kind that is sampled for some time.
-fn judged(code: Code, workload: (&'static str, &str, u32), time: &str) -> Result<Counts> {
+fn judged(
+    (code, stack): (Code, Stack),
+    workload: (&'static str, &str, u32),
+    time: &str,
+) -> Result<Counts> {
     let (name, method, rounds) = workload;
     let mut app = App::new(name, method, rounds)?.executed_by(code)?;
     if has_jit(code) {
         app = JitLog::OPTIONS.into_iter().fold(app, App::option);
     }
     let mut truth = app.oat_files_with_symbols(code)?;
-    let options = [&OPTIONS[..], &[time]].concat();
+    let options = [&OPTIONS[..], &[stack.option(), "--duration", time]].concat();
     let (recording, pid) = sample(&mut app.command(), &app.files_of(code), &options)?;
     let log = has_jit(code).then(|| JitLog::of(pid));
     truth.extend(log.iter().map(|log| log.0[0].clone()));
@@ -114,7 +134,7 @@ impl Counts {
 }
 
 /// Samples of all workloads in code of a kind until there are enough, each compared with what the compiler tells of its code.
-fn check(code: Code) -> Result<()> {
+fn check(code: Code, stack: Stack) -> Result<()> {
     if skip_without_root("compiled code") {
         return Ok(());
     }
@@ -129,7 +149,7 @@ fn check(code: Code) -> Result<()> {
             break;
         }
         for workload in WORKLOADS {
-            let counts = judged(code, workload, time)?;
+            let counts = judged((code, stack), workload, time)?;
             let (name, compiled) = (workload.0, counts.get("compiled"));
             ensure!(compiled > 0 || scale() == Scale::Gate, "{name}: {counts:?}");
             all.add(counts);
@@ -145,7 +165,11 @@ fn check(code: Code) -> Result<()> {
         all.get("compiled") * 4 > judged,
         "little compiled code: {all:?}"
     );
-    for what in ["compiled, partial", "compiled, edges", "inlined edges"] {
+    let compared: &[&str] = match stack {
+        Stack::Vertical => &["inlined edges"],
+        Stack::Full => &["compiled, partial", "compiled, edges", "inlined edges"],
+    };
+    for what in compared {
         ensure!(all.get(what) > 0, "no {what}: {all:?}");
     }
     for what in ["unattributed", "broken stacks"] {
@@ -160,26 +184,34 @@ fn check(code: Code) -> Result<()> {
 
 #[test]
 fn every_sample_in_compiled_code_of_the_jit_is_what_its_log_says() -> Result<()> {
-    check(Code::Jit)
+    check(Code::Jit, Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_a_boot_image_is_what_its_symbols_say() -> Result<()> {
-    check(Code::Image)
+    check(Code::Image, Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_an_app_with_compact_dex_is_what_its_symbols_say() -> Result<()>
 {
-    check(Code::Odex(DexFormat::Compact))
+    check(Code::Odex(DexFormat::Compact), Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_an_app_with_plain_dex_is_what_its_symbols_say() -> Result<()> {
-    check(Code::Odex(DexFormat::Plain))
+    check(Code::Odex(DexFormat::Plain), Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_an_app_and_the_jit_is_what_both_say() -> Result<()> {
-    check(Code::Mixed)
+    check(Code::Mixed, Stack::Full)
+}
+
+#[test]
+fn walked_callers_in_compiled_code_are_called_as_their_bytecode_says() -> Result<()> {
+    for code in Code::COMPILED {
+        check(code, Stack::Vertical)?;
+    }
+    Ok(())
 }
