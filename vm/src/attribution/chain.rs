@@ -146,9 +146,11 @@ impl<'a> Chain<'a> {
             }
         }
         if has_compiled {
-            // Compiled code leaves behind notes of calls that are over; of those further out unwinding has seen none that holds one.
-            let noted = rest.iter().take_while(|next| next.is_quick()).count();
-            rest = rest.get(noted..).unwrap_or_default();
+            // Compiled code leaves behind the note of a call that is over. Unwinding has seen no frame that holds it.
+            let note = managed.first().filter(|first| first.is_quick());
+            if note.is_some() && rest.len() == managed.len() {
+                rest = rest.get(1..).unwrap_or_default();
+            }
             if stack == Stack::None {
                 rest = &[];
             }
