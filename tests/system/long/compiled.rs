@@ -166,7 +166,7 @@ fn check(code: Code, stack: Stack) -> Result<()> {
         "little compiled code: {all:?}"
     );
     let compared: &[&str] = match stack {
-        Stack::Vertical => &["inlined edges"],
+        Stack::Vertical => &["calls"],
         Stack::Full => &["compiled, partial", "compiled, edges", "inlined edges"],
     };
     for what in compared {
