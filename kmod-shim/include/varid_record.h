@@ -115,7 +115,7 @@ struct varid_target {
 #define VARID_FRAME_OUTERMOST 2ull /* last of its fragment: native code called it */
 #define VARID_FRAME_RELATIVE 4ull  /* pc counts bytes from the method's first instruction */
 #define VARID_FRAME_EXPORTED 8ull  /* pc may be an earlier one of the method, or nothing: the method tells */
-#define VARID_FRAME_COMPILED 16ull /* compiled method: pc is the return address in its code */
+#define VARID_FRAME_COMPILED 16ull /* compiled method: pc is the return address in its code; 0: an interpreter's frame, whose callers are not known */
 #define VARID_FRAME_PAIR (VARID_FRAME_RELATIVE | VARID_FRAME_EXPORTED | VARID_FRAME_COMPILED) /* both method and pc are needed */
 
 /* A frame as the walker finds it. */

@@ -535,10 +535,13 @@ varid_walk_sized(struct varid_walk *walk, const struct varid_layout *layout, con
 	size = walk->reg_pc ? 0 : varid_noted_size(walk, layout, rule, out->method, &is_special);
 	if (walk->reg_pc || (!is_special && !walk->is_generic))
 		size = varid_code_frame_size(walk, layout, rule, out->method, walk->reg_pc);
-	/* A frame that this rule does not describe ends its stretch. Its callers are not known, those of the next fragment are. */
+	/*
+	 * A frame that this rule does not describe ends its stretch: its pc and its callers are not known, those of the next
+	 * fragment are.
+	 */
 	if (size == VARID_OTHER_FRAME || (!size && !walk->reg_pc)) {
 		walk->quick = walk->reg_pc = 0;
-		out->flags = VARID_FRAME_QUICK;
+		out->pc = 0;
 		return VARID_WALK_FRAME;
 	}
 	if (!size)

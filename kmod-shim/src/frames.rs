@@ -33,7 +33,7 @@ pub enum FramePc {
     Compiled {
         /// The VM's method pointer.
         method: Address,
-        /// The address that the call returns to.
+        /// The address that the call returns to; 0: the frame is an interpreter's, and its callers are not known.
         returns: Address,
     },
     /// Nowhere: a compiled or native method, whose native frame this is.

@@ -162,7 +162,7 @@ fn check(code: Code, stack: Stack) -> Result<()> {
     }
     ensure!(all.get("wrong") == 0, "{all:?}");
     ensure!(
-        all.get("compiled") * 4 > judged,
+        all.get("compiled") * 10 > judged,
         "little compiled code: {all:?}"
     );
     let compared: &[&str] = match stack {
@@ -171,6 +171,10 @@ fn check(code: Code, stack: Stack) -> Result<()> {
     };
     for what in compared {
         ensure!(all.get(what) > 0, "no {what}: {all:?}");
+    }
+    // What nterp calls is not walked.
+    if stack == Stack::Vertical {
+        return Ok(());
     }
     for what in ["unattributed", "broken stacks"] {
         ensure!(all.get(what) * 200 < judged, "0.5 % {what}: {all:?}");

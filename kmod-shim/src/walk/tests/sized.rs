@@ -191,7 +191,7 @@ fn an_interpreters_frame_ends_its_stretch_and_not_the_walk() {
     let expected = vec![
         innermost(),
         frame(sp, METHOD, CODE + 0x80, COMPILED),
-        frame(caller, CALLER, CALLER_CODE + 0x11, QUICK),
+        frame(caller, CALLER, 0, COMPILED),
         frame(outermost, 0x5030, 0x9030, OUTERMOST),
     ];
     assert_eq!(vm.walk(None), Some((expected, Step::End)));

@@ -261,6 +261,9 @@ impl CompiledCode {
         returns: Address,
         process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
+        if returns == Address::default() {
+            return Err(Reason::ArtQuick);
+        }
         let returns = FrameAddress::Return(returns);
         let code = self.at(returns.lookup(), process.process());
         let code = code.ok_or_else(|| unknown_code(process))?;
