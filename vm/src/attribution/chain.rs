@@ -108,7 +108,8 @@ impl<'a> Chain<'a> {
                     .filter(|(next, _)| next.address() == frame.sp);
                 if let Some((next, after)) = walked {
                     rest = after;
-                    if matches!(next.pc(), FramePc::Compiled { .. }) {
+                    if matches!(next.pc(), FramePc::Compiled { returns, .. } if returns.get() != 0)
+                    {
                         self.managed(next);
                         self.quick.get_or_insert(frame.sp.get());
                         inside = Inside::Edge;
