@@ -238,7 +238,9 @@ impl Shim {
         let walkers = self.walkers.as_mut().ok_or(BpfError::NoTailCalls)?;
         let program = program(&mut self.ebpf, self.variant.any)?;
         if program.fd().is_err() {
+            let begun = std::time::Instant::now();
             program.load()?;
+            tracing::debug!(program = self.variant.any, took = ?begun.elapsed(), "loaded");
         }
         walkers
             .set(0, program.fd()?, 0)
