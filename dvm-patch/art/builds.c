@@ -381,8 +381,8 @@ static const struct varid_build_range debian_14_arm64[] = {
 	{ 0x703bec, 0x703f18, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
 	{ 0x703f18, 0x703fbc, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
 	{ 0x703fbc, 0x70451c, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
-	{ 0x7079e8, 0x7085e8, VARID_RANGE_BRIDGE }, /* _jobject* InvokeMethod<(PointerSize)4>(ScopedObjectAccessAlreadyRunnable const&, _jobject*, _jobject*, _jobject*, unsigned long) */
-	{ 0x7085e8, 0x7091e8, VARID_RANGE_BRIDGE }, /* _jobject* InvokeMethod<(PointerSize)8>(ScopedObjectAccessAlreadyRunnable const&, _jobject*, _jobject*, _jobject*, unsigned long) */
+	{ 0x7079e8, 0x7085e8, VARID_RANGE_BRIDGE }, /* InvokeMethod<4> */
+	{ 0x7085e8, 0x7091e8, VARID_RANGE_BRIDGE }, /* InvokeMethod<8> */
 	{ 0x7e81c4, 0x7e8cc0, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
 	{ 0x826a3c, 0x826f78, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
 	{ 0x8273c0, 0x827e4c, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */

@@ -320,7 +320,9 @@ varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, con
 	const varid_u8 *window;
 	varid_u64 method, returns;
 
-	if (cfa <= walk->quick || cfa - walk->quick > VARID_LARGEST_FRAME)
+	/* Where calls leave the return address in a register, a frame of which nothing is saved has no bytes yet, or no longer. */
+	if (cfa < walk->quick || (state & VARID_STATE_SAVED_RETURN && cfa == walk->quick) ||
+	    cfa - walk->quick > VARID_LARGEST_FRAME)
 		return VARID_WALK_TORN;
 	window = VARID_WINDOW_AT(walk, cfa - below, size);
 	if (!window)

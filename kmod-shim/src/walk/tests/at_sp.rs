@@ -470,6 +470,25 @@ fn while_a_frame_is_made_or_left_its_callers_are_found_by_what_is_saved_and_what
     }
 }
 
+/// The first instructions of arm64's prologue, and its return: nothing of the frame is on the stack.
+#[test]
+fn a_frame_that_has_no_bytes_yet_or_no_longer_has_its_callers() {
+    let mut vm = vm_with(nterp(183));
+    let mut leaf = in_prologue(&mut vm, SP, [false; 3]);
+    let second = SP + THREE[0].size;
+    leaf.sp = second;
+    let state = leaf.state.as_mut().unwrap();
+    (state.register, state.leave.bias) = (second, 0);
+    let expected = vec![
+        frame(second, 0, 0x9110, 0),
+        frame(second + THREE[1].size, 0, 0x9220, OUTERMOST),
+    ];
+    assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
+    // What is saved has a place.
+    leaf.state.as_mut().unwrap().leave.saved_return = true;
+    assert_eq!(walk_from(&vm, &leaf), None);
+}
+
 #[test]
 fn a_frame_that_native_code_makes_is_followed_by_those_of_the_next_fragment() {
     let mut vm = vm_with(nterp(62));
