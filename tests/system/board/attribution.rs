@@ -54,7 +54,6 @@ fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Resul
     let apps = [
         (App::new("math", "run", 4)?, 60),
         (App::new("truth", "run", 60)?, 40),
-        (App::new("cradle", "run", 120)?, 1),
         (App::new("scene", "run", 30)?, 5),
     ]
     .map(|(app, known)| (app.in_release(Release::Art14), known));
