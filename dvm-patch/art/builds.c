@@ -352,6 +352,71 @@ static const struct varid_build_range debian_14_amd64[] = {
 	{ 0x8b3c80, 0x8baa12, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
 };
 
+/* Debian 13, android-libart 14.0.0+r15-4+b1, arm64. */
+static const struct varid_build_range debian_14_arm64[] = {
+	{ 0x2b68a4, 0x2b6ad4, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
+	{ 0x445c64, 0x44641c, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x44d34c, 0x44d8c8, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
+	{ 0x44d8c8, 0x44da08, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
+	{ 0x44da08, 0x44dbf4, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x44e07c, 0x44e0a8, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvokeExact */
+	{ 0x44e0a8, 0x44e0d8, VARID_RANGE_BRIDGE }, /* DoMethodHandleInvoke */
+	{ 0x44e7f4, 0x44e9d4, VARID_RANGE_BRIDGE }, /* ArtInterpreterToCompiledCodeBridge */
+	{ 0x44f140, 0x44f4e8, VARID_RANGE_BRIDGE }, /* DoInvokeCustom */
+	{ 0x45237c, 0x452f94, VARID_RANGE_BRIDGE }, /* DoCall<false> */
+	{ 0x452f94, 0x453b84, VARID_RANGE_BRIDGE }, /* DoCall<true> */
+	{ 0x453b84, 0x45459c, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<false> */
+	{ 0x45482c, 0x455244, VARID_RANGE_BRIDGE }, /* DoInvokePolymorphic<true> */
+	{ 0x458158, 0x465850, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false> */
+	{ 0x46867c, 0x476b14, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<true> */
+	{ 0x5d042c, 0x5d0648, VARID_RANGE_BRIDGE }, /* MethodHandleInvoke */
+	{ 0x5d0648, 0x5d1474, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExact */
+	{ 0x5d1474, 0x5d170c, VARID_RANGE_BRIDGE }, /* MethodHandleInvokeExactWithFrame */
+	{ 0x702c04, 0x702ef0, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<ArtMethod*> */
+	{ 0x7032b0, 0x703328, VARID_RANGE_BRIDGE }, /* InvokeWithVarArgs<_jmethodID*> */
+	{ 0x703328, 0x703630, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<ArtMethod*> */
+	{ 0x7037f8, 0x703860, VARID_RANGE_BRIDGE }, /* InvokeWithJValues<_jmethodID*> */
+	{ 0x703860, 0x703b84, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<ArtMethod*> */
+	{ 0x703b84, 0x703bec, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithJValues<_jmethodID*> */
+	{ 0x703bec, 0x703f18, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<ArtMethod*> */
+	{ 0x703f18, 0x703fbc, VARID_RANGE_BRIDGE }, /* InvokeVirtualOrInterfaceWithVarArgs<_jmethodID*> */
+	{ 0x703fbc, 0x70451c, VARID_RANGE_BRIDGE }, /* InvokeConstructor */
+	{ 0x7079e8, 0x7085e8, VARID_RANGE_BRIDGE }, /* InvokeMethod<4> */
+	{ 0x7085e8, 0x7091e8, VARID_RANGE_BRIDGE }, /* InvokeMethod<8> */
+	{ 0x7e81c4, 0x7e8cc0, VARID_RANGE_BRIDGE }, /* InvokeProxyInvocationHandler */
+	{ 0x826a3c, 0x826f78, VARID_RANGE_BRIDGE }, /* artQuickToInterpreterBridge */
+	{ 0x8273c0, 0x827e4c, VARID_RANGE_BRIDGE }, /* artQuickProxyInvokeHandler */
+	{ 0x8285bc, 0x829e2c, VARID_RANGE_BRIDGE }, /* artQuickResolutionTrampoline */
+	{ 0x82b068, 0x82b690, VARID_RANGE_BRIDGE }, /* artQuickGenericJniTrampoline */
+	{ 0x82b690, 0x82b6b4, VARID_RANGE_BRIDGE }, /* artQuickGenericJniEndTrampoline */
+	{ 0x82b6b4, 0x82c04c, VARID_RANGE_BRIDGE }, /* artInvokeInterfaceTrampolineWithAccessCheck */
+	{ 0x82c04c, 0x82c9e4, VARID_RANGE_BRIDGE }, /* artInvokeDirectTrampolineWithAccessCheck */
+	{ 0x82c9e4, 0x82d3c4, VARID_RANGE_BRIDGE }, /* artInvokeStaticTrampolineWithAccessCheck */
+	{ 0x82d3c4, 0x82dd5c, VARID_RANGE_BRIDGE }, /* artInvokeSuperTrampolineWithAccessCheck */
+	{ 0x82dd5c, 0x82e6f4, VARID_RANGE_BRIDGE }, /* artInvokeVirtualTrampolineWithAccessCheck */
+	{ 0x82e6f4, 0x82f44c, VARID_RANGE_BRIDGE }, /* artInvokeInterfaceTrampoline */
+	{ 0x82f44c, 0x83033c, VARID_RANGE_BRIDGE }, /* artInvokePolymorphic */
+	{ 0x83033c, 0x830c9c, VARID_RANGE_BRIDGE }, /* artInvokeCustom */
+	{ 0x84fa40, 0x84fb34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_interface_trampoline_with_access_check */
+	{ 0x84fb40, 0x84fc34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_trampoline_with_access_check */
+	{ 0x84fc40, 0x84fd34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_direct_trampoline_with_access_check */
+	{ 0x84fd40, 0x84fe34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_super_trampoline_with_access_check */
+	{ 0x84fe40, 0x84ff34, VARID_RANGE_BRIDGE }, /* art_quick_invoke_virtual_trampoline_with_access_check */
+	{ 0x84ff40, 0x8501f0, VARID_RANGE_BRIDGE }, /* art_quick_invoke_stub */
+	{ 0x850200, 0x8504cc, VARID_RANGE_BRIDGE }, /* art_quick_invoke_static_stub */
+	{ 0x866800, 0x866924, VARID_RANGE_BRIDGE }, /* art_quick_proxy_invoke_handler */
+	{ 0x866930, 0x866a50, VARID_RANGE_BRIDGE }, /* art_quick_imt_conflict_trampoline */
+	{ 0x866a60, 0x866b90, VARID_RANGE_BRIDGE }, /* art_quick_resolution_trampoline */
+	{ 0x866ba0, 0x866ca4, VARID_RANGE_BRIDGE }, /* art_quick_generic_jni_trampoline */
+	{ 0x866d10, 0x866e08, VARID_RANGE_BRIDGE }, /* art_quick_to_interpreter_bridge */
+	{ 0x8691d0, 0x8692cc, VARID_RANGE_BRIDGE }, /* art_quick_invoke_polymorphic */
+	{ 0x8692d0, 0x8693c8, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
+	{ 0x8693d0, 0x8693e4, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
+	{ 0x8698e0, 0x86a100, VARID_RANGE_INTERPRETER }, /* nterp: prologue */
+	{ 0x86a100, 0x872100, VARID_RANGE_HANDLERS }, /* nterp: bytecode */
+	{ 0x872100, 0x8789c4, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
+};
+
 /* ART 11 where pointers have eight bytes: one layout but for the registers. runtime: where Runtime::instance_ is. rule_kinds: 2 where compiled code is understood. */
 #define ART_11_LAYOUT_64(elf_machine, pc, frame, rule_kinds, runtime)                            \
 	{                                                                                     \
@@ -478,6 +543,20 @@ static const struct varid_build builds[] = {
 		.text_end = 0x8baf83,
 		.ranges = debian_14_amd64,
 		.range_count = sizeof(debian_14_amd64) / sizeof(debian_14_amd64[0]),
+	},
+	{
+		.build_id = { 0x15, 0x2e, 0x5e, 0xef, 0x3e, 0x17, 0x82, 0x0c, 0xab, 0x5b,
+			      0xf4, 0x18, 0xff, 0xbb, 0x77, 0x42, 0xe0, 0x02, 0x3b, 0xcf },
+		.name = "ART 14.0.0+r15 (Debian 13, arm64)",
+		.layout = ART_14_LAYOUT_64(183 /* EM_AARCH64 */, 22 /* x22 */, 25 /* x25 */, 160, 72, 48,
+					   0x8698e0, 0x8789c4, 0x8b24c0, 224, 176, 96, 224, 512, 512, 512),
+		.tls_word = 0x89a028,
+		.dex_debug = 0x8ac570,
+		.dex_debug_hook = 0x8ac568,
+		.text_start = 0x26fa00,
+		.text_end = 0x87964c,
+		.ranges = debian_14_arm64,
+		.range_count = sizeof(debian_14_arm64) / sizeof(debian_14_arm64[0]),
 	},
 };
 

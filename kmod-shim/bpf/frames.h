@@ -165,8 +165,14 @@ static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr
 static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr, __u32 size)
 {
 	struct scratch *s = (struct scratch *)walk;
+	const __u8 *window = s->alone;
 
-	return bpf_probe_read_user(s->alone, size & (VARID_WINDOW - 1), (const void *)addr) ? NULL : s->alone;
+	if (bpf_probe_read_user(s->alone, size & (VARID_WINDOW - 1), (const void *)addr))
+		window = NULL;
+	// The caller must look at the window itself: clang would look at the read's result again, of which a verifier before 6.8
+	// does not remember that it is not 0.
+	asm volatile("" : "+r"(window));
+	return window;
 }
 
 // One step of the walk: 0 to go on.

@@ -339,11 +339,14 @@ varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, con
 	const varid_u32 word = layout->word == 4 ? 4 : 8;
 	const varid_u32 lowest = varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return));
 	/* The word at the CFA is the caller's method. */
-	const varid_u32 below = VARID_SAVES_OFFSET(lowest), size = VARID_SAVES_OFFSET(below + word);
+	const varid_u32 below = state & VARID_STATE_COMPLETE ? VARID_SAVES_OFFSET(lowest) : 0; /* else the stack may end here */
+	const varid_u32 size = VARID_SAVES_OFFSET(below + word);
 	const varid_u8 *window;
 	varid_u64 method, returns;
 
-	if (cfa <= walk->quick || cfa - walk->quick > VARID_LARGEST_FRAME)
+	/* Where calls leave the return address in a register, a frame of which nothing is saved has no bytes yet, or no longer. */
+	if (cfa < walk->quick || (state & VARID_STATE_SAVED_RETURN && cfa == walk->quick) ||
+	    cfa - walk->quick > VARID_LARGEST_FRAME)
 		return VARID_WALK_TORN;
 	window = VARID_WINDOW_AT(walk, cfa - below, size);
 	if (!window)

@@ -10,6 +10,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
+mod walker;
+
+pub use walker::Walker;
+
 /// The program, where there is one for this processor.
 #[cfg(has_bpf_program)]
 static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
@@ -85,6 +89,9 @@ pub enum BpfError {
         "this kernel's BPF cannot walk the frames of this VM: it lacks tail calls from programs with functions (x86: 5.10, arm64: 6.0). Use the kernel module"
     )]
     NoTailCalls,
+    /// The program for all rules was refused.
+    #[error("{0}")]
+    NoWalker(String),
     /// This build of varid has no program.
     #[error("there is no BPF shim for this processor: its kernels have no BTF")]
     NoProgram,
@@ -104,12 +111,9 @@ pub struct Counters {
 
 /// The loaded shim. Dropping it unloads it once its events are closed.
 pub struct Shim {
-    ebpf: Ebpf,
     variant: &'static Variant,
-    /// Which programs it goes over to for the rules that are not basic ones; None: the kernel cannot do that.
-    walkers: Option<ProgramArray<MapData>>,
-    /// The program for all rules is loaded.
-    walks_any: bool,
+    /// Its programs, with the one that it goes over to for the rules that are not basic ones.
+    walker: Walker,
     targets: HashMap<MapData, u32, RawTarget>,
     everyone: Array<MapData, RawTarget>,
     states: Array<MapData, RawStates>,
@@ -207,10 +211,8 @@ impl Shim {
             match program(&mut ebpf, variant.entry)?.load() {
                 Ok(()) => {
                     return Ok(Self {
-                        ebpf,
+                        walker: Walker::new(ebpf, variant.any, tail_calls.then_some(walkers)),
                         variant,
-                        walkers: tail_calls.then_some(walkers),
-                        walks_any: false,
                         targets,
                         everyone,
                         states,
@@ -230,23 +232,6 @@ impl Shim {
         Err(refused.map_or(BpfError::Missing("program"), BpfError::Program))
     }
 
-    /// Loads the program for all rules, the first time that a process needs it.
-    fn walk_any(&mut self) -> Result<(), BpfError> {
-        if self.walks_any {
-            return Ok(());
-        }
-        let walkers = self.walkers.as_mut().ok_or(BpfError::NoTailCalls)?;
-        let program = program(&mut self.ebpf, self.variant.any)?;
-        if program.fd().is_err() {
-            program.load()?;
-        }
-        walkers
-            .set(0, program.fd()?, 0)
-            .map_err(map_error("walkers"))?;
-        self.walks_any = true;
-        Ok(())
-    }
-
     /// Name of the variant in use.
     pub fn variant(&self) -> &'static str {
         self.variant.entry
@@ -260,7 +245,18 @@ impl Shim {
         event: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
     ) -> Result<(), BpfError> {
-        let Some(Map::PerfEventArray(rings)) = self.ebpf.map("rings") else {
+        self.walker
+            .with_object(|object| self.attach_in(object, cpu, event, output))
+    }
+
+    fn attach_in(
+        &self,
+        object: &Ebpf,
+        cpu: u32,
+        event: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+    ) -> Result<(), BpfError> {
+        let Some(Map::PerfEventArray(rings)) = object.map("rings") else {
             return Err(BpfError::Missing("rings"));
         };
         bpf_map_update(rings.fd().as_fd(), cpu, output.as_raw_fd()).map_err(|source| {
@@ -270,8 +266,7 @@ impl Shim {
                 source,
             }
         })?;
-        let program = self
-            .ebpf
+        let program = object
             .program(self.variant.entry)
             .ok_or(BpfError::Missing("program"))?;
         let program = program.fd()?.as_fd().as_raw_fd();
@@ -304,11 +299,16 @@ impl Shim {
         self.records.as_fd()
     }
 
+    /// What has to be loaded before such a target's frames are walked. [`Self::set_target`] loads it, too, but takes as long as that.
+    pub fn walker(&self, target: &Target) -> Option<Walker> {
+        (target.rules & !BASIC_RULES != 0).then(|| self.walker.clone())
+    }
+
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
         // Without that program the process's samples say that it is not ready: they are kept, and other processes' are walked.
-        if target.rules & !BASIC_RULES != 0
-            && let Err(error) = self.walk_any()
+        if let Some(walker) = self.walker(target)
+            && let Err(error) = walker.load()
         {
             tracing::warn!("process {pid}: its managed frames are not walked: {error}");
         }

@@ -62,7 +62,7 @@ use std::os::fd::AsFd;
 use stream::Stream;
 use varid_model::perf::EventAttr;
 use varid_model::{MonotonicNs, Pid, Tid};
-use varid_shim::Target;
+use varid_shim::{Target, Walker};
 
 /// What to sample, and how.
 #[derive(Debug, Clone)]
@@ -164,6 +164,11 @@ impl Sampler {
             all.entry(*index).or_default().add(*closed);
         }
         all
+    }
+
+    /// What the source loads the first time that such a target is set: if it is loaded before, the sampler can be drained meanwhile.
+    pub fn walkers(&self, target: &Target) -> Vec<Walker> {
+        self.source.walkers(target)
     }
 
     /// Tells the source how to sample a process.

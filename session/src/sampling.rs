@@ -75,13 +75,22 @@ impl Sampling {
         self.latest
     }
 
+    /// Says how a process is sampled. The first time that a VM's frames need it a program is loaded, and the drainer does not wait for that.
+    pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
+        for walker in self.with(|sampler| sampler.walkers(target)) {
+            // A refusal is told below, with the process.
+            let _ = walker.load();
+        }
+        self.with(|sampler| sampler.set_target(pid, target))
+    }
+
     /// The source samples neither a process nor what it forks.
     pub fn ignore(&self, pid: Pid) {
         let ignored = Target {
             flags: target_flags::IGNORE,
             ..Target::default()
         };
-        if let Err(error) = self.with(|sampler| sampler.set_target(pid, &ignored)) {
+        if let Err(error) = self.set_target(pid, &ignored) {
             // The session drops its samples then.
             tracing::warn!("process {pid} is sampled although it is not recorded: {error}");
         }

@@ -39,6 +39,7 @@ class Oracle:
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
         self.has_mterp = bool(self.libart.build.loop[1])
         self.key = None  # (thread, time) of the sample that is judged
+        self.found = 0.0  # when the last sample was taken that says that its VM is not known yet
         self.elapsed = 0.0  # seconds since the first sample, of the one that is judged
         self.counts = Counter()
 
@@ -181,6 +182,11 @@ def is_reason(frame):
     return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol != "[native]"
 
 
+def lacks(sample, reason=None):
+    """Whether a callchain says that frames are missing, for this reason or for any."""
+    return any(is_reason(frame) and reason in (None, frame.symbol) for frame in sample.chain)
+
+
 def compare(session, oracle):
     """Judges a session's samples; yields what is wrong."""
     samples = {}
@@ -189,6 +195,8 @@ def compare(session, oracle):
             yield key, "attributed twice", sample
         samples[key] = sample
     start = min((float(time) for _, time in samples), default=0.0)
+    unknown = (float(time) for (_, time), sample in samples.items() if lacks(sample, "[vm-not-ready]"))
+    oracle.found = max(unknown, default=start)
     missing, times = [], {}
     for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         oracle.counts["samples"] += 1
@@ -196,6 +204,9 @@ def compare(session, oracle):
         oracle.elapsed = float(key[1]) - start
         times.setdefault(key[0], []).append(float(key[1]))
         sample = samples.pop(key, None)
+        if sample and float(key[1]) > oracle.found:
+            oracle.counts["VM found"] += 1
+            oracle.counts["VM found, incomplete"] += lacks(sample)
         if sample is None:
             missing.append((key, raw))
         elif wrong := oracle.judge(raw, sample):

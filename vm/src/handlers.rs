@@ -111,9 +111,9 @@ fn distance(word: u32, low: u32, bits: u32) -> i64 {
 /// AArch64 (Arm Architecture Reference Manual, C4.1).
 fn aarch64(code: &[u8], register: u32) -> Option<Instruction> {
     let word = word(code)?;
-    // LDRH (immediate), pre-index, from the register; ADD (immediate) to it.
+    // LDRH (immediate), pre-index, from the register; ADD to it: immediate, or shifted or extended register.
     let moves = word & 0xffe0_0c00 == 0x7840_0c00 && word >> 5 & 31 == register
-        || word & 0xff00_0000 == 0x9100_0000 && word & 31 == register;
+        || matches!(word & 0xff00_0000, 0x9100_0000 | 0x8b00_0000) && word & 31 == register;
     let (branch, goes_on) = match word {
         _ if word & 0xfc00_0000 == 0x1400_0000 => (Some(distance(word, 0, 26)), false), // B
         _ if word & 0xff00_0010 == 0x5400_0000 => (Some(distance(word, 5, 19)), true),  // B.cond
@@ -262,6 +262,25 @@ mod tests {
             0xe320_f000, // nop
         ];
         assert_eq!(first(Machine::Arm, 4, &code), [No, Yes, Yes, Unknown]);
+    }
+
+    #[test]
+    fn a_branch_moves_the_register_by_another_one() {
+        let code = [
+            0x5400_006a, // b.ge +12
+            0x7840_4ed7, // ldrh w23, [x22, #4]!
+            0xd61f_0200, // br x16
+            0x78c0_22d7, // ldrsh w23, [x22, #2]
+            0x8b37_c6d6, // add x22, x22, w23, sxtw #1
+            0x7940_02d7, // ldrh w23, [x22]
+            0x8b17_06c0, // add x0, x22, x23, lsl #1
+            0xd61f_0200, // br x16
+        ];
+        let expected = [No, No, Yes, No, No, Yes, Yes, Yes];
+        assert_eq!(first(Machine::Aarch64, 22, &code), expected);
+        // add x22, x22, x23, lsl #1
+        let code = [0x8b17_06d6, 0xd61f_0200];
+        assert_eq!(first(Machine::Aarch64, 22, &code), [No, Yes]);
     }
 
     #[cfg(target_arch = "x86_64")]

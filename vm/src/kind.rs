@@ -35,7 +35,9 @@ pub struct Unwound<'r> {
 pub struct ManagedStack<'r> {
     /// The frames, innermost first.
     pub frames: Cow<'r, [ManagedFrame]>,
-    /// Why there may be more of them.
+    /// The walk ended where a read failed or contradicted another, and nothing else has led to the frames beyond.
+    pub torn: bool,
+    /// Why there may be more of them, otherwise.
     pub incomplete: Option<Reason>,
     /// What the innermost says of the leaf.
     pub leaf: LeafMethod,

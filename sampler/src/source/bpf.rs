@@ -12,7 +12,7 @@ use crate::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::os::fd::{AsFd, BorrowedFd};
 use varid_model::{ById, Pid, perf};
-use varid_shim::{Shim, Target};
+use varid_shim::{Shim, Target, Walker};
 
 /// The loaded shim.
 #[derive(Debug)]
@@ -135,6 +135,12 @@ impl Bpf {
     /// The event whose samples have this identifier.
     pub fn origin(&self, id: u64) -> Option<Origin> {
         self.origins.get(&id).copied()
+    }
+
+    /// What has to be loaded before the frames of such a target are walked.
+    pub fn walkers(&self, target: &Target) -> Vec<Walker> {
+        let shims = self.shims.iter();
+        shims.filter_map(|(_, shim)| shim.walker(target)).collect()
     }
 
     /// Says how a process is sampled.

@@ -15,7 +15,7 @@ use module::Module;
 use stack_copy::StackCopy;
 use std::os::fd::BorrowedFd;
 use varid_model::{Pid, Tid, perf};
-use varid_shim::{Target, target_flags};
+use varid_shim::{Target, Walker, target_flags};
 
 /// Where samples come from.
 #[derive(Debug)]
@@ -126,6 +126,14 @@ impl Source {
             Source::Module(module) => module.drain(pending, spare),
             Source::Bpf(bpf) => bpf.drain(pending, spare),
             Source::StackCopy(_) => {}
+        }
+    }
+
+    /// What has to be loaded before the frames of such a target are walked.
+    pub(super) fn walkers(&self, target: &Target) -> Vec<Walker> {
+        match self {
+            Source::Bpf(bpf) => bpf.walkers(target),
+            Source::Module(_) | Source::StackCopy(_) => Vec::new(),
         }
     }
 

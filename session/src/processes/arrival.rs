@@ -149,7 +149,7 @@ impl Processes {
         let managed = self.read(pid);
         let mut target = target_of(Some(&managed), self.options.stack);
         target.flags |= target_flags::IGNORE | target_flags::FOLLOW;
-        sampling.with(|sampler| sampler.set_target(pid, &target))?;
+        sampling.set_target(pid, &target)?;
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Processes {
         let pid = tracked.pid();
         self.search.found = true;
         let target = target_of(Some(&tracked.managed), self.options.stack);
-        sampling.with(|sampler| sampler.set_target(pid, &target))?;
+        sampling.set_target(pid, &target)?;
         self.tracked.insert(pid, tracked);
         Ok(())
     }

@@ -101,7 +101,7 @@ impl Processes {
             );
         }
         let target = target_of(Some(&tracked.managed), self.options.stack);
-        sampling.with(|sampler| sampler.set_target(pid, &target))?;
+        sampling.set_target(pid, &target)?;
         if vm.is_some() {
             tracing::debug!(
                 pid = pid.get(),

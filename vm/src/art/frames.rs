@@ -37,6 +37,7 @@ pub(super) fn frames<'r>(
     }
     if facts.layout.has_rule(RULE_AT_SP) {
         add_unwound(facts, sample, &mut found.frames, space);
+        found.torn &= !unwound_all(facts, sample);
     }
     exact_pcs(&mut found.frames, facts, sample.native, space, |_| true);
     if sample.leaf == Some(CodeKind::Interpreter) {
@@ -77,6 +78,24 @@ fn add_unwound(
             managed.to_mut().retain(|other| !is_within(other));
         }
     }
+}
+
+/// Whether each managed frame of a sample that was not walked is one that [`add_unwound`] finds: nterp has called a function of the VM, of
+/// which neither a note nor a register tells yet, and nterp's frames are one stretch that native code has called. Native methods have no
+/// native frame of their own.
+fn unwound_all(facts: &VmFacts, sample: &Unwound<'_>) -> bool {
+    let native = sample.native;
+    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
+    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
+    let of_vm = |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Runtime);
+    let mut stretch = native.frames.iter().skip_while(of_vm).peekable();
+    let begins = stretch.peek().is_some_and(is_at_sp);
+    let mut outside = stretch.skip_while(is_at_sp).peekable();
+    sample.record.frames.is_empty()
+        && native.stopped.is_none()
+        && begins
+        && outside.peek().is_some()
+        && outside.all(|frame| !kind(frame).is_some_and(CodeKind::executes))
 }
 
 /// The frames that the copy of the stack holds, from the registers of each of some native frames; and why some may be missing.
@@ -137,4 +156,78 @@ fn lost(
     let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
     let (walked, cut) = copied(facts, sample, inner, space);
     Some((walked, cut.or(end.map(|_| Reason::TornFrames))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varid_model::{Address, FrameAddress, Regs};
+    use varid_tunnel::abi::{
+        CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
+    };
+    use varid_unwind::{NativeStack, UnwindError};
+
+    const STUB: u64 = 0x1000;
+    const NTERP: u64 = 0x2000;
+    const SWITCH: u64 = 0x3000;
+    const BRIDGE: u64 = 0x4000;
+    const NATIVE: u64 = 0x9000;
+
+    /// The switch interpreter by the first rule, nterp by the second.
+    fn facts() -> VmFacts {
+        let at_sp = Rule {
+            kind: RULE_AT_SP,
+            ..Rule::default()
+        };
+        let range = |start, kind, rule| CodeRange {
+            start,
+            end: start + 0x1000,
+            kind,
+            rule,
+        };
+        let ranges = vec![
+            range(STUB, RANGE_VM, 0),
+            range(NTERP, RANGE_BODY, 1),
+            range(SWITCH, RANGE_INTERPRETER, 0),
+            range(BRIDGE, RANGE_BRIDGE, 0),
+        ];
+        VmFacts::made_up(Layout::with_rules(&[Rule::default(), at_sp]), ranges)
+    }
+
+    fn is_whole(frames: &[u64], stopped: Option<UnwindError>) -> bool {
+        let frame = |(depth, at): (usize, &u64)| NativeFrame {
+            address: FrameAddress::Instruction(Address::new(at + 0x10)),
+            sp: Address::new(0x7000 + 16 * depth as u64),
+            regs: Regs::default(),
+        };
+        let native = NativeStack {
+            frames: frames.iter().enumerate().map(frame).collect(),
+            end: None,
+            stopped,
+        };
+        let sample = Unwound {
+            record: &CapturedSample::default(),
+            ip: 0,
+            leaf: None,
+            leaf_is_managed: false,
+            native: &native,
+        };
+        unwound_all(&facts(), &sample)
+    }
+
+    #[test]
+    fn a_stub_that_nterp_has_called_lacks_no_frame() {
+        assert!(is_whole(&[STUB, NTERP, NTERP, NATIVE, NATIVE], None));
+        assert!(is_whole(&[NTERP, NTERP, BRIDGE, NATIVE], None));
+        // Not all of the stack is known.
+        let cut = Some(UnwindError::NoStack);
+        assert!(!is_whole(&[STUB, NTERP, NTERP, NATIVE], cut));
+        assert!(!is_whole(&[STUB], None));
+        assert!(!is_whole(&[NTERP], None));
+        // A native method, which is known by the walk alone, may be in between, or a frame of the other interpreter.
+        assert!(!is_whole(&[NATIVE, NTERP, NATIVE], None));
+        assert!(!is_whole(&[STUB, BRIDGE, NTERP, NATIVE], None));
+        assert!(!is_whole(&[STUB, NTERP, NATIVE, NTERP, NATIVE], None));
+        assert!(!is_whole(&[STUB, NTERP, SWITCH, NATIVE], None));
+    }
 }

@@ -235,8 +235,6 @@ impl<'a> Chain<'a> {
                 None => Reason::TornFrames,
             };
             self.marker(Marker::Reason(reason));
-        } else if record.has(flags::TORN) {
-            self.marker(Marker::Reason(Reason::TornFrames));
         } else if let Some(reason) = incomplete {
             self.marker(Marker::Reason(reason));
         }

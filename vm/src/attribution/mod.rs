@@ -61,7 +61,7 @@ pub fn attribute(
     };
     let at = FrameAddress::Instruction(Address::new(ip));
     // Half of the last frame is missing: those before it are whole.
-    let torn = record.frames.are_torn();
+    let half_missing = record.frames.are_torn();
     let vm = process.vm.clone();
     let vm = vm.as_deref();
     if let Some(vm) = vm {
@@ -111,8 +111,9 @@ pub fn attribute(
     chain.native_stretch = leaf_is_managed && entered_natively && stack == Stack::Vertical;
     let mut managed = ManagedStack {
         frames,
+        torn: record.has(flags::TORN),
         incomplete: match stack {
-            _ if torn => Some(Reason::TornFrames),
+            _ if half_missing => Some(Reason::TornFrames),
             Stack::Vertical | Stack::Full => {
                 let cut = record.has(flags::FRAMES_TRUNCATED);
                 cut.then_some(Reason::Truncated)
@@ -133,6 +134,7 @@ pub fn attribute(
     }
     let ManagedStack {
         frames,
+        torn,
         incomplete,
         leaf: leaf_method,
     } = managed;
@@ -146,6 +148,10 @@ pub fn attribute(
         }
         _ => chain.merge_by_address(record, native, &frames, vm, stack),
     }
+    let incomplete = match torn {
+        true => Some(Reason::TornFrames),
+        false => incomplete,
+    };
     chain.finish(record, native, &frames, in_interpreter, incomplete);
     *transition = !frames.is_empty() && leaf_method != LeafMethod::Known;
     *known = chain.known;

@@ -470,6 +470,43 @@ fn while_a_frame_is_made_or_left_its_callers_are_found_by_what_is_saved_and_what
     }
 }
 
+/// The first instructions of arm64's prologue, and its return: nothing of the frame is on the stack, which may not be there yet.
+#[test]
+fn a_frame_that_has_no_bytes_yet_or_no_longer_has_its_callers() {
+    let mut vm = vm_with(nterp(183));
+    let places = put_frames(&mut vm, SP, &THREE[1..]);
+    let leave = LeaveFrame {
+        register: 31,
+        word: None,
+        bias: 0,
+        has_pc: false,
+        saved_pc: false,
+        saved_frame: false,
+        saved_return: false,
+    };
+    let mut leaf = Leaf {
+        ip: IN_CODE,
+        sp: SP,
+        registers: None,
+        state: Some(LeafState {
+            leave,
+            register: SP,
+            frame: register(&vm.layout, SP),
+            pc: 0x9110,
+            link: RETURN,
+        }),
+    };
+    let expected = vec![
+        frame(places[0], 0, 0x9110, 0),
+        frame(places[1], 0, 0x9220, OUTERMOST),
+    ];
+    assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
+    // What is saved has a place.
+    vm.memory.put(SP - 0x100, &[0; 0x100]);
+    leaf.state.as_mut().unwrap().leave.saved_return = true;
+    assert_eq!(walk_from(&vm, &leaf), None);
+}
+
 #[test]
 fn a_frame_that_native_code_makes_is_followed_by_those_of_the_next_fragment() {
     let mut vm = vm_with(nterp(62));
