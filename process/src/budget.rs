@@ -9,15 +9,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Bytes that the dex files of all processes may take.
+/// Bytes that files of bytecode and of compiled code of all processes may take.
 const MAX: u64 = 1 << 30;
-/// Bytes that the dex files of one process may take.
+/// Bytes that those of one process may take.
 const MAX_PER_PROCESS: u64 = 1 << 28;
 
-/// Bytes that the dex files of all processes take.
+/// Bytes that those of all processes take.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// The memory of a dex file, counted until this is dropped.
+/// The memory of such a file, counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     of: &'static AtomicU64,
@@ -25,7 +25,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Claims memory for a dex file of a process whose other dex files take `taken` bytes. An error: why it gets none.
+    /// Claims memory for a file of a process whose others take `taken` bytes. An error: why it gets none.
     pub(crate) fn new(bytes: u64, taken: u64) -> Result<Self, String> {
         if taken.saturating_add(bytes) > MAX_PER_PROCESS {
             return Err(format!(

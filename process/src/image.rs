@@ -123,18 +123,20 @@ impl ElfImage {
         let memory = Claim::new(size, 0)
             .inspect_err(|reason| tracing::warn!("{}: {reason}", self.path.display()))
             .ok()?;
-        let mut bytes = vec![0; usize::try_from(size).ok()?];
+        let mut bytes = vec![0; usize::try_from(size).ok().filter(|size| *size > 0)?];
         for segment in elf.segments() {
-            let start = segment.address().max(address);
-            let Ok(loaded) = segment.data() else { continue };
-            let skipped = start.wrapping_sub(segment.address());
-            let at = start.wrapping_sub(address);
-            let (Ok(skipped), Ok(at)) = (usize::try_from(skipped), usize::try_from(at)) else {
+            // A segment may be larger than the file and than what is wanted of it.
+            let (offset, in_file) = segment.file_range();
+            let loaded = segment.address()..segment.address().saturating_add(in_file);
+            let start = loaded.start.max(address);
+            let Some(wanted) = loaded.end.min(end).checked_sub(start) else {
                 continue;
             };
-            let from = loaded.get(skipped..).unwrap_or_default();
+            let offset = offset.checked_add(start.wrapping_sub(loaded.start))?;
+            let read = (&file).read_bytes_at(offset, wanted).ok()?;
+            let at = usize::try_from(start.wrapping_sub(address)).ok()?;
             let to = bytes.get_mut(at..).unwrap_or_default();
-            for (to, from) in to.iter_mut().zip(from) {
+            for (to, from) in to.iter_mut().zip(read) {
                 *to = *from;
             }
         }
@@ -269,5 +271,63 @@ impl ProcessImage {
             ProcessImage::Code(code) => code.bytecode.bytes().len() as u64,
             ProcessImage::Elf(_) | ProcessImage::Other(_) => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::LookBudget;
+    use std::process::Command;
+
+    /// A library with these symbols of its read-only and its executable memory.
+    const SYMBOLS: &str = r#"
+        .section .rodata
+        .globl first, behind, empty
+        .type first, @object
+        .size first, 4
+        first: .ascii "once"
+        .type behind, @object
+        .size behind, 4
+        behind: .ascii "upon"
+        .type empty, @object
+        .size empty, 0
+        empty:
+        .text
+        .globl last
+        .type last, @function
+        .size last, 4
+        last: .ascii "time"
+    "#;
+
+    #[test]
+    fn bytes_between_symbols_are_those_that_are_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("symbols.so");
+        let source = dir.path().join("symbols.s");
+        std::fs::write(&source, SYMBOLS).unwrap();
+        let compiler = Command::new("cc")
+            .args(["-shared", "-nostdlib", "-o"])
+            .args([&path, &source])
+            .status();
+        assert!(compiler.unwrap().success());
+        let open = LookBudget::default().reserve_open_file().unwrap();
+        let elf = ElfImage::new(File::open(&path).unwrap(), open, &path);
+        let between = |first, last| {
+            let found = elf.between_symbols(first, last);
+            found.map(|found| found.bytes.to_vec())
+        };
+        assert_eq!(
+            between("first", "behind").as_deref(),
+            Some(&b"onceupon"[..])
+        );
+        // The code comes first in memory or last, as the linker likes; either way what lies between is there.
+        let (ahead, back) = (between("first", "last"), between("last", "first"));
+        let all = ahead.or(back).unwrap();
+        let ends: Vec<&[u8]> = vec![&all[..4], &all[all.len() - 4..]];
+        assert!(ends.contains(&&b"once"[..]) && ends.contains(&&b"time"[..]));
+        assert_eq!(between("behind", "first"), None);
+        assert_eq!(between("empty", "empty"), None);
+        assert_eq!(between("first", "nowhere"), None);
     }
 }

@@ -69,6 +69,8 @@ mod x86_64 {
 
     /// Bytes of a register on the stack.
     const WORD: u32 = 8;
+    /// The most rows: a real method has some for its prologue and for each of its returns.
+    const MAX_ROWS: usize = 2048;
 
     /// A frame in the making.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,17 +98,25 @@ mod x86_64 {
             }
         }
 
-        /// Takes in what an instruction does to the stack pointer.
-        fn execute(&mut self, instruction: &Instruction) {
-            let size = i64::from(self.size).saturating_sub(moved(instruction));
-            let size = u32::try_from(size.max(WORD.into())).unwrap_or(u32::MAX);
-            if instruction.code() == Code::Push_r64
-                && let Some(dwarf) = dwarf(instruction.op0_register())
-            {
-                self.pushed.push((dwarf, size));
+        /// Takes in what an instruction does to the stack pointer; true: the frame is another one behind it.
+        fn execute(&mut self, instruction: &Instruction) -> bool {
+            let moved = moved(instruction);
+            if moved == 0 {
+                return false;
             }
-            self.pushed.retain(|(_, pushed)| *pushed <= size);
-            self.size = size;
+            let size = i64::from(self.size).saturating_sub(moved);
+            self.size = u32::try_from(size.max(WORD.into())).unwrap_or(u32::MAX);
+            self.pushed.retain(|(_, pushed)| *pushed <= self.size);
+            let register = match instruction.code() {
+                Code::Push_r64 => dwarf(instruction.op0_register()),
+                _ => None,
+            };
+            // What the method pushes behind its prologue are no registers of its caller.
+            let is_new = |dwarf: u16| self.pushed.iter().all(|(pushed, _)| *pushed != dwarf);
+            if let Some(dwarf) = register.filter(|dwarf| is_new(*dwarf)) {
+                self.pushed.push((dwarf, self.size));
+            }
+            true
         }
     }
 
@@ -125,19 +135,26 @@ mod x86_64 {
             let mut stored = None;
             for instruction in Decoder::new(64, code, DecoderOptions::NONE).iter() {
                 let next = u32::try_from(instruction.next_ip()).unwrap_or(u32::MAX);
-                let before = frame.clone();
-                match (instruction.flow_control(), &body) {
-                    (FlowControl::Return, Some(body)) => frame.clone_from(body),
+                let changes = match (instruction.flow_control(), &body) {
+                    (FlowControl::Return, Some(body)) => {
+                        let changes = frame.size != body.size;
+                        frame.clone_from(body);
+                        changes
+                    }
                     _ => frame.execute(&instruction),
-                }
+                };
                 if frame.size == whole && body.is_none() {
                     body = Some(frame.clone());
                 }
                 if stored.is_none() && frame.size == whole && stores_method(&instruction) {
                     stored = Some(next);
                 }
-                if frame != before {
+                if changes {
                     rows.push(frame.row(next, whole));
+                }
+                if rows.len() > MAX_ROWS {
+                    let rows = Vec::new();
+                    return Self { rows, stored: None };
                 }
             }
             Self { rows, stored }
@@ -287,6 +304,17 @@ mod x86_64 {
             assert_eq!(rows.rows.len(), 1);
             assert_eq!(rows.rows[0].excess, Some(0));
             assert_eq!(rows.method_at(2), None);
+        }
+
+        #[test]
+        fn code_that_pushes_without_end_has_no_rows() {
+            // push %rax; push %rbx, pop %rbx.
+            for code in [vec![0x50; 1 << 20], [0x53, 0x5b].repeat(1 << 19)] {
+                let rows = FrameRows::of(&code, 48);
+                assert!(rows.rows.is_empty());
+                assert!(matches!(rows.rule(100), CodeRule::Unknown));
+                assert_eq!(rows.method_at(100), None);
+            }
         }
 
         #[test]

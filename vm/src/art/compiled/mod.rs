@@ -66,6 +66,12 @@ struct KnownOat {
 }
 
 impl KnownOat {
+    /// Whether the process still has it mapped.
+    fn is_mapped(&self, space: &AddressSpace) -> bool {
+        let is_this = |image: &ProcessImage| matches!(image, ProcessImage::Elf(elf) if Rc::ptr_eq(elf, &self.elf));
+        space.iter().any(|mapped| is_this(&mapped.image))
+    }
+
     /// Whether reading it again would not find more.
     fn is_complete(&self) -> bool {
         self.code.as_ref().is_none_or(|code| code.is_complete())
@@ -129,6 +135,8 @@ impl CompiledCode {
         if self.mapped.replace(changes) != changes {
             self.methods.borrow_mut().clear();
             self.kept.set(0);
+            let mut oats = self.oats.borrow_mut();
+            oats.retain(|known| known.is_mapped(&process.space));
         }
         let batch = self.batch.get();
         let known = self.known(address.get());
@@ -211,10 +219,13 @@ impl CompiledCode {
         let changes = space.changes();
         let mut oats = self.oats.borrow_mut();
         let known = oats.iter().find(|known| Rc::ptr_eq(&known.elf, elf));
-        if let Some(known) = known.filter(|known| known.is_complete() || known.read == changes) {
+        let is_current = |known: &&KnownOat| known.is_complete() || known.read == changes;
+        if let Some(known) = known.filter(is_current) {
             return known.code.clone();
         }
+        // What was read stays where it cannot be read again.
         let code = OatCode::read(elf, space).map(Rc::new);
+        let code = code.or_else(|| known.and_then(|known| known.code.clone()));
         oats.retain(|known| !Rc::ptr_eq(&known.elf, elf));
         oats.push(KnownOat {
             elf: elf.clone(),

@@ -81,6 +81,10 @@ impl OatFile<'_> {
                     };
                     found.push((self.code_start(code), method));
                 })?;
+                // Each has its own offset of its code.
+                if found.len().saturating_mul(size_of::<u32>()) > self.data.0.len() {
+                    return Err(OatError::TooManyMethods);
+                }
             }
         }
         found.sort_unstable();

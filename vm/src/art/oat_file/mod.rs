@@ -35,6 +35,9 @@ pub(crate) enum OatError {
         /// Offset from `oatdata`.
         offset: u32,
     },
+    /// Dex files or classes have the same tables.
+    #[error("oat file: it has more methods than there is room for")]
+    TooManyMethods,
     /// A class is none that ART 11 writes.
     #[error("oat file: class at offset {offset:#x}: its type is {kind}, not 0, 1 or 2")]
     ClassType {
