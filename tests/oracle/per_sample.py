@@ -194,7 +194,8 @@ def compare(session, oracle):
         if key in samples:
             yield key, "attributed twice", sample
         samples[key] = sample
-    start = min((float(time) for _, time in samples), default=0.0)
+    # MAPS is of the program that was executed last.
+    start = max(min((float(time) for _, time in samples), default=0.0), perf_script.last_exec(f"{session}/perf.data"))
     unknown = (float(time) for (_, time), sample in samples.items() if lacks(sample, "[vm-not-ready]"))
     oracle.found = max(unknown, default=start)
     missing, times = [], {}
@@ -204,6 +205,9 @@ def compare(session, oracle):
         oracle.elapsed = float(key[1]) - start
         times.setdefault(key[0], []).append(float(key[1]))
         sample = samples.pop(key, None)
+        if sample and float(key[1]) < start:
+            oracle.counts["before the start"] += 1
+            continue
         if sample and float(key[1]) > oracle.found:
             oracle.counts["VM found"] += 1
             oracle.counts["VM found, incomplete"] += lacks(sample)

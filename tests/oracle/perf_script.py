@@ -11,6 +11,7 @@ HEAD = re.compile(r"^ *(-?\d+) +(\d+\.\d+): +(\S.*)?$")
 FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
 # What a session keeps of the vdso, which the process has mapped under its own name.
 VDSO = re.compile(r"^.*/symbols/vdso-[^/]*\.so$")
+EXEC = re.compile(r" (\d+\.\d+): PERF_RECORD_COMM exec: ")
 REGISTER = re.compile(r"(\w+):0x([0-9a-f]+)")
 WHOLE = "8192"  # frames: perf shows 127 unless told, and what a recording says is missing comes last
 
@@ -82,6 +83,12 @@ def attributed(path):
             raise SystemExit(f"{path}: perf script printed {line!r}")
     if sample:
         yield key, sample
+
+
+def last_exec(path):
+    """When the last program was executed that perf.data says of; 0: it says of none."""
+    found = filter(None, map(EXEC.search, lines(path, "comm,tid,time", "--show-task-events")))
+    return max((float(each[1]) for each in found), default=0.0)
 
 
 def outside_session(raw, time, start, kernel):
