@@ -42,11 +42,7 @@ impl<'a> MappedCode<'a> {
             return Code::Unknown;
         };
         let mut module = elf.module.borrow_mut();
-        let offset = pc
-            .get()
-            .wrapping_sub(mapped.start)
-            .wrapping_add(mapped.pgoff);
-        match module.address_of_offset(offset) {
+        match module.address_of_offset(mapped.offset_of(pc.get())) {
             Some(own) => Code::Module(ask(&mut module, own)),
             None => Code::Unknown,
         }

@@ -104,10 +104,7 @@ impl Process {
     /// Whether a mapping is a part of a known dex file that was mapped again, or whose protection changed.
     fn is_part_of_dex(&self, mapped: &KernelMapping<'_>) -> bool {
         self.space.at(mapped.start).is_some_and(|known| {
-            let offset = mapped
-                .start
-                .wrapping_sub(known.start)
-                .wrapping_add(known.pgoff);
+            let offset = known.offset_of(mapped.start);
             let ProcessImage::Code(code) = &known.image else {
                 return false;
             };

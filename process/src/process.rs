@@ -8,6 +8,7 @@ use crate::reader;
 use crate::space::AddressSpace;
 use crate::status::Status;
 use std::collections::HashMap;
+use std::fs;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{MonotonicNs, Pid};
@@ -106,8 +107,14 @@ impl Process {
         }
     }
 
-    /// Whether the process has memory: one that has ended does not.
+    /// Whether the process has memory. One that has ended has none, not even before its parent waits for it.
     pub fn has_memory(&self) -> bool {
+        let sizes = fs::read_to_string(format!("/proc/{}/statm", self.pid));
+        sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))
+    }
+
+    /// Whether the process's mappings can be read, and there are any.
+    pub fn has_readable_mappings(&self) -> bool {
         reader::contents(self.pid, "maps").is_ok_and(|maps| !maps.is_empty())
     }
 

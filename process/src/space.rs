@@ -27,6 +27,11 @@ pub struct ProcessMapping {
 }
 
 impl ProcessMapping {
+    /// Where an address of the mapping is in the image: bytes from its start.
+    pub fn offset_of(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.start).wrapping_add(self.pgoff)
+    }
+
     /// A mapping that shows one image.
     pub(super) fn whole(file: &KernelMapping<'_>, image: ProcessImage) -> Self {
         // Offsets in a bytecode image count from the start of that image.

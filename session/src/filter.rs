@@ -154,11 +154,7 @@ impl Filter {
         let ProcessImage::Code(dex) = &mapped.image else {
             return Verdict::Unnamed;
         };
-        let offset = address
-            .get()
-            .wrapping_sub(mapped.start)
-            .wrapping_add(mapped.pgoff);
-        let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+        let offset = u32::try_from(mapped.offset_of(address.get())).unwrap_or(u32::MAX);
         let Some(method) = dex.bytecode.method_at(offset) else {
             return Verdict::Unnamed;
         };

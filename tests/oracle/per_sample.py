@@ -189,13 +189,13 @@ def lacks(sample, reason=None):
 
 def compare(session, oracle):
     """Judges a session's samples; yields what is wrong."""
-    samples = {}
-    for key, sample in perf_script.attributed(f"{session}/perf.data"):
+    samples, execs = {}, []
+    for key, sample in perf_script.attributed(f"{session}/perf.data", execs):
         if key in samples:
             yield key, "attributed twice", sample
         samples[key] = sample
     # MAPS is of the program that was executed last.
-    start = max(min((float(time) for _, time in samples), default=0.0), perf_script.last_exec(f"{session}/perf.data"))
+    start = max([min((float(time) for _, time in samples), default=0.0), *execs])
     unknown = (float(time) for (_, time), sample in samples.items() if lacks(sample, "[vm-not-ready]"))
     oracle.found = max(unknown, default=start)
     missing, times = [], {}

@@ -11,6 +11,7 @@ HEAD = re.compile(r"^ *(-?\d+) +(\d+\.\d+): +(\S.*)?$")
 FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
 # What a session keeps of the vdso, which the process has mapped under its own name.
 VDSO = re.compile(r"^.*/symbols/vdso-[^/]*\.so$")
+TASK_EVENT = re.compile(r"^ *\d+ +\d+\.\d+: PERF_RECORD_")
 EXEC = re.compile(r" (\d+\.\d+): PERF_RECORD_COMM exec: ")
 REGISTER = re.compile(r"(\w+):0x([0-9a-f]+)")
 WHOLE = "8192"  # frames: perf shows 127 unless told, and what a recording says is missing comes last
@@ -69,11 +70,14 @@ def address(line):
     return None if is_none else int(line.split()[0], 16)
 
 
-def attributed(path):
-    """Samples of perf.data as (thread, time), sample; in the file's order."""
+def attributed(path, execs=None):
+    """Samples of perf.data as (thread, time), sample; in the file's order. `execs`: a list that gets the times at which programs were executed."""
     key = sample = None
-    for line in lines(path, "tid,time,addr,ip,sym,dso"):
-        if found := frame(line):
+    options = [] if execs is None else ["--show-task-events"]
+    for line in lines(path, "tid,time,addr,ip,sym,dso", *options):
+        if TASK_EVENT.search(line):
+            execs.extend(float(found[1]) for found in EXEC.finditer(line))
+        elif found := frame(line):
             sample.chain.append(found)
         elif head := HEAD.match(line):
             if sample:
@@ -83,12 +87,6 @@ def attributed(path):
             raise SystemExit(f"{path}: perf script printed {line!r}")
     if sample:
         yield key, sample
-
-
-def last_exec(path):
-    """When the last program was executed that perf.data says of; 0: it says of none."""
-    found = filter(None, map(EXEC.search, lines(path, "comm,tid,time", "--show-task-events")))
-    return max((float(each[1]) for each in found), default=0.0)
 
 
 def outside_session(raw, time, start, kernel):

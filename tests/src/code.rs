@@ -30,6 +30,9 @@ pub enum DexFormat {
 }
 
 impl Code {
+    /// What of an app's code the JIT has not to compile.
+    const MIXED_ODEX: Self = Self::Odex(DexFormat::Compact);
+
     /// All that is compiled.
     pub const COMPILED: [Self; 5] = [
         Self::Jit,
@@ -41,71 +44,81 @@ impl Code {
 
     /// artvm's options for an app's dex file, whose code is brought up to date.
     pub(crate) fn options(self, testbed: &Testbed, dex: &Path) -> Result<Vec<String>> {
-        let text = |path: &Path| path.display().to_string();
-        let name = dex.file_name().context("no dex file")?;
         if self != Self::Interpreted {
             let target = testbed.release.parent().unwrap_or(Path::new("target"));
             run(Command::new(script("build.sh"))
                 .arg(&testbed.release)
                 .env("CARGO_TARGET_DIR", target))?;
         }
-        let options = match self {
+        self.write(testbed, &testbed.art11, dex, &[])?;
+        self.arguments(&testbed.art11, dex)
+    }
+
+    /// The same, where the code is below a folder.
+    fn arguments(self, art11: &Path, dex: &Path) -> Result<Vec<String>> {
+        let text = |path: &Path| path.display().to_string();
+        let name = dex.file_name().context("no dex file")?;
+        Ok(match self {
             Self::Interpreted => vec!["--dex".to_owned(), text(dex)],
             Self::Jit => vec!["--jit".to_owned(), "--dex".to_owned(), text(dex)],
-            Self::Image => {
-                let image = testbed.art11.join("image").join(name);
-                compile(testbed, "image", &[&image, dex], &[])?;
-                vec![
-                    "--image".to_owned(),
-                    text(&image),
-                    "--dex".to_owned(),
-                    text(dex),
-                ]
-            }
-            Self::Odex(format) => {
-                let folder = testbed.art11.join(format.folder());
-                let image = testbed.art11.join("boot");
-                compile(testbed, "image", &[&image], &[])?;
-                compile(testbed, "app", &[&image, &folder, dex], &[format.level()])?;
-                vec![
-                    "--image".to_owned(),
-                    text(&image),
-                    "--app-dex".to_owned(),
-                    text(&folder.join(name)),
-                ]
-            }
+            Self::Image => vec![
+                "--image".to_owned(),
+                text(&image_with(art11, dex)),
+                "--dex".to_owned(),
+                text(dex),
+            ],
+            Self::Odex(format) => vec![
+                "--image".to_owned(),
+                text(&art11.join("boot")),
+                "--app-dex".to_owned(),
+                text(&art11.join(format.folder()).join(name)),
+            ],
             Self::Mixed => {
-                let mut options = Self::Odex(DexFormat::Compact).options(testbed, dex)?;
-                options.insert(0, "--jit".to_owned());
-                options
+                let mut arguments = Self::MIXED_ODEX.arguments(art11, dex)?;
+                arguments.insert(0, "--jit".to_owned());
+                arguments
             }
-        };
-        Ok(options)
+        })
+    }
+
+    /// Has the compiler write the code of an app below a folder, if it writes any ahead of time.
+    fn write(self, testbed: &Testbed, art11: &Path, dex: &Path, options: &[&str]) -> Result<()> {
+        match self {
+            Self::Interpreted | Self::Jit => Ok(()),
+            Self::Image => compile(testbed, "image", &[&image_with(art11, dex), dex], options),
+            Self::Odex(format) => {
+                compile(testbed, "image", &[&art11.join("boot")], options)?;
+                // The image whose code this one calls, whatever it was compiled with.
+                let image = testbed.art11.join("boot");
+                let folder = art11.join(format.folder());
+                let options = [&[format.level()], options].concat();
+                compile(testbed, "app", &[&image, &folder, dex], &options)
+            }
+            Self::Mixed => Self::MIXED_ODEX.write(testbed, art11, dex, options),
+        }
     }
 
     /// The oat files that an app's process maps, below a folder of what the compiler writes, and of these the one that has the app's code.
     fn oat_files(self, art11: &Path, dex: &Path) -> Vec<PathBuf> {
         let name = dex.file_stem().unwrap_or_default().to_string_lossy();
-        let folder = match self {
-            Self::Interpreted | Self::Jit => return Vec::new(),
+        match self {
+            Self::Interpreted | Self::Jit => Vec::new(),
             Self::Image => {
-                let image = art11
-                    .join("image")
-                    .join(dex.file_name().unwrap_or_default());
-                let image = image.join("x86_64");
-                return vec![
+                let image = image_with(art11, dex).join("x86_64");
+                vec![
                     image.join("boot.oat"),
                     image.join(format!("boot-{name}.oat")),
-                ];
+                ]
             }
-            Self::Odex(format) => format.folder(),
-            Self::Mixed => DexFormat::Compact.folder(),
-        };
-        let odex = format!("oat/x86_64/{name}.odex");
-        vec![
-            art11.join("boot/x86_64/boot.oat"),
-            art11.join(folder).join(odex),
-        ]
+            Self::Odex(format) => {
+                let odex = format!("oat/x86_64/{name}.odex");
+                vec![
+                    art11.join("boot/x86_64/boot.oat"),
+                    art11.join(format.folder()).join(odex),
+                ]
+            }
+            Self::Mixed => Self::MIXED_ODEX.oat_files(art11, dex),
+        }
     }
 
     /// The files by which it is seen that a process has mapped the app.
@@ -117,30 +130,16 @@ impl Code {
     /// The oat files that the process maps as the compiler writes them with symbols and unwind information: the code is the same.
     pub(crate) fn with_symbols(self, testbed: &Testbed, dex: &Path) -> Result<Vec<PathBuf>> {
         let art11 = testbed.art11.join("symbols");
-        let symbols = "--generate-debug-info";
-        match self {
-            Self::Interpreted | Self::Jit => {}
-            Self::Image => {
-                let image = art11
-                    .join("image")
-                    .join(dex.file_name().unwrap_or_default());
-                compile(testbed, "image", &[&image, dex], &[symbols])?;
-            }
-            Self::Odex(_) | Self::Mixed => {
-                let format = match self {
-                    Self::Odex(format) => format,
-                    _ => DexFormat::Compact,
-                };
-                compile(testbed, "image", &[&art11.join("boot")], &[symbols])?;
-                // The image whose code this one calls.
-                let image = testbed.art11.join("boot");
-                let folder = art11.join(format.folder());
-                let options = [format.level(), symbols];
-                compile(testbed, "app", &[&image, &folder, dex], &options)?;
-            }
-        }
+        self.write(testbed, &art11, dex, &["--generate-debug-info"])?;
         Ok(self.oat_files(&art11, dex))
     }
+}
+
+/// The folder of a boot image in which an app is a part of the boot class path.
+fn image_with(art11: &Path, dex: &Path) -> PathBuf {
+    art11
+        .join("image")
+        .join(dex.file_name().unwrap_or_default())
 }
 
 impl DexFormat {

@@ -141,11 +141,7 @@ pub fn attach_to(
     files: &[String],
     options: &[&str],
 ) -> Result<(Recording, String)> {
-    let ready = Ready {
-        name: String::new(),
-        files: files.to_vec(),
-    };
-    attach_when(program, &ready, options)
+    attach_when(program, &Ready::with_mapped(files), options)
 }
 
 /// Records a program that runs already for as long as the options say, from when it works with `files` mapped; then it is ended. Also
@@ -155,11 +151,7 @@ pub fn sample(
     files: &[String],
     options: &[&str],
 ) -> Result<(Recording, u32)> {
-    let ready = Ready {
-        name: String::new(),
-        files: files.to_vec(),
-    };
-    let attached = Attached::new(program, &ready, options)?;
+    let attached = Attached::new(program, &Ready::with_mapped(files), options)?;
     let pid = attached.program.pid();
     Ok((attached.finished()?, pid))
 }
@@ -286,6 +278,14 @@ impl Ready {
         Self {
             name: format!("org.example.{}", app.name),
             files: app.files(),
+        }
+    }
+
+    /// A program of any name has mapped these files.
+    fn with_mapped(files: &[String]) -> Self {
+        Self {
+            name: String::new(),
+            files: files.to_vec(),
         }
     }
 

@@ -291,24 +291,22 @@ impl VmFacts {
     /// What the shim is told about a process without compiled code.
     pub fn target(&self, flags: u32) -> Target {
         let mut layout = self.layout;
-        // The rule is the last one.
-        if layout.quick_rule == NO_RULE && layout.has_rule(RULE_SIZED) {
-            layout.rule_count = layout.rule_count.saturating_sub(1);
-        }
+        layout.rule_count = self.compiled_rule().unwrap_or(layout.rule_count);
         self.target_of(&layout, flags)
     }
 
     /// The same of a process with compiled code: its frames are walked, which costs more.
     pub(crate) fn target_with_compiled_code(&self, flags: u32) -> Target {
         let mut layout = self.layout;
-        let mut rules = self.layout.rules().iter();
-        let sized = rules.position(|rule| rule.kind == RULE_SIZED);
-        if let Some(sized) = sized.and_then(|sized| u8::try_from(sized).ok())
-            && layout.quick_rule == NO_RULE
-        {
-            layout.quick_rule = sized;
-        }
+        layout.quick_rule = self.compiled_rule().unwrap_or(layout.quick_rule);
         self.target_of(&layout, flags)
+    }
+
+    /// Index of the rule that only a process with compiled code is given: the last one, if it is one of compiled frames to which nothing
+    /// leads yet.
+    fn compiled_rule(&self) -> Option<u8> {
+        let is_given = self.layout.quick_rule == NO_RULE && self.layout.has_rule(RULE_SIZED);
+        is_given.then(|| self.layout.rule_count.saturating_sub(1))
     }
 
     fn target_of(&self, layout: &Layout, flags: u32) -> Target {

@@ -7,7 +7,6 @@ use crate::find::{Found, find};
 use crate::kind::{Methods, Vm};
 use crate::kinds::VmKinds;
 use crate::method::Method;
-use std::fs;
 use std::rc::Rc;
 use varid_model::{ById, Pid};
 use varid_process::{
@@ -324,7 +323,7 @@ impl ManagedProcess {
     /// Reads the mappings and the VM as those of a new process. The names of generated code stay, and so does what is spent of
     /// the budget. Of a process that has ended nothing more is to be learnt: what is known of it stays.
     pub fn reread_mappings(&mut self, images: &mut Images) {
-        if !self.process.has_memory() {
+        if !self.process.has_readable_mappings() {
             return;
         }
         let pid = self.process.pid;
@@ -359,7 +358,7 @@ impl Methods for ManagedProcess {
             Ok(method) => method,
             Err(error) => {
                 tracing::debug!(pid = self.pid().get(), pointer, %error, "method not resolved");
-                self.gone = !has_memory(self.pid());
+                self.gone = !self.process.has_memory();
                 // Not remembered: the collector may have been at work just then.
                 return match self.gone {
                     true => Method::Gone,
@@ -380,12 +379,6 @@ impl Methods for ManagedProcess {
     fn insert(&mut self, pointer: u64, method: Method) {
         self.methods.insert(pointer, method);
     }
-}
-
-/// Whether a process has memory. A process that has ended has none, not even before its parent waits for it.
-fn has_memory(pid: Pid) -> bool {
-    let sizes = fs::read_to_string(format!("/proc/{pid}/statm"));
-    sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::rc::Rc;
+use varid_model::CodeUnits;
 use varid_process::CodeImage;
 
 /// What a method pointer of the VM stands for.
@@ -24,7 +25,22 @@ pub enum Method {
     Gone,
 }
 
+/// Bytes of a code unit of dex.
+const DEX_UNIT: u8 = 2;
+
 impl Method {
+    /// The address of the instruction so far behind its first one; None: it has none there.
+    pub(crate) fn instruction(&self, offset: CodeUnits) -> Option<u64> {
+        let Method::Known {
+            code: Some(code), ..
+        } = self
+        else {
+            return None;
+        };
+        let pc = code.start.wrapping_add(offset.to_bytes(DEX_UNIT));
+        code.contains(&pc).then_some(pc)
+    }
+
     /// Whether an address is one of its instructions.
     pub fn has_code_at(&self, address: u64) -> bool {
         matches!(self, Method::Known { code: Some(code), .. } if code.contains(&address))

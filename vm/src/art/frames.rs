@@ -37,7 +37,7 @@ pub(super) fn frames<'r>(
     }
     if facts.layout.has_rule(RULE_AT_SP) {
         add_unwound(facts, sample, &mut found.frames, space);
-        found.torn &= !unwound_all(facts, sample);
+        found.torn = found.torn && !unwound_all(facts, sample);
     }
     exact_pcs(&mut found.frames, facts, sample.native, space, |_| true);
     if sample.leaf == Some(CodeKind::Interpreter) {

@@ -153,8 +153,7 @@ impl Executed {
         let ProcessImage::Code(image) = &mapped.image else {
             return Err(Reason::UnknownMapping);
         };
-        let offset = pc.wrapping_sub(mapped.start).wrapping_add(mapped.pgoff);
-        let offset = u32::try_from(offset).map_err(|_| Reason::UnknownMapping)?;
+        let offset = u32::try_from(mapped.offset_of(pc)).map_err(|_| Reason::UnknownMapping)?;
         let method = image
             .bytecode
             .method_at(offset)

@@ -11,9 +11,6 @@ use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
 
-/// Bytes of a code unit.
-const DEX_UNIT: u8 = 2;
-
 /// Which managed frame came last while native ones were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
@@ -346,7 +343,8 @@ impl<'a> Chain<'a> {
             | FramePc::Compiled { method, .. }
             | FramePc::Native { method } => (method.get(), frame.pc()),
         };
-        match self.process.method(method) {
+        let method = self.process.method(method);
+        match &method {
             Method::Runtime => Ok(None),
             Method::Unknown => Err(Reason::UnknownMethod),
             Method::Gone => Err(Reason::VmGone),
@@ -354,9 +352,8 @@ impl<'a> Chain<'a> {
                 code: Some(code), ..
             } => match pc {
                 FramePc::Relative { offset, .. } => {
-                    let pc = code.start.wrapping_add(offset.to_bytes(DEX_UNIT));
-                    let is_inside = code.contains(&pc);
-                    is_inside.then_some(Some(pc)).ok_or(Reason::TornFrames)
+                    let pc = method.instruction(offset);
+                    pc.map(Some).ok_or(Reason::TornFrames)
                 }
                 FramePc::Exported { pc, .. } if code.contains(&pc.get()) => Ok(Some(pc.get())),
                 // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
@@ -368,7 +365,7 @@ impl<'a> Chain<'a> {
                 code: None,
             } => self
                 .remap
-                .slot(&image, index)
+                .slot(image, *index)
                 .map(Some)
                 .ok_or(Reason::UnknownMethod),
         }

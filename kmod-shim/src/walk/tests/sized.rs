@@ -105,22 +105,27 @@ fn callers_of_a_frame_of_the_vms_own_are_found_by_the_size_of_their_frames() {
     }
 }
 
+/// A noted frame of `METHOD`, of `size` bytes, leads to the compiled code that has called it.
+fn is_called_by_compiled_code(vm: &mut Vm, size: u64) {
+    method(vm, CALLER, CALLER_CODE, 0x2000, 32);
+    let sp = put(vm, NOTED, size, METHOD, CALLER_CODE + 0x11);
+    let end = put(vm, sp, 32, CALLER, ELSEWHERE);
+    vm.word(end, 0);
+    let expected = vec![
+        innermost(),
+        frame(NOTED, METHOD, 0, QUICK),
+        frame(sp, CALLER, CALLER_CODE + 0x11, COMPILED | OUTERMOST),
+    ];
+    assert_eq!(vm.walk(None), Some((expected, Step::End)), "{size}");
+}
+
 #[test]
 fn a_native_methods_frame_is_its_codes_or_the_generic_one() {
     for (noted, size) in [(NOTED | 1, GENERIC_JNI), (NOTED, 112)] {
         let mut vm = vm(noted);
         method(&mut vm, METHOD, CODE, 0x80, 112);
         vm.memory.put(METHOD + 4, &0x101u32.to_le_bytes());
-        method(&mut vm, CALLER, CALLER_CODE, 0x2000, 32);
-        let sp = put(&mut vm, NOTED, size, METHOD, CALLER_CODE + 0x11);
-        let end = put(&mut vm, sp, 32, CALLER, ELSEWHERE);
-        vm.word(end, 0);
-        let expected = vec![
-            innermost(),
-            frame(NOTED, METHOD, 0, QUICK),
-            frame(sp, CALLER, CALLER_CODE + 0x11, COMPILED | OUTERMOST),
-        ];
-        assert_eq!(vm.walk(None), Some((expected, Step::End)), "{noted:#x}");
+        is_called_by_compiled_code(&mut vm, size);
     }
 }
 
@@ -162,16 +167,7 @@ fn a_proxys_frame_keeps_the_arguments() {
     vm.word(METHOD + u64::from(ENTRY), CODE);
     // What stands before the VM's stubs.
     vm.memory.put(CODE - 8, &[0xff; 8]);
-    method(&mut vm, CALLER, CALLER_CODE, 0x2000, 32);
-    let sp = put(&mut vm, NOTED, 208, METHOD, CALLER_CODE + 0x11);
-    let end = put(&mut vm, sp, 32, CALLER, ELSEWHERE);
-    vm.word(end, 0);
-    let expected = vec![
-        innermost(),
-        frame(NOTED, METHOD, 0, QUICK),
-        frame(sp, CALLER, CALLER_CODE + 0x11, COMPILED | OUTERMOST),
-    ];
-    assert_eq!(vm.walk(None), Some((expected, Step::End)));
+    is_called_by_compiled_code(&mut vm, 208);
 }
 
 #[test]

@@ -9,9 +9,6 @@ use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Reason};
 use varid_shim::{FramePc, ManagedFrame};
 
-/// Bytes of a code unit of dex.
-const DEX_UNIT: u8 = 2;
-
 /// The methods that a frame executes, innermost first. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
 pub(super) fn frames_of(
     code: &CompiledMethod,
@@ -117,15 +114,8 @@ fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> M
 
 /// An instruction of a method.
 fn instruction(method: &Method, dex_pc: CodeUnits) -> Option<FramePc> {
-    let Method::Known {
-        code: Some(code), ..
-    } = method
-    else {
-        return None;
-    };
-    let pc = code.start.saturating_add(dex_pc.to_bytes(DEX_UNIT));
-    code.contains(&pc)
-        .then_some(FramePc::Absolute(Address::new(pc)))
+    let pc = method.instruction(dex_pc)?;
+    Some(FramePc::Absolute(Address::new(pc)))
 }
 
 #[cfg(test)]

@@ -132,42 +132,15 @@ mod tests {
         }
     }
 
-    const RULE: Rule = Rule {
-        kind: varid_tunnel::abi::RULE_SIZED,
-        special_methods: 0x100,
-        code_cache: 0x18,
-        code_cache_map: 0x40,
-        ..EMPTY
-    };
-    const EMPTY: Rule = Rule {
-        kind: 0,
-        reg_pc: 0,
-        reg_frame: 0,
-        special_count: 0,
-        frame_bias: 0,
-        frame_link: 0,
-        frame_method: 0,
-        frame_pc: 0,
-        frame_insns: 0,
-        frame_index: 0,
-        frame_caller_pc: 0,
-        cfa_word: 0,
-        cfa_bias: 0,
-        saved_pc: 0,
-        saved_frame: 0,
-        saved_return: 0,
-        method_flags: 0,
-        native_size: 0,
-        native_flag: 0,
-        special_sizes: [0; varid_tunnel::abi::SPECIAL_METHODS],
-        special_methods: 0,
-        code_start: 0,
-        code_end: 0,
-        method_entry: 0,
-        code_cache: 0,
-        code_cache_map: 0,
-        reserved: 0,
-    };
+    fn rule() -> Rule {
+        Rule {
+            kind: varid_tunnel::abi::RULE_SIZED,
+            special_methods: 0x100,
+            code_cache: 0x18,
+            code_cache_map: 0x40,
+            ..Rule::default()
+        }
+    }
 
     /// Maps with these nodes: left, right, code; the address of a node is 0x1000 times its place, counted from 1, and that of a stub's
     /// 0x100000 more.
@@ -206,7 +179,7 @@ mod tests {
             [0, 0, 0x60_0000],
         ];
         let memory = maps(&nodes, &[]);
-        let start = |address| method_before(&memory, &RULE, address).unwrap();
+        let start = |address| method_before(&memory, &rule(), address).unwrap();
         assert_eq!(start(0x3f_ffff), None);
         assert_eq!(start(0x40_0000), Some(0x40_0000));
         assert_eq!(start(0x4f_ffff), Some(0x40_0000));
@@ -224,7 +197,7 @@ mod tests {
             [0, 0, 0x50_0000],
         ];
         let memory = maps(&[], &nodes);
-        let start = |address| JitMaps::of(&memory, &RULE).unwrap().stub_before(address);
+        let start = |address| JitMaps::of(&memory, &rule()).unwrap().stub_before(address);
         assert_eq!(start(0x3f_ffff), Ok(None));
         assert_eq!(start(0x40_0000), Ok(Some(0x40_0000)));
         assert_eq!(start(0x5f_ffff), Ok(Some(0x50_0000)));
@@ -237,19 +210,21 @@ mod tests {
             &[[0x1000, 0x1000, 0x50_0000]],
             &[[0x10_1000, 0x10_1000, 0x60_0000]],
         );
-        let found = method_before(&memory, &RULE, 0x50_0010);
+        let found = method_before(&memory, &rule(), 0x50_0010);
         assert_eq!(found, Ok(Some(0x50_0000)));
-        let found = JitMaps::of(&memory, &RULE).unwrap().stub_before(0x60_0010);
+        let found = JitMaps::of(&memory, &rule())
+            .unwrap()
+            .stub_before(0x60_0010);
         assert_eq!(found, Ok(Some(0x60_0000)));
     }
 
     #[test]
     fn without_a_cache_there_is_no_code() {
-        let found = method_before(&Words(BTreeMap::new()), &EMPTY, 0x1000);
+        let found = method_before(&Words(BTreeMap::new()), &Rule::default(), 0x1000);
         assert_eq!(found, Ok(None));
-        let found = method_before(&Words(BTreeMap::from([(0x100, 0)])), &RULE, 0x1000);
+        let found = method_before(&Words(BTreeMap::from([(0x100, 0)])), &rule(), 0x1000);
         assert_eq!(found, Ok(None));
-        let found = method_before(&Words(BTreeMap::new()), &RULE, 0x1000);
+        let found = method_before(&Words(BTreeMap::new()), &rule(), 0x1000);
         assert!(found.is_err());
     }
 }

@@ -120,17 +120,16 @@ impl CompiledCode {
 
     /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
     pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
-        is_in_code_cache(address, &process.space) || self.at(address, process).is_some()
+        match place_of(address, &process.space) {
+            Some(Place::CodeCache) => true,
+            Some(Place::Oat(..)) => self.at(address, process).is_some(),
+            None => false,
+        }
     }
 
     /// The method whose code has the instruction at an address.
     fn at(&self, address: Address, process: &Process) -> Option<Rc<CompiledMethod>> {
-        let mapped = process.space.at(address.get())?;
-        match &mapped.image {
-            ProcessImage::Other(path) if may_be_code(path) => {}
-            ProcessImage::Elf(elf) if is_oat(&elf.path) => {}
-            ProcessImage::Other(_) | ProcessImage::Elf(_) | ProcessImage::Code(_) => return None,
-        }
+        let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
             self.methods.borrow_mut().clear();
@@ -146,12 +145,12 @@ impl CompiledCode {
         {
             return known.method.clone();
         }
-        let (method, seen) = match &mapped.image {
-            ProcessImage::Elf(elf) => {
+        let (method, seen) = match place {
+            Place::Oat(elf, mapped) => {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
                 (method, None)
             }
-            ProcessImage::Other(_) | ProcessImage::Code(_) => {
+            Place::CodeCache => {
                 let memory = ForeignMemory::new(process.pid);
                 let before = known.and_then(|known| known.method);
                 let method = jit_method(&memory, &self.rule, address.get(), before.as_ref());
@@ -206,9 +205,7 @@ impl CompiledCode {
         space: &AddressSpace,
     ) -> Option<Rc<CompiledMethod>> {
         let oat = self.oat(elf, space)?;
-        let offset = address
-            .wrapping_sub(mapped.start)
-            .wrapping_add(mapped.pgoff);
+        let offset = mapped.offset_of(address);
         let own = elf.contents()?.module.borrow().address_of_offset(offset)?;
         let bias = address.wrapping_sub(own.get());
         oat.method_at(own.get(), bias).map(Rc::new)
@@ -249,8 +246,9 @@ impl CompiledCode {
         process: &mut dyn Methods,
     ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
         let Some(code) = self.at(frame.lookup(), process.process()) else {
-            let is_code = is_in_code_cache(frame.lookup(), &process.process().space);
-            return is_code.then(|| Err(unknown_code(process)));
+            let place = place_of(frame.lookup(), &process.process().space);
+            let is_cached = matches!(place, Some(Place::CodeCache));
+            return is_cached.then(|| Err(unknown_code(process)));
         };
         let at_sp = code.method_at(frame.address).and_then(|distance| {
             let at = frame.sp.get().checked_add(distance.into())?;
@@ -282,12 +280,22 @@ impl CompiledCode {
     }
 }
 
-/// Whether an address is in the JIT's code cache.
-fn is_in_code_cache(address: Address, space: &AddressSpace) -> bool {
-    let mapped = space.at(address.get());
-    mapped.is_some_and(
-        |mapped| matches!(&mapped.image, ProcessImage::Other(path) if may_be_code(path)),
-    )
+/// Where compiled code can be.
+enum Place<'a> {
+    /// In the JIT's code cache.
+    CodeCache,
+    /// In an oat file, by its mapping.
+    Oat(&'a Rc<ElfImage>, &'a ProcessMapping),
+}
+
+/// Where an address is; None: no compiled code can be there.
+fn place_of(address: Address, space: &AddressSpace) -> Option<Place<'_>> {
+    let mapped = space.at(address.get())?;
+    match &mapped.image {
+        ProcessImage::Other(path) if may_be_code(path) => Some(Place::CodeCache),
+        ProcessImage::Elf(elf) if is_oat(&elf.path) => Some(Place::Oat(elf, mapped)),
+        ProcessImage::Other(_) | ProcessImage::Elf(_) | ProcessImage::Code(_) => None,
+    }
 }
 
 /// Why nothing is known of code in the JIT's cache: it was thrown away, or the process has ended.
