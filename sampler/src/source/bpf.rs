@@ -63,20 +63,21 @@ impl Bpf {
 
     /// The sampling events, a shim on each, and the event that it writes to.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-        let mut attr = base_attr(
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_DUMMY),
-        );
-        side_band(&mut attr);
         let reads = options.groups.iter().any(|group| group.reads);
         let pages = if reads || self.ring_pages == 0 {
             options.ring_pages
         } else {
             (options.ring_pages / 4).max(1) // no samples, or few
         };
-        watermark(&mut attr, pages);
-        let owner = open_own(attr, cpu, "dummy")?;
-        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        let mut opened = Cpu::with_ring(cpu, pages, |pages| {
+            let mut attr = base_attr(
+                perf::PERF_TYPE_SOFTWARE,
+                u64::from(perf::PERF_COUNT_SW_DUMMY),
+            );
+            side_band(&mut attr);
+            watermark(&mut attr, pages);
+            open_own(attr, cpu, "dummy")
+        })?;
         let scope = Scope { cpu, thread: None };
         let events = open_groups(&options.groups, scope, |attr| {
             if options.keep_raw {

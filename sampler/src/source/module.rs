@@ -43,17 +43,17 @@ impl Module {
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
         let event = only_event(&options.groups)?;
         let counter = self.open_counter(event, options, cpu);
-        let mut attr = base_attr(
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_DUMMY),
-        );
-        side_band(&mut attr);
         // It carries no samples.
         let pages = (options.ring_pages / 4).max(1);
-        watermark(&mut attr, pages);
-        let owner =
-            open(&mut attr, -1, cpu as i32, None).map_err(|error| failed(event, cpu, error))?;
-        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        let mut opened = Cpu::with_ring(cpu, pages, |pages| {
+            let mut attr = base_attr(
+                perf::PERF_TYPE_SOFTWARE,
+                u64::from(perf::PERF_COUNT_SW_DUMMY),
+            );
+            side_band(&mut attr);
+            watermark(&mut attr, pages);
+            open(&mut attr, -1, cpu as i32, None).map_err(|error| failed(event, cpu, error))
+        })?;
         match counter {
             Err(error) if error.is_absence() => opened.absent.push((0, error)),
             counter => counter?,

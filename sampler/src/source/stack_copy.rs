@@ -23,20 +23,21 @@ pub struct StackCopy {
 
 /// A ring that events of threads will share.
 pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-    let mut attr = base_attr(
-        perf::PERF_TYPE_SOFTWARE,
-        u64::from(perf::PERF_COUNT_SW_DUMMY),
-    );
-    attr.set_exclude_kernel(true);
-    watermark(&mut attr, 16);
-    let owner = open(&mut attr, 0, cpu as i32, None).map_err(|source| SamplerError::Open {
-        event: "dummy".to_owned(),
-        cpu,
-        thread: None,
-        member: false,
-        source,
-    })?;
-    Cpu::with_ring(cpu, owner, options.ring_pages)
+    Cpu::with_ring(cpu, options.ring_pages, |pages| {
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
+        attr.set_exclude_kernel(true);
+        watermark(&mut attr, pages);
+        open(&mut attr, 0, cpu as i32, None).map_err(|source| SamplerError::Open {
+            event: "dummy".to_owned(),
+            cpu,
+            thread: None,
+            member: false,
+            source,
+        })
+    })
 }
 
 impl StackCopy {
