@@ -50,6 +50,7 @@ mod quick_code;
 mod shadow;
 #[doc(hidden)]
 pub mod testing;
+mod unwound_stacks;
 
 pub use code_kind::CodeKind;
 pub use facts::{KnownBy, VmFacts};

@@ -7,6 +7,7 @@ use crate::find::{Found, find};
 use crate::kind::{Methods, Vm};
 use crate::kinds::VmKinds;
 use crate::method::Method;
+use crate::unwound_stacks::UnwoundStacks;
 use std::rc::Rc;
 use varid_model::{ById, Pid};
 use varid_process::{
@@ -35,6 +36,7 @@ pub struct ManagedProcess {
     /// Its memory was gone when a method was to be read: it has ended.
     pub(crate) gone: bool,
     pub(crate) callchains: CallchainCache,
+    pub(crate) unwound: UnwoundStacks,
 }
 
 impl ManagedProcess {
@@ -55,6 +57,7 @@ impl ManagedProcess {
             methods: ById::default(),
             gone: false,
             callchains: CallchainCache::default(),
+            unwound: UnwoundStacks::default(),
         }
     }
 

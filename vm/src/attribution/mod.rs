@@ -38,9 +38,9 @@ pub struct Attributed {
     native: NativeStack,
 }
 
-/// Attributes a record. `stack` is what the session was asked for.
+/// Attributes a record. `stack` is what the session was asked for. The copy of the thread's stack may be another one after it.
 pub fn attribute(
-    record: &mut CapturedSample,
+    sampled: &mut CapturedSample,
     process: &mut ManagedProcess,
     remap: &mut RemapTable,
     stack: Stack,
@@ -56,23 +56,24 @@ pub fn attribute(
     user.clear();
     (*known, *transition, *frame) = (0..0, false, None);
     // A kernel thread has no user part.
-    let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
+    let Some(ip) = sampled.regs.ip().filter(|ip| *ip != 0) else {
         return;
     };
     let at = FrameAddress::Instruction(Address::new(ip));
     // Half of the last frame is missing: those before it are whole.
-    let half_missing = record.frames.are_torn();
+    let half_missing = sampled.frames.are_torn();
     let vm = process.vm.clone();
     let vm = vm.as_deref();
     if let Some(vm) = vm {
-        vm.restore(process, &mut record.frames);
+        vm.restore(process, &mut sampled.frames);
     }
-    let record = &*record;
+    let record = &*sampled;
     if process.is_marked() {
         let chain = Chain::new(record, at, process, remap, user);
         by_unwind_info::attribute(record, ip, chain, stack);
         return;
     }
+    let knowledge = process.knowledge();
     let leaf = vm.and_then(|vm| vm.facts().code_at(ip));
     let in_interpreter = match leaf {
         Some(kind) => kind.executes(),
@@ -89,6 +90,7 @@ pub fn attribute(
             Some(vm) => vm.leaf_is_managed(record, leaf),
             None => record.has(flags::IN_BODY),
         };
+    let mut unwound_whole = None;
     if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical) {
         leaf_only(native, record, ip);
     } else {
@@ -98,12 +100,19 @@ pub fn attribute(
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());
+        if until.is_none() {
+            unwound_whole = Some(chain.process.unwound.take(record.tid, knowledge));
+        }
         let mut code = ProcessCode {
             mapped: MappedCode::new(chain.process.space()),
             vm,
             process: &chain.process.process,
         };
-        native.unwind(&record.regs, stack_of(record), until, &mut code);
+        let (regs, slice) = (&record.regs, stack_of(record));
+        match &unwound_whole {
+            Some(before) => native.unwind_after(before, regs, slice, &mut code),
+            None => native.unwind(regs, slice, until, &mut code),
+        }
     }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     let entered_natively =
@@ -159,6 +168,10 @@ pub fn attribute(
     let lowest = innermost.into_iter().chain(chain.quick).min();
     *frame = lowest.filter(|at| *at != 0).map(Address::new);
     cached::store(record, process, stack, user);
+    if let Some(mut unwound) = unwound_whole {
+        unwound.replace(native, sampled.stack_addr, &mut sampled.stack);
+        process.unwound.put(sampled.tid, knowledge, unwound);
+    }
 }
 
 fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
