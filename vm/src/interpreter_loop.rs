@@ -46,17 +46,20 @@ pub(crate) fn walk_copy(
             }
             _ => continue,
         }
-        let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
+        let ip = frame.lookup().get();
+        let is_known = |address: u64| {
+            let last = managed.last();
+            last.is_some_and(|last| last.address().get() >= address)
+        };
+        // Most are: a walk finds all frames of a list.
+        if frame_address(facts, ip, &frame.regs).is_some_and(is_known) {
+            continue;
+        }
+        let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
             // What it called has no unwind information: a frame pointer leads past it without its registers.
             lost = Some(Reason::NoUnwindInfo);
             continue;
         };
-        if managed
-            .last()
-            .is_some_and(|last| last.address().get() >= address)
-        {
-            continue;
-        }
         // Each of these frames is a native one, too, and has been unwound.
         if facts.is_at_sp(frame.lookup().get()) {
             managed.push(frame_at_sp(
@@ -91,13 +94,8 @@ pub(crate) fn frame_at_sp(
     ManagedFrame::new(Address::new(address), pc, is_outermost)
 }
 
-/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
-pub(crate) fn registers(
-    facts: &VmFacts,
-    ip: u64,
-    regs: &Regs,
-    space: &AddressSpace,
-) -> Option<(u64, u64)> {
+/// The frame's address that an interpreter loop's registers hold.
+fn frame_address(facts: &VmFacts, ip: u64, regs: &Regs) -> Option<u64> {
     if facts.code_at(ip) != Some(CodeKind::Loop) {
         return None;
     }
@@ -108,12 +106,24 @@ pub(crate) fn registers(
             .get(u16::from(rule.reg_frame))?
             .wrapping_add_signed(i64::from(rule.frame_bias)),
     };
+    Some(address & ADDRESS_MASK)
+}
+
+/// The same, and the bytecode pc that they tell.
+pub(crate) fn registers(
+    facts: &VmFacts,
+    ip: u64,
+    regs: &Regs,
+    space: &AddressSpace,
+) -> Option<(u64, u64)> {
+    let address = frame_address(facts, ip, regs)?;
+    let rule = facts.rule_at(ip)?;
     let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
     let pc = match facts.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
         None => pc,
     };
-    Some((address & ADDRESS_MASK, pc))
+    Some((address, pc))
 }
 
 /// Takes the bytecode pcs of frames from the registers of their loops: a loop that called a helper need not have stored its pc, and
@@ -125,13 +135,25 @@ pub(crate) fn exact_pcs(
     space: &AddressSpace,
     may_take: impl Fn(&ManagedFrame) -> bool,
 ) {
+    let mut next = 0;
     for frame in &native.frames {
         let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
             continue;
         };
-        let found = managed
+        let is_its =
+            |managed: &ManagedFrame| managed.address().get() == address && !managed.is_quick();
+        // Both lists ascend, as a rule.
+        let after = managed
+            .get(next..)
+            .unwrap_or_default()
             .iter()
-            .position(|managed| managed.address().get() == address && !managed.is_quick())
+            .position(is_its);
+        let found = match after {
+            Some(after) => Some(next.saturating_add(after)),
+            None => managed.iter().position(is_its),
+        };
+        next = found.map_or(next, |found| found.saturating_add(1));
+        let found = found
             .filter(|found| managed.get(*found).is_some_and(&may_take))
             .filter(|found| {
                 let frame = managed.get(*found);
