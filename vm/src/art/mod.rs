@@ -3,6 +3,7 @@
 pub(crate) mod code_info;
 mod compiled;
 mod frames;
+pub(crate) mod layout;
 mod method_header;
 pub(crate) mod oat_file;
 
