@@ -42,10 +42,10 @@ pub(super) struct Fields {
 pub(super) struct Threads {
     /// In the `Runtime`: pointer to the list.
     pub(super) runtime_list: u16,
-    /// In the list: the head of its nodes.
-    pub(super) nodes: u16,
-    /// In a node: pointer to the next one.
-    pub(super) next: u16,
+    /// In the list: pointer to the first node.
+    pub(super) first: u16,
+    /// In a node, and in the head, which is none: pointer to the next one. None: the code does not tell it from the pointer to the first one.
+    pub(super) next: Option<u16>,
     /// In a node: pointer to the thread.
     pub(super) thread: u16,
 }
@@ -438,8 +438,7 @@ fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threads>, Layout
             other: tid.into(),
         });
     }
-    // The other word of a node that is read leads to the next one. The head is a node without a thread, and that word of it is what
-    // leads to the first one.
+    // The other word of a node that is read leads to the next one.
     let next = contains.only("the next thread", |event| match *event {
         Event::Load { from, size } if size == library.word() => {
             let (node, offset) = contains.trace.split(from)?;
@@ -449,12 +448,10 @@ fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threads>, Layout
         }
         _ => None,
     });
-    let Ok(next) = next else { return Ok(None) };
-    let nodes = first.saturating_sub(next);
     Ok(Some(Threads {
         runtime_list,
-        nodes,
-        next,
+        first,
+        next: next.ok(),
         thread,
     }))
 }

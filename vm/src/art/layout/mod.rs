@@ -16,12 +16,14 @@
 //! | how is code of the JIT found | `jit_code` |
 //! | what does the code do | `ranges` |
 //! | do the process's structures look like that | `process` |
+//! | which libraries have been read already | `known` |
 
 mod decode;
 mod error;
 mod fields;
 mod interpreter;
 mod jit_code;
+mod known;
 mod library;
 mod process;
 mod ranges;
@@ -29,7 +31,9 @@ mod stubs;
 mod trace;
 
 pub use error::LayoutError;
-pub(crate) use process::{InProcess, Look};
+pub(crate) use known::read_once;
+pub(crate) use process::Look;
+pub use process::{Check, Checks};
 
 use fields::{Fields, NATIVE, Threads};
 use interpreter::{Interpreters, Mterp, Nterp};
