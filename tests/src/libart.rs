@@ -11,7 +11,10 @@ const BUILD_IDS: [[u8; 8]; 4] = [
     [0x15, 0x2e, 0x5e, 0xef, 0x3e, 0x17, 0x82, 0x0c],
 ];
 /// A function by which a layout is found in the library, and another name of the same length.
-const LAYOUT_SYMBOL: (&[u8], &[u8]) = (b"\0_ZN3art6Thread7InitTidEv\0", b"\0_ZN3art6Thread7initTidEv\0");
+const LAYOUT_SYMBOL: (&[u8], &[u8]) = (
+    b"\0_ZN3art6Thread7InitTidEv\0",
+    b"\0_ZN3art6Thread7initTidEv\0",
+);
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`.
 const MARKER: &[u8] = b"\x0cDEX1\x13";
 

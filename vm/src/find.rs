@@ -140,7 +140,10 @@ fn unknown_build(process: &Process, kinds: VmKinds, image: &ElfImage, load_base:
             let known_by = KnownBy::Library(found.checks);
             let facts = VmFacts::of_layout(&memory, found.layout, found.ranges, known_by);
             let vm = kinds.recognise(&facts.with_states(&process.space));
-            vm.map_or_else(|| refused("it is of no kind that is known here"), Unknown::Vm)
+            vm.map_or_else(
+                || refused("it is of no kind that is known here"),
+                Unknown::Vm,
+            )
         }
         Look::NotUp(why) => {
             tracing::debug!(%pid, why, "the VM's layout cannot be checked yet");

@@ -36,7 +36,11 @@ impl VmKinds {
     }
 
     /// What a library says itself of how its VM's frames are linked; None: it is of a kind whose libraries are not asked.
-    pub fn read_library(self, path: &Path, file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+    pub fn read_library(
+        self,
+        path: &Path,
+        file: &File,
+    ) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
         let mut kinds = self.0.iter().filter(|kind| kind.is_library(path));
         kinds.find_map(|kind| kind.read_library(file))
     }

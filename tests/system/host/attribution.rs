@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use varid_tests::{
-    App, Libart, Recording, Release, Says, Scale, attach_to, beside_raw, judge, printed, record, scale,
-    skip_without_root, testbed,
+    App, Libart, Recording, Release, Says, Scale, attach_to, beside_raw, judge, printed, record,
+    scale, skip_without_root, testbed,
 };
 
 /// How often workloads are run until there are enough samples: far more often than it takes.
@@ -159,7 +159,10 @@ fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
         };
         let apps = workloads()?.map(unseen);
         let said = record(&apps[0], &["-F", "997", "-v"])?.stderr();
-        ensure!(said.contains("known by what was found in its library (5 checks of 5 passed)"), "{said}");
+        ensure!(
+            said.contains("known by what was found in its library (5 checks of 5 passed)"),
+            "{said}"
+        );
         let counts = art(&apps, 10_000, 10_000)?;
         println!("{release:?}, not in the table: {counts:?}");
         counts.check("bytecode known", 15, 5)?;

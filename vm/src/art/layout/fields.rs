@@ -156,7 +156,11 @@ impl Fields {
 
 /// `Thread::InitTid` stores what a function returns.
 fn thread_tid(library: &Library) -> Result<u16, LayoutError> {
-    let shown = Shown::named(library, "art::Thread::InitTid", ("_ZN3art6Thread7InitTidEv", ""))?;
+    let shown = Shown::named(
+        library,
+        "art::Thread::InitTid",
+        ("_ZN3art6Thread7InitTidEv", ""),
+    )?;
     let thread = shown.argument(0)?;
     shown.only("the tid of a thread", |event| match *event {
         Event::Store {
@@ -178,7 +182,10 @@ fn pushed_frames(library: &Library) -> Result<(u16, u16), LayoutError> {
     let shown = Shown::named(
         library,
         NAME,
-        ("_ZN3art11interpreter33ArtInterpreterToInterpreterBridgeE", ""),
+        (
+            "_ZN3art11interpreter33ArtInterpreterToInterpreterBridgeE",
+            "",
+        ),
     )?;
     let (thread, frame) = (shown.argument(0)?, shown.argument(2)?);
     let top = shown.only("a thread's top shadow frame", |event| match *event {
@@ -207,9 +214,14 @@ fn pushed_frames(library: &Library) -> Result<(u16, u16), LayoutError> {
 /// `ArtMethod::Invoke(Thread*, …)` links a copy of the thread's `ManagedStack`, on its own stack, to the thread's, which it clears. Gives
 /// the link, and the one other word that is cleared, if there is one.
 fn stack_links(library: &Library, stack_top: u16) -> Result<(u16, Option<u16>), LayoutError> {
-    let shown = Shown::named(library, "art::ArtMethod::Invoke", ("_ZN3art9ArtMethod6InvokeE", ""))?;
+    let shown = Shown::named(
+        library,
+        "art::ArtMethod::Invoke",
+        ("_ZN3art9ArtMethod6InvokeE", ""),
+    )?;
     let thread = shown.argument(1)?;
-    let near = |offset: u16| offset.abs_diff(stack_top) <= u16::from(library.word()).saturating_mul(2);
+    let near =
+        |offset: u16| offset.abs_diff(stack_top) <= u16::from(library.word()).saturating_mul(2);
     // A word that is stored near the top shadow frame, and what.
     let stored = |event: &Event| match *event {
         Event::Store {
@@ -289,7 +301,9 @@ fn methods(library: &Library) -> Result<(u16, u16, Vec<u16>), LayoutError> {
         Some((shown.trace.offset_from(from, frame)?, offset))
     };
     let (method, flags) = shown.only("a method's flags", |event| match *event {
-        Event::Test { value, mask } if mask == u64::from(NATIVE) => in_method(shown.half_from(value)?),
+        Event::Test { value, mask } if mask == u64::from(NATIVE) => {
+            in_method(shown.half_from(value)?)
+        }
         _ => None,
     })?;
     let mut others: Vec<u16> = Vec::new();
@@ -368,14 +382,18 @@ fn dex_file_begin(library: &Library) -> Result<Option<u16>, LayoutError> {
     };
     let shown = Shown::of(library, function, "art::DexFile::DexFile");
     let (this, begin) = (shown.argument(0)?, shown.argument(1)?);
-    let mut stored = shown.trace.events.iter().filter_map(|(_, event)| match *event {
-        Event::Store {
-            to,
-            what: Some(what),
-            size,
-        } if what == begin && size == library.word() => shown.trace.offset_from(to, this),
-        _ => None,
-    });
+    let mut stored = shown
+        .trace
+        .events
+        .iter()
+        .filter_map(|(_, event)| match *event {
+            Event::Store {
+                to,
+                what: Some(what),
+                size,
+            } if what == begin && size == library.word() => shown.trace.offset_from(to, this),
+            _ => None,
+        });
     // Where the data of a standard dex file begin it begins, too; the first member is what is wanted.
     let first = stored.by_ref().min();
     first.map(Some).ok_or(LayoutError::NotShown {
@@ -387,11 +405,11 @@ fn dex_file_begin(library: &Library) -> Result<Option<u16>, LayoutError> {
 /// `Runtime::DetachCurrentThread` takes the thread from the list, `ThreadList::Contains(pid_t)` looks for a tid. None: one of them is
 /// not there, or looks otherwise.
 fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threads>, LayoutError> {
-    let Some(unregister) = library
-        .functions
-        .iter()
-        .find(|function| function.name.starts_with("_ZN3art10ThreadList10UnregisterEPNS_6ThreadE"))
-    else {
+    let Some(unregister) = library.functions.iter().find(|function| {
+        function
+            .name
+            .starts_with("_ZN3art10ThreadList10UnregisterEPNS_6ThreadE")
+    }) else {
         return Ok(None);
     };
     let unregister = unregister.code.start;
@@ -411,9 +429,14 @@ fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threads>, Layout
         _ => None,
     });
     // Android 14 has the second one instead.
-    let searches = ["_ZN3art10ThreadList8ContainsEi", "_ZN3art10ThreadList15FindThreadByTidEi"];
+    let searches = [
+        "_ZN3art10ThreadList8ContainsEi",
+        "_ZN3art10ThreadList15FindThreadByTidEi",
+    ];
     let search = searches.iter().find_map(|name| library.named(name, ""));
-    let Some(contains) = search.map(|search| Shown::of(library, search, "art::ThreadList::FindThreadByTid")) else {
+    let Some(contains) =
+        search.map(|search| Shown::of(library, search, "art::ThreadList::FindThreadByTid"))
+    else {
         return Ok(None);
     };
     let this = contains.argument(0)?;

@@ -69,7 +69,11 @@ impl Interpreters {
         }
         let mut found = Self::default();
         let mut parts: Vec<Marked<'_>> = Vec::new();
-        for marked in library.functions.iter().filter_map(|function| marked(library, function)) {
+        for marked in library
+            .functions
+            .iter()
+            .filter_map(|function| marked(library, function))
+        {
             let code = marked.function.code.clone();
             let size = code.end.saturating_sub(code.start);
             let has_word = |row: &UnwindRow| row.cfa().is_some_and(|cfa| cfa.word.is_some());
@@ -83,7 +87,9 @@ impl Interpreters {
         }
         found.nterp = nterp(library, &parts)?;
         if found.mterp.is_none() && found.nterp.is_none() {
-            return Err(LayoutError::Interpreter("marks no interpreter whose rows are understood"));
+            return Err(LayoutError::Interpreter(
+                "marks no interpreter whose rows are understood",
+            ));
         }
         Ok(found)
     }
@@ -93,14 +99,19 @@ impl Interpreters {
 fn put<T>(to: &mut Option<T>, found: T) -> Result<(), LayoutError> {
     match to.replace(found) {
         None => Ok(()),
-        Some(_) => Err(LayoutError::Interpreter("marks more interpreters than one of a kind")),
+        Some(_) => Err(LayoutError::Interpreter(
+            "marks more interpreters than one of a kind",
+        )),
     }
 }
 
 /// The names that assembly has, where it has any.
 fn may_be_assembly(function: &Function) -> bool {
     let name = &function.name;
-    name.is_empty() || name.starts_with("Execute") || name.starts_with("nterp") || name.starts_with("Nterp")
+    name.is_empty()
+        || name.starts_with("Execute")
+        || name.starts_with("nterp")
+        || name.starts_with("Nterp")
 }
 
 fn marked<'a>(library: &Library, function: &'a Function) -> Option<Marked<'a>> {
@@ -122,7 +133,8 @@ fn aligned(address: u64) -> u64 {
 }
 
 fn mterp(library: &Library, marked: &Marked<'_>) -> Result<Mterp, LayoutError> {
-    const WRONG: LayoutError = LayoutError::Interpreter("marks an interpreter whose code is not understood");
+    const WRONG: LayoutError =
+        LayoutError::Interpreter("marks an interpreter whose code is not understood");
     let code = marked.function.code.clone();
     let reg_pc = Register(u8::try_from(marked.reg_pc).map_err(|_| WRONG)?);
     let trace = library.trace(marked.function);
@@ -148,7 +160,8 @@ fn mterp(library: &Library, marked: &Marked<'_>) -> Result<Mterp, LayoutError> {
     if leading.next().is_some() || reg_frame == reg_pc {
         return Err(WRONG);
     }
-    let body_start = behind_assignments(library, code.start..first_jump, [reg_pc, reg_frame]).ok_or(WRONG)?;
+    let body_start =
+        behind_assignments(library, code.start..first_jump, [reg_pc, reg_frame]).ok_or(WRONG)?;
     let body_end = before_restored(library, handlers.end..code.end, [reg_pc, reg_frame]);
     Ok(Mterp {
         body: body_start..body_end,
@@ -167,7 +180,7 @@ fn sweep<T>(
     mut found: impl FnMut(u64, &super::decode::Instruction) -> Option<T>,
 ) -> Option<T> {
     let mut at = code.start;
-    while at < code.end {
+    while at < code.end && library.count() {
         let instruction = library.decoder.decode(library.code(at), at)?;
         let next = at.checked_add(instruction.size.into())?;
         if let Some(found) = found(next, &instruction) {
@@ -193,7 +206,11 @@ const fn assigned(effect: &Effect) -> Option<Register> {
 }
 
 /// The address behind the first assignments of all of some registers.
-fn behind_assignments(library: &Library, code: Range<u64>, registers: [Register; 2]) -> Option<u64> {
+fn behind_assignments(
+    library: &Library,
+    code: Range<u64>,
+    registers: [Register; 2],
+) -> Option<u64> {
     let mut left = registers.to_vec();
     sweep(library, code, |next, instruction| {
         for effect in &instruction.effects {
@@ -211,9 +228,7 @@ fn before_restored(library: &Library, code: Range<u64>, registers: [Register; 2]
     let found = sweep(library, code, |next, instruction| {
         let restores = instruction.effects.iter().any(|effect| match effect {
             Effect::Load {
-                to: Some(to),
-                from,
-                ..
+                to: Some(to), from, ..
             } => registers.contains(to) && from.base == stack,
             _ => false,
         });
@@ -223,20 +238,21 @@ fn before_restored(library: &Library, code: Range<u64>, registers: [Register; 2]
 }
 
 fn nterp(library: &Library, parts: &[Marked<'_>]) -> Result<Option<Nterp>, LayoutError> {
-    const WRONG: LayoutError = LayoutError::Interpreter("marks native frames of an interpreter that are not understood");
+    const WRONG: LayoutError =
+        LayoutError::Interpreter("marks native frames of an interpreter that are not understood");
     let Some(main) = parts.first() else {
         return Ok(None);
     };
     let code = main.function.code.clone();
     let is_long = code.end.saturating_sub(code.start) > HANDLERS;
-    let gapless = parts
-        .windows(2)
-        .all(|pair| matches!(pair, [one, next] if one.function.code.end <= next.function.code.start));
+    let gapless = parts.windows(2).all(
+        |pair| matches!(pair, [one, next] if one.function.code.end <= next.function.code.start),
+    );
     if !is_long || !gapless || parts.len() > MAX_PARTS {
         return Err(WRONG);
     }
     // Before the first handler one register gets the address of the handlers.
-    let trace = Trace::of(library, library.decoder, code.clone());
+    let trace = library.trace(main.function);
     let state = trace.at_first_jump.as_ref().ok_or(WRONG)?;
     let mut bases = state.registers().filter_map(|(register, value)| {
         let address = trace.as_constant(value)?;
@@ -249,7 +265,10 @@ fn nterp(library: &Library, parts: &[Marked<'_>]) -> Result<Option<Nterp>, Layou
         return Err(WRONG);
     }
     Ok(Some(Nterp {
-        parts: parts.iter().map(|part| part.function.code.clone()).collect(),
+        parts: parts
+            .iter()
+            .map(|part| part.function.code.clone())
+            .collect(),
         handlers: start..start.saturating_add(HANDLERS),
         rule: rule(main).ok_or(WRONG)?,
         method_code: method_code(library, &trace),
@@ -279,7 +298,9 @@ fn complete_frame(row: &UnwindRow) -> Option<Rule> {
         kind: RULE_AT_SP,
         reg_pc: u8::try_from(reg_pc).ok()?,
         reg_frame: u8::try_from(cfa.register).ok()?,
-        cfa_word: i16::try_from(cfa.word?).ok().filter(|word| *word != NO_WORD)?,
+        cfa_word: i16::try_from(cfa.word?)
+            .ok()
+            .filter(|word| *word != NO_WORD)?,
         cfa_bias: i16::try_from(cfa.bias).ok()?,
         saved_pc: below(row.caller_register(reg_pc))?,
         saved_frame: below(row.caller_register(cfa.register))?,

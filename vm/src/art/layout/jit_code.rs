@@ -46,7 +46,10 @@ fn method_entry(library: &Library) -> Option<u16> {
 /// `Runtime::CreateJitCodeCache(bool)` stores what `JitCodeCache::Create` returns.
 fn code_cache(library: &Library) -> Option<u16> {
     let function = library.named("_ZN3art7Runtime18CreateJitCodeCacheEb", "")?;
-    let create = library.named("_ZN3art3jit12JitCodeCache6CreateE", "")?.code.start;
+    let create = library
+        .named("_ZN3art3jit12JitCodeCache6CreateE", "")?
+        .code
+        .start;
     let trace = library.trace(function);
     let runtime = trace.argument(0)?;
     only(trace.events.iter().filter_map(|(_, event)| match *event {

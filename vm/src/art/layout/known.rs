@@ -21,7 +21,12 @@ struct FileId(u64, u64, u64, (i64, i64));
 
 impl FileId {
     fn of(file: &Metadata) -> Self {
-        Self(file.dev(), file.ino(), file.size(), (file.mtime(), file.mtime_nsec()))
+        Self(
+            file.dev(),
+            file.ino(),
+            file.size(),
+            (file.mtime(), file.mtime_nsec()),
+        )
     }
 }
 
@@ -57,7 +62,8 @@ pub(crate) fn read_once(file: &File) -> Said {
 /// The bytes of a file; one that becomes shorter meanwhile is read as far as it goes.
 fn read(file: &File, size: u64) -> Result<Vec<u8>, LayoutError> {
     let too_large = LayoutError::OutOfBounds("the size of the file");
-    let size = usize::try_from(size.min(MAX_LIBRARY.saturating_add(1))).map_err(|_| too_large.clone())?;
+    let size =
+        usize::try_from(size.min(MAX_LIBRARY.saturating_add(1))).map_err(|_| too_large.clone())?;
     if size as u64 > MAX_LIBRARY {
         return Err(too_large);
     }

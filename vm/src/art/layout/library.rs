@@ -3,7 +3,10 @@
 use super::decode::Decoder;
 use super::error::LayoutError;
 use super::trace::{Code, Trace};
-use object::{Object, ObjectSegment, ObjectSymbol, RelocationFlags, RelocationTarget, SegmentFlags, elf};
+use object::{
+    Object, ObjectSegment, ObjectSymbol, RelocationFlags, RelocationTarget, SegmentFlags, elf,
+};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 use varid_model::{Address, Machine};
@@ -14,6 +17,8 @@ use varid_unwind::{Module, UnwindRow};
 const MAX_BYTES: u64 = 1 << 26;
 /// Functions and symbols that are looked at; ART's library has eleven thousand.
 const MAX_FUNCTIONS: usize = 1 << 16;
+/// Instructions that are decoded, and rows of unwind information that are read; of Debian's libraries half a million.
+const MAX_WORK: u32 = 1 << 22;
 /// Relocations that are looked at.
 const MAX_RELOCATIONS: usize = 1 << 18;
 /// ART's `Thread` of the thread itself, where it is a thread-local variable of C++.
@@ -60,6 +65,7 @@ pub(super) struct Library {
     /// What only the dynamic linker writes.
     constants: Range<u64>,
     module: Module,
+    work: Cell<u32>,
 }
 
 impl Library {
@@ -67,7 +73,8 @@ impl Library {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, LayoutError> {
         let unreadable = |error: &dyn std::fmt::Display| LayoutError::File(error.to_string());
         let file = varid_symbolizer::parse_elf(bytes).map_err(|error| unreadable(&error))?;
-        let symbols = ElfSymbols::from_bytes(bytes, "libart").map_err(|error| unreadable(&error))?;
+        let symbols =
+            ElfSymbols::from_bytes(bytes, "libart").map_err(|error| unreadable(&error))?;
         let elf_machine = match file.architecture() {
             object::Architecture::X86_64 => elf::EM_X86_64,
             object::Architecture::Aarch64 => elf::EM_AARCH64,
@@ -103,6 +110,7 @@ impl Library {
             segments,
             relocated,
             module: Module::new(&file),
+            work: Cell::new(0),
         })
     }
 
@@ -121,7 +129,8 @@ impl Library {
 
     /// The function whose mangled name begins and ends so; several: none of them.
     pub(super) fn named(&self, start: &str, end: &str) -> Option<&Function> {
-        let is_it = |function: &&Function| function.name.starts_with(start) && function.name.ends_with(end);
+        let is_it =
+            |function: &&Function| function.name.starts_with(start) && function.name.ends_with(end);
         let mut found = self.functions.iter().filter(is_it);
         found.next().filter(|_| found.next().is_none())
     }
@@ -133,8 +142,28 @@ impl Library {
 
     /// The rows of the unwind information of some code.
     pub(super) fn rows(&self, code: Range<u64>) -> Vec<UnwindRow> {
-        self.module
-            .rows(Address::new(code.start)..Address::new(code.end))
+        if !self.has_worked(1) {
+            return Vec::new();
+        }
+        let rows = self
+            .module
+            .rows(Address::new(code.start)..Address::new(code.end));
+        self.has_worked(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        rows
+    }
+
+    /// Counts work; false: that was enough.
+    fn has_worked(&self, work: u32) -> bool {
+        self.work.set(self.work.get().saturating_add(work));
+        self.work.get() < MAX_WORK
+    }
+
+    /// Whether all has been done that was to be done.
+    pub(super) fn is_read(&self) -> Result<(), LayoutError> {
+        match self.has_worked(0) {
+            true => Ok(()),
+            false => Err(LayoutError::OutOfBounds("the work that its code takes")),
+        }
     }
 
     /// Whether its unwind information marks any interpreter.
@@ -144,6 +173,10 @@ impl Library {
 }
 
 impl Code for Library {
+    fn count(&self) -> bool {
+        self.has_worked(1)
+    }
+
     fn code(&self, address: u64) -> &[u8] {
         let found = self.segments.iter().find_map(|segment| {
             let into = usize::try_from(address.checked_sub(segment.address)?).ok()?;
@@ -157,7 +190,8 @@ impl Code for Library {
             return (size == self.word()).then_some(*value);
         }
         let segment = self.segments.iter().find(|segment| {
-            (segment.address..segment.address.saturating_add(segment.bytes.len() as u64)).contains(&address)
+            (segment.address..segment.address.saturating_add(segment.bytes.len() as u64))
+                .contains(&address)
         })?;
         let is_relative = self.constants.contains(&address);
         if size != self.word() || !(segment.is_code || is_relative) {
@@ -280,7 +314,9 @@ fn relocations(file: &object::File<'_>) -> (HashMap<u64, u64>, Option<u64>) {
 fn constants(file: &object::File<'_>) -> Range<u64> {
     use object::ObjectSection;
     let got = file.section_by_name(".got");
-    got.map_or(0..0, |got| got.address()..got.address().saturating_add(got.size()))
+    got.map_or(0..0, |got| {
+        got.address()..got.address().saturating_add(got.size())
+    })
 }
 
 /// The version that follows the magic of oat files in the library, if it has only one.

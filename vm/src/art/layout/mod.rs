@@ -35,23 +35,23 @@ pub(crate) use known::read_once;
 pub(crate) use process::Look;
 pub use process::{Check, Checks};
 
+use decode::Decoder;
 use fields::{Fields, NATIVE, Threads};
 use interpreter::{Interpreters, Mterp, Nterp};
 use jit_code::JitCode;
 use library::{Function, Library};
-use stubs::CalleeSaves;
-use trace::Trace;
+use ranges::Unnamed;
+use stubs::{CalleeSaves, Seen};
+use trace::{Code, Trace};
 use varid_model::Machine;
 use varid_tunnel::abi::{
-    CodeRange, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, NO_RULE, RULE_AT_SP, RULE_LIST,
-    RULE_SIZED, Rule,
+    CodeRange, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, NO_RULE, RULE_AT_SP,
+    RULE_LIST, RULE_SIZED, Rule,
 };
 
 /// Bytes of a reference between heap objects.
 const REFERENCE: u8 = 4;
-/// Static functions that are followed.
-const MAX_UNNAMED: usize = 1 << 13;
-/// The longest of them.
+/// The longest function without a symbol that is followed.
 const MAX_UNNAMED_SIZE: u64 = 1 << 15;
 
 /// Where a thread's pointer to its `Thread` is.
@@ -88,15 +88,8 @@ impl LibraryLayout {
         let library = Library::read(bytes)?;
         let interpreters = Interpreters::of(&library)?;
         let fields = Fields::of(&library)?;
-        let unnamed = unnamed(&library);
-        let assembly = library
-            .functions
-            .iter()
-            .filter(|function| function.name.starts_with("art_quick_"));
-        let assembly: Vec<(Function, Trace)> = assembly
-            .map(|function| (function.clone(), library.trace(function)))
-            .collect();
-        let saves = match CalleeSaves::of(&library, assembly.iter().chain(&unnamed)) {
+        let (unnamed, saves) = assembly(&library)?;
+        let saves = match saves.all() {
             Ok(saves) => Some(saves),
             // Its assembly may be Thumb code. Only frames of nterp and of compiled code need to know those of saved registers.
             Err(LayoutError::NotShown { .. }) if library.machine == Machine::Arm => None,
@@ -112,12 +105,17 @@ impl LibraryLayout {
         let at_sp = at_sp.and_then(|at| u8::try_from(at).ok());
         layout.quick_rule = at_sp.unwrap_or(NO_RULE);
         let kinds = ranges::kinds(&library, &unnamed, &interpreters);
-        let ranges = ranges::ranges(&library, &kinds, &interpreters, at_sp.map(u32::from))
-            .ok_or(LayoutError::OutOfBounds("the number of its functions, or one that lies in another one,"))?;
+        let ranges = ranges::ranges(&library, &kinds, &interpreters, at_sp.map(u32::from)).ok_or(
+            LayoutError::OutOfBounds(
+                "the number of its functions, or one that lies in another one,",
+            ),
+        )?;
+        let self_pointer = self_pointer(&library)?;
+        library.is_read()?;
         Ok(Self {
             layout,
             ranges,
-            self_pointer: self_pointer(&library, &unnamed)?,
+            self_pointer,
             has_dex_file_begin: fields.dex_file_begin.is_some(),
             runtime: library.runtime,
             threads: fields.threads,
@@ -152,16 +150,27 @@ impl LibraryLayout {
     }
 }
 
-/// What the functions without a symbol do: assembly, and static functions of C++.
-fn unnamed(library: &Library) -> Vec<(Function, Trace)> {
-    let is_one = |function: &&Function| {
+/// The functions without a symbol, assembly and static functions of C++; and what all assembly says of the frames of saved registers.
+fn assembly(library: &Library) -> Result<(Vec<Unnamed>, Seen), LayoutError> {
+    let mut unnamed = Vec::new();
+    let mut seen = Seen::default();
+    for function in &library.functions {
         let size = function.code.end.saturating_sub(function.code.start);
-        function.name.is_empty() && size <= MAX_UNNAMED_SIZE
-    };
-    let functions = library.functions.iter().filter(is_one).take(MAX_UNNAMED);
-    functions
-        .map(|function| (function.clone(), library.trace(function)))
-        .collect()
+        let is_unnamed = function.name.is_empty();
+        let is_assembly = is_unnamed || function.name.starts_with("art_quick_");
+        if !is_assembly || size > MAX_UNNAMED_SIZE {
+            continue;
+        }
+        let trace = library.trace(function);
+        seen.add(library, function, &trace)?;
+        if is_unnamed {
+            unnamed.push(Unnamed {
+                code: function.code.clone(),
+                calls: trace.calls().collect(),
+            });
+        }
+    }
+    Ok((unnamed, seen))
 }
 
 /// In the thread: its top quick frame.
@@ -187,7 +196,11 @@ fn layout(
     saves: Option<&CalleeSaves>,
     interpreters: &Interpreters,
 ) -> Result<Layout, LayoutError> {
-    let stack = [stack_quick(fields, saves)?, fields.stack_link, fields.stack_top];
+    let stack = [
+        stack_quick(fields, saves)?,
+        fields.stack_link,
+        fields.stack_top,
+    ];
     let word = u16::from(library.word());
     let first = stack.iter().copied().min().unwrap_or_default();
     let last = stack.iter().copied().max().unwrap_or_default();
@@ -196,7 +209,10 @@ fn layout(
         return Err(LayoutError::OutOfBounds("the size of a managed stack"));
     }
     let [quick, link, top] = stack.map(|offset| offset.wrapping_sub(first));
-    let code_address = interpreters.nterp.as_ref().and_then(|nterp| nterp.method_code);
+    let code_address = interpreters
+        .nterp
+        .as_ref()
+        .and_then(|nterp| nterp.method_code);
     let (flags, method_code) = match (code_address, fields.method_code) {
         (Some(offset), _) => (LAYOUT_CODE_ADDRESS, offset),
         (None, Some(offset)) => (0, offset),
@@ -308,11 +324,10 @@ fn at_sp(nterp: &Nterp, saved: &Rule) -> Option<Rule> {
 }
 
 /// How code finds the `Thread` of its thread: by a thread-local variable, or, with Android's C library, by a slot at the thread pointer.
-fn self_pointer(library: &Library, unnamed: &[(Function, Trace)]) -> Result<SelfPointer, LayoutError> {
+fn self_pointer(library: &Library) -> Result<SelfPointer, LayoutError> {
     if let Some(word) = library.tls_word {
         return Ok(SelfPointer::Word(word));
     }
-    let _ = unnamed;
     // Functions that begin with the current thread, and stack protection's slot, which any function reads.
     let named = library
         .functions
@@ -346,6 +361,33 @@ fn slots<'f>(library: &Library, functions: impl Iterator<Item = &'f Function>) -
         }
     }
     found
+}
+
+/// For a fuzz target: how many events following some code, from its first instruction on, gives.
+pub(crate) fn follow(machine: Machine, code: &[u8]) -> usize {
+    let Some(decoder) = Decoder::of(machine) else {
+        return 0;
+    };
+    let end = code.len() as u64;
+    Trace::of(&Fragment(code), decoder, 0..end).events.len()
+}
+
+/// Code from address 0 on, and nothing else.
+struct Fragment<'a>(&'a [u8]);
+
+impl Code for Fragment<'_> {
+    fn code(&self, address: u64) -> &[u8] {
+        let at = usize::try_from(address).unwrap_or(usize::MAX);
+        self.0.get(at..).unwrap_or_default()
+    }
+
+    fn constant(&self, _address: u64, _size: u8) -> Option<u64> {
+        None
+    }
+
+    fn count(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -211,10 +211,15 @@ impl InMemory<'_> {
                 let Ok(threads) = self.listed(runtime, *next) else {
                     continue;
                 };
-                let tid = |thread: &u64| self.memory.read_u32(thread.wrapping_add(layout.thread_tid.into()));
+                let tid = |thread: &u64| {
+                    self.memory
+                        .read_u32(thread.wrapping_add(layout.thread_tid.into()))
+                };
                 let all = threads.iter().map(tid);
                 // One that has just begun has none yet.
-                let are_its = |tid: Result<u32, TunnelError>| tid.is_ok_and(|tid| tid == 0 || tids.contains(&tid));
+                let are_its = |tid: Result<u32, TunnelError>| {
+                    tid.is_ok_and(|tid| tid == 0 || tids.contains(&tid))
+                };
                 if threads.is_empty() {
                     return Err(Failed::NotUp("its VM has no thread yet"));
                 }
@@ -325,7 +330,9 @@ impl InMemory<'_> {
         let word = u16::from(layout.word);
         let members = match self.library.has_dex_file_begin {
             true => vec![layout.dex_file_begin],
-            false => (1..=MAX_MEMBERS).map(|member| member.saturating_mul(word)).collect(),
+            false => (1..=MAX_MEMBERS)
+                .map(|member| member.saturating_mul(word))
+                .collect(),
         };
         let mut has_others = false;
         for begin in members {
@@ -343,7 +350,9 @@ impl InMemory<'_> {
         }
         match has_others {
             true => Err(Failed::Differs(Check::Methods)),
-            false => Err(Failed::NotUp("no thread of its VM executes a method of a dex file")),
+            false => Err(Failed::NotUp(
+                "no thread of its VM executes a method of a dex file",
+            )),
         }
     }
 
@@ -360,15 +369,20 @@ impl InMemory<'_> {
         };
         let read = |offset: u64| self.memory.read_u32(id.dex_begin.wrapping_add(offset));
         let mut magic = [0; 4];
-        let has_magic = self.memory.read(id.dex_begin, &mut magic).is_ok() && matches!(&magic, b"dex\n" | b"cdex");
+        let has_magic = self.memory.read(id.dex_begin, &mut magic).is_ok()
+            && matches!(&magic, b"dex\n" | b"cdex");
         let has_method = read(METHOD_IDS_SIZE).is_ok_and(|methods| id.method_index < methods);
         // A method's code is in its dex file; in another one's data, where the file is compact.
         let has_code = match id.code {
             CodeItem::Address { start, .. } if &magic == b"dex\n" => {
                 let size = read(FILE_SIZE).map_or(0, u64::from);
-                start.checked_sub(id.dex_begin).is_some_and(|offset| offset < size)
+                start
+                    .checked_sub(id.dex_begin)
+                    .is_some_and(|offset| offset < size)
             }
-            CodeItem::Offset(offset) if &magic == b"dex\n" => read(FILE_SIZE).is_ok_and(|size| offset < size),
+            CodeItem::Offset(offset) if &magic == b"dex\n" => {
+                read(FILE_SIZE).is_ok_and(|size| offset < size)
+            }
             _ => true,
         };
         Some(has_magic && has_method && has_code)
@@ -382,7 +396,9 @@ fn tids(pid: Pid) -> HashSet<u32> {
     tasks
         .filter_map(|task| {
             let status = std::fs::read_to_string(task.path().join("status")).ok()?;
-            let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+            let ids = status
+                .lines()
+                .find_map(|line| line.strip_prefix("NSpid:"))?;
             ids.split_whitespace().last()?.parse().ok()
         })
         .collect()

@@ -5,7 +5,7 @@
 
 use super::interpreter::Interpreters;
 use super::library::{Function, Library};
-use super::trace::{Event, Trace};
+use super::trace::Trace;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use varid_tunnel::abi::{
@@ -14,6 +14,8 @@ use varid_tunnel::abi::{
 
 /// Ranges that a library may have: a process's list of them is not longer.
 const MAX_RANGES: usize = 250;
+/// Functions without a symbol that are machinery of calls; Debian's builds have thirty.
+const MAX_UNNAMED: usize = 100;
 /// Less code than this between two ranges is padding.
 const PADDING: u64 = 16;
 
@@ -78,6 +80,14 @@ fn begins_with_any(function: &Function, names: &[&str]) -> bool {
     names.iter().any(|name| function.name.starts_with(name))
 }
 
+/// A function without a symbol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unnamed {
+    pub(super) code: Range<u64>,
+    /// The functions that it calls.
+    pub(super) calls: Vec<u64>,
+}
+
 /// The functions of the library whose kind is known, by their first address.
 pub(super) type Kinds = BTreeMap<u64, (u64, u32)>;
 
@@ -91,8 +101,8 @@ const WITH_STATIC_PARTS: [&str; 4] = [
 
 /// What functions do, by their names, and, where they have none, by the functions that call them and that they call.
 ///
-/// `unnamed`: what each function without a symbol does.
-pub(super) fn kinds(library: &Library, unnamed: &[(Function, Trace)], interpreters: &Interpreters) -> Kinds {
+/// `unnamed`: the functions without a symbol.
+pub(super) fn kinds(library: &Library, unnamed: &[Unnamed], interpreters: &Interpreters) -> Kinds {
     let mut kinds = Kinds::new();
     // Functions that static parts of the machinery call, and those that call such a part.
     let mut leads_on: HashSet<u64> = HashSet::new();
@@ -106,7 +116,7 @@ pub(super) fn kinds(library: &Library, unnamed: &[(Function, Trace)], interprete
         kinds.insert(function.code.start, (function.code.end, kind));
         leads_on.insert(function.code.start);
         if kind == RANGE_BRIDGE && begins_with_any(function, &WITH_STATIC_PARTS) {
-            called.extend(calls(&library.trace(function)));
+            called.extend(library.trace(function).calls());
         }
     }
     leads_on.extend(interpreters.mterp.iter().map(|mterp| mterp.code.start));
@@ -114,18 +124,18 @@ pub(super) fn kinds(library: &Library, unnamed: &[(Function, Trace)], interprete
     let mut found = assembly(library, unnamed);
     // Each part may have parts.
     loop {
-        let part = unnamed.iter().find(|(function, trace)| {
-            let start = function.code.start;
+        let part = unnamed.iter().find(|one| {
+            let start = one.code.start;
             called.contains(&start)
                 && !found.contains_key(&start)
-                && calls(trace).any(|target| leads_on.contains(&target))
+                && one.calls.iter().any(|target| leads_on.contains(target))
         });
-        let Some((function, trace)) = part.filter(|_| found.len() < MAX_RANGES) else {
+        let Some(part) = part.filter(|_| found.len() < MAX_UNNAMED) else {
             break;
         };
-        leads_on.insert(function.code.start);
-        called.extend(calls(trace));
-        found.insert(function.code.start, function.code.end);
+        leads_on.insert(part.code.start);
+        called.extend(&part.calls);
+        found.insert(part.code.start, part.code.end);
     }
     for (start, end) in found {
         kinds.entry(start).or_insert((end, RANGE_BRIDGE));
@@ -135,39 +145,31 @@ pub(super) fn kinds(library: &Library, unnamed: &[(Function, Trace)], interprete
 
 /// Assembly of the machinery of calls without symbols: what calls a function that only it calls, and what `ArtMethod::Invoke` calls to
 /// enter compiled code; on ARM that has a part of its own.
-fn assembly(library: &Library, unnamed: &[(Function, Trace)]) -> BTreeMap<u64, u64> {
+fn assembly(library: &Library, unnamed: &[Unnamed]) -> BTreeMap<u64, u64> {
     let invoke = library.named("_ZN3art9ArtMethod6InvokeE", "");
     let invoke = invoke.map(|invoke| library.trace(invoke));
-    let invoked: HashSet<u64> = invoke.iter().flat_map(calls).collect();
+    let invoked: HashSet<u64> = invoke.iter().flat_map(Trace::calls).collect();
     let mut found = BTreeMap::new();
     let mut parts: HashSet<u64> = HashSet::new();
-    for (function, trace) in unnamed {
-        let is_stub = calls(trace).any(|target| {
-            let target = library.function_at(target);
+    for one in unnamed {
+        let is_stub = one.calls.iter().any(|target| {
+            let target = library.function_at(*target);
             target.is_some_and(|target| begins_with_any(target, &CALLED_BY_BRIDGES))
         });
-        let is_invoked = invoked.contains(&function.code.start);
+        let is_invoked = invoked.contains(&one.code.start);
         if is_invoked {
-            parts.extend(calls(trace));
+            parts.extend(&one.calls);
         }
         if is_stub || is_invoked {
-            found.insert(function.code.start, function.code.end);
+            found.insert(one.code.start, one.code.end);
         }
     }
-    for (function, _) in unnamed {
-        if parts.contains(&function.code.start) {
-            found.insert(function.code.start, function.code.end);
+    for one in unnamed {
+        if parts.contains(&one.code.start) {
+            found.insert(one.code.start, one.code.end);
         }
     }
     found
-}
-
-/// The functions that a function calls, and those that it ends with.
-fn calls(trace: &Trace) -> impl Iterator<Item = u64> {
-    trace.events.iter().filter_map(|(_, event)| match event {
-        Event::Call { target, .. } | Event::TailCall { target } => Some(*target),
-        _ => None,
-    })
 }
 
 /// All code of the library, by address, without gaps that matter; `rule` is the index of nterp's rule, if it has one.

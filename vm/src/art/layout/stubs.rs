@@ -16,56 +16,61 @@ pub(super) struct CalleeSaves {
     pub(super) sizes: [u16; SPECIAL_METHODS],
     /// In the thread: its top quick frame.
     pub(super) stack_quick: u16,
-    /// The register that holds the thread, unless a segment register leads there.
-    pub(super) thread: Option<Register>,
 }
 
 const FUNCTION: &str = "art_quick_*";
 
-impl CalleeSaves {
-    /// What some functions say; others are among them.
-    pub(super) fn of<'t>(
+/// What has been seen of it.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    sizes: [Option<u16>; SPECIAL_METHODS],
+    quick: Option<(Option<Register>, u16)>,
+}
+
+impl Seen {
+    /// Takes in what a function says, which may be another one.
+    pub(super) fn add(
+        &mut self,
         library: &Library,
-        functions: impl Iterator<Item = &'t (Function, Trace)>,
-    ) -> Result<Self, LayoutError> {
-        let mut sizes = [None; SPECIAL_METHODS];
-        let mut quick = None;
-        for (function, trace) in functions {
-            let mut saves = false;
-            for (_, event) in &trace.events {
-                if let Some((method, depth)) = saved(library, trace, event) {
-                    let Some(size) = frame_size(library, function, depth) else {
-                        continue;
-                    };
-                    let known = sizes.get_mut(method).ok_or(LayoutError::OutOfBounds(
-                        "the number of a method for callee-saved registers",
-                    ))?;
-                    agree("the size of a frame of callee-saved registers", known, size)?;
-                    saves = true;
-                }
-            }
-            // Only in such a function is a stack pointer in a structure what it looks like.
-            let noted = trace.events.iter().filter(|_| saves);
-            for (_, event) in noted {
-                if let Some(top) = noted_frame(library, trace, event) {
-                    agree("a thread's top quick frame", &mut quick, top)?;
-                }
+        function: &Function,
+        trace: &Trace,
+    ) -> Result<(), LayoutError> {
+        let mut saves = false;
+        for (_, event) in &trace.events {
+            let Some((method, depth)) = saved(library, trace, event) else {
+                continue;
+            };
+            let Some(size) = frame_size(library, function, depth) else {
+                continue;
+            };
+            let known = self.sizes.get_mut(method).ok_or(LayoutError::OutOfBounds(
+                "the number of a method for callee-saved registers",
+            ))?;
+            agree("the size of a frame of callee-saved registers", known, size)?;
+            saves = true;
+        }
+        // Only in such a function is a stack pointer in a structure what it looks like.
+        let noted = trace.events.iter().filter(|_| saves);
+        for (_, event) in noted {
+            if let Some(top) = noted_frame(library, trace, event) {
+                agree("a thread's top quick frame", &mut self.quick, top)?;
             }
         }
+        Ok(())
+    }
+
+    /// All of it.
+    pub(super) fn all(&self) -> Result<CalleeSaves, LayoutError> {
         let not_shown = |field| LayoutError::NotShown {
             function: FUNCTION,
             field,
         };
-        let mut all = [0; SPECIAL_METHODS];
-        for (to, size) in all.iter_mut().zip(sizes) {
+        let mut sizes = [0; SPECIAL_METHODS];
+        for (to, size) in sizes.iter_mut().zip(self.sizes) {
             *to = size.ok_or(not_shown("a method for callee-saved registers"))?;
         }
-        let (thread, stack_quick) = quick.ok_or(not_shown("a thread's top quick frame"))?;
-        Ok(Self {
-            sizes: all,
-            stack_quick,
-            thread,
-        })
+        let (_, stack_quick) = self.quick.ok_or(not_shown("a thread's top quick frame"))?;
+        Ok(CalleeSaves { sizes, stack_quick })
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) trait Code {
 
     /// What the word at an address holds, if the library says so and nobody writes it.
     fn constant(&self, address: u64, size: u8) -> Option<u64>;
+
+    /// Counts an instruction that is decoded; false: that was enough.
+    fn count(&self) -> bool;
 }
 
 /// Something of which nothing is known but where it comes from.
@@ -107,16 +110,6 @@ impl State {
 impl Trace {
     /// Follows a function.
     pub(super) fn of(code: &impl Code, decoder: Decoder, function: Range<u64>) -> Self {
-        Self::up_to(code, decoder, function, |_| false)
-    }
-
-    /// Follows a function; nothing is followed beyond an address for which `ends` is true.
-    pub(super) fn up_to(
-        code: &impl Code,
-        decoder: Decoder,
-        function: Range<u64>,
-        ends: impl Fn(u64) -> bool,
-    ) -> Self {
         let mut trace = Self {
             origins: vec![Origin::Zero],
             known: HashMap::from([(Origin::Zero, 0)]),
@@ -124,29 +117,31 @@ impl Trace {
             at_first_jump: None,
             decoder,
         };
-        let mut first = State([Value { origin: 0, offset: 0 }; REGISTERS]);
+        let mut first = State(
+            [Value {
+                origin: 0,
+                offset: 0,
+            }; REGISTERS],
+        );
         for number in (0..).take(REGISTERS) {
             let register = Register(number);
             let value = trace.origin(Origin::Register(register));
             first.set(register, value);
         }
-        trace.follow(code, function, first, ends);
+        trace.follow(code, function, first);
         trace
     }
 
-    fn follow(
-        &mut self,
-        code: &impl Code,
-        function: Range<u64>,
-        first: State,
-        ends: impl Fn(u64) -> bool,
-    ) {
+    fn follow(&mut self, code: &impl Code, function: Range<u64>, first: State) {
         let mut seen = HashSet::new();
         let mut now = vec![(function.start, first)];
         let mut behind_calls: VecDeque<(u64, State)> = VecDeque::new();
         while let Some((at, mut state)) = now.pop().or_else(|| behind_calls.pop_front()) {
-            if !function.contains(&at) || ends(at) || seen.len() >= MAX_INSTRUCTIONS || !seen.insert(at) {
+            if !function.contains(&at) || seen.len() >= MAX_INSTRUCTIONS || !seen.insert(at) {
                 continue;
+            }
+            if !code.count() {
+                return;
             }
             let Some(instruction) = self.decoder.decode(code.code(at), at) else {
                 continue;
@@ -170,7 +165,8 @@ impl Trace {
                 }
                 Flow::CallRegister(register) => {
                     let called = state.get(register);
-                    self.events.extend(called.map(|called| (at, Event::CallOf(called))));
+                    self.events
+                        .extend(called.map(|called| (at, Event::CallOf(called))));
                     let result = self.unknown();
                     self.lose_in_call(&mut state, Origin::Zero);
                     state.set(self.decoder.result(), result);
@@ -186,7 +182,10 @@ impl Trace {
     }
 
     fn call(&mut self, at: u64, target: u64, state: &State) {
-        let mut arguments = [Value { origin: 0, offset: 0 }; 6];
+        let mut arguments = [Value {
+            origin: 0,
+            offset: 0,
+        }; 6];
         for argument in &mut arguments {
             *argument = self.unknown();
         }
@@ -210,7 +209,10 @@ impl Trace {
     }
 
     fn execute(&mut self, code: &impl Code, at: u64, effect: Effect, state: &mut State) {
-        let zero = Value { origin: 0, offset: 0 };
+        let zero = Value {
+            origin: 0,
+            offset: 0,
+        };
         let get = |register| state.get(register).unwrap_or(zero);
         let (to, value) = match effect {
             Effect::Load { to, from, size } => {
@@ -286,7 +288,10 @@ impl Trace {
             Base::ThreadPointer => Some(self.origin(Origin::ThreadPointer)),
             Base::Thread => Some(self.origin(Origin::Thread)),
         };
-        let base = base.unwrap_or(Value { origin: 0, offset: 0 });
+        let base = base.unwrap_or(Value {
+            origin: 0,
+            offset: 0,
+        });
         let index = match place.index {
             None => 0,
             // Only where it is not scaled does a constant say anything: a library's own addresses.
@@ -328,7 +333,9 @@ impl Trace {
 
     /// A value without what is added to it.
     fn of_origin(&self, value: Value) -> Option<Origin> {
-        self.origins.get(usize::try_from(value.origin).ok()?).copied()
+        self.origins
+            .get(usize::try_from(value.origin).ok()?)
+            .copied()
     }
 
     /// The constant that a value is.
@@ -349,6 +356,14 @@ impl Trace {
         let offset = value.offset.checked_sub(base.offset)?;
         (value.origin == base.origin && value.origin != 0).then_some(())?;
         u16::try_from(offset).ok()
+    }
+
+    /// The functions that are called, and those that it ends with.
+    pub(super) fn calls(&self) -> impl Iterator<Item = u64> {
+        self.events.iter().filter_map(|(_, event)| match event {
+            Event::Call { target, .. } | Event::TailCall { target } => Some(*target),
+            _ => None,
+        })
     }
 
     /// What a pointer points into, and how far.

@@ -1,6 +1,8 @@
 //! What does an instruction of AArch64 do? (Arm Architecture Reference Manual, C4.1)
 
-use super::{Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed};
+use super::{
+    Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed,
+};
 
 const SIZE: u8 = 4;
 /// The stack pointer, where an instruction can name it; elsewhere the register that is zero.
@@ -228,24 +230,25 @@ fn single(word: u32, is_vector: bool, found: &mut Instruction) {
     };
     let size = 1u8.wrapping_shl(scale);
     // Bit 24: an offset of 12 bits, scaled; else 9 bits, or a register, and what is to be done with the base.
-    let (offset, index, move_by) = match (field(word, 24, 1), field(word, 21, 1), field(word, 10, 2)) {
-        (1, _, _) => {
-            let offset = i64::from(field(word, 10, 12)).wrapping_shl(scale);
-            (offset, None, None)
-        }
-        (_, 0, 0b01) => (0, None, Some(signed(word, 12, 9))),
-        (_, 0, 0b11) => {
-            let offset = signed(word, 12, 9);
-            (offset, None, Some(offset))
-        }
-        (_, 0, _) => (signed(word, 12, 9), None, None),
-        (_, _, 0b10) => (0, Some(register(word, 16, 5)), None),
-        // Atomic operations.
-        _ => {
-            overwrite(word, 0, found);
-            return overwrite(word, 16, found);
-        }
-    };
+    let (offset, index, move_by) =
+        match (field(word, 24, 1), field(word, 21, 1), field(word, 10, 2)) {
+            (1, _, _) => {
+                let offset = i64::from(field(word, 10, 12)).wrapping_shl(scale);
+                (offset, None, None)
+            }
+            (_, 0, 0b01) => (0, None, Some(signed(word, 12, 9))),
+            (_, 0, 0b11) => {
+                let offset = signed(word, 12, 9);
+                (offset, None, Some(offset))
+            }
+            (_, 0, _) => (signed(word, 12, 9), None, None),
+            (_, _, 0b10) => (0, Some(register(word, 16, 5)), None),
+            // Atomic operations.
+            _ => {
+                overwrite(word, 0, found);
+                return overwrite(word, 16, found);
+            }
+        };
     let place = Place {
         base: Base::Register(base),
         offset,

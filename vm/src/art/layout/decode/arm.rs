@@ -2,7 +2,9 @@
 //!
 //! One that is executed only under a condition is taken for one that is executed: some path through the code does so.
 
-use super::{Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed};
+use super::{
+    Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed,
+};
 
 const SIZE: u8 = 4;
 const PC: Register = Register(15);
@@ -104,7 +106,11 @@ fn data(word: u32, address: u64, found: &mut Instruction) {
             to,
             value: ahead.wrapping_sub(value.into()),
         },
-        (4, true) => Effect::Move { to, from: left, add },
+        (4, true) => Effect::Move {
+            to,
+            from: left,
+            add,
+        },
         (2, true) => Effect::Move {
             to,
             from: left,
@@ -127,7 +133,9 @@ fn data(word: u32, address: u64, found: &mut Instruction) {
                 right: named(right),
             }
         }
-        (2, false) if unshifted && left != PC && right != PC => Effect::Subtract { to, left, right },
+        (2, false) if unshifted && left != PC && right != PC => {
+            Effect::Subtract { to, left, right }
+        }
         (13, true) => Effect::Set {
             to,
             value: value.into(),
@@ -175,7 +183,14 @@ struct Addressing {
 }
 
 /// The effects of a load or store of `size` bytes.
-fn access(word: u32, how: &Addressing, is_load: bool, size: u8, address: u64, found: &mut Instruction) {
+fn access(
+    word: u32,
+    how: &Addressing,
+    is_load: bool,
+    size: u8,
+    address: u64,
+    found: &mut Instruction,
+) {
     let data = register(word, 12, 4);
     let (is_before, writes_back) = (field(word, 24, 1) == 1, field(word, 21, 1) == 1);
     let place = Place {

@@ -224,7 +224,9 @@ fn word(code: &[u8]) -> Option<u32> {
 
 /// `bits` bits from bit `low` on.
 fn field(word: u32, low: u32, bits: u32) -> u32 {
-    let mask = u32::MAX.checked_shr(32u32.saturating_sub(bits)).unwrap_or(0);
+    let mask = u32::MAX
+        .checked_shr(32u32.saturating_sub(bits))
+        .unwrap_or(0);
     word.checked_shr(low).unwrap_or(0) & mask
 }
 

@@ -1,8 +1,10 @@
 //! What does an instruction of x86-64 do? Only a varid for such a machine meets it.
 
 use super::{Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 use iced_x86::Register as Name;
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+};
 use std::cell::RefCell;
 
 /// rdi, rsi, rdx, rcx, r8, r9.
@@ -121,7 +123,9 @@ fn operands(found: &iced_x86::Instruction) -> Operands {
             Some(value) => Operands::ToMemory(Source::Constant(value)),
             None => Operands::Other,
         },
-        (OpKind::Register, OpKind::Memory) => general(0).map_or(Operands::Other, Operands::FromMemory),
+        (OpKind::Register, OpKind::Memory) => {
+            general(0).map_or(Operands::Other, Operands::FromMemory)
+        }
         (OpKind::Register, OpKind::Register) => match (general(0), general(1)) {
             (Some(to), Some(from)) => Operands::Registers(to, from),
             _ => Operands::Other,
@@ -143,20 +147,22 @@ fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool 
     };
     let moved = |to, from, add| Effect::Move { to, from, add };
     match (found.mnemonic(), operands(found)) {
-        (Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd, operands) => match operands {
-            Operands::FromMemory(to) => effects.push(load(Some(to), size(found))),
-            Operands::ToMemory(from) => effects.push(Effect::Store {
-                to: place(found),
-                from,
-                size: size(found),
-            }),
-            Operands::Registers(to, from) => effects.push(moved(to, from, 0)),
-            Operands::Constant(to, value) => effects.push(Effect::Set {
-                to,
-                value: value.cast_unsigned(),
-            }),
-            Operands::Other => return false,
-        },
+        (Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd, operands) => {
+            match operands {
+                Operands::FromMemory(to) => effects.push(load(Some(to), size(found))),
+                Operands::ToMemory(from) => effects.push(Effect::Store {
+                    to: place(found),
+                    from,
+                    size: size(found),
+                }),
+                Operands::Registers(to, from) => effects.push(moved(to, from, 0)),
+                Operands::Constant(to, value) => effects.push(Effect::Set {
+                    to,
+                    value: value.cast_unsigned(),
+                }),
+                Operands::Other => return false,
+            }
+        }
         (Mnemonic::Lea, Operands::FromMemory(to)) => {
             let place = place(found);
             effects.push(match (place.base, place.index) {
@@ -248,7 +254,8 @@ fn other(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) {
                 OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
             )
         };
-        let has_memory = (0..found.op_count()).any(|operand| found.op_kind(operand) == OpKind::Memory);
+        let has_memory =
+            (0..found.op_count()).any(|operand| found.op_kind(operand) == OpKind::Memory);
         for memory in info.used_memory() {
             if !has_memory {
                 continue;
@@ -270,7 +277,10 @@ fn other(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) {
         for register in info.used_registers() {
             let is_written = matches!(
                 register.access(),
-                OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+                OpAccess::Write
+                    | OpAccess::CondWrite
+                    | OpAccess::ReadWrite
+                    | OpAccess::ReadCondWrite
             );
             if let Some(to) = number(register.register()).filter(|_| is_written) {
                 effects.push(Effect::Overwrite(to));
