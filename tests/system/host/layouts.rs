@@ -26,6 +26,10 @@ const TLS_OFFSET: u64 = 0x28;
 
 /// Debian's library; None: it is not there and cannot be fetched.
 fn library(arch: &str, suite: &str) -> Result<Option<Vec<u8>>> {
+    // What is installed need not be fetched.
+    if (arch, suite) == ("amd64", "bookworm") && cfg!(target_arch = "x86_64") {
+        return Ok(Some(std::fs::read(varid_tests::Libart::KNOWN)?));
+    }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/board/packages.sh");
     let output = Command::new(script)
         .args([arch, suite, "android-libart"])
@@ -107,8 +111,7 @@ fn each_librarys_layout_is_that_of_the_table() -> Result<()> {
             .filter(|range| !known.contains(range))
             .collect();
         println!(
-            "{suite} {arch}: {} fields as in the table; {} ranges of code, {} of the table's not found, {} more",
-            "all",
+            "{suite} {arch}: all fields as in the table; {} ranges of code, {} of the table's not found, {} more",
             found.len(),
             missing.len(),
             more.len()

@@ -212,7 +212,7 @@ fn found_in_library(pids: &[u32]) -> String {
     };
     let managed =
         ManagedProcess::running(Pid::new(*pid), VmKinds::default(), &mut Images::default());
-    match (managed.vm(), managed.vm_problem) {
+    match (managed.vm(), &managed.vm_problem) {
         (Some(vm), _) => format!("known by {} in process {pid}", vm.facts().known_by),
         (None, Some(problem)) => {
             format!("its layout is found in the library, and not used in process {pid}: {problem}")

@@ -352,7 +352,7 @@ fn slots<'f>(library: &Library, functions: impl Iterator<Item = &'f Function>) -
         for (_, event) in &trace.events {
             if let trace::Event::Load { from, size } = *event
                 && size == library.word()
-                && let Some(slot) = trace.from_thread_pointer(from)
+                && let Some(slot) = trace.at_thread_pointer(from)
                 && slot != guard
                 && !found.contains(&slot)
             {

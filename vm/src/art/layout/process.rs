@@ -83,7 +83,7 @@ pub(crate) enum Look {
     /// The process's structures are others, or were being changed.
     Differs(Check),
     /// They are what the library says.
-    Agrees(InProcess),
+    Agrees(Box<InProcess>),
 }
 
 /// Why a check is not passed.
@@ -102,7 +102,7 @@ impl LibraryLayout {
             base,
         };
         match process.check() {
-            Ok(found) => Look::Agrees(found),
+            Ok(found) => Look::Agrees(Box::new(found)),
             Err(Failed::NotUp(why)) => Look::NotUp(why),
             Err(Failed::Differs(check)) => Look::Differs(check),
         }
@@ -305,7 +305,7 @@ impl InMemory<'_> {
                 if frame == 0 {
                     break;
                 }
-                if frame <= inner || frame % u64::from(layout.word) != 0 {
+                if frame <= inner || !frame.is_multiple_of(layout.word.into()) {
                     return Err(torn(frame));
                 }
                 methods.push(self.word_in(frame, list.frame_method)?);

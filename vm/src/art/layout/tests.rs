@@ -138,7 +138,7 @@ fn a_slot_at_the_thread_pointer_is_seen() {
         .events
         .iter()
         .filter_map(|(_, event)| match *event {
-            Event::Load { from, .. } => trace.from_thread_pointer(from),
+            Event::Load { from, .. } => trace.at_thread_pointer(from),
             _ => None,
         })
         .collect();

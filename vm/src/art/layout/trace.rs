@@ -412,7 +412,7 @@ impl Trace {
     }
 
     /// How far a value lies from the thread pointer.
-    pub(super) fn from_thread_pointer(&self, value: Value) -> Option<i64> {
+    pub(super) fn at_thread_pointer(&self, value: Value) -> Option<i64> {
         (self.of_origin(value)? == Origin::ThreadPointer).then_some(value.offset)
     }
 }
