@@ -86,6 +86,16 @@ impl Interpreters {
             }
         }
         found.nterp = nterp(library, &parts)?;
+        let takes_code_item = found
+            .nterp
+            .as_ref()
+            .is_some_and(|nterp| nterp.method_code.is_some());
+        if found.mterp.is_some() && takes_code_item {
+            // Native methods have something else at the place of their code item, which only nterp's rule tells apart.
+            return Err(LayoutError::Interpreter(
+                "marks mterp beside the nterp of Android 12 and later, which has not been tried",
+            ));
+        }
         if found.mterp.is_none() && found.nterp.is_none() {
             return Err(LayoutError::Interpreter(
                 "marks no interpreter whose rows are understood",
