@@ -26,9 +26,11 @@ pub(super) enum Base {
     Register(Register),
     /// An address of the file.
     Absolute(u64),
-    /// The thread pointer.
+    /// The thread pointer; only x86 has such addresses.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     ThreadPointer,
-    /// ART's `Thread` of the thread itself, where a segment register of its own leads to it.
+    /// ART's `Thread` of the thread itself, where a segment register of its own leads to it; only x86 has such addresses.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Thread,
 }
 
