@@ -11,6 +11,7 @@
 //! | what does an instruction do | `decode` |
 //! | where do the values come from that a function works with | `trace` |
 //! | which offsets do functions use | `fields` |
+//! | where is the list of threads | `thread_list` |
 //! | how large are frames of saved registers | `stubs` |
 //! | where are the interpreters | `interpreter` |
 //! | how is code of the JIT found | `jit_code` |
@@ -28,6 +29,7 @@ mod library;
 mod process;
 mod ranges;
 mod stubs;
+mod thread_list;
 mod trace;
 
 pub use error::LayoutError;
@@ -36,12 +38,13 @@ pub(crate) use process::Look;
 pub use process::{Check, Checks};
 
 use decode::Decoder;
-use fields::{Fields, NATIVE, Threads};
+use fields::{Fields, NATIVE};
 use interpreter::{Interpreters, Mterp, Nterp};
 use jit_code::JitCode;
 use library::{Function, Library};
 use ranges::Unnamed;
 use stubs::{CalleeSaves, Seen};
+use thread_list::Threads;
 use trace::{Code, Trace};
 use varid_model::Machine;
 use varid_tunnel::abi::{
