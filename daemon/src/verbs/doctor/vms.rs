@@ -29,6 +29,8 @@ const FOLDERS: [&str; 6] = [
 ];
 /// Debian keeps it one level below, by architecture.
 const MULTIARCH: &str = "/usr/lib";
+/// How often a process is looked at.
+const MAX_LOOKS: usize = 50;
 /// No library of a VM is larger.
 const MAX_LIBRARY: u64 = 1 << 28;
 
@@ -210,8 +212,14 @@ fn found_in_library(pids: &[u32]) -> String {
     let Some(pid) = pids.first() else {
         return "its layout is found in the library, and checked in each process".to_owned();
     };
-    let managed =
+    let mut managed =
         ManagedProcess::running(Pid::new(*pid), VmKinds::default(), &mut Images::default());
+    // It runs while it is looked at, and not each look can tell.
+    for _ in 0..MAX_LOOKS {
+        if !managed.awaits_vm() || managed.find_vm() {
+            break;
+        }
+    }
     match (managed.vm(), &managed.vm_problem) {
         (Some(vm), _) => format!("known by {} in process {pid}", vm.facts().known_by),
         (None, Some(problem)) => {
