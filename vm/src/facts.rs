@@ -1,5 +1,6 @@
 //! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
 
+use crate::art::layout::Checks;
 use crate::code_kind::CodeKind;
 use crate::handlers::{Moved, moved};
 use crate::quick_code;
@@ -83,6 +84,8 @@ pub enum KnownBy {
     Tunnel,
     /// The table of builds.
     Build(&'static str),
+    /// The VM's library, and the process that has loaded it.
+    Library(Checks),
 }
 
 impl fmt::Display for KnownBy {
@@ -90,6 +93,7 @@ impl fmt::Display for KnownBy {
         match self {
             KnownBy::Tunnel => f.write_str("its tunnel"),
             KnownBy::Build(name) => write!(f, "the build table ({name})"),
+            KnownBy::Library(checks) => write!(f, "what was found in its library ({checks})"),
         }
     }
 }
@@ -138,6 +142,16 @@ impl VmFacts {
         load_base: u64,
     ) -> Self {
         let ranges = build.ranges(load_base);
+        Self::of_layout(memory, layout, ranges, KnownBy::Build(build.name()))
+    }
+
+    /// The VM whose library says this of itself, as the process agrees.
+    pub(crate) fn of_layout(
+        memory: &dyn Memory,
+        layout: Layout,
+        ranges: Vec<CodeRange>,
+        known_by: KnownBy,
+    ) -> Self {
         Self {
             moved: moved_in(memory, &layout, &ranges),
             handlers: handlers_in(&ranges),
@@ -148,7 +162,7 @@ impl VmFacts {
             recent: RecentRanges::default(),
             codes: Vec::new(),
             traces: Vec::new(),
-            known_by: KnownBy::Build(build.name()),
+            known_by,
             files: None,
             tunnel: None,
         }

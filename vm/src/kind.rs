@@ -2,11 +2,13 @@
 //!
 //! A VM that is added is a folder with one [`VmKind`] and one [`Vm`]; attribution asks them and knows none by name.
 
+use crate::art::layout::{LayoutError, LibraryLayout};
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::method::Method;
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, Reason};
@@ -95,6 +97,11 @@ pub trait VmKind: fmt::Debug + Sync {
 
     /// The format of its bytecode files, if that is not dex.
     fn bytecode(&self) -> Option<&'static dyn BytecodeFormat> {
+        None
+    }
+
+    /// What a library of this kind says itself of how frames are linked; None: libraries of this kind are not asked.
+    fn read_library(&self, _file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
         None
     }
 

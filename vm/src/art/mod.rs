@@ -3,6 +3,7 @@
 pub(crate) mod code_info;
 mod compiled;
 mod frames;
+pub(crate) mod layout;
 mod method_header;
 pub(crate) mod oat_file;
 
@@ -13,6 +14,8 @@ use crate::interpreter_loop::registers;
 use crate::kind::{ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use compiled::CompiledCode;
+use layout::{LayoutError, LibraryLayout};
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, Reason};
@@ -44,6 +47,10 @@ impl VmKind for Art {
             };
             Rc::new(vm) as Rc<dyn Vm>
         })
+    }
+
+    fn read_library(&self, file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+        Some(layout::read_once(file))
     }
 
     fn build(&self, build_id: &[u8]) -> Option<&'static Build> {
