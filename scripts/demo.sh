@@ -6,6 +6,7 @@
 set -euo pipefail
 
 [ $# -eq 3 ] || { echo "usage: demo.sh RELEASE-FOLDER WORKLOADS-FOLDER OUTPUT-FOLDER" >&2; exit 2; }
+here=$(dirname "$0")
 release=$1
 workloads=$2
 out=$3
@@ -78,9 +79,8 @@ without() { # WHY: there is no compiled half
 if [ ! -e "$release/libart-compiler.so" ]; then
     [ "${VARID_DEMO_COMPILED:-}" != if-built ] || without "ART's compiler is not built here ('make art-compiler' does that)"
     echo "demo: building ART's compiler from Debian's source: one or two minutes, this once; it stays in $release"
+    "$here/deps.sh" --compiler || without "what builds ART's compiler is not installed (exit status $?)"
 fi
-here=$(dirname "$0")
-"$here/deps.sh" --compiler || without "what builds ART's compiler is not installed (exit status $?)"
 "$here/../tests/art11/build.sh" "$release" || without "ART's compiler could not be built (exit status $?)"
 
 app_in() { # HOW: the app's command line, interpreted or compiled
