@@ -161,6 +161,7 @@ fn check(code: Code, stack: Stack) -> Result<()> {
         bail!("too few samples: {all:?}");
     }
     ensure!(all.get("wrong") == 0, "{all:?}");
+    ensure!(all.get("approximate") > 0, "nothing is marked: {all:?}");
     ensure!(
         all.get("compiled") * 10 > judged,
         "little compiled code: {all:?}"
