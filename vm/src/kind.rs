@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Reason};
+use varid_model::{Address, Precision, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
@@ -43,6 +43,15 @@ pub struct ManagedStack<'r> {
     pub incomplete: Option<Reason>,
     /// What the innermost says of the leaf.
     pub leaf: LeafMethod,
+}
+
+/// The methods that a native frame executes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameMethods {
+    /// Innermost first: a compiler inlines some methods into others.
+    pub frames: Vec<ManagedFrame>,
+    /// How well the instruction of the innermost is known.
+    pub precision: Precision,
 }
 
 /// What the innermost managed frame says of the leaf.
@@ -143,8 +152,7 @@ pub trait Vm: fmt::Debug {
         None
     }
 
-    /// The methods that a native frame in code of [`CodeKind::NativeFrames`] or [`CodeKind::Compiled`] executes, innermost first: a
-    /// compiler inlines some into others.
+    /// The methods that a native frame in code of [`CodeKind::NativeFrames`] or [`CodeKind::Compiled`] executes.
     ///
     /// # Errors
     ///
@@ -154,11 +162,11 @@ pub trait Vm: fmt::Debug {
         _frame: &NativeFrame,
         _stack: StackSlice<'_>,
         _process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         Err(Reason::ArtQuick)
     }
 
-    /// The methods that a frame of compiled code executes which the shim has walked, innermost first: `method` is at its stack pointer, and
+    /// The methods that a frame of compiled code executes which the shim has walked: `method` is at its stack pointer, and
     /// the call that it has made returns to `returns`.
     ///
     /// # Errors
@@ -170,7 +178,7 @@ pub trait Vm: fmt::Debug {
         _method: Address,
         _returns: Address,
         _process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         Err(Reason::ArtQuick)
     }
 

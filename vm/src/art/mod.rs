@@ -11,14 +11,14 @@ use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
 use crate::interpreter_loop::registers;
-use crate::kind::{ManagedStack, Methods, Unwound, Vm, VmKind};
+use crate::kind::{FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use compiled::CompiledCode;
 use layout::{LayoutError, LibraryLayout};
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Reason};
+use varid_model::{Address, Precision, Reason};
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
@@ -124,7 +124,7 @@ impl Vm for ArtVm {
         frame: &NativeFrame,
         stack: StackSlice<'_>,
         process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         if let Some(compiled) = &self.compiled
             && let Some(frames) = compiled.frames(frame, stack, process)
         {
@@ -136,7 +136,10 @@ impl Vm for ArtVm {
         let method = pointer.map(|pointer| process.method(pointer));
         let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
         let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
-        Ok(vec![ManagedFrame::new(frame.sp, pc, false)])
+        Ok(FrameMethods {
+            frames: vec![ManagedFrame::new(frame.sp, pc, false)],
+            precision: Precision::Exact,
+        })
     }
 
     fn compiled_frame(
@@ -145,7 +148,7 @@ impl Vm for ArtVm {
         method: Address,
         returns: Address,
         process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         let compiled = self.compiled.as_ref().ok_or(Reason::ArtQuick)?;
         compiled.caller_frames(sp, method, returns, process)
     }

@@ -6,7 +6,7 @@ use crate::facts::VmFacts;
 use crate::kind::{Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
@@ -37,6 +37,8 @@ pub(super) struct Chain<'a> {
     pub known: Range<usize>,
     /// Where the first frame lies that is kept as compiled code keeps its own.
     pub quick: Option<u64>,
+    /// How well the instruction of the innermost managed frame is known.
+    pub precision: Precision,
 }
 
 impl<'a> Chain<'a> {
@@ -60,6 +62,7 @@ impl<'a> Chain<'a> {
             user,
             known: 0..0,
             quick: None,
+            precision: Precision::Exact,
         }
     }
 
@@ -113,7 +116,10 @@ impl<'a> Chain<'a> {
                         continue;
                     }
                 }
-                self.native_frame(frame, vm, stack_of(record));
+                let precision = self.native_frame(frame, vm, stack_of(record));
+                if inside == Inside::Nothing {
+                    self.precision = precision;
+                }
                 inside = Inside::Edge;
                 continue;
             }
@@ -276,7 +282,7 @@ impl<'a> Chain<'a> {
             return false;
         };
         let mut all_known = true;
-        for frame in &frames {
+        for frame in &frames.frames {
             all_known &= self.managed(frame);
         }
         all_known
@@ -313,18 +319,25 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A native frame that is a method's own.
-    fn native_frame(&mut self, frame: &NativeFrame, vm: &dyn Vm, stack: StackSlice<'_>) {
+    /// A native frame that is a method's own; how well its instruction is known.
+    fn native_frame(
+        &mut self,
+        frame: &NativeFrame,
+        vm: &dyn Vm,
+        stack: StackSlice<'_>,
+    ) -> Precision {
         match vm.native_frame(frame, stack, self.process) {
-            Ok(frames) => {
-                for frame in &frames {
+            Ok(methods) => {
+                for frame in &methods.frames {
                     self.managed(frame);
                 }
                 self.quick.get_or_insert(frame.sp.get());
+                methods.precision
             }
             Err(reason) => {
                 self.native(frame.address);
                 self.marker(Marker::Reason(reason));
+                Precision::Exact
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
 use chain::Chain;
 use std::borrow::Cow;
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};
 use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice, UnwindInfo};
@@ -35,6 +35,8 @@ pub struct Attributed {
     pub transition: bool,
     /// Where the innermost managed frame lies; None: there is none, or it has no address.
     pub frame: Option<Address>,
+    /// How well the instruction of the innermost managed frame is known.
+    pub precision: Precision,
     native: NativeStack,
 }
 
@@ -51,10 +53,12 @@ pub fn attribute(
         known,
         transition,
         frame,
+        precision,
         native,
     } = attributed;
     user.clear();
     (*known, *transition, *frame) = (0..0, false, None);
+    *precision = Precision::Exact;
     // A kernel thread has no user part.
     let Some(ip) = sampled.regs.ip().filter(|ip| *ip != 0) else {
         return;
@@ -164,6 +168,7 @@ pub fn attribute(
     chain.finish(record, native, &frames, in_interpreter, incomplete);
     *transition = !frames.is_empty() && leaf_method != LeafMethod::Known;
     *known = chain.known;
+    *precision = chain.precision;
     let innermost = frames.first().map(|frame| frame.address().get());
     let lowest = innermost.into_iter().chain(chain.quick).min();
     *frame = lowest.filter(|at| *at != 0).map(Address::new);

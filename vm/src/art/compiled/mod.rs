@@ -10,7 +10,7 @@ mod jit_maps;
 mod method;
 mod oat_code;
 
-use crate::kind::Methods;
+use crate::kind::{FrameMethods, Methods};
 use bytecode_frames::frames_of;
 use jit_code::jit_method;
 use method::CompiledMethod;
@@ -22,7 +22,6 @@ use std::rc::Rc;
 use varid_model::{Address, FrameAddress, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
-use varid_shim::ManagedFrame;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
@@ -237,14 +236,13 @@ impl CompiledCode {
         Some(self.at(address, process)?.rule(address))
     }
 
-    /// The methods that a native frame in compiled code executes, innermost first: those that the compiler has inlined are frames of their
-    /// own. None: it is no frame of compiled code.
+    /// The methods that a native frame in compiled code executes: those that the compiler has inlined are frames of their own. None: it is no frame of compiled code.
     pub(super) fn frames(
         &self,
         frame: &NativeFrame,
         stack: StackSlice<'_>,
         process: &mut dyn Methods,
-    ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
+    ) -> Option<Result<FrameMethods, Reason>> {
         let Some(code) = self.at(frame.lookup(), process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
             let is_cached = matches!(place, Some(Place::CodeCache));
@@ -269,7 +267,7 @@ impl CompiledCode {
         method: Address,
         returns: Address,
         process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         if returns == Address::default() {
             return Err(Reason::ArtQuick);
         }
