@@ -1,6 +1,6 @@
 //! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
 
-use crate::art::layout::Checks;
+use crate::art_layout::Checks;
 use crate::code_kind::CodeKind;
 use crate::handlers::{Moved, moved};
 use crate::quick_code;

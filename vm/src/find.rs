@@ -1,6 +1,6 @@
 //! Which VM does a process have?
 
-use crate::art::layout::{Check, Look};
+use crate::art_layout::{Check, Look};
 use crate::facts::{KnownBy, VmFacts};
 use crate::kind::Vm;
 use crate::kinds::VmKinds;

@@ -1,8 +1,8 @@
 //! How does a fuzz target reach the decoders that are private to this crate? Each takes an input, and panics where an answer is wrong.
 
 use crate::art::code_info::CodeInfo;
-use crate::art::layout::{LibraryLayout, follow};
 use crate::art::oat_file::OatFile;
+use crate::art_layout::{LibraryLayout, follow};
 use varid_model::Machine;
 
 /// Stack maps that are looked into: each can have as many inlined methods as there are bytes.

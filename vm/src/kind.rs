@@ -2,7 +2,7 @@
 //!
 //! A VM that is added is a folder with one [`VmKind`] and one [`Vm`]; attribution asks them and knows none by name.
 
-use crate::art::layout::{LayoutError, LibraryLayout};
+use crate::art_layout::{LayoutError, LibraryLayout};
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::method::Method;

@@ -1,6 +1,6 @@
 //! Which kinds of VM are looked for?
 
-use crate::art::layout::{LayoutError, LibraryLayout};
+use crate::art_layout::{LayoutError, LibraryLayout};
 use crate::facts::VmFacts;
 use crate::kind::{Vm, VmKind};
 use crate::{art, dalvik, shadow};

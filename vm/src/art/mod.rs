@@ -3,10 +3,10 @@
 pub(crate) mod code_info;
 mod compiled;
 mod frames;
-pub(crate) mod layout;
 mod method_header;
 pub(crate) mod oat_file;
 
+use crate::art_layout::{self, LayoutError, LibraryLayout};
 use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
@@ -14,7 +14,6 @@ use crate::interpreter_loop::registers;
 use crate::kind::{FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use compiled::CompiledCode;
-use layout::{LayoutError, LibraryLayout};
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
@@ -50,7 +49,7 @@ impl VmKind for Art {
     }
 
     fn read_library(&self, file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
-        Some(layout::read_once(file))
+        Some(art_layout::read_once(file))
     }
 
     fn build(&self, build_id: &[u8]) -> Option<&'static Build> {

@@ -1,8 +1,8 @@
 //! Where is the VM's list of its threads? Only a check in the process needs it.
 
 use super::error::LayoutError;
-use super::fields::Shown;
 use super::library::Library;
+use super::shown::Shown;
 use super::trace::Event;
 
 /// How the VM's list of its threads is found.

@@ -10,6 +10,7 @@
 //! | which symbols, code and constants has the file | `library` |
 //! | what does an instruction do | `decode` |
 //! | where do the values come from that a function works with | `trace` |
+//! | what does one function show | `shown` |
 //! | which offsets do functions use | `fields` |
 //! | where is the list of threads | `thread_list` |
 //! | how large are frames of saved registers | `stubs` |
@@ -28,6 +29,7 @@ mod known;
 mod library;
 mod process;
 mod ranges;
+mod shown;
 mod stubs;
 mod thread_list;
 mod trace;
