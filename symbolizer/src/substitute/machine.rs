@@ -69,3 +69,20 @@ impl TargetMachine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_that_does_nothing_is_as_long_as_a_code_unit_on_x86() {
+        let of = |machine: TargetMachine, bytes| machine.no_operation(bytes);
+        assert_eq!(of(TargetMachine::X86_64, 2), [0x66, 0x90]);
+        for bytes in 1..=15 {
+            assert_eq!(of(TargetMachine::X86, bytes).len(), usize::from(bytes));
+        }
+        for (bytes, length) in [(0, 1), (u8::MAX, 15)] {
+            assert_eq!(of(TargetMachine::X86_64, bytes).len(), length);
+        }
+    }
+}
