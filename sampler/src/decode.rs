@@ -109,18 +109,18 @@ impl SamplePool {
         }
     }
 
-    /// A sample of the pool, or a new one.
-    fn take(&mut self) -> Box<Sampled> {
-        let sampled = self.samples.pop().unwrap_or_default();
+    /// A sample of the pool, or a new one, whose record is yet to be written.
+    fn take(&mut self, event: usize) -> Box<Sampled> {
+        let mut sampled = self.samples.pop().unwrap_or_default();
         self.stacks = self.stacks.saturating_sub(sampled.record.stack.capacity());
+        sampled.event = event;
+        sampled.read.clear();
         sampled
     }
 
     /// Decodes a record of the shim, into a sample of the pool if there is one.
     pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Stamped {
-        let mut sampled = self.take();
-        sampled.event = event;
-        sampled.read.clear();
+        let mut sampled = self.take(event);
         if let Err(error) = sampled.record.read(bytes) {
             tracing::debug!(%error, "a record of the shim's");
             return Stamped::malformed();
@@ -342,9 +342,7 @@ fn decode_sample(
             bytes: bytes.to_vec(),
         },
         SampleKind::StackCopy => {
-            let mut sampled = spare.take();
-            sampled.event = event;
-            sampled.read.clear();
+            let mut sampled = spare.take(event);
             copy_stack(&sample, origin.period, &mut sampled.record);
             RingEvent::Sample(sampled)
         }
