@@ -81,16 +81,10 @@ fn thread_tid(library: &Library) -> Result<u16, LayoutError> {
         ("_ZN3art6Thread7InitTidEv", ""),
     )?;
     let thread = shown.argument(0)?;
-    shown.only("the tid of a thread", |event| match *event {
-        Event::Store {
-            to,
-            what: Some(what),
-            size: 4,
-        } => {
-            shown.trace.returned_by(what)?;
-            shown.trace.offset_from(to, thread)
-        }
-        _ => None,
+    shown.only("the tid of a thread", |event| {
+        let (to, what) = event.stored(4)?;
+        shown.trace.returned_by(what)?;
+        shown.trace.offset_from(to, thread)
     })
 }
 
@@ -107,13 +101,10 @@ fn pushed_frames(library: &Library) -> Result<(u16, u16), LayoutError> {
         ),
     )?;
     let (thread, frame) = (shown.argument(0)?, shown.argument(2)?);
-    let top = shown.only("a thread's top shadow frame", |event| match *event {
-        Event::Store {
-            to,
-            what: Some(what),
-            size,
-        } if what == frame && size == library.word() => shown.trace.offset_from(to, thread),
-        _ => None,
+    let top = shown.only("a thread's top shadow frame", |event| {
+        let (to, what) = event.stored(library.word())?;
+        let to = shown.trace.offset_from(to, thread)?;
+        (what == frame).then_some(to)
     })?;
     let link = shown.only("the link of a shadow frame", |event| match *event {
         Event::Store {
@@ -142,16 +133,10 @@ fn stack_links(library: &Library, stack_top: u16) -> Result<(u16, Option<u16>), 
     let near =
         |offset: u16| offset.abs_diff(stack_top) <= u16::from(library.word()).saturating_mul(2);
     // A word that is stored near the top shadow frame, and what.
-    let stored = |event: &Event| match *event {
-        Event::Store {
-            to,
-            what: Some(what),
-            size,
-        } if size == library.word() => {
-            let to = shown.trace.offset_from(to, thread).filter(|to| near(*to))?;
-            Some((to, what))
-        }
-        _ => None,
+    let stored = |event: &Event| {
+        let (to, what) = event.stored(library.word())?;
+        let to = shown.trace.offset_from(to, thread).filter(|to| near(*to))?;
+        Some((to, what))
     };
     let link = shown.only("the link of a managed stack", |event| {
         let (to, what) = stored(event)?;
@@ -301,21 +286,13 @@ fn dex_file_begin(library: &Library) -> Result<Option<u16>, LayoutError> {
     };
     let shown = Shown::of(library, function, "art::DexFile::DexFile");
     let (this, begin) = (shown.argument(0)?, shown.argument(1)?);
-    let mut stored = shown
-        .trace
-        .events
-        .iter()
-        .filter_map(|(_, event)| match *event {
-            Event::Store {
-                to,
-                what: Some(what),
-                size,
-            } if what == begin && size == library.word() => shown.trace.offset_from(to, this),
-            _ => None,
-        });
+    let stored = shown.trace.events.iter().filter_map(|(_, event)| {
+        let (to, what) = event.stored(library.word())?;
+        let to = shown.trace.offset_from(to, this)?;
+        (what == begin).then_some(to)
+    });
     // Where the data of a standard dex file begin it begins, too; the first member is what is wanted.
-    let first = stored.by_ref().min();
-    first.map(Some).ok_or(LayoutError::NotShown {
+    stored.min().map(Some).ok_or(LayoutError::NotShown {
         function: "art::DexFile::DexFile",
         field: "the start of a dex file",
     })

@@ -2,7 +2,9 @@
 //!
 //! Only for the versions of ART whose tables of compiled code are understood, on the machine on which that is.
 
+use super::error::LayoutError;
 use super::library::Library;
+use super::shown::Shown;
 use super::trace::Event;
 use varid_model::Machine;
 
@@ -26,66 +28,67 @@ pub(super) fn find(library: &Library) -> Option<JitCode> {
         return None;
     }
     Some(JitCode {
-        method_entry: method_entry(library)?,
-        code_cache: code_cache(library)?,
-        code_cache_map: code_cache_map(library)?,
+        method_entry: method_entry(library).ok()?,
+        code_cache: code_cache(library).ok()?,
+        code_cache_map: code_cache_map(library).ok()?,
     })
 }
 
 /// `ArtMethod::Invoke` asks whether its method has code before it calls that.
-fn method_entry(library: &Library) -> Option<u16> {
-    let function = library.named("_ZN3art9ArtMethod6InvokeE", "")?;
-    let trace = library.trace(function);
-    let method = trace.argument(0)?;
-    only(trace.events.iter().filter_map(|(_, event)| match *event {
-        Event::Load { from, size: 8 } => trace.offset_from(from, method),
+fn method_entry(library: &Library) -> Result<u16, LayoutError> {
+    let shown = Shown::named(
+        library,
+        "art::ArtMethod::Invoke",
+        ("_ZN3art9ArtMethod6InvokeE", ""),
+    )?;
+    let method = shown.argument(0)?;
+    shown.only("a method's code", |event| match *event {
+        Event::Load { from, size: 8 } => shown.trace.offset_from(from, method),
         _ => None,
-    }))
+    })
 }
 
 /// `Runtime::CreateJitCodeCache(bool)` stores what `JitCodeCache::Create` returns.
-fn code_cache(library: &Library) -> Option<u16> {
-    let function = library.named("_ZN3art7Runtime18CreateJitCodeCacheEb", "")?;
-    let create = library
-        .named("_ZN3art3jit12JitCodeCache6CreateE", "")?
-        .code
-        .start;
-    let trace = library.trace(function);
-    let runtime = trace.argument(0)?;
-    only(trace.events.iter().filter_map(|(_, event)| match *event {
-        Event::Store {
-            to,
-            what: Some(what),
-            size: 8,
-        } if trace.returned_by(what) == Some(create) => trace.offset_from(to, runtime),
-        _ => None,
-    }))
+fn code_cache(library: &Library) -> Result<u16, LayoutError> {
+    const CREATE: &str = "art::jit::JitCodeCache::Create";
+    let create = library.named("_ZN3art3jit12JitCodeCache6CreateE", "");
+    let create = create.ok_or(LayoutError::NoSymbol(CREATE))?.code.start;
+    let shown = Shown::named(
+        library,
+        "art::Runtime::CreateJitCodeCache",
+        ("_ZN3art7Runtime18CreateJitCodeCacheEb", ""),
+    )?;
+    let runtime = shown.argument(0)?;
+    shown.only("the code cache", |event| {
+        let (to, what) = event.stored(8)?;
+        let is_cache = shown.trace.returned_by(what) == Some(create);
+        is_cache.then(|| shown.trace.offset_from(to, runtime))?
+    })
 }
 
 /// `JitCodeCache::LookupMethodHeader(uintptr_t pc, ArtMethod*)` searches the map for the pc: from the root, which lies behind the map's
 /// comparison and its head's colour and parent, to nodes that begin with four words and a key.
-fn code_cache_map(library: &Library) -> Option<u16> {
+fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
     /// In a map of libstdc++: pointer to the root.
     const ROOT: u16 = 16;
     /// In a node of its tree: the key.
     const KEY: u16 = 32;
-    let function = library.named("_ZN3art3jit12JitCodeCache18LookupMethodHeaderE", "")?;
-    let trace = library.trace(function);
-    let cache = trace.argument(0)?;
+    const FIELD: &str = "the map from code to methods";
+    let shown = Shown::named(
+        library,
+        "art::jit::JitCodeCache::LookupMethodHeader",
+        ("_ZN3art3jit12JitCodeCache18LookupMethodHeaderE", ""),
+    )?;
+    let cache = shown.argument(0)?;
     // A key is what lies behind four words of what a pointer in the cache leads to.
-    let root = only(trace.events.iter().filter_map(|(_, event)| match *event {
+    let root = shown.only(FIELD, |event| match *event {
         Event::Load { from, size: 8 } => {
-            let (node, offset) = trace.split(from)?;
-            let (root, _) = trace.loaded_from(node).filter(|_| offset == KEY)?;
-            trace.offset_from(root, cache)
+            let (node, offset) = shown.trace.split(from)?;
+            let (root, _) = shown.trace.loaded_from(node).filter(|_| offset == KEY)?;
+            shown.trace.offset_from(root, cache)
         }
         _ => None,
-    }))?;
+    })?;
     root.checked_sub(ROOT)
-}
-
-/// The one value that all are.
-fn only(mut values: impl Iterator<Item = u16>) -> Option<u16> {
-    let first = values.next()?;
-    values.all(|value| value == first).then_some(first)
+        .ok_or(LayoutError::OutOfBounds(FIELD))
 }

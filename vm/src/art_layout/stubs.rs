@@ -108,19 +108,12 @@ impl From<(Option<Register>, u16)> for Shown {
 
 /// If a method of the `Runtime` is stored on the stack: which one, and how far below the stack pointer at the function's start.
 fn saved(library: &Library, trace: &Trace, event: &Event) -> Option<(usize, i64)> {
-    let Event::Store {
-        to,
-        what: Some(what),
-        size,
-    } = *event
-    else {
-        return None;
-    };
+    let (to, what) = event.stored(library.word())?;
     let (from, loaded) = trace.loaded_from(what)?;
     let (runtime, offset) = trace.split(from)?;
     let (instance, _) = trace.loaded_from(runtime)?;
     let is_runtime = trace.as_constant(instance) == Some(library.runtime);
-    if !is_runtime || size != library.word() || loaded != library.word() {
+    if !is_runtime || loaded != library.word() {
         return None;
     }
     let word = u16::from(library.word());
@@ -144,17 +137,10 @@ fn frame_size(library: &Library, function: &Function, depth: i64) -> Option<u16>
 
 /// If the stack pointer is stored in the thread: which register leads there, and where.
 fn noted_frame(library: &Library, trace: &Trace, event: &Event) -> Option<(Option<Register>, u16)> {
-    let Event::Store {
-        to,
-        what: Some(what),
-        size,
-    } = *event
-    else {
-        return None;
-    };
+    let (to, what) = event.stored(library.word())?;
     trace.on_stack(what)?;
-    if size != library.word() || trace.on_stack(to).is_some() {
-        return None;
+    match trace.on_stack(to) {
+        Some(_) => None,
+        None => trace.in_thread(to),
     }
-    trace.in_thread(to)
 }

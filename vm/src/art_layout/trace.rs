@@ -74,6 +74,20 @@ pub(super) enum Event {
     JumpIndirect,
 }
 
+impl Event {
+    /// If so many bytes of which something is known are written: where to, and what.
+    pub(super) const fn stored(&self, bytes: u8) -> Option<(Value, Value)> {
+        match *self {
+            Self::Store {
+                to,
+                what: Some(what),
+                size,
+            } if size == bytes => Some((to, what)),
+            _ => None,
+        }
+    }
+}
+
 /// What a function does, in the order in which it was followed; and the address of the instruction that does it.
 #[derive(Debug)]
 pub(super) struct Trace {
