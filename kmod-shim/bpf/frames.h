@@ -265,7 +265,7 @@ static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bo
 	return taken == PLAIN_AT_ONCE;
 }
 
-// The words of a frame's saves that saved_steps reads, and a bit above all addresses.
+// A word of what a frame keeps of its caller; the bits above all addresses.
 #define SAVED(window, offset) (*(const __u64 *)((window) + VARID_SAVES_OFFSET(offset)))
 #define TAGS (~VARID_ADDRESS(~0ull))
 

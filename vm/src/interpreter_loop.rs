@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
 use varid_process::AddressSpace;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
-use varid_tunnel::abi::RULE_AT_SP;
+use varid_tunnel::abi::{RULE_AT_SP, Rule};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 /// Whether a walk of a copy of the stack goes on to the next loop.
@@ -47,12 +47,12 @@ pub(crate) fn walk_copy(
             _ => continue,
         }
         let ip = frame.lookup().get();
-        let is_known = |address: u64| {
+        let is_known = |(_, address)| {
             let last = managed.last();
             last.is_some_and(|last| last.address().get() >= address)
         };
         // Most are: a walk finds all frames of a list.
-        if frame_address(facts, ip, &frame.regs).is_some_and(is_known) {
+        if loop_frame(facts, ip, &frame.regs).is_some_and(is_known) {
             continue;
         }
         let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
@@ -94,8 +94,8 @@ pub(crate) fn frame_at_sp(
     ManagedFrame::new(Address::new(address), pc, is_outermost)
 }
 
-/// The frame's address that an interpreter loop's registers hold.
-fn frame_address(facts: &VmFacts, ip: u64, regs: &Regs) -> Option<u64> {
+/// The rule of the interpreter loop at an address, and the frame's address that its registers hold.
+fn loop_frame<'f>(facts: &'f VmFacts, ip: u64, regs: &Regs) -> Option<(&'f Rule, u64)> {
     if facts.code_at(ip) != Some(CodeKind::Loop) {
         return None;
     }
@@ -106,18 +106,17 @@ fn frame_address(facts: &VmFacts, ip: u64, regs: &Regs) -> Option<u64> {
             .get(u16::from(rule.reg_frame))?
             .wrapping_add_signed(i64::from(rule.frame_bias)),
     };
-    Some(address & ADDRESS_MASK)
+    Some((rule, address & ADDRESS_MASK))
 }
 
-/// The same, and the bytecode pc that they tell.
+/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
 pub(crate) fn registers(
     facts: &VmFacts,
     ip: u64,
     regs: &Regs,
     space: &AddressSpace,
 ) -> Option<(u64, u64)> {
-    let address = frame_address(facts, ip, regs)?;
-    let rule = facts.rule_at(ip)?;
+    let (rule, address) = loop_frame(facts, ip, regs)?;
     let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
     let pc = match facts.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
@@ -148,10 +147,9 @@ pub(crate) fn exact_pcs(
             .unwrap_or_default()
             .iter()
             .position(is_its);
-        let found = match after {
-            Some(after) => Some(next.saturating_add(after)),
-            None => managed.iter().position(is_its),
-        };
+        let found = after
+            .map(|after| next.saturating_add(after))
+            .or_else(|| managed.iter().position(is_its));
         next = found.map_or(next, |found| found.saturating_add(1));
         let found = found
             .filter(|found| managed.get(*found).is_some_and(&may_take))

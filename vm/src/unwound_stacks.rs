@@ -10,7 +10,7 @@ const SLOTS: usize = 4;
 /// The stacks of a process's threads as they were unwound last. An entry of another thread, or of what was known of the process before,
 /// is never used.
 #[derive(Debug, Default)]
-pub(crate) struct UnwoundStacks([Option<Box<Unwound>>; SLOTS]);
+pub(crate) struct UnwoundStacks([Option<Unwound>; SLOTS]);
 
 #[derive(Debug)]
 struct Unwound {
@@ -30,15 +30,15 @@ impl UnwoundStacks {
     /// Keeps a thread's stack for its next sample.
     pub(crate) fn put(&mut self, tid: Tid, knowledge: Knowledge, stack: UnwoundStack) {
         if let Some(slot) = self.slot(tid) {
-            *slot = Some(Box::new(Unwound {
+            *slot = Some(Unwound {
                 tid,
                 knowledge,
                 stack,
-            }));
+            });
         }
     }
 
-    fn slot(&mut self, tid: Tid) -> Option<&mut Option<Box<Unwound>>> {
+    fn slot(&mut self, tid: Tid) -> Option<&mut Option<Unwound>> {
         self.0.get_mut(tid.get() as usize % SLOTS)
     }
 }
