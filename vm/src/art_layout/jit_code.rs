@@ -8,8 +8,8 @@ use super::shown::Shown;
 use super::trace::Event;
 use varid_model::Machine;
 
-/// Android 11.
-const OAT_VERSION: &[u8; 3] = b"183";
+/// The version of oat files, of Android 11, whose tables are read.
+pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
 
 /// Where the JIT's code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
