@@ -143,7 +143,6 @@ fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
 /// What a library says of itself is as good as what the table of builds says of it.
 #[cfg(target_arch = "x86_64")] // The library is Debian's for it.
 #[test]
-#[ignore = "on a loaded machine one sample of 8,000, taken before the VM was known, lacks the mark of an incomplete leaf"]
 fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
