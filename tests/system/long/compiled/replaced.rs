@@ -1,0 +1,78 @@
+//! Is code attributed that is collected and whose memory is used again, that is left in the middle of a method, or entered there?
+
+use super::{Counts, Run, Stack};
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+use varid_tests::{Code, Scale, scale, skip_without_root};
+
+/// A code cache that is too small for the workload.
+const SMALL_CACHE: [&str; 2] = ["-Xjitinitialsize:64K", "-Xjitmaxsize:64K"];
+/// Without it methods are compiled twice, and what runs often is thrown away only when something better is there.
+const ONE_TIER: &str = "-Xusetieredjit:false";
+
+/// Runs of a workload for some time, none of whose samples may be wrong.
+fn judged(
+    method: &'static str,
+    vm_options: &[&'static str],
+    each: &'static str,
+    whole: Duration,
+) -> Result<Counts> {
+    let begun = Instant::now();
+    let mut all = Counts::default();
+    while all.judged() < 4000 || begun.elapsed() < whole {
+        let run = Run {
+            vm_options: vm_options.to_vec(),
+            ..Run::new((Code::Jit, Stack::Full), ("jit", method, 1_000_000), each)
+        };
+        all.add(run.judged()?);
+    }
+    println!("jit {method}: {all:?}");
+    ensure!(all.get("wrong") == 0, "{all:?}");
+    for what in ["unattributed", "broken stacks"] {
+        ensure!(all.get(what) * 200 < all.judged(), "0.5 % {what}: {all:?}");
+    }
+    Ok(all)
+}
+
+/// A minute, or ten.
+fn whole() -> Duration {
+    Duration::from_secs(match scale() {
+        Scale::Gate => 40,
+        Scale::Long => 300,
+    })
+}
+
+#[test]
+fn no_sample_is_attributed_to_code_that_was_collected_before_or_came_after() -> Result<()> {
+    if skip_without_root("collected code") {
+        return Ok(());
+    }
+    for tiers in [&[][..], &[ONE_TIER]] {
+        let options = [&SMALL_CACHE[..], tiers].concat();
+        let all = judged("churn", &options, "10s", whole())?;
+        let replacing = all.get("jit codes in the place of others");
+        ensure!(replacing > 100, "the JIT reuses little: {all:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn methods_that_leave_their_code_are_attributed_on_both_sides() -> Result<()> {
+    if skip_without_root("deoptimised code") {
+        return Ok(());
+    }
+    for method in ["hierarchy", "bounds"] {
+        judged(method, &[], "1s", whole() / 20)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_loop_that_is_compiled_while_it_runs_is_attributed_to_its_method() -> Result<()> {
+    if skip_without_root("on-stack replacement") {
+        return Ok(());
+    }
+    let all = judged("loop", &[], "1s", whole() / 20)?;
+    ensure!(all.get("compiled") * 2 > all.judged(), "{all:?}");
+    Ok(())
+}
