@@ -295,9 +295,11 @@ class Oracle(per_sample.Oracle):
         return None
 
     def cannot_be_named(self, code, user, at):
-        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell."""
+        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell, or whose code the JIT
+        has collected before it was read."""
         behind = user[at + 1 : at + 2]
-        return (code.is_shared or self.is_stub(code)) and bool(behind) and behind[0].symbol == "[art-quick]"
+        is_collected = self.jit and code.start in self.jit.starts
+        return (code.is_shared or self.is_stub(code) or is_collected) and bool(behind) and behind[0].symbol == "[art-quick]"
 
     def is_stub(self, code):
         """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""

@@ -95,6 +95,7 @@ class JitLog:
     def __init__(self, path):
         content = Path(path).read_bytes()
         self.by_page = defaultdict(list)  # of (time, code), in the order of time
+        self.starts = set()
         self.codes = self.replacing = at = 0
         while at + RECORD.size <= len(content):
             _, size, time = RECORD.unpack_from(content, at)
@@ -111,6 +112,7 @@ class JitLog:
         end = code.start + len(code.content)
         pages = range(code.start // self.PAGE, (end - 1) // self.PAGE + 1)
         self.codes += 1
+        self.starts.add(code.start)
         self.replacing += any(
             other.start < end and code.start < other.start + len(other.content) for page in pages for _, other in self.by_page[page]
         )

@@ -13,7 +13,7 @@ use varid_model::{Address, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack};
 
 /// A sample after its native frames have been unwound.
 #[derive(Debug, Clone, Copy)]
@@ -131,8 +131,13 @@ pub trait Vm: fmt::Debug {
         self.facts().code_at(address.get())
     }
 
-    /// How the frame of compiled code at an address is left; None: there is none, or that is not known.
-    fn unwind_rule(&self, _address: Address, _process: &Process) -> Option<CodeRule> {
+    /// How a native frame of a sample is left that is one of compiled code; None: it is none, or that is not known.
+    fn unwind_rule(
+        &self,
+        _frame: &NativeFrame,
+        _sample: &CapturedSample,
+        _process: &Process,
+    ) -> Option<CodeRule> {
         None
     }
 
@@ -145,7 +150,7 @@ pub trait Vm: fmt::Debug {
     fn native_frame(
         &self,
         _frame: &NativeFrame,
-        _stack: StackSlice<'_>,
+        _sample: &CapturedSample,
         _process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
         Err(Reason::ArtQuick)
@@ -199,7 +204,12 @@ pub trait Vm: fmt::Debug {
     }
 
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
-    fn end_batch(&self) {}
+    fn end_batch(&self, _process: &Process) {}
+
+    /// Whether the VM puts other code into the place of what was sampled at present: the next samples should be looked up soon.
+    fn replaces_code(&self) -> bool {
+        false
+    }
 
     /// The same VM as it describes itself now, with what was read from the process for it. None: it keeps nothing of that.
     fn with_new_description(&self, _facts: &VmFacts) -> Option<Rc<dyn Vm>> {

@@ -144,7 +144,7 @@ impl ManagedProcess {
     pub fn refresh_codes(&mut self) {
         let pid = self.process.pid;
         let Some(vm) = self.vm() else { return };
-        vm.end_batch();
+        vm.end_batch(&self.process);
         let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
             return;
         };

@@ -6,6 +6,7 @@ mod frames;
 mod method_header;
 pub(crate) mod oat_file;
 
+use crate::attribution::stack_of;
 use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
@@ -20,7 +21,7 @@ use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_tunnel::builds::{self, Build};
-use varid_unwind::{CodeRule, NativeFrame, StackSlice};
+use varid_unwind::{CodeRule, NativeFrame};
 
 /// The VM of Android since 5.0.
 #[derive(Debug)]
@@ -107,25 +108,30 @@ impl Vm for ArtVm {
         })
     }
 
-    fn unwind_rule(&self, address: Address, process: &Process) -> Option<CodeRule> {
-        self.compiled.as_ref()?.rule(address, process)
+    fn unwind_rule(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<CodeRule> {
+        self.compiled.as_ref()?.rule(frame, sample, process)
     }
 
     /// nterp keeps the method at its stack pointer and the pc in a register. In the middle of a call the two disagree.
     fn native_frame(
         &self,
         frame: &NativeFrame,
-        stack: StackSlice<'_>,
+        sample: &CapturedSample,
         process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
         if let Some(compiled) = &self.compiled
-            && let Some(frames) = compiled.frames(frame, stack, process)
+            && let Some(frames) = compiled.frames(frame, sample, process)
         {
             return frames;
         }
         let rule = self.facts.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
-        let pointer = stack.word(frame.regs.machine(), frame.sp);
+        let pointer = stack_of(sample).word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));
         let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
         let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
@@ -156,10 +162,15 @@ impl Vm for ArtVm {
         }
     }
 
-    fn end_batch(&self) {
+    fn end_batch(&self, process: &Process) {
         if let Some(compiled) = &self.compiled {
-            compiled.end_batch();
+            compiled.end_batch(process.pid);
         }
+    }
+
+    fn replaces_code(&self) -> bool {
+        let compiled = self.compiled.as_ref();
+        compiled.is_some_and(|compiled| compiled.is_collected())
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

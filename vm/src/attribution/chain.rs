@@ -1,6 +1,6 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
-use super::{RemapTable, stack_of};
+use super::RemapTable;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::kind::{Methods, Vm};
@@ -9,7 +9,7 @@ use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
-use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 /// Which managed frame came last while native ones were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl<'a> Chain<'a> {
                         continue;
                     }
                 }
-                self.native_frame(frame, vm, stack_of(record));
+                self.native_frame(frame, vm, record);
                 inside = Inside::Edge;
                 continue;
             }
@@ -314,8 +314,8 @@ impl<'a> Chain<'a> {
     }
 
     /// A native frame that is a method's own.
-    fn native_frame(&mut self, frame: &NativeFrame, vm: &dyn Vm, stack: StackSlice<'_>) {
-        match vm.native_frame(frame, stack, self.process) {
+    fn native_frame(&mut self, frame: &NativeFrame, vm: &dyn Vm, record: &CapturedSample) {
+        match vm.native_frame(frame, record, self.process) {
             Ok(frames) => {
                 for frame in &frames {
                     self.managed(frame);

@@ -101,6 +101,7 @@ pub fn attribute(
         let mut code = ProcessCode {
             mapped: MappedCode::new(chain.process.space()),
             vm,
+            record,
             process: &chain.process.process,
         };
         native.unwind(&record.regs, stack_of(record), until, &mut code);
@@ -175,14 +176,20 @@ fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
 struct ProcessCode<'a> {
     mapped: MappedCode<'a>,
     vm: Option<&'a dyn Vm>,
+    record: &'a CapturedSample,
     process: &'a Process,
 }
 
 impl UnwindInfo for ProcessCode<'_> {
     fn rule(&mut self, pc: Address) -> CodeRule {
-        match self.mapped.rule(pc) {
+        self.mapped.rule(pc)
+    }
+
+    fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
+        match self.mapped.rule(frame.lookup()) {
             CodeRule::Unknown => {
-                let compiled = self.vm.and_then(|vm| vm.unwind_rule(pc, self.process));
+                let vm = self.vm;
+                let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
                 compiled.unwrap_or(CodeRule::Unknown)
             }
             known => known,
@@ -199,7 +206,7 @@ impl UnwindInfo for ProcessCode<'_> {
 }
 
 /// What a record has of its thread's stack.
-fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
+pub(crate) fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
     StackSlice::new(record.stack_addr, &record.stack)
 }
 

@@ -1,37 +1,117 @@
 //! What has the JIT of a process made of a method?
 
+use super::jit_history::{JitCounts, JitHistory};
 use super::jit_maps::JitMaps;
 use super::method::{CompiledMethod, InfoBytes, Owner};
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use crate::art::method_header::MethodHeader;
+use nix::time::{ClockId, clock_gettime};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
-use varid_model::Machine;
+use std::time::Duration;
+use varid_model::{Machine, MonotonicNs};
 use varid_tunnel::abi::Rule;
 use varid_tunnel::{Memory, TunnelError};
 
 /// Bytes of a method's code, and of what the compiler noted down of it, that are read.
 const MAX_SIZE: u64 = 1 << 22;
 
-/// What the JIT has compiled the code at an address from; `before`: what it was when the process was last asked.
-///
-/// # Errors
-///
-/// The process's memory cannot be read.
-pub(super) fn jit_method(
-    memory: &dyn Memory,
-    rule: &Rule,
-    address: u64,
-    before: Option<&Rc<CompiledMethod>>,
-) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
-    let maps = JitMaps::of(memory, rule)?;
-    let read = |start, owner| read_jit_method(memory, start, address, owner, before);
-    if let Some((start, method)) = maps.method_before(address)?
-        && let Some(method) = read(start, Owner::Pointer(method))
-    {
-        return Ok(Some(method));
+/// The JIT of a process.
+#[derive(Debug)]
+pub(super) struct JitCode {
+    rule: Rule,
+    history: RefCell<JitHistory>,
+    /// Where stubs start, as it was read in this batch of samples.
+    stubs: OnceCell<BTreeSet<u64>>,
+}
+
+impl JitCode {
+    /// That of a VM whose compiled frames follow this rule.
+    pub(super) fn new(rule: Rule) -> Self {
+        Self {
+            rule,
+            history: RefCell::default(),
+            stubs: OnceCell::new(),
+        }
     }
-    let stub = maps.stub_before(address)?;
-    Ok(stub.and_then(|start| read(start, Owner::Stub)))
+
+    /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile.
+    pub(super) fn end_batch(&mut self, memory: &dyn Memory) {
+        self.stubs.take();
+        if let Ok(maps) = JitMaps::of(memory, &self.rule) {
+            self.observe(&maps, memory);
+        }
+    }
+
+    /// Whether code is collected at present: what is to be known of it has to be read soon.
+    pub(super) fn is_collecting(&self) -> bool {
+        self.history.borrow().is_collecting()
+    }
+
+    /// What the JIT has compiled the code at an address from, and since when at least it has been there. `before`: what it was when the
+    /// process was last asked.
+    ///
+    /// # Errors
+    ///
+    /// The process's memory cannot be read.
+    pub(super) fn method_at(
+        &self,
+        memory: &dyn Memory,
+        address: u64,
+        before: Option<&Rc<CompiledMethod>>,
+    ) -> Result<(Option<Rc<CompiledMethod>>, MonotonicNs), TunnelError> {
+        let maps = JitMaps::of(memory, &self.rule)?;
+        let method = self.read_method(&maps, memory, address, before)?;
+        // After the code was read: what is collected meanwhile is counted.
+        let since = match self.observe(&maps, memory) {
+            true => self.history.borrow().unchanged_since(),
+            // A VM that counts nothing collects nothing, as far as is known.
+            false => MonotonicNs::ZERO,
+        };
+        Ok((method, since))
+    }
+
+    fn read_method(
+        &self,
+        maps: &JitMaps<'_>,
+        memory: &dyn Memory,
+        address: u64,
+        before: Option<&Rc<CompiledMethod>>,
+    ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
+        let read = |start, owner| read_jit_method(memory, start, address, owner, before);
+        if let Some((start, method)) = maps.method_before(address)?
+            && let Some(method) = read(start, Owner::Pointer(method))
+        {
+            return Ok(Some(method));
+        }
+        let stubs = match self.stubs.get() {
+            Some(stubs) => stubs,
+            None => {
+                let stubs = maps.stubs()?;
+                self.stubs.get_or_init(|| stubs)
+            }
+        };
+        let stub = stubs.range(..=address).next_back();
+        Ok(stub.and_then(|start| read(*start, Owner::Stub)))
+    }
+
+    /// Notes what the code cache has counted up to now; false: that is not known.
+    fn observe(&self, maps: &JitMaps<'_>, memory: &dyn Memory) -> bool {
+        let counts = maps.counts.map(|at| JitCounts::read(memory, at));
+        let Some(Ok(counts)) = counts else {
+            return false;
+        };
+        self.history.borrow_mut().observe(now(), counts);
+        true
+    }
+}
+
+/// The time now, of the clock of every sample.
+pub(super) fn now() -> MonotonicNs {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
+    let now = now.unwrap_or_default().as_nanos();
+    MonotonicNs::new(u64::try_from(now).unwrap_or(u64::MAX))
 }
 
 /// Copies the code that starts at an address and what the compiler noted down of it from the process; None: it does not reach as far as

@@ -6,23 +6,26 @@
 mod bytecode_frames;
 mod frame_rows;
 mod jit_code;
+mod jit_history;
 mod jit_maps;
 mod method;
 mod oat_code;
 
+use crate::attribution::stack_of;
 use crate::kind::Methods;
 use bytecode_frames::frames_of;
-use jit_code::jit_method;
-use method::CompiledMethod;
+use jit_code::{JitCode, now};
+use method::{CompiledMethod, Owner};
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress, Reason};
+use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
-use varid_shim::ManagedFrame;
+use varid_shim::{CapturedSample, ManagedFrame};
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
@@ -32,6 +35,7 @@ const MAX_KEPT: usize = 1 << 26;
 /// The compiled code of a process, as far as it was sampled.
 #[derive(Debug)]
 pub(super) struct CompiledCode {
+    jit: RefCell<JitCode>,
     rule: Rule,
     /// By the first address.
     methods: RefCell<BTreeMap<u64, Known>>,
@@ -51,8 +55,38 @@ pub(super) struct CompiledCode {
 struct Known {
     end: u64,
     method: Option<Rc<CompiledMethod>>,
-    /// The batch in which the process had it; None: it stays as long as its mapping.
-    seen: Option<u64>,
+    /// When the process had it; None: it stays as long as its mapping.
+    seen: Option<Seen>,
+}
+
+/// When the code at an address was seen there.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// The last batch of samples in which it was looked for.
+    batch: u64,
+    /// The last time at which it was there.
+    last: MonotonicNs,
+    /// Since when at least it has been there.
+    since: MonotonicNs,
+    /// Until when at least it was there.
+    until: MonotonicNs,
+}
+
+/// The code at an address.
+struct Found {
+    method: Rc<CompiledMethod>,
+    /// When it is known to have been there.
+    there: RangeInclusive<MonotonicNs>,
+}
+
+impl Found {
+    /// Whether a sample is of this code. `at_sp`: what is at the frame's stack pointer, if this code is the frame's and stores its method
+    /// there. Code that the JIT has collected meanwhile may have left its place to this code, but is not of the same method.
+    fn is_of(&self, time: MonotonicNs, at_sp: Option<u64>) -> bool {
+        let is_same = |pointer: &u64| at_sp == Some(*pointer);
+        self.there.contains(&time)
+            || matches!(&self.method.owner, Owner::Pointer(pointer) if is_same(pointer))
+    }
 }
 
 /// An oat file.
@@ -82,6 +116,7 @@ impl CompiledCode {
     /// That of a VM whose compiled frames follow this rule.
     pub(super) fn new(rule: Rule) -> Self {
         Self {
+            jit: RefCell::new(JitCode::new(rule)),
             rule,
             methods: RefCell::default(),
             kept: Cell::new(0),
@@ -114,8 +149,17 @@ impl CompiledCode {
     }
 
     /// What is known of the JIT's code may be outdated for the next samples.
-    pub(super) fn end_batch(&self) {
+    pub(super) fn end_batch(&self, pid: Pid) {
         self.batch.set(self.batch.get().wrapping_add(1));
+        if self.is_there() {
+            let memory = ForeignMemory::new(pid);
+            self.jit.borrow_mut().end_batch(&memory);
+        }
+    }
+
+    /// Whether the JIT throws code away at present.
+    pub(super) fn is_collected(&self) -> bool {
+        self.jit.borrow().is_collecting()
     }
 
     /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
@@ -128,7 +172,7 @@ impl CompiledCode {
     }
 
     /// The method whose code has the instruction at an address.
-    fn at(&self, address: Address, process: &Process) -> Option<Rc<CompiledMethod>> {
+    fn at(&self, address: Address, process: &Process) -> Option<Found> {
         let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
@@ -137,30 +181,53 @@ impl CompiledCode {
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
-        let batch = self.batch.get();
         let known = self.known(address.get());
-        if let Some(known) = known
-            .as_ref()
-            .filter(|known| known.seen.is_none_or(|seen| seen == batch))
-        {
-            return known.method.clone();
+        let batch = self.batch.get();
+        let is_current = |known: &&Known| known.seen.is_none_or(|seen| seen.batch == batch);
+        if let Some(known) = known.as_ref().filter(is_current) {
+            return known.found();
         }
-        let (method, seen) = match place {
+        let known = match place {
             Place::Oat(elf, mapped) => {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
-                (method, None)
+                Known::new(address, method, None)
             }
-            Place::CodeCache => {
-                let memory = ForeignMemory::new(process.pid);
-                let before = known.and_then(|known| known.method);
-                let method = jit_method(&memory, &self.rule, address.get(), before.as_ref());
-                // A process that has ended tells nothing of what it had.
-                let method = method.unwrap_or(before);
-                (method, Some(batch))
-            }
+            Place::CodeCache => self.jit_method(address, process, known),
         };
-        self.keep(address.get(), method.clone(), seen);
-        method
+        let found = known.found();
+        self.keep(address.get(), known);
+        found
+    }
+
+    /// What the process's JIT has at an address. `before`: what it had when it was last asked.
+    fn jit_method(&self, address: Address, process: &Process, before: Option<Known>) -> Known {
+        let memory = ForeignMemory::new(process.pid);
+        let batch = self.batch.get();
+        let seen = before.as_ref().and_then(|known| known.seen);
+        let before = before.and_then(|known| known.method);
+        let jit = self.jit.borrow();
+        let Ok((method, since)) = jit.method_at(&memory, address.get(), before.as_ref()) else {
+            // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
+            let seen = seen.map(|seen| Seen {
+                batch,
+                until: match jit.is_collecting() {
+                    true => seen.last,
+                    false => seen.until,
+                },
+                ..seen
+            });
+            return Known::new(address, before, Some(seen.unwrap_or(Seen::now(batch))));
+        };
+        let is_same = match (&before, &method) {
+            (Some(before), Some(method)) => Rc::ptr_eq(before, method),
+            _ => false,
+        };
+        let before = seen.map(|seen| seen.since).filter(|_| is_same);
+        let seen = Seen {
+            since: before.map_or(since, |before| before.min(since)),
+            ..Seen::now(batch)
+        };
+        Known::new(address, method, Some(seen))
     }
 
     /// What was found at an address.
@@ -171,16 +238,14 @@ impl CompiledCode {
     }
 
     /// Keeps what was found at an address in place of all that was there.
-    fn keep(&self, address: u64, method: Option<Rc<CompiledMethod>>, seen: Option<u64>) {
-        let (code, size) = match &method {
-            Some(method) => (method.code.clone(), method.size()),
-            None => (address..address.saturating_add(1), 0),
-        };
-        let mut methods = self.methods.borrow_mut();
-        let before = methods.range(..code.end).rev();
-        let overlapping = before.take_while(|(_, known)| known.end > code.start);
-        let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
+    fn keep(&self, address: u64, known: Known) {
+        let start = known.method.as_ref().map_or(address, |method| method.code.start);
         let size_of = |known: &Known| known.method.as_ref().map_or(0, |method| method.size());
+        let size = size_of(&known);
+        let mut methods = self.methods.borrow_mut();
+        let before = methods.range(..known.end).rev();
+        let overlapping = before.take_while(|(_, known)| known.end > start);
+        let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
         let mut kept = self.kept.get();
         for start in overlapping {
             let gone = methods.remove(&start);
@@ -192,8 +257,7 @@ impl CompiledCode {
             kept = size;
         }
         self.kept.set(kept);
-        let end = code.end;
-        methods.insert(code.start, Known { end, method, seen });
+        methods.insert(start, known);
     }
 
     /// The method of an oat file whose code has the instruction at an address.
@@ -232,9 +296,18 @@ impl CompiledCode {
         code
     }
 
-    /// How the frame of the code at an address is left, if it is a compiled method's.
-    pub(super) fn rule(&self, address: Address, process: &Process) -> Option<CodeRule> {
-        Some(self.at(address, process)?.rule(address))
+    /// How a native frame of a sample is left, if it is a compiled method's.
+    pub(super) fn rule(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<CodeRule> {
+        let found = self.at(frame.lookup(), process)?;
+        let at_sp = at_sp(&found.method, frame, stack_of(sample));
+        found
+            .is_of(sample.time, at_sp)
+            .then(|| found.method.rule(frame.lookup()))
     }
 
     /// The methods that a native frame in compiled code executes, innermost first: those that the compiler has inlined are frames of their
@@ -242,19 +315,20 @@ impl CompiledCode {
     pub(super) fn frames(
         &self,
         frame: &NativeFrame,
-        stack: StackSlice<'_>,
+        sample: &CapturedSample,
         process: &mut dyn Methods,
     ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
-        let Some(code) = self.at(frame.lookup(), process.process()) else {
+        let Some(found) = self.at(frame.lookup(), process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
             let is_cached = matches!(place, Some(Place::CodeCache));
             return is_cached.then(|| Err(unknown_code(process)));
         };
-        let at_sp = code.method_at(frame.address).and_then(|distance| {
-            let at = frame.sp.get().checked_add(distance.into())?;
-            stack.word(frame.regs.machine(), Address::new(at))
-        });
-        Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
+        let at_sp = at_sp(&found.method, frame, stack_of(sample));
+        if !found.is_of(sample.time, at_sp) {
+            return Some(Err(Reason::ArtQuick));
+        }
+        let frames = frames_of(&found.method, at_sp, frame.sp, frame.address, process);
+        Some(frames)
     }
 
     /// The same of a frame that the shim has walked: `method` is at its stack pointer `sp`, and the code that it has called returns to
@@ -274,10 +348,50 @@ impl CompiledCode {
             return Err(Reason::ArtQuick);
         }
         let returns = FrameAddress::Return(returns);
-        let code = self.at(returns.lookup(), process.process());
-        let code = code.ok_or_else(|| unknown_code(process))?;
-        frames_of(&code, Some(method.get()), sp, returns, process)
+        let found = self.at(returns.lookup(), process.process());
+        let found = found.ok_or_else(|| unknown_code(process))?;
+        // The code is the method's: it is compared with the frame's.
+        frames_of(&found.method, Some(method.get()), sp, returns, process)
     }
+}
+
+impl Known {
+    fn new(address: Address, method: Option<Rc<CompiledMethod>>, seen: Option<Seen>) -> Self {
+        let end = method.as_ref().map(|method| method.code.end);
+        Self {
+            end: end.unwrap_or(address.get().saturating_add(1)),
+            method,
+            seen,
+        }
+    }
+
+    fn found(&self) -> Option<Found> {
+        let there = self.seen.map_or(MonotonicNs::ZERO..=MonotonicNs::MAX, |seen| {
+            seen.since..=seen.until
+        });
+        let method = self.method.clone()?;
+        Some(Found { method, there })
+    }
+}
+
+impl Seen {
+    fn now(batch: u64) -> Self {
+        let now = now();
+        Self {
+            batch,
+            last: now,
+            since: now,
+            // Samples that are looked up now are of before.
+            until: MonotonicNs::MAX,
+        }
+    }
+}
+
+/// What is at the stack pointer of a frame of some code, if the frame is complete.
+fn at_sp(code: &CompiledMethod, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<u64> {
+    let distance = code.method_at(frame.address)?;
+    let at = frame.sp.get().checked_add(distance.into())?;
+    stack.word(frame.regs.machine(), Address::new(at))
 }
 
 /// Where compiled code can be.
