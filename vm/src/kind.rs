@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Reason};
+use varid_model::{Address, MonotonicNs, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
@@ -157,7 +157,7 @@ pub trait Vm: fmt::Debug {
     }
 
     /// The methods that a frame of compiled code executes which the shim has walked, innermost first: `method` is at its stack pointer, and
-    /// the call that it has made returns to `returns`.
+    /// the call that it has made returns to `returns`; `time` is that of the sample.
     ///
     /// # Errors
     ///
@@ -167,6 +167,7 @@ pub trait Vm: fmt::Debug {
         _sp: Address,
         _method: Address,
         _returns: Address,
+        _time: MonotonicNs,
         _process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
         Err(Reason::ArtQuick)

@@ -16,7 +16,7 @@ use crate::method::Method;
 use compiled::CompiledCode;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Reason};
+use varid_model::{Address, MonotonicNs, Reason};
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
@@ -143,10 +143,11 @@ impl Vm for ArtVm {
         sp: Address,
         method: Address,
         returns: Address,
+        time: MonotonicNs,
         process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
         let compiled = self.compiled.as_ref().ok_or(Reason::ArtQuick)?;
-        compiled.caller_frames(sp, method, returns, process)
+        compiled.caller_frames(sp, method, returns, time, process)
     }
 
     fn adds_compiled_code(&self, path: &Path) -> bool {

@@ -6,7 +6,7 @@ use crate::facts::VmFacts;
 use crate::kind::{Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Reason, Stack};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
@@ -26,6 +26,8 @@ enum Inside {
 pub(super) struct Chain<'a> {
     pub process: &'a mut ManagedProcess,
     remap: &'a mut RemapTable,
+    /// When it was sampled.
+    time: MonotonicNs,
     /// The user's instruction.
     at: FrameAddress,
     /// The next frame is the sampled instruction itself.
@@ -53,6 +55,7 @@ impl<'a> Chain<'a> {
         Self {
             process,
             remap,
+            time: record.time,
             at,
             // A kernel sample's user frames are all callers of the kernel's.
             leaf: !record.has(flags::IN_KERNEL),
@@ -271,7 +274,7 @@ impl<'a> Chain<'a> {
         let vm = self.process.vm.clone();
         let frames = vm
             .ok_or(Reason::ArtQuick)
-            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.process));
+            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.time, self.process));
         let Ok(frames) = frames.map_err(|reason| self.method(Err(reason))) else {
             return false;
         };

@@ -12,8 +12,7 @@ impl JitLog {
     /// Builds what notes it down.
     pub(super) fn new() -> Result<Self> {
         let log = Self(tempfile::tempdir()?);
-        let source =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("system/long/compiled/jit_log.cc");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/long/compiled/jit_log.cc");
         let status = Command::new("c++")
             .args(["-std=c++17", "-O1", "-fPIC", "-shared", "-o"])
             .arg(log.library())

@@ -49,6 +49,11 @@ impl JitCode {
         self.history.borrow().is_collecting()
     }
 
+    /// Whether the JIT has collected code once since a time, and not more.
+    pub(super) fn has_collected_once_since(&self, time: MonotonicNs) -> bool {
+        self.history.borrow().has_collected_once_since(time)
+    }
+
     /// What the JIT has compiled the code at an address from, and since when at least it has been there. `before`: what it was when the
     /// process was last asked.
     ///

@@ -92,6 +92,19 @@ impl JitHistory {
         unchanged.next().map_or(self.latest, |(time, _)| *time)
     }
 
+    /// Whether code has been collected once from a time to the last observation, and not more.
+    pub(super) fn has_collected_once_since(&self, time: MonotonicNs) -> bool {
+        let Some((_, now)) = self.changes.back() else {
+            return false;
+        };
+        let before = self.changes.iter().rev();
+        let mut before = before.skip_while(|(observed, _)| *observed > time);
+        before.next().is_some_and(|(_, counts)| {
+            let collections = now.collected.checked_sub(counts.collected);
+            !counts.collecting && collections == Some(1)
+        })
+    }
+
     /// Whether code has been collected in the last second that was observed: what is to be known of it has to be read soon.
     pub(super) fn is_collecting(&self) -> bool {
         let ago = self.collected.map(|time| self.latest.since(time));
@@ -140,6 +153,19 @@ mod tests {
         let observed = [(10, 8, 3, true), (20, 9, 3, false)];
         assert_eq!(unchanged_since(&observed), 20);
         assert_eq!(unchanged_since(&[]), 0);
+    }
+
+    #[test]
+    fn collections_are_counted_from_what_was_seen_last_before() {
+        let observed = [(10, 1, 3, false), (20, 1, 4, false), (30, 2, 5, true)];
+        let once = |time, observed: &[_]| {
+            history(observed).has_collected_once_since(MonotonicNs::new(time))
+        };
+        assert!(!once(9, &observed) && !once(19, &observed));
+        assert!(once(20, &observed) && once(29, &observed));
+        assert!(!once(30, &observed));
+        assert!(!once(10, &[(10, 1, 3, true), (20, 1, 4, false)]));
+        assert!(!once(10, &[]));
     }
 
     #[test]

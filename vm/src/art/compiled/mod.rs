@@ -8,6 +8,7 @@ mod frame_rows;
 mod jit_code;
 mod jit_history;
 mod jit_maps;
+mod known_code;
 mod method;
 mod oat_code;
 
@@ -15,11 +16,10 @@ use crate::attribution::stack_of;
 use crate::kind::Methods;
 use bytecode_frames::frames_of;
 use jit_code::{JitCode, now};
-use method::{CompiledMethod, Owner};
+use known_code::{CodeAt, KnownCode, Seen};
+use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
@@ -29,18 +29,12 @@ use varid_shim::{CapturedSample, ManagedFrame};
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
-/// Bytes that are kept of the code of a process; with more it is read again when it is sampled.
-const MAX_KEPT: usize = 1 << 26;
-
 /// The compiled code of a process, as far as it was sampled.
 #[derive(Debug)]
 pub(super) struct CompiledCode {
     jit: RefCell<JitCode>,
     rule: Rule,
-    /// By the first address.
-    methods: RefCell<BTreeMap<u64, Known>>,
-    /// Bytes of them.
-    kept: Cell<usize>,
+    known: RefCell<KnownCode>,
     oats: RefCell<Vec<KnownOat>>,
     /// [`AddressSpace::changes`] when a sample was last looked up.
     mapped: Cell<u64>,
@@ -48,45 +42,6 @@ pub(super) struct CompiledCode {
     batch: Cell<u64>,
     /// Whether the process has mapped any.
     is_there: Cell<bool>,
-}
-
-/// A method's code, or that there is none at an address.
-#[derive(Debug, Clone)]
-struct Known {
-    end: u64,
-    method: Option<Rc<CompiledMethod>>,
-    /// When the process had it; None: it stays as long as its mapping.
-    seen: Option<Seen>,
-}
-
-/// When the code at an address was seen there.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    /// The last batch of samples in which it was looked for.
-    batch: u64,
-    /// The last time at which it was there.
-    last: MonotonicNs,
-    /// Since when at least it has been there.
-    since: MonotonicNs,
-    /// Until when at least it was there.
-    until: MonotonicNs,
-}
-
-/// The code at an address.
-struct Found {
-    method: Rc<CompiledMethod>,
-    /// When it is known to have been there.
-    there: RangeInclusive<MonotonicNs>,
-}
-
-impl Found {
-    /// Whether a sample is of this code. `at_sp`: what is at the frame's stack pointer, if this code is the frame's and stores its method
-    /// there. Code that the JIT has collected meanwhile may have left its place to this code, but is not of the same method.
-    fn is_of(&self, time: MonotonicNs, at_sp: Option<u64>) -> bool {
-        let is_same = |pointer: &u64| at_sp == Some(*pointer);
-        self.there.contains(&time)
-            || matches!(&self.method.owner, Owner::Pointer(pointer) if is_same(pointer))
-    }
 }
 
 /// An oat file.
@@ -118,8 +73,7 @@ impl CompiledCode {
         Self {
             jit: RefCell::new(JitCode::new(rule)),
             rule,
-            methods: RefCell::default(),
-            kept: Cell::new(0),
+            known: RefCell::default(),
             oats: RefCell::default(),
             mapped: Cell::new(0),
             batch: Cell::new(0),
@@ -166,45 +120,51 @@ impl CompiledCode {
     pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
         match place_of(address, &process.space) {
             Some(Place::CodeCache) => true,
-            Some(Place::Oat(..)) => self.at(address, process).is_some(),
+            Some(Place::Oat(..)) => {
+                let code = self.at(address, process);
+                code.is_some_and(|code| code.method.is_some())
+            }
             None => false,
         }
     }
 
-    /// The method whose code has the instruction at an address.
-    fn at(&self, address: Address, process: &Process) -> Option<Found> {
+    /// What code the process has at an address.
+    fn at(&self, address: Address, process: &Process) -> Option<CodeAt> {
         let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
-            self.methods.borrow_mut().clear();
-            self.kept.set(0);
+            self.known.borrow_mut().clear();
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
-        let known = self.known(address.get());
+        let known = self.known.borrow().at(address).cloned();
         let batch = self.batch.get();
-        let is_current = |known: &&Known| known.seen.is_none_or(|seen| seen.batch == batch);
-        if let Some(known) = known.as_ref().filter(is_current) {
-            return known.found();
+        let is_current = |known: &&CodeAt| known.seen.is_none_or(|seen| seen.batch == batch);
+        if known.as_ref().filter(is_current).is_some() {
+            return known;
         }
-        let known = match place {
+        let (code, until) = match place {
             Place::Oat(elf, mapped) => {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
-                Known::new(address, method, None)
+                (CodeAt::new(address, method, None), None)
             }
-            Place::CodeCache => self.jit_method(address, process, known),
+            Place::CodeCache => self.jit_code(address, process, known),
         };
-        let found = known.found();
-        self.keep(address.get(), known);
-        found
+        self.known.borrow_mut().keep(code.clone(), until);
+        Some(code)
     }
 
-    /// What the process's JIT has at an address. `before`: what it had when it was last asked.
-    fn jit_method(&self, address: Address, process: &Process, before: Option<Known>) -> Known {
+    /// What the process's JIT has at an address, and until when, at most, it had what it had there before. `before`: what it had when it
+    /// was last asked.
+    fn jit_code(
+        &self,
+        address: Address,
+        process: &Process,
+        before: Option<CodeAt>,
+    ) -> (CodeAt, Option<MonotonicNs>) {
         let memory = ForeignMemory::new(process.pid);
         let batch = self.batch.get();
-        let seen = before.as_ref().and_then(|known| known.seen);
-        let before = before.and_then(|known| known.method);
+        let (before, seen) = before.map_or((None, None), |code| (code.method, code.seen));
         let jit = self.jit.borrow();
         let Ok((method, since)) = jit.method_at(&memory, address.get(), before.as_ref()) else {
             // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
@@ -216,48 +176,49 @@ impl CompiledCode {
                 },
                 ..seen
             });
-            return Known::new(address, before, Some(seen.unwrap_or(Seen::now(batch))));
+            let seen = seen.unwrap_or(Seen::now(batch, now()));
+            return (CodeAt::new(address, before, Some(seen)), None);
         };
         let is_same = match (&before, &method) {
             (Some(before), Some(method)) => Rc::ptr_eq(before, method),
             _ => false,
         };
         let before = seen.map(|seen| seen.since).filter(|_| is_same);
-        let seen = Seen {
+        let new = Seen {
             since: before.map_or(since, |before| before.min(since)),
-            ..Seen::now(batch)
+            ..Seen::now(batch, now())
         };
-        Known::new(address, method, Some(seen))
+        // Two pieces of code that are gone would have been collected at different times.
+        let until = seen.filter(|seen| method.is_none() && jit.has_collected_once_since(seen.last));
+        let until = until.map(|_| new.last);
+        (CodeAt::new(address, method, Some(new)), until)
     }
 
-    /// What was found at an address.
-    fn known(&self, address: u64) -> Option<Known> {
-        let methods = self.methods.borrow();
-        let (_, known) = methods.range(..=address).next_back()?;
-        (address < known.end).then(|| known.clone())
+    /// The code that a native frame of a sample executes, if that is known.
+    fn of_frame(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<Rc<CompiledMethod>> {
+        let at_sp = |code: &CompiledMethod| at_sp(code, frame, stack_of(sample));
+        self.at_time(frame.lookup(), sample.time, at_sp, process)
     }
 
-    /// Keeps what was found at an address in place of all that was there.
-    fn keep(&self, address: u64, known: Known) {
-        let start = known.method.as_ref().map_or(address, |method| method.code.start);
-        let size_of = |known: &Known| known.method.as_ref().map_or(0, |method| method.size());
-        let size = size_of(&known);
-        let mut methods = self.methods.borrow_mut();
-        let before = methods.range(..known.end).rev();
-        let overlapping = before.take_while(|(_, known)| known.end > start);
-        let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
-        let mut kept = self.kept.get();
-        for start in overlapping {
-            let gone = methods.remove(&start);
-            kept = kept.saturating_sub(gone.as_ref().map_or(0, size_of));
+    /// The code at an address that was there at a time, or whose method `at_sp` is that of the frame.
+    fn at_time(
+        &self,
+        address: Address,
+        time: MonotonicNs,
+        at_sp: impl Fn(&CompiledMethod) -> Option<u64>,
+        process: &Process,
+    ) -> Option<Rc<CompiledMethod>> {
+        let code = self.at(address, process)?;
+        if let Some(method) = code.of_frame(time, &at_sp) {
+            return Some(method.clone());
         }
-        kept = kept.saturating_add(size);
-        if kept > MAX_KEPT {
-            methods.clear();
-            kept = size;
-        }
-        self.kept.set(kept);
-        methods.insert(start, known);
+        let known = self.known.borrow();
+        known.replaced(address, time, at_sp).cloned()
     }
 
     /// The method of an oat file whose code has the instruction at an address.
@@ -303,11 +264,8 @@ impl CompiledCode {
         sample: &CapturedSample,
         process: &Process,
     ) -> Option<CodeRule> {
-        let found = self.at(frame.lookup(), process)?;
-        let at_sp = at_sp(&found.method, frame, stack_of(sample));
-        found
-            .is_of(sample.time, at_sp)
-            .then(|| found.method.rule(frame.lookup()))
+        let code = self.of_frame(frame, sample, process)?;
+        Some(code.rule(frame.lookup()))
     }
 
     /// The methods that a native frame in compiled code executes, innermost first: those that the compiler has inlined are frames of their
@@ -318,21 +276,17 @@ impl CompiledCode {
         sample: &CapturedSample,
         process: &mut dyn Methods,
     ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
-        let Some(found) = self.at(frame.lookup(), process.process()) else {
+        let Some(code) = self.of_frame(frame, sample, process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
             let is_cached = matches!(place, Some(Place::CodeCache));
             return is_cached.then(|| Err(unknown_code(process)));
         };
-        let at_sp = at_sp(&found.method, frame, stack_of(sample));
-        if !found.is_of(sample.time, at_sp) {
-            return Some(Err(Reason::ArtQuick));
-        }
-        let frames = frames_of(&found.method, at_sp, frame.sp, frame.address, process);
-        Some(frames)
+        let at_sp = at_sp(&code, frame, stack_of(sample));
+        Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
     }
 
     /// The same of a frame that the shim has walked: `method` is at its stack pointer `sp`, and the code that it has called returns to
-    /// `returns`.
+    /// `returns`. `time`: that of the sample.
     ///
     /// # Errors
     ///
@@ -342,41 +296,22 @@ impl CompiledCode {
         sp: Address,
         method: Address,
         returns: Address,
+        time: MonotonicNs,
         process: &mut dyn Methods,
     ) -> Result<Vec<ManagedFrame>, Reason> {
         if returns == Address::default() {
             return Err(Reason::ArtQuick);
         }
         let returns = FrameAddress::Return(returns);
-        let found = self.at(returns.lookup(), process.process());
-        let found = found.ok_or_else(|| unknown_code(process))?;
-        // The code is the method's: it is compared with the frame's.
-        frames_of(&found.method, Some(method.get()), sp, returns, process)
-    }
-}
-
-impl Known {
-    fn new(address: Address, method: Option<Rc<CompiledMethod>>, seen: Option<Seen>) -> Self {
-        let end = method.as_ref().map(|method| method.code.end);
-        Self {
-            end: end.unwrap_or(address.get().saturating_add(1)),
-            method,
-            seen,
-        }
-    }
-
-    fn found(&self) -> Option<Found> {
-        let there = self.seen.map_or(MonotonicNs::ZERO..=MonotonicNs::MAX, |seen| {
-            seen.since..=seen.until
-        });
-        let method = self.method.clone()?;
-        Some(Found { method, there })
+        let at_sp = Some(method.get());
+        let code = self.at_time(returns.lookup(), time, |_| at_sp, process.process());
+        let code = code.ok_or_else(|| unknown_code(process))?;
+        frames_of(&code, at_sp, sp, returns, process)
     }
 }
 
 impl Seen {
-    fn now(batch: u64) -> Self {
-        let now = now();
+    fn now(batch: u64, now: MonotonicNs) -> Self {
         Self {
             batch,
             last: now,
