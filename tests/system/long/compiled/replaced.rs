@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use varid_tests::{Code, Scale, scale, skip_without_root};
 
 /// A code cache that is too small for the workload.
-const SMALL_CACHE: [&str; 2] = ["-Xjitinitialsize:64K", "-Xjitmaxsize:64K"];
+const SMALL_CACHE: [&str; 2] = ["-Xjitinitialsize:128K", "-Xjitmaxsize:128K"];
 /// Without it methods are compiled twice, and what runs often is thrown away only when something better is there.
 const ONE_TIER: &str = "-Xusetieredjit:false";
 
@@ -37,7 +37,7 @@ fn judged(
 /// A minute, or ten.
 fn whole() -> Duration {
     Duration::from_secs(match scale() {
-        Scale::Gate => 40,
+        Scale::Gate => 20,
         Scale::Long => 300,
     })
 }
