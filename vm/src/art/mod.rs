@@ -17,11 +17,11 @@ use compiled::CompiledCode;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Reason};
-use varid_process::{AddressSpace, Process};
+use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_tunnel::builds::{self, Build};
-use varid_unwind::{CodeRule, NativeFrame};
+use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
 
 /// The VM of Android since 5.0.
 #[derive(Debug)]
@@ -131,6 +131,10 @@ impl Vm for ArtVm {
         }
         let rule = self.facts.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
+        // While it makes a frame, what is at the stack pointer may be left of a frame that is no more.
+        let mut info = MappedCode::new(&process.process().space);
+        let is_incomplete = bytecode_pc(stack_of(sample), frame, &mut info) == BytecodePc::Unknown;
+        let pc = pc.filter(|_| !is_incomplete);
         let pointer = stack_of(sample).word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));
         let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));

@@ -1,6 +1,7 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
 use super::RemapTable;
+use super::detached::StackPositions;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::kind::{Methods, Vm};
@@ -83,11 +84,13 @@ impl<'a> Chain<'a> {
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
         let mut has_compiled = false;
+        let sp = native.frames.first().map(|leaf| leaf.sp);
+        let positions = StackPositions::of(managed, sp.unwrap_or_default());
+        let innermost = |rest: &[ManagedFrame]| managed.len().saturating_sub(rest.len());
         for (depth, frame) in native.frames.iter().enumerate() {
-            while let Some((next, after)) = rest
-                .split_first()
-                .filter(|(next, _)| depth > 0 && next.address() < frame.sp)
-            {
+            while let Some((next, after)) = rest.split_first().filter(|(next, _)| {
+                depth > 0 && positions.address(innermost(rest), next) < frame.sp
+            }) {
                 if !next.is_quick() || vm.is_some_and(|vm| vm.has_live_native_method(enclosing)) {
                     self.managed(next);
                     inside = if next.is_quick() || next.is_outermost() {
@@ -118,6 +121,23 @@ impl<'a> Chain<'a> {
                 }
                 self.native_frame(frame, vm, record);
                 inside = Inside::Edge;
+                continue;
+            }
+            // The interpreter of frames that lie elsewhere: it executes the first of them, and then the others.
+            if matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter))
+                && positions.is_detached(innermost(rest))
+            {
+                while let Some((next, after)) = rest.split_first()
+                    && positions.is_detached(innermost(rest))
+                {
+                    self.managed(next);
+                    rest = after;
+                    inside = Inside::Fragment;
+                    if next.is_outermost() {
+                        inside = Inside::Edge;
+                        break;
+                    }
+                }
                 continue;
             }
             let among_managed = inside != Inside::Nothing || !rest.is_empty();

@@ -8,6 +8,7 @@ mod by_loop;
 mod by_unwind_info;
 mod cached;
 mod chain;
+mod detached;
 mod remap;
 
 pub use cached::cached_callchain;
@@ -16,6 +17,7 @@ pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 use crate::ManagedProcess;
 use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
 use chain::Chain;
+use detached::StackPositions;
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
@@ -92,9 +94,12 @@ pub fn attribute(
     if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical) {
         leaf_only(native, record, ip);
     } else {
+        let positions = StackPositions::of(&frames, Address::new(record.regs.sp().unwrap_or(0)));
         let until = frames
             .iter()
-            .find(|frame| !frame.is_quick())
+            .enumerate()
+            .find(|(at, frame)| !frame.is_quick() && !positions.is_detached(*at))
+            .map(|(_, frame)| frame)
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());

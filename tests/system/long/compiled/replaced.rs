@@ -7,6 +7,8 @@ use varid_tests::{Code, Scale, scale, skip_without_root};
 
 /// A code cache that is too small for the workload.
 const SMALL_CACHE: [&str; 2] = ["-Xjitinitialsize:128K", "-Xjitmaxsize:128K"];
+/// One that is never full.
+const LARGE_CACHE: [&str; 1] = ["-Xjitinitialsize:32M"];
 /// Without it methods are compiled twice, and what runs often is thrown away only when something better is there.
 const ONE_TIER: &str = "-Xusetieredjit:false";
 
@@ -62,7 +64,7 @@ fn methods_that_leave_their_code_are_attributed_on_both_sides() -> Result<()> {
         return Ok(());
     }
     for method in ["hierarchy", "bounds"] {
-        judged(method, &[], "1s", whole() / 20)?;
+        judged(method, &LARGE_CACHE, "1s", whole() / 20)?;
     }
     Ok(())
 }
@@ -72,7 +74,7 @@ fn a_loop_that_is_compiled_while_it_runs_is_attributed_to_its_method() -> Result
     if skip_without_root("on-stack replacement") {
         return Ok(());
     }
-    let all = judged("loop", &[], "1s", whole() / 20)?;
+    let all = judged("loop", &LARGE_CACHE, "1s", whole() / 20)?;
     ensure!(all.get("compiled") * 2 > all.judged(), "{all:?}");
     Ok(())
 }
