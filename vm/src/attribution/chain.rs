@@ -84,6 +84,8 @@ impl<'a> Chain<'a> {
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
         let mut has_compiled = false;
+        let mut interprets_detached = false; // what the native frames execute since frames that lie elsewhere
+        let mut is_bridged = false; // frames of a call into the interpreter, or out of it, since a managed frame
         let sp = native.frames.first().map(|leaf| leaf.sp);
         let positions = StackPositions::of(managed, sp.unwrap_or_default());
         let innermost = |rest: &[ManagedFrame]| managed.len().saturating_sub(rest.len());
@@ -93,6 +95,7 @@ impl<'a> Chain<'a> {
             }) {
                 if !next.is_quick() || vm.is_some_and(|vm| vm.has_live_native_method(enclosing)) {
                     self.managed(next);
+                    (interprets_detached, is_bridged) = (false, false);
                     inside = if next.is_quick() || next.is_outermost() {
                         Inside::Edge
                     } else {
@@ -103,7 +106,17 @@ impl<'a> Chain<'a> {
             }
             let kind = vm.and_then(|vm| vm.code_at(frame.lookup(), &self.process.process));
             enclosing = kind;
+            is_bridged |= kind == Some(CodeKind::Bridge);
             if let (Some(CodeKind::NativeFrames | CodeKind::Compiled), Some(vm)) = (kind, vm) {
+                if is_bridged && !interprets_detached && positions.is_detached(innermost(rest)) {
+                    // Before the interpreter's loop is entered nobody tells whether it is for them or for what this code has called.
+                    while positions.is_detached(innermost(rest)) {
+                        rest = rest.get(1..).unwrap_or_default();
+                    }
+                    self.leaf_at_least();
+                    self.marker(Marker::Reason(Reason::TornFrames));
+                }
+                (interprets_detached, is_bridged) = (false, false);
                 has_compiled |= kind == Some(CodeKind::Compiled);
                 // The walk may have found the same frame, and knows its method where the copy of the stack does not reach.
                 let walked = rest
@@ -124,9 +137,11 @@ impl<'a> Chain<'a> {
                 continue;
             }
             // The interpreter of frames that lie elsewhere: it executes the first of them, and then the others.
-            if matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter))
-                && positions.is_detached(innermost(rest))
-            {
+            let interprets = matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter));
+            if interprets && (interprets_detached || positions.is_detached(innermost(rest))) {
+                if std::mem::replace(&mut interprets_detached, true) {
+                    continue;
+                }
                 while let Some((next, after)) = rest.split_first()
                     && positions.is_detached(innermost(rest))
                 {
