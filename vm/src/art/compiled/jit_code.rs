@@ -49,9 +49,9 @@ impl JitCode {
         self.history.borrow().is_collecting()
     }
 
-    /// Whether the JIT has collected code once since a time, and not more.
-    pub(super) fn has_collected_once_since(&self, time: MonotonicNs) -> bool {
-        self.history.borrow().has_collected_once_since(time)
+    /// How often the JIT has collected code since a time; None: that is not known.
+    pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
+        self.history.borrow().collections_since(time)
     }
 
     /// What the JIT has compiled the code at an address from, and since when at least it has been there. `before`: what it was when the
@@ -66,8 +66,16 @@ impl JitCode {
         address: u64,
         before: Option<&Rc<CompiledMethod>>,
     ) -> Result<(Option<Rc<CompiledMethod>>, MonotonicNs), TunnelError> {
+        /// How often the map is read in which an address is not found: the JIT may be changing it.
+        const TRIES: usize = 3;
         let maps = JitMaps::of(memory, &self.rule)?;
-        let method = self.read_method(&maps, memory, address, before)?;
+        let mut method = None;
+        for _ in 0..TRIES {
+            method = self.read_method(&maps, memory, address, before)?;
+            if method.is_some() {
+                break;
+            }
+        }
         // After the code was read: what is collected meanwhile is counted.
         let since = match self.observe(&maps, memory) {
             true => self.history.borrow().unchanged_since(),

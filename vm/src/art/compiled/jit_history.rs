@@ -92,17 +92,14 @@ impl JitHistory {
         unchanged.next().map_or(self.latest, |(time, _)| *time)
     }
 
-    /// Whether code has been collected once from a time to the last observation, and not more.
-    pub(super) fn has_collected_once_since(&self, time: MonotonicNs) -> bool {
-        let Some((_, now)) = self.changes.back() else {
-            return false;
-        };
+    /// How often code has been collected from a time to the last observation; None: that is not known.
+    pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
+        let (_, now) = self.changes.back()?;
         let before = self.changes.iter().rev();
         let mut before = before.skip_while(|(observed, _)| *observed > time);
-        before.next().is_some_and(|(_, counts)| {
-            let collections = now.collected.checked_sub(counts.collected);
-            !counts.collecting && collections == Some(1)
-        })
+        let (_, counts) = before.next()?;
+        let collections = now.collected.checked_sub(counts.collected);
+        collections.filter(|_| !counts.collecting)
     }
 
     /// Whether code has been collected in the last second that was observed: what is to be known of it has to be read soon.
@@ -158,14 +155,14 @@ mod tests {
     #[test]
     fn collections_are_counted_from_what_was_seen_last_before() {
         let observed = [(10, 1, 3, false), (20, 1, 4, false), (30, 2, 5, true)];
-        let once = |time, observed: &[_]| {
-            history(observed).has_collected_once_since(MonotonicNs::new(time))
-        };
-        assert!(!once(9, &observed) && !once(19, &observed));
-        assert!(once(20, &observed) && once(29, &observed));
-        assert!(!once(30, &observed));
-        assert!(!once(10, &[(10, 1, 3, true), (20, 1, 4, false)]));
-        assert!(!once(10, &[]));
+        let since =
+            |time, observed: &[_]| history(observed).collections_since(MonotonicNs::new(time));
+        assert_eq!(since(9, &observed), None);
+        assert_eq!(since(19, &observed), Some(2));
+        assert_eq!(since(20, &observed), Some(1));
+        assert_eq!(since(30, &observed), None);
+        assert_eq!(since(10, &[(10, 1, 3, true), (20, 1, 4, false)]), None);
+        assert_eq!(since(10, &[]), None);
     }
 
     #[test]
