@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Is the profile's call graph the one that the VM traced?
 
-usage: callgraph.py TRACE ROUNDS ROOT SESSION [REPORT.json]
+usage: callgraph.py TRACE ROUNDS ROOT SESSION [REPORT.json | --compiled]
 
 TRACE is ART's method trace of a program, SESSION a profile of the same program, over many more rounds, with whole stacks. Of both, what ran
 below the method ROOT counts. Every edge of a sample, two managed frames with nothing but native ones between, must be in the trace; every edge
 that is on the stack for at least 1 % of the trace's time must be in a sample, if it was called as often as the trace has ROUNDS: what is called
 once, to set up, takes more of a short run than of a long one. REPORT.json is what `varid report --callgraph --format json` prints of SESSION:
-the same must hold of its edges, which are those without native frames between. Prints what was compared as JSON; exit status 1 if something differs.
+the same must hold of its edges, which are those without native frames between. --compiled: SESSION's code was compiled, and a method that
+calls nothing may be inlined: where it has called nobody, a sample does not tell it. Prints what was compared as JSON; exit status 1 if something differs.
 """
 
 import json
@@ -95,7 +96,13 @@ def main():
         if time >= SEEN * whole and calls[edge] >= int(rounds) and all(name.startswith(APP) for name in edge)
     }
     graphs = [("sample", set(edges), wanted)]
-    if len(sys.argv) == 6:
+    compiled = sys.argv[5:] == ["--compiled"]
+    inlined = set()
+    if compiled:
+        shown, callers = {name for edge in edges for name in edge}, {caller for caller, _ in traced}
+        inlined = {edge for edge in wanted - set(edges) if edge[0] in shown and edge[1] not in callers}
+        graphs = [("sample", set(edges), wanted - inlined)]
+    elif len(sys.argv) == 6:
         graphs.append(("report", reported(sys.argv[5]), wanted & adjacent))
     wrong = 0
     for where, found, must in graphs:
@@ -115,6 +122,7 @@ def main():
                 "traced": len(traced),
                 "of 1 % or more": len(graphs[0][2]),
                 "recursive frames": longest,
+                "leaves that are inlined": len(inlined),
                 "wrong": wrong,
             }
         )

@@ -1,6 +1,7 @@
 //! Is every sample in compiled code of ART 11 attributed to the methods that ran, inlined ones included?
 
 mod jit_log;
+mod profile;
 mod replaced;
 
 use anyhow::{Context, Result, bail, ensure};

@@ -16,8 +16,8 @@ const ONE_TIER: &str = "-Xusetieredjit:false";
 fn judged(
     method: &'static str,
     vm_options: &[&'static str],
-    each: &'static str,
-    whole: Duration,
+    (each, whole): (&'static str, Duration),
+    per_mille: u64,
 ) -> Result<Counts> {
     let begun = Instant::now();
     let mut all = Counts::default();
@@ -31,7 +31,11 @@ fn judged(
     println!("jit {method}: {all:?}");
     ensure!(all.get("wrong") == 0, "{all:?}");
     for what in ["unattributed", "broken stacks"] {
-        ensure!(all.get(what) * 200 < all.judged(), "0.5 % {what}: {all:?}");
+        let few = all.judged() * per_mille / 1000;
+        ensure!(
+            all.get(what) <= few,
+            "{per_mille} per mille {what}: {all:?}"
+        );
     }
     Ok(all)
 }
@@ -51,7 +55,7 @@ fn no_sample_is_attributed_to_code_that_was_collected_before_or_came_after() -> 
     }
     for tiers in [&[][..], &[ONE_TIER]] {
         let options = [&SMALL_CACHE[..], tiers].concat();
-        let all = judged("churn", &options, "10s", whole())?;
+        let all = judged("churn", &options, ("10s", whole()), 5)?;
         let replacing = all.get("jit codes in the place of others");
         ensure!(replacing > 100, "the JIT reuses little: {all:?}");
     }
@@ -63,8 +67,9 @@ fn methods_that_leave_their_code_are_attributed_on_both_sides() -> Result<()> {
     if skip_without_root("deoptimised code") {
         return Ok(());
     }
+    // Some hundred times a second: the walk ends at a return into code that its method has left.
     for method in ["hierarchy", "bounds"] {
-        judged(method, &LARGE_CACHE, "1s", whole() / 20)?;
+        judged(method, &LARGE_CACHE, ("1s", whole() / 20), 20)?;
     }
     Ok(())
 }
@@ -74,7 +79,7 @@ fn a_loop_that_is_compiled_while_it_runs_is_attributed_to_its_method() -> Result
     if skip_without_root("on-stack replacement") {
         return Ok(());
     }
-    let all = judged("loop", &LARGE_CACHE, "1s", whole() / 20)?;
+    let all = judged("loop", &LARGE_CACHE, ("1s", whole() / 20), 5)?;
     ensure!(all.get("compiled") * 2 > all.judged(), "{all:?}");
     Ok(())
 }

@@ -87,6 +87,10 @@ impl JitHistory {
         let Some((_, now)) = self.changes.back() else {
             return self.latest;
         };
+        // Also before the first observation.
+        if now.collected == 0 {
+            return MonotonicNs::ZERO;
+        }
         let unchanged = self.changes.iter();
         let mut unchanged = unchanged.filter(|(_, counts)| counts.no_code_replaced_until(now));
         unchanged.next().map_or(self.latest, |(time, _)| *time)
@@ -153,6 +157,12 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_was_ever_collected_code_has_always_been_there() {
+        assert_eq!(unchanged_since(&[(10, 1, 0, false), (20, 5, 0, false)]), 0);
+        assert_eq!(unchanged_since(&[(10, 1, 0, false), (20, 5, 1, false)]), 20);
+    }
+
+    #[test]
     fn collections_are_counted_from_what_was_seen_last_before() {
         let observed = [(10, 1, 3, false), (20, 1, 4, false), (30, 2, 5, true)];
         let since =
@@ -171,7 +181,7 @@ mod tests {
         for time in 1..2 * MAX_CHANGES as u64 {
             let counts = JitCounts {
                 compiled: time,
-                collected: 0,
+                collected: 1,
                 collecting: false,
             };
             history.observe(MonotonicNs::new(time), counts);

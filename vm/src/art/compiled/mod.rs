@@ -189,7 +189,8 @@ impl CompiledCode {
             ..Seen::now(batch, now())
         };
         // Two pieces of code that are gone would have been collected at different times.
-        let until = seen.filter(|seen| method.is_none() && jit.collections_since(seen.last) == Some(1));
+        let until =
+            seen.filter(|seen| method.is_none() && jit.collections_since(seen.last) == Some(1));
         let until = until.map(|_| new.last);
         (CodeAt::new(address, method, Some(new)), until)
     }
