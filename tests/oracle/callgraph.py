@@ -12,6 +12,7 @@ calls nothing may be inlined: where it has called nobody, a sample does not tell
 """
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,12 +21,14 @@ import method_trace
 import perf_script
 
 SEEN = 0.01
+MORE = re.compile(r" and \d+ more$")
 APP = "org.example."
 
 
 def plain(symbol):
-    """A method's name without its parameters: the trace's overloads are one."""
-    return symbol.split("(")[0]
+    """A method's name without its parameters: the trace's overloads are one. None: of several methods, which have their bytecode in common
+    in a compact dex file."""
+    return None if MORE.search(symbol) else symbol.split("(")[0]
 
 
 def stretches(chain):
@@ -56,12 +59,12 @@ def sampled(session, root):
             if root in stretch:
                 samples += 1
                 stretch = stretch[: stretch.index(root) + 1]
-            elif not any(name.startswith(APP) for name in stretch):
+            elif not any(name and name.startswith(APP) for name in stretch):
                 continue
-            found.update(zip(stretch[1:], stretch))
+            found.update(edge for edge in zip(stretch[1:], stretch) if all(edge))
             run = 1
             for callee, caller in zip(stretch, stretch[1:]):
-                run = run + 1 if callee == caller else 1
+                run = run + 1 if callee and callee == caller else 1
                 longest = max(longest, run)
         edges.update(found)
         adjacent |= direct(sample.chain)

@@ -97,7 +97,7 @@ impl Run {
             &OPTIONS[..],
             &[self.stack.option(), "--duration", self.time],
         ];
-        let recording = sample(&mut command, &app.files_of(code), &options.concat())?;
+        let recording = sample(&mut command, &app.mapped_files(), &options.concat())?;
         let mut truth = app.oat_files_with_symbols(code)?;
         truth.extend(log.iter().map(JitLog::file));
         let files = [recording.session(), recording.maps()];

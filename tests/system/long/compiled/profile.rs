@@ -13,22 +13,40 @@ use varid_tests::{
 const TRACED_ROUNDS: u32 = 5;
 /// More than are sampled.
 const ROUNDS: u32 = 10_000_000;
-/// No method is inlined into another one.
-const NOT_INLINED: [&str; 2] = ["-Xcompiler-option", "--inline-max-code-units=0"];
+/// Code of each method by itself: nothing is inlined, and equal code and bytecode are not there only once.
+const ALONE: [(Code, &[&str]); 3] = [
+    (Code::Jit, &["--inline-max-code-units=0"]),
+    (
+        Code::Image,
+        &[
+            "--inline-max-code-units=0",
+            "--deduplicate-code=false",
+            "--compact-dex-level=none",
+        ],
+    ),
+    (
+        Code::Odex(DexFormat::Plain),
+        &["--inline-max-code-units=0", "--deduplicate-code=false"],
+    ),
+];
 const CODES: [Code; 3] = [Code::Jit, Code::Image, Code::Odex(DexFormat::Compact)];
 
-/// A profile of a method of a workload.
+/// A profile of a method of a workload, compiled with these options.
 fn profile(
     workload: (&'static str, &str),
     code: Code,
-    vm_options: &[&str],
+    compiler: &[&str],
     options: &[&str],
 ) -> Result<Recording> {
-    let app = App::new(workload.0, workload.1, ROUNDS)?.executed_by(code)?;
-    let app = vm_options
-        .iter()
-        .fold(app, |app, option| app.option("--vm-option").option(*option));
-    sample(&mut app.command(), &app.files_of(code), options)
+    let mut app = App::new(workload.0, workload.1, ROUNDS)?.compiled(code, compiler)?;
+    if code == Code::Jit {
+        for option in compiler {
+            for of_vm in ["-Xcompiler-option", option] {
+                app = app.option("--vm-option").option(of_vm);
+            }
+        }
+    }
+    sample(&mut app.command(), &app.mapped_files(), options)
 }
 
 /// ART's own trace of a method of `truth`, for which it leaves all compiled code.
@@ -90,19 +108,19 @@ fn the_edges_of_compiled_code_are_those_that_the_vm_traces_of_the_interpreted_pr
 }
 
 /// Profiles of known work until there are enough samples, judged together.
-fn shares(code: Code, vm_options: &[&str]) -> Result<Value> {
+fn shares(code: Code, compiler: &[&str]) -> Result<Value> {
     // A percentage point is three standard deviations of a share of so many.
     const SAMPLES: u64 = 24_000;
     let (mut runs, mut samples) = (Vec::new(), 0);
     while samples < SAMPLES && runs.len() < 10 {
         // A prime rate.
         let options = ["-F", "3989", "--duration", "7s"];
-        let run = profile(("truth", "shares"), code, vm_options, &options)?;
+        let run = profile(("truth", "shares"), code, compiler, &options)?;
         samples += run.counts()?["attributed"].as_u64().unwrap_or(0);
         runs.push(run);
     }
     let truth = testbed()?.workloads.join("truth.json");
-    let inlined = vm_options.is_empty().then(|| "--inlined".into());
+    let inlined = compiler.is_empty().then(|| "--inlined".into());
     let sessions = runs.iter().map(Recording::session);
     let found = judge(
         "shares.py",
@@ -117,13 +135,12 @@ fn shares_of_known_work_are_right_in_compiled_code() -> Result<()> {
     if skip_without_root("shares of compiled code") {
         return Ok(());
     }
-    // Each path by itself where the JIT inlines nothing; with the methods that are inlined into others where it does.
-    let alone = (Code::Jit, &NOT_INLINED[..]);
-    for (code, vm_options) in CODES.map(|code| (code, &[][..])).into_iter().chain([alone]) {
-        let once = || shares(code, vm_options).with_context(|| format!("{code:?}"));
+    // With the methods that are inlined into others, and each by itself: ahead of time all of them are inlined.
+    for (code, options) in iter::once((Code::Jit, &[][..])).chain(ALONE) {
+        let once = || shares(code, options).with_context(|| format!("{code:?}"));
         // What a neighbour does to a shared machine passes; what varid does wrong comes again.
         let found = once().or_else(|_| once()).or_else(|_| once())?;
-        println!("shares in {code:?} {vm_options:?}: {found}");
+        println!("shares in {code:?} {options:?}: {found}");
     }
     Ok(())
 }
