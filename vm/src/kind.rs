@@ -204,6 +204,9 @@ pub trait Vm: fmt::Debug {
         None
     }
 
+    /// Called when the VM was found in a process: what changes in it is observed from now on.
+    fn found(&self, _process: &Process) {}
+
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
     fn end_batch(&self, _process: &Process) {}
 

@@ -83,6 +83,7 @@ impl ManagedProcess {
             Found::Vm(vm) => {
                 self.vm_problem = None;
                 self.map_described_code(vm.facts());
+                vm.found(&self.process);
                 self.set_vm(Some(vm));
                 true
             }

@@ -167,6 +167,12 @@ impl Vm for ArtVm {
         }
     }
 
+    fn found(&self, process: &Process) {
+        if let Some(compiled) = &self.compiled {
+            compiled.observe(process.pid);
+        }
+    }
+
     fn end_batch(&self, process: &Process) {
         if let Some(compiled) = &self.compiled {
             compiled.end_batch(process.pid);

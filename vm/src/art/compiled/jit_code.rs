@@ -37,7 +37,7 @@ impl JitCode {
     }
 
     /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile.
-    pub(super) fn end_batch(&mut self, memory: &dyn Memory) {
+    pub(super) fn begin_batch(&mut self, memory: &dyn Memory) {
         self.stubs.take();
         if let Ok(maps) = JitMaps::of(memory, &self.rule) {
             self.observe(&maps, memory);

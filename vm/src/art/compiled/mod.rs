@@ -106,9 +106,14 @@ impl CompiledCode {
     pub(super) fn end_batch(&self, pid: Pid) {
         self.batch.set(self.batch.get().wrapping_add(1));
         if self.is_there() {
-            let memory = ForeignMemory::new(pid);
-            self.jit.borrow_mut().end_batch(&memory);
+            self.observe(pid);
         }
+    }
+
+    /// Notes which code is replaced from now on.
+    pub(super) fn observe(&self, pid: Pid) {
+        let memory = ForeignMemory::new(pid);
+        self.jit.borrow_mut().begin_batch(&memory);
     }
 
     /// Whether the JIT throws code away at present.
