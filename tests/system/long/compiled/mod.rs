@@ -37,11 +37,9 @@ impl Stack {
 }
 
 /// Options for samples with the kernel's own beside.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 8] = [
     "-e",
     "cpu-clock",
-    "-F",
-    "10000",
     "--shim",
     "bpf",
     "--keep-raw",
@@ -63,6 +61,8 @@ struct Run {
     vm_options: Vec<&'static str>,
     /// How long it is sampled.
     time: &'static str,
+    /// Samples a second.
+    rate: &'static str,
 }
 
 impl Run {
@@ -77,6 +77,7 @@ impl Run {
             workload,
             vm_options: Vec::new(),
             time,
+            rate: "10000",
         }
     }
 
@@ -96,6 +97,7 @@ impl Run {
         let options = [
             &OPTIONS[..],
             &[self.stack.option(), "--duration", self.time],
+            &["-F", self.rate],
         ];
         let recording = sample(&mut command, &app.mapped_files(), &options.concat())?;
         let mut truth = app.oat_files_with_symbols(code)?;
@@ -122,9 +124,9 @@ impl Counts {
         Ok(Self(counts.collect::<Result<_>>()?))
     }
 
-    fn add(&mut self, other: Self) {
-        for (name, count) in other.0 {
-            *self.0.entry(name).or_default() += count;
+    fn add(&mut self, other: &Self) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name.clone()).or_default() += count;
         }
     }
 
@@ -157,7 +159,7 @@ fn check(code: Code, stack: Stack) -> Result<()> {
             let counts = Run::new((code, stack), workload, time).judged()?;
             let (name, compiled) = (workload.0, counts.get("compiled"));
             ensure!(compiled > 0 || scale() == Scale::Gate, "{name}: {counts:?}");
-            all.add(counts);
+            all.add(&counts);
         }
     }
     println!("{code:?}: {all:?}");

@@ -12,29 +12,41 @@ const LARGE_CACHE: [&str; 1] = ["-Xjitinitialsize:32M"];
 /// Without it methods are compiled twice, and what runs often is thrown away only when something better is there.
 const ONE_TIER: &str = "-Xusetieredjit:false";
 
-/// Runs of a workload for some time, none of whose samples may be wrong.
+/// Runs of a workload for so many seconds each and some time in all. None of their samples may be wrong, and of those that the machine
+/// had time for at most so many per mille may be without a name.
 fn judged(
     method: &'static str,
     vm_options: &[&'static str],
-    (each, whole): (&'static str, Duration),
+    (time, seconds, whole): (&'static str, u64, Duration),
     per_mille: u64,
 ) -> Result<Counts> {
+    const RATE: u64 = 2000;
     let begun = Instant::now();
-    let mut all = Counts::default();
+    let (mut all, mut calm) = (Counts::default(), Counts::default());
     while all.judged() < 4000 || begun.elapsed() < whole {
         let run = Run {
             vm_options: vm_options.to_vec(),
-            ..Run::new((Code::Jit, Stack::Full), ("jit", method, 1_000_000), each)
+            rate: "2000",
+            ..Run::new((Code::Jit, Stack::Full), ("jit", method, 1_000_000), time)
         };
-        all.add(run.judged()?);
+        let counts = run.judged()?;
+        all.add(&counts);
+        // On a machine that is busy with others varid, too, comes late, when code is gone.
+        if counts.judged() * 10 > RATE * seconds * 5 {
+            calm.add(&counts);
+        }
     }
     println!("jit {method}: {all:?}");
+    println!("jit {method}: {} samples of calm runs", calm.judged());
     ensure!(all.get("wrong") == 0, "{all:?}");
     for what in ["unattributed", "broken stacks"] {
-        let few = all.judged() * per_mille / 1000;
+        let few = calm.judged() * per_mille / 1000;
         // Behind the frames that are known: the walk ends at a return into code that its method has left, or was entered in a loop.
-        let without = all.get(what).saturating_sub(all.get("[torn-frames]"));
-        ensure!(without <= few, "{per_mille} per mille {what}: {all:?}");
+        let without = calm.get(what).saturating_sub(calm.get("[torn-frames]"));
+        ensure!(
+            without <= few,
+            "{per_mille} per mille {what} of calm runs: {calm:?}"
+        );
     }
     Ok(all)
 }
@@ -54,7 +66,7 @@ fn no_sample_is_attributed_to_code_that_was_collected_before_or_came_after() -> 
     }
     for tiers in [&[][..], &[ONE_TIER]] {
         let options = [&SMALL_CACHE[..], tiers].concat();
-        let all = judged("churn", &options, ("10s", whole()), 5)?;
+        let all = judged("churn", &options, ("10s", 10, whole()), 5)?;
         let replacing = all.get("jit codes in the place of others");
         ensure!(replacing > 100, "the JIT reuses little: {all:?}");
     }
@@ -67,7 +79,7 @@ fn methods_that_leave_their_code_are_attributed_on_both_sides() -> Result<()> {
         return Ok(());
     }
     for method in ["hierarchy", "bounds"] {
-        judged(method, &LARGE_CACHE, ("1s", whole() / 20), 20)?;
+        judged(method, &LARGE_CACHE, ("1s", 1, whole() / 20), 20)?;
     }
     Ok(())
 }
@@ -77,7 +89,7 @@ fn a_loop_that_is_compiled_while_it_runs_is_attributed_to_its_method() -> Result
     if skip_without_root("on-stack replacement") {
         return Ok(());
     }
-    let all = judged("loop", &LARGE_CACHE, ("1s", whole() / 20), 5)?;
+    let all = judged("loop", &LARGE_CACHE, ("1s", 1, whole() / 20), 5)?;
     ensure!(all.get("compiled") * 2 > all.judged(), "{all:?}");
     Ok(())
 }
