@@ -182,3 +182,135 @@ fn read_code_info(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+
+    /// Code of ART's compiler, with headers and what the compiler noted down: tests/fixtures/art11/make.sh.
+    const OAT: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.oat");
+    const BASE: u64 = 0x10_0000;
+    const CODE: u64 = BASE + 0x1180;
+    const METHOD: u64 = 0x5000;
+
+    /// A process with code, the JIT's map of it, and what the code cache counts.
+    struct Process {
+        words: BTreeMap<u64, u64>,
+        counts: Cell<[u64; 2]>,
+        /// The map has no node at the first reads.
+        changing: Cell<u32>,
+        reads_of_stubs: Cell<u32>,
+    }
+
+    impl Process {
+        fn new() -> Self {
+            let node = [0, 0, 0, 0, CODE, METHOD, 0];
+            let mut words = BTreeMap::from([(0x100, 0x200), (0x218, 0x300), (0x320, 0)]);
+            words.extend((0x1000..).step_by(8).zip(node));
+            Self {
+                words,
+                counts: Cell::new([1, 1]),
+                changing: Cell::new(0),
+                reads_of_stubs: Cell::new(0),
+            }
+        }
+    }
+
+    impl Memory for Process {
+        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
+            let [compiled, collected] = self.counts.get();
+            let word = match address {
+                0x320 => {
+                    self.reads_of_stubs.set(self.reads_of_stubs.get() + 1);
+                    0
+                }
+                0x350 if self.changing.get() > 0 => {
+                    self.changing.set(self.changing.get() - 1);
+                    0
+                }
+                0x350 => 0x1000,
+                0x380 => 0,
+                0x398 => compiled,
+                0x3a8 => collected,
+                BASE.. => {
+                    let start = (address - BASE) as usize;
+                    out.fill(0);
+                    let there = OAT.get(start..).unwrap_or_default();
+                    let length = there.len().min(out.len());
+                    out[..length].copy_from_slice(&there[..length]);
+                    return Ok(());
+                }
+                _ => {
+                    for (at, bytes) in (address..).step_by(8).zip(out.chunks_mut(8)) {
+                        let word = self.words[&at].to_le_bytes();
+                        bytes.copy_from_slice(&word[..bytes.len()]);
+                    }
+                    return Ok(());
+                }
+            };
+            out.copy_from_slice(&u64::to_le_bytes(word)[..out.len()]);
+            Ok(())
+        }
+    }
+
+    fn jit() -> JitCode {
+        JitCode::new(Rule {
+            kind: varid_tunnel::abi::RULE_SIZED,
+            special_methods: 0x100,
+            code_cache: 0x18,
+            code_cache_map: 0x40,
+            code_cache_counts: 0x80,
+            ..Rule::default()
+        })
+    }
+
+    #[test]
+    fn code_that_is_there_twice_is_copied_once() {
+        let (process, jit) = (Process::new(), jit());
+        let (first, _) = jit.method_at(&process, CODE + 3, None).unwrap();
+        let first = first.unwrap();
+        assert_eq!(first.code, CODE..CODE + 0xf7);
+        assert_eq!(first.owner, Owner::Pointer(METHOD));
+        let (second, _) = jit.method_at(&process, CODE, Some(&first)).unwrap();
+        assert!(Rc::ptr_eq(&first, &second.unwrap()));
+        let (behind, _) = jit.method_at(&process, CODE + 0xf7, Some(&first)).unwrap();
+        assert!(behind.is_none());
+    }
+
+    #[test]
+    fn a_map_that_is_being_changed_is_read_once_more() {
+        let (process, jit) = (Process::new(), jit());
+        process.changing.set(2);
+        let (found, _) = jit.method_at(&process, CODE, None).unwrap();
+        assert!(found.is_some());
+    }
+
+    #[test]
+    fn stubs_are_read_once_in_a_batch() {
+        let (process, mut jit) = (Process::new(), jit());
+        for address in [1, 2, 3] {
+            jit.method_at(&process, address, None).unwrap();
+        }
+        assert_eq!(process.reads_of_stubs.get(), 1);
+        jit.begin_batch(&process);
+        jit.method_at(&process, 1, None).unwrap();
+        assert_eq!(process.reads_of_stubs.get(), 2);
+    }
+
+    #[test]
+    fn code_is_there_since_code_was_last_replaced() {
+        let (process, mut jit) = (Process::new(), jit());
+        jit.begin_batch(&process);
+        let observed = now();
+        let since = |jit: &JitCode| jit.method_at(&process, CODE, None).unwrap().1;
+        assert!(since(&jit) <= observed);
+        process.counts.set([2, 1]);
+        assert!(since(&jit) <= observed, "nothing was collected");
+        process.counts.set([3, 2]);
+        assert!(since(&jit) > observed);
+        assert_eq!(jit.collections_since(observed), Some(1));
+        assert!(jit.is_collecting());
+    }
+}

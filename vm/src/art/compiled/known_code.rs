@@ -173,3 +173,85 @@ impl CompiledMethod {
         matches!(self.owner, Owner::Pointer(pointer) if at_sp == Some(pointer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::compiled::method::InfoBytes;
+
+    /// Code of ART's compiler: tests/fixtures/art11/make.sh.
+    const OAT: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.oat");
+
+    /// Code of a method at an address.
+    fn code(start: u64, method: u64) -> Rc<CompiledMethod> {
+        let oat = crate::art::oat_file::OatFile::parse(OAT).unwrap();
+        let header =
+            crate::art::method_header::MethodHeader::parse(*OAT[0x1178..].first_chunk().unwrap());
+        let info = InfoBytes::Oat(OAT.into(), 0x1180 - header.unwrap().code_info_distance);
+        assert!(oat.executable_offset <= 0x1180);
+        let bytes = &OAT[0x1180..][..0xf7];
+        Rc::new(CompiledMethod::new(start, bytes, Owner::Pointer(method), info).unwrap())
+    }
+
+    fn at(method: Option<Rc<CompiledMethod>>, since: u64, last: u64) -> CodeAt {
+        let seen = Seen {
+            batch: last,
+            last: MonotonicNs::new(last),
+            since: MonotonicNs::new(since),
+            until: MonotonicNs::MAX,
+        };
+        CodeAt::new(Address::new(0x1000), method, Some(seen))
+    }
+
+    fn of_time(known: &KnownCode, time: u64, at_sp: Option<u64>) -> Option<u64> {
+        let (address, time) = (Address::new(0x1010), MonotonicNs::new(time));
+        let now = known
+            .at(address)
+            .and_then(|code| code.of_frame(time, |_| at_sp));
+        let code = now.or_else(|| known.replaced(address, time, |_| at_sp))?;
+        match code.owner {
+            Owner::Pointer(method) => Some(method),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn code_is_that_of_the_time_or_of_the_frame() {
+        let mut known = KnownCode::default();
+        known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+        known.keep(at(Some(code(0x1000, 2)), 40, 50), None);
+        let found = |time| of_time(&known, time, None);
+        assert_eq!(
+            [5, 10, 20, 30, 40, 60].map(found),
+            [None, Some(1), Some(1), None, Some(2), Some(2)]
+        );
+        // In between the frame tells.
+        assert_eq!(of_time(&known, 30, Some(1)), Some(1));
+        assert_eq!(of_time(&known, 30, Some(2)), Some(2));
+        assert_eq!(of_time(&known, 30, Some(3)), None);
+    }
+
+    #[test]
+    fn code_in_whose_place_nothing_is_was_there_until_it_was_collected() {
+        let mut known = KnownCode::default();
+        known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+        let gone = |until| {
+            let mut known = KnownCode::default();
+            known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+            known.keep(CodeAt::new(Address::new(0x1010), None, None), until);
+            of_time(&known, 30, None)
+        };
+        assert_eq!(gone(None), None);
+        assert_eq!(gone(Some(MonotonicNs::new(40))), Some(1));
+    }
+
+    #[test]
+    fn the_same_code_is_not_replaced_by_itself() {
+        let mut known = KnownCode::default();
+        let same = code(0x1000, 1);
+        known.keep(at(Some(same.clone()), 10, 20), None);
+        known.keep(at(Some(same), 10, 30), None);
+        assert!(known.replaced.is_empty());
+        assert_eq!(known.kept, known.codes[&0x1000].size());
+    }
+}

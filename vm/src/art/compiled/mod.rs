@@ -50,7 +50,7 @@ struct KnownOat {
     elf: Rc<ElfImage>,
     /// None: it cannot be read.
     code: Option<Rc<OatCode>>,
-    /// [`AddressSpace::changes`] when it was read.
+    /// [`AddressSpace::changes`] when it was read, or would have been read the same.
     read: u64,
 }
 
@@ -61,9 +61,18 @@ impl KnownOat {
         space.iter().any(|mapped| is_this(&mapped.image))
     }
 
-    /// Whether reading it again would not find more.
-    fn is_complete(&self) -> bool {
-        self.code.as_ref().is_none_or(|code| code.is_complete())
+    /// Whether it was read with all that is mapped now.
+    fn is_current(&mut self, space: &AddressSpace) -> bool {
+        let changes = space.changes();
+        if self.read == changes {
+            return true;
+        }
+        let code = self.code.as_ref();
+        let has_more = code.is_some_and(|code| code.would_have_more(&self.elf.path, space));
+        if !has_more {
+            self.read = changes;
+        }
+        !has_more
     }
 }
 
@@ -244,11 +253,11 @@ impl CompiledCode {
 
     /// What an oat file has; read again if dex files that it lacked may be mapped by now.
     fn oat(&self, elf: &Rc<ElfImage>, space: &AddressSpace) -> Option<Rc<OatCode>> {
-        let changes = space.changes();
         let mut oats = self.oats.borrow_mut();
-        let known = oats.iter().find(|known| Rc::ptr_eq(&known.elf, elf));
-        let is_current = |known: &&KnownOat| known.is_complete() || known.read == changes;
-        if let Some(known) = known.filter(is_current) {
+        let mut known = oats.iter_mut().find(|known| Rc::ptr_eq(&known.elf, elf));
+        if let Some(known) = known.as_mut()
+            && known.is_current(space)
+        {
             return known.code.clone();
         }
         // What was read stays where it cannot be read again.
@@ -258,7 +267,7 @@ impl CompiledCode {
         oats.push(KnownOat {
             elf: elf.clone(),
             code: code.clone(),
-            read: changes,
+            read: space.changes(),
         });
         code
     }
