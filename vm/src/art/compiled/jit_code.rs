@@ -190,7 +190,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Code of ART's compiler, with headers and what the compiler noted down: tests/fixtures/art11/make.sh.
-    const OAT: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.oat");
+    const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
     const BASE: u64 = 0x10_0000;
     const CODE: u64 = BASE + 0x1180;
     const METHOD: u64 = 0x5000;

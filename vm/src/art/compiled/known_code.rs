@@ -180,7 +180,7 @@ mod tests {
     use crate::art::compiled::method::InfoBytes;
 
     /// Code of ART's compiler: tests/fixtures/art11/make.sh.
-    const OAT: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.oat");
+    const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
 
     /// Code of a method at an address.
     fn code(start: u64, method: u64) -> Rc<CompiledMethod> {

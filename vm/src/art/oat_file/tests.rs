@@ -167,6 +167,10 @@ fn a_dex_file_that_is_broken_leaves_the_others() {
         [(0, OatError::CutShort { .. })]
     ));
     // A list that goes on behind the file's end.
-    let listed = with(20, &[2]);
-    assert_eq!(OatFile::parse(&listed).unwrap().dex_files.len(), 1);
+    let listed = with(20, &u32::MAX.to_le_bytes());
+    let listed = OatFile::parse(&listed).unwrap();
+    assert_eq!(
+        listed.dex_files[0],
+        OatFile::parse(OAT).unwrap().dex_files[0]
+    );
 }
