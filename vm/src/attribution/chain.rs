@@ -87,7 +87,8 @@ impl<'a> Chain<'a> {
         let mut interprets_detached = false; // what the native frames execute since frames that lie elsewhere
         let mut is_bridged = false; // frames of a call into the interpreter, or out of it, since a managed frame
         let sp = native.frames.first().map(|leaf| leaf.sp);
-        let positions = StackPositions::of(managed, sp.unwrap_or_default());
+        let switched = !native.frames.is_sorted_by_key(|frame| frame.sp);
+        let positions = StackPositions::of(managed, sp.unwrap_or_default(), switched);
         let innermost = |rest: &[ManagedFrame]| managed.len().saturating_sub(rest.len());
         for (depth, frame) in native.frames.iter().enumerate() {
             while let Some((next, after)) = rest.split_first().filter(|(next, _)| {

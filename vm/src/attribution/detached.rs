@@ -15,8 +15,9 @@ pub(super) struct StackPositions {
 }
 
 impl StackPositions {
-    /// Those of frames, innermost first, of a thread whose stack pointer is `sp`. Frames on a stack follow one another upwards.
-    pub(super) fn of(frames: &[ManagedFrame], sp: Address) -> Self {
+    /// Those of frames, innermost first, of a thread whose stack pointer is `sp`. Frames on a stack follow one another upwards. `switched`:
+    /// the thread has left another stack, as for a signal's handler.
+    pub(super) fn of(frames: &[ManagedFrame], sp: Address, switched: bool) -> Self {
         let ascends = frames.is_sorted_by_key(ManagedFrame::address);
         let lowest = frames.first().map(ManagedFrame::address);
         if ascends && lowest.is_none_or(|lowest| lowest >= sp) {
@@ -34,8 +35,7 @@ impl StackPositions {
                 (is_detached, inside)
             })
             .collect();
-        // Another stack, as that of a signal's handler.
-        if positions.iter().all(|(is_detached, _)| *is_detached) {
+        if switched && positions.iter().all(|(is_detached, _)| *is_detached) {
             return Self::default();
         }
         positions.reverse();
@@ -71,9 +71,9 @@ mod tests {
         addresses.iter().map(frame).collect()
     }
 
-    fn positions(addresses: &[u64]) -> Vec<(bool, u64)> {
+    fn positions(addresses: &[u64], switched: bool) -> Vec<(bool, u64)> {
         let frames = frames(addresses);
-        let positions = StackPositions::of(&frames, Address::new(SP));
+        let positions = StackPositions::of(&frames, Address::new(SP), switched);
         let position = |(at, frame)| {
             let address = positions.address(at, frame).get();
             (positions.is_detached(at), address)
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn frames_on_the_stack_lie_at_their_addresses() {
-        let found = positions(&[0x7000, 0x7100, 0x7200]);
+        let found = positions(&[0x7000, 0x7100, 0x7200], false);
         assert_eq!(found, [(false, 0x7000), (false, 0x7100), (false, 0x7200)]);
-        assert_eq!(positions(&[]), []);
+        assert_eq!(positions(&[], false), []);
     }
 
     #[test]
     fn frames_elsewhere_belong_below_the_next_one_on_the_stack() {
-        let found = positions(&[0x7000, 0x500, 0x400, 0x7200]);
+        let found = positions(&[0x7000, 0x500, 0x400, 0x7200], false);
         let expected = [
             (false, 0x7000),
             (true, 0x7200),
@@ -99,13 +99,15 @@ mod tests {
         ];
         assert_eq!(found, expected);
         // Memory above the stack.
-        let found = positions(&[0x7000, 0x9000, 0x7200]);
+        let found = positions(&[0x7000, 0x9000, 0x7200], false);
         assert_eq!(found, [(false, 0x7000), (true, 0x7200), (false, 0x7200)]);
+        let found = positions(&[0x100, 0x200], false);
+        assert_eq!(found, [(true, u64::MAX), (true, u64::MAX)]);
     }
 
     #[test]
     fn frames_of_another_stack_are_left_in_their_order() {
-        let found = positions(&[0x100, 0x200]);
+        let found = positions(&[0x100, 0x200], true);
         assert_eq!(found, [(false, 0x100), (false, 0x200)]);
     }
 }

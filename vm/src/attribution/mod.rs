@@ -94,7 +94,8 @@ pub fn attribute(
     if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical) {
         leaf_only(native, record, ip);
     } else {
-        let positions = StackPositions::of(&frames, Address::new(record.regs.sp().unwrap_or(0)));
+        let positions =
+            StackPositions::of(&frames, Address::new(record.regs.sp().unwrap_or(0)), false);
         let until = frames
             .iter()
             .enumerate()
