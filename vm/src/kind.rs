@@ -210,7 +210,7 @@ pub trait Vm: fmt::Debug {
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
     fn end_batch(&self, _process: &Process) {}
 
-    /// Whether the VM puts other code into the place of what was sampled at present: the next samples should be looked up soon.
+    /// Whether the VM compiles code at present, which may take the place of other code: the next samples should be looked up soon.
     fn replaces_code(&self) -> bool {
         false
     }

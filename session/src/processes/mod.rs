@@ -45,7 +45,7 @@ use varid_vm::{ManagedProcess, Vm, VmKinds};
 
 /// How long the session sleeps at most, in milliseconds: the delay of what `status` shows.
 const IDLE_MS: u16 = 100;
-/// The same while a process is young, or its VM collects code. A method can only be read while its process lives, and code while it is there.
+/// The same while a process is young, or its VM compiles code. A method can only be read while its process lives, and code while it is there.
 const YOUNG_MS: u16 = 5;
 /// The same while a name, an exec or a VM is awaited: what happens before it is found has no names.
 const AWAITING_MS: u16 = 2;

@@ -181,7 +181,7 @@ impl Vm for ArtVm {
 
     fn replaces_code(&self) -> bool {
         let compiled = self.compiled.as_ref();
-        compiled.is_some_and(|compiled| compiled.is_collected())
+        compiled.is_some_and(|compiled| compiled.is_changing())
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

@@ -12,6 +12,8 @@ impl JitLog {
     /// Builds what notes it down.
     pub(super) fn new() -> Result<Self> {
         let log = Self(tempfile::tempdir()?);
+        // The JIT may write nothing.
+        std::fs::write(log.file(), "")?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/long/compiled/jit_log.cc");
         let status = Command::new("c++")
             .args(["-std=c++17", "-O1", "-fPIC", "-shared", "-o"])

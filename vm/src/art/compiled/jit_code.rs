@@ -44,7 +44,12 @@ impl JitCode {
         }
     }
 
-    /// Whether code is collected at present: what is to be known of it has to be read soon.
+    /// Whether code is compiled or collected at present: what is to be known of it has to be read soon.
+    pub(super) fn is_changing(&self) -> bool {
+        self.history.borrow().is_changing()
+    }
+
+    /// Whether code is collected at present.
     pub(super) fn is_collecting(&self) -> bool {
         self.history.borrow().is_collecting()
     }

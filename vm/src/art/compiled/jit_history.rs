@@ -106,10 +106,17 @@ impl JitHistory {
         collections.filter(|_| !counts.collecting)
     }
 
-    /// Whether code has been collected in the last second that was observed: what is to be known of it has to be read soon.
+    /// Whether code has been collected in the last second that was observed.
     pub(super) fn is_collecting(&self) -> bool {
         let ago = self.collected.map(|time| self.latest.since(time));
         ago.is_some_and(|ago| ago < QUIET)
+    }
+
+    /// Whether code has been compiled or collected in the last second that was observed, or nothing was observed before: what is to be
+    /// known of it has to be read soon.
+    pub(super) fn is_changing(&self) -> bool {
+        let changed = self.changes.back();
+        changed.is_some_and(|(time, _)| self.latest.since(*time) < QUIET)
     }
 }
 
@@ -196,7 +203,9 @@ mod tests {
         let observed = [(10, 1, 3, false), (20, 1, 4, false), (30, 2, 4, false)];
         assert!(history(&observed).is_collecting());
         let quiet = [&observed[..], &[(20 + second, 2, 4, false)]].concat();
-        assert!(!history(&quiet).is_collecting());
+        assert!(!history(&quiet).is_collecting() && history(&quiet).is_changing());
+        let quiet = [&observed[..], &[(30 + second, 2, 4, false)]].concat();
+        assert!(!history(&quiet).is_changing());
     }
 
     #[test]

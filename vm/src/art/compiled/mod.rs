@@ -125,9 +125,9 @@ impl CompiledCode {
         self.jit.borrow_mut().begin_batch(&memory);
     }
 
-    /// Whether the JIT throws code away at present.
-    pub(super) fn is_collected(&self) -> bool {
-        self.jit.borrow().is_collecting()
+    /// Whether the JIT compiles code at present, or throws it away.
+    pub(super) fn is_changing(&self) -> bool {
+        self.is_there() && self.jit.borrow().is_changing()
     }
 
     /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
