@@ -51,7 +51,7 @@ $(TESTBED)/stackvm/stackvm: $(wildcard tests/stackvm/* dvm-patch/dim/* dvm-patch
 $(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
 	tests/areavm/build.sh $(@D)
 
-demo: build ## profile a dex app and print its profile, beside plain perf's
+demo: build ## profile a dex app in ART, interpreted and compiled, and print its profile beside plain perf's
 	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
 
 # FULL=1 builds from nothing there, and runs make test, too.

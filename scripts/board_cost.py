@@ -14,6 +14,7 @@ DEPTHS = (4, 16, 64)
 NAMES = {
     "dim": "dim in the VM, nobody profiles",
     "varid-bpf": "varid, BPF program",
+    "varid-bpf-nterp": "varid, BPF program, app in nterp",
     "varid-module": "varid, kernel module",
     "varid-perf": "varid, copies of the stack",
     "perf": "perf record",
@@ -26,7 +27,7 @@ Written by `make board-cost`; do not edit. The board is QEMU's Cortex-A57 with D
 instructions, 2 ns each, and two boots gave the same {lines} lines to the nanosecond. So a percentage is of *instructions*: a real
 processor has caches to be disturbed, and more than one core to write the session on.
 
-The app is a loop under 4, 16 and 64 managed frames in ART's interpreter, `cycles` the event. Its time without a recorder is
+The app is a loop under 4, 16 and 64 managed frames in ART 11's interpreter, or in ART 14's nterp; `cycles` is the event. Its time without a recorder is
 {milliseconds:.1f} ms of CLOCK_MONOTONIC, measured when it has run as long already; what the recorder does meanwhile, writing included,
 is in the percentages, because there is one CPU. What it does once, when it starts and sees the app for the first time, is a column of its own.
 
@@ -59,7 +60,7 @@ def row(found, recorder, rate):
         return None
     percentages, once, per_sample, rates = [], [], [], []
     for depth in DEPTHS:
-        _, start_alone, alone = found["nothing", 0, depth]
+        _, start_alone, alone = found["nothing-nterp" if recorder.endswith("-nterp") else "nothing", 0, depth]
         real_rate, start, time = found[recorder, rate, depth]
         percentages.append(100 * (time - alone) / alone)
         once.append((start - start_alone * time / alone) / 1e6)

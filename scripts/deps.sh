@@ -1,17 +1,20 @@
 #!/bin/sh
 # What does this machine lack to build, test and demonstrate varid? Installs it, saying what and why.
 # usage: deps.sh [--test]        --test: also what only tests, lint and benchmarks need
-#        deps.sh --list          prints the packages of a run without --test, installs nothing
+#        deps.sh --compiler      also what builds ART's compiler
+#        deps.sh --list          prints the packages of a run with --compiler, installs nothing
 # Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
 set -eu
 
 for_tests=
+for_compiler=
 list=
 case "${1:-}" in
 '') ;;
---test) for_tests=1 ;;
---list) list=1 ;;
-*) echo "usage: deps.sh [--test | --list]" >&2; exit 2 ;;
+--test) for_tests=1 for_compiler=1 ;;
+--compiler) for_compiler=1 ;;
+--list) list=1 for_compiler=1 ;;
+*) echo "usage: deps.sh [--test | --compiler | --list]" >&2; exit 2 ;;
 esac
 
 missing=
@@ -55,12 +58,14 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     fi
     want linux-perf 'plain perf, for comparison'
     want python3 'generates the boot class path and the workloads'
+    if [ -n "$for_compiler" ]; then
+        want dpkg-dev "unpacks Debian's source of ART, whose compiler is built"
+    fi
     if [ -n "$for_tests" ]; then
         want llvm-16 'llvm-symbolizer checks symbol files'
         want binutils 'reads symbol files'
         want g++ 'builds programs to look names up in'
         want libclang-rt-16-dev 'libFuzzer'
-        want dpkg-dev "unpacks Debian's source of ART, whose compiler is built"
         want dexdump 'an independent reader of dex files'
         command -v npm >/dev/null || want npm 'fetches packages with real dex files in them'
         want elfutils 'independent readers of symbol files'

@@ -4,8 +4,9 @@
 #        fresh.sh --base TARGET      only makes the empty root, for the next run
 # The root has Debian's minbase, make, git and ca-certificates; of this machine the kernel's file systems, rustup's toolchains and
 # cargo's downloads are mounted into it. It gets a clone of this checkout, with what is not committed yet.
-# Without `full` the demo runs what TARGET has built: that shows what it needs at run time. With it everything is built from
-# nothing, the packages of deps.sh are compared with what that used, and `make test` runs, too.
+# Without `full` the demo runs what TARGET has built: that shows what it needs at run time; its compiled half only where ART's compiler is
+# built already. With it everything is built from nothing, that compiler too, the packages of deps.sh are compared with what that used, and
+# `make test` runs, too.
 # TARGET/fresh keeps the empty root and the packages for the next run. Needs root, mmdebstrap and, with `full`, strace.
 set -euo pipefail
 
@@ -61,7 +62,7 @@ mounts=(/proc /sys /dev "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rus
 environment=(HOME="$HOME" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
 if [ -z "$full" ]; then
     mounts+=("$target")
-    environment+=(CARGO_TARGET_DIR="$target")
+    environment+=(CARGO_TARGET_DIR="$target" VARID_DEMO_COMPILED=if-built)
 fi
 for name in CARGO_HOME RUSTUP_HOME VARID_DEBIAN_MIRROR http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || environment+=("$name=${!name}")

@@ -28,6 +28,7 @@ static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr,
 #define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
 #define THREADS 64         // remembered by each CPU, a power of two
 #define PLAIN_AT_ONCE 8    // frames
+#define SAVED_AT_ONCE 16   // of an AT_SP rule, whose steps are shorter
 #define OWN_FRAMES 3       // of the VM that may lie above the innermost method, where that alone is wanted
 #define STATE_SLOTS 16     // builds of VMs with an AT_SP rule that are profiled at once
 
@@ -264,6 +265,86 @@ static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bo
 	return taken == PLAIN_AT_ONCE;
 }
 
+// A word of what a frame keeps of its caller; the bits above all addresses.
+#define SAVED(window, offset) (*(const __u64 *)((window) + VARID_SAVES_OFFSET(offset)))
+#define TAGS (~VARID_ADDRESS(~0ull))
+
+// The same for complete frames of an AT_SP rule whose callers are others, from the copy: what varid_walk_step would find. It leaves
+// to that what is rare: 32-bit words, addresses with tags. A function of its own: the verifier follows it once.
+__noinline int saved_steps(struct scratch *s, __u32 limit)
+{
+	const struct varid_rule *rule;
+	struct varid_packed_frame *out;
+	__u64 sp, frame, pc, start, whole, code_start, code_size, pos, to_word, to_saves;
+	__u32 taken = 0, below, saved_pc, saved_frame, saved_return;
+
+	if (!s || s->layout.quick_rule == VARID_NO_RULE)
+		return 0;
+	rule = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
+	sp = s->walk.quick;
+	frame = s->walk.frame;
+	pc = s->walk.reg_pc;
+	pos = s->pos;
+	whole = s->copy_len;
+	if (!frame || s->walk.cfa || s->layout.word != 8 || rule->kind != VARID_RULE_AT_SP ||
+	    rule->cfa_word == VARID_NO_WORD || whole < VARID_SAVES_WINDOW ||
+	    s->record.frames + SAVED_AT_ONCE > limit || pos > OUT_MAX - SAVED_AT_ONCE * sizeof(*out))
+		return 0;
+	whole -= VARID_SAVES_WINDOW - 1;
+	below = varid_saved_below(rule);
+	saved_pc = below - rule->saved_pc;
+	saved_frame = below - rule->saved_frame;
+	saved_return = below - rule->saved_return;
+	// From the register that leads to the CFA to the place of the word in the copy, and from that word to the place of the saves.
+	start = s->copy_start;
+	to_word = rule->cfa_word - start;
+	to_saves = rule->cfa_bias - below - start;
+	code_start = rule->code_start;
+	code_size = rule->code_end - code_start;
+	// The verifier must see the bound on the very register that is added.
+	asm volatile("" : "+r"(pos));
+	out = (struct varid_packed_frame *)(s->out + (pos & 0xffff));
+	asm volatile("" : "+r"(out));
+#pragma unroll
+	for (int i = 0; i < SAVED_AT_ONCE; i++) {
+		__u64 offset = frame + to_word, cfa, returns, caller_frame, caller_pc;
+		const __u8 *window;
+
+		if (offset >= whole)
+			break;
+		offset = *(const __u64 *)(s->copy + (offset & (COPY_MAX - 1))) + to_saves;
+		if (offset >= whole)
+			break;
+		cfa = offset + start + below;
+		window = s->copy + (offset & (COPY_MAX - 1));
+		returns = SAVED(window, saved_return);
+		caller_frame = SAVED(window, saved_frame);
+		caller_pc = SAVED(window, saved_pc);
+		// The return address lies behind a call.
+		if (cfa <= sp || !SAVED(window, below) || returns - code_start - 1 >= code_size || !caller_frame ||
+		    !caller_pc || (caller_frame | caller_pc) & TAGS)
+			break;
+		out[i].addr = sp;
+		out[i].what = pc;
+		sp = cfa;
+		frame = caller_frame;
+		pc = caller_pc;
+		taken++;
+	}
+	if (!taken)
+		return 0;
+	if (!s->reach)
+		s->reach = s->walk.quick;
+	s->walk.quick = sp;
+	s->walk.frame = frame;
+	s->walk.reg_pc = pc;
+	if (s->seen_end < sp + sizeof(__u64))
+		s->seen_end = sp + sizeof(__u64);
+	s->record.frames += taken;
+	s->pos = pos + taken * sizeof(*out);
+	return taken == SAVED_AT_ONCE;
+}
+
 static __always_inline long turn(const __u32 rules)
 {
 	long over;
@@ -271,8 +352,12 @@ static __always_inline long turn(const __u32 rules)
 
 	if (!s)
 		return 1;
-	if (s->copy_end ? plain_steps(s, VARID_MAX_FRAMES, false) : plain_steps(s, VARID_MAX_FRAMES, true))
+	if (rules != BASIC_RULES && s->walk.frame && s->copy_end) {
+		if (saved_steps(s, VARID_MAX_FRAMES))
+			return 0;
+	} else if (s->copy_end ? plain_steps(s, VARID_MAX_FRAMES, false) : plain_steps(s, VARID_MAX_FRAMES, true)) {
 		return 0;
+	}
 	over = rules == BASIC_RULES ? walk_step(s, VARID_MAX_FRAMES) : walk_step_any(s, VARID_MAX_FRAMES);
 	asm volatile("" : "+r"(over)); // clang knows that it is 0 or 1, the verifier does not
 	return over ? 1 : 0;

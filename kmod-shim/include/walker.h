@@ -324,6 +324,12 @@ static inline __attribute__((always_inline)) varid_u32 varid_larger(varid_u32 on
 	return one > other ? one : other;
 }
 
+/* AT_SP: how far below its CFA a frame keeps the first of what it keeps of its caller. */
+static inline __attribute__((always_inline)) varid_u32 varid_saved_below(const struct varid_rule *rule)
+{
+	return VARID_SAVES_OFFSET(varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return)));
+}
+
 /* AT_SP: a frame whose interpreter runs no instruction of it: it keeps all that it ever will. */
 #define VARID_STATE_COMPLETE (VARID_STATE_SAVED_PC | VARID_STATE_SAVED_FRAME | VARID_STATE_SAVED_RETURN)
 
@@ -337,9 +343,8 @@ varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, con
 		 varid_u32 state, const struct varid_leaf *leaf)
 {
 	const varid_u32 word = layout->word == 4 ? 4 : 8;
-	const varid_u32 lowest = varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return));
 	/* The word at the CFA is the caller's method. */
-	const varid_u32 below = state & VARID_STATE_COMPLETE ? VARID_SAVES_OFFSET(lowest) : 0; /* else the stack may end here */
+	const varid_u32 below = state & VARID_STATE_COMPLETE ? varid_saved_below(rule) : 0; /* else the stack may end here */
 	const varid_u32 size = VARID_SAVES_OFFSET(below + word);
 	const varid_u8 *window;
 	varid_u64 method, returns;

@@ -15,6 +15,7 @@
 //! | which mappings are memory of a process's own | `own_memory` |
 //! | what does the kernel's perf interface look like | [`perf`] |
 //! | what does a line of `/proc/PID/maps` say | `proc_maps` |
+//! | how well is the instruction known that a managed frame executes | `precision` |
 //! | how often is an event sampled | `rate` |
 //! | why is something missing of a sample | `reason` |
 //! | which registers does a sample have, on which machine | `registers` |
@@ -41,6 +42,7 @@ mod measure;
 mod mode;
 mod own_memory;
 pub mod perf;
+mod precision;
 mod proc_maps;
 mod rate;
 mod reason;
@@ -56,6 +58,7 @@ pub use layer::Layer;
 pub use measure::{CodeUnits, MonotonicNs, Period};
 pub use mode::Mode;
 pub use own_memory::is_own_memory;
+pub use precision::Precision;
 pub use proc_maps::{MapsEntry, maps_entries};
 pub use rate::Rate;
 pub use reason::{Marker, Reason};

@@ -286,15 +286,14 @@ impl Regs {
             return regs;
         }
         let mask = host.perf_mask();
-        let mut bits = (0..u64::BITS).filter(|bit| mask >> bit & 1 == 1);
-        for word in words {
-            let Some(bit) = bits.next() else { break };
-            let named = machine
-                .regs()
-                .iter()
-                .find(|reg| u32::from(host.perf_bit(machine, reg)) == bit);
-            if let Some(reg) = named {
-                regs.set(reg.dwarf, Some(*word));
+        for (place, reg) in machine.regs().iter().enumerate() {
+            // The kernel writes the registers of the mask by their numbers.
+            let bit = u32::from(host.perf_bit(machine, reg));
+            let lower = !(u64::MAX << bit);
+            let before = (mask & lower).count_ones();
+            let word = words.get(before as usize);
+            if let Some(word) = word {
+                regs.set_at(place, Some(*word));
             }
         }
         regs

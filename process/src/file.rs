@@ -5,7 +5,7 @@
 
 use crate::reader::{self, PathTarget};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ const MAX_FILE: u64 = 1 << 28;
 
 /// What identifies a file behind a mapping, whatever its path says by now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct FileKey {
+pub struct FileKey {
     /// Device and inode.
     pub device: u64,
     /// Inode.
@@ -28,6 +28,18 @@ pub(crate) struct FileKey {
     pub size: u64,
     /// Last change, in seconds and nanoseconds.
     pub changed: (i64, i64),
+}
+
+impl FileKey {
+    /// That of a file.
+    pub fn of(file: &Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            size: file.len(),
+            changed: (file.mtime(), file.mtime_nsec()),
+        }
+    }
 }
 
 /// A mapping as the process's memory map or the kernel's record describes it.
@@ -96,13 +108,7 @@ pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
     if meta.ino() != mapped.inode {
         return Err(io::Error::other("the path leads to another file by now"));
     }
-    let key = FileKey {
-        device: meta.dev(),
-        inode: mapped.inode,
-        size: meta.len(),
-        changed: (meta.mtime(), meta.mtime_nsec()),
-    };
-    Ok((file, key))
+    Ok((file, FileKey::of(&meta)))
 }
 
 /// The path of a file as it was before the file was deleted: what the kernel adds is no part of it.
@@ -138,7 +144,7 @@ pub(crate) fn len(file: &File) -> u64 {
 
 /// Reads `len` bytes of the file from `offset` on, or as many as there are; no mapping, because a file that shrinks
 /// would kill the reader.
-pub(crate) fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len().saturating_sub(offset).min(len);
     if len > MAX_FILE {
         return Err(io::Error::other(format!(

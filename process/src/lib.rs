@@ -25,7 +25,7 @@
 //! | what is mapped where | [`AddressSpace`] |
 //! | what does a mapping show | [`ProcessImage`], [`ElfImage`], [`CodeImage`] |
 //! | which files are bytecode | [`BytecodeFormat`] |
-//! | which file is behind a mapping | [`KernelMapping`] |
+//! | which file is behind a mapping | [`KernelMapping`], [`FileKey`] |
 //! | which mappings are there, and which are new | `maps` |
 //! | which images are open already | [`Images`] |
 //! | which dex file is in memory that no file shows | `anonymous` |
@@ -67,7 +67,7 @@ mod vm_files;
 
 pub use budget::raise_limit_of_files;
 pub use code::MappedCode;
-pub use file::KernelMapping;
+pub use file::{FileKey, KernelMapping, read as read_file};
 pub use format::{BytecodeFormat, Formats};
 pub use image::{CodeImage, ElfImage, LoadedBytes, ProcessImage};
 pub use images::Images;

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::io::stdin;
-use varid_model::{Address, MonotonicNs, Period, Pid, Rate};
+use varid_model::{Address, MonotonicNs, Period, Pid, Precision, Rate};
 use varid_recording::{
     CpuMode, EventDesc, Manifest, MappingRecord, Sample, SampleSource, SessionRecord,
     SessionTarget, SessionWriter, TargetKind,
@@ -68,6 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             mode: CpuMode::User,
             uid: 1000,
             frame: None,
+            precision: Precision::Exact,
             kernel: Vec::new(),
             user: vec![address],
         }))?;

@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::time::{Duration, Instant};
-use varid_model::{Address, MonotonicNs, Period, Pid, Rate};
+use varid_model::{Address, MonotonicNs, Period, Pid, Precision, Rate};
 use varid_recording::{
     CpuMode, EventDesc, Manifest, Sample, SampleSource, SessionReader, SessionRecord,
     SessionTarget, SessionWriter, TargetKind,
@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             mode: CpuMode::User,
             uid: 1000,
             frame: None,
+            precision: Precision::Exact,
             kernel: &[],
             user: &user[..],
         })?;

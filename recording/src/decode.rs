@@ -10,10 +10,13 @@ use varid_model::perf::{
     CallchainEntries, CommRecord, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record,
     SampleFields, SampleLayout, TaskRecord,
 };
-use varid_model::{Address, MonotonicNs};
+use varid_model::{Address, MonotonicNs, Precision};
 
 use crate::{
-    format::{CONTEXT_KERNEL, CONTEXT_USER, FIRST_ID, OLD_SAMPLE_TYPE, RAW_SIZE, kind, misc},
+    format::{
+        APPROXIMATE, CONTEXT_KERNEL, CONTEXT_USER, FIRST_ID, OLD_SAMPLE_TYPE, RAW_SIZE,
+        RAW_SIZE_WITH_FLAGS, kind, misc,
+    },
     mode,
     record::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord},
 };
@@ -115,7 +118,7 @@ fn sample(record_misc: u16, body: &[u8], events: usize) -> Result<Sample, Malfor
         .ok_or(no_event)?;
     let sample = SampleFields::parse(LAYOUT, &mut fields)?;
     let (kernel, user) = callchain(sample.callchain)?;
-    let (uid, frame) = raw(&mut fields)?;
+    let (uid, frame, precision) = raw(&mut fields)?;
     Ok(Sample {
         event,
         time: sample.time,
@@ -131,21 +134,32 @@ fn sample(record_misc: u16, body: &[u8], events: usize) -> Result<Sample, Malfor
         },
         uid,
         frame: Some(frame).filter(|frame| frame.get() != 0),
+        precision,
         kernel,
         user,
     })
 }
 
-/// The user id and the frame pointer, in recordings that have them.
-fn raw(fields: &mut Fields<'_>) -> Result<(u32, Address), Malformed> {
+/// The user id, the frame pointer and how well the instruction in that frame is known, in recordings that have them.
+fn raw(fields: &mut Fields<'_>) -> Result<(u32, Address, Precision), Malformed> {
     if fields.is_empty() {
-        return Ok((NO_UID, Address::default()));
+        return Ok((NO_UID, Address::default(), Precision::Exact));
     }
     let short = fields.malformed("raw data without user id and frame pointer");
-    if fields.u32()? < RAW_SIZE {
+    let size = fields.u32()?;
+    if size < RAW_SIZE {
         return Err(short);
     }
-    Ok((fields.u32()?, Address::new(fields.u64()?)))
+    let (uid, frame) = (fields.u32()?, Address::new(fields.u64()?));
+    let flags = match size {
+        ..RAW_SIZE_WITH_FLAGS => 0,
+        _ => fields.u64()?,
+    };
+    let precision = match flags & APPROXIMATE {
+        0 => Precision::Exact,
+        _ => Precision::Approximate,
+    };
+    Ok((uid, frame, precision))
 }
 
 /// Where a sample's callchain starts in its body: behind the fixed fields.

@@ -2,12 +2,13 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use varid_model::{Address, Marker, MonotonicNs, Pid, Reason, Tid};
+use varid_model::{Address, Marker, MonotonicNs, Pid, Precision, Reason, Tid};
 
 use crate::{
     format::{
-        self, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID, MAX_COMM,
-        MAX_FRAMES, MAX_PATH, RAW_SIZE, RECORD_HEADER_SIZE, kind, misc,
+        self, APPROXIMATE, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, FIRST_ID, MAX_BUILD_ID,
+        MAX_COMM, MAX_FRAMES, MAX_PATH, RAW_SIZE, RAW_SIZE_WITH_FLAGS, RECORD_HEADER_SIZE, kind,
+        misc,
     },
     mode,
     record::{CpuMode, MappingRecord, Sample, SessionRecord},
@@ -147,8 +148,8 @@ type Word = [u8; size_of::<u64>()];
 
 /// Words of a sample's record before its chain.
 const FIXED: usize = 9;
-/// And behind it: the size of its raw data and whose process it is of; where the VM's frame lies.
-const RAW: usize = 2;
+/// And behind it: the size of its raw data and whose process it is of; where the VM's frame lies; flags, if any is set.
+const RAW: usize = 3;
 
 /// Appends a sample's record: its chain with its contexts; frames beyond [`MAX_FRAMES`] are
 /// replaced by a marker.
@@ -164,10 +165,16 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
         _ => (sample.user, false),
     };
     let user_len = user.len().saturating_add(usize::from(cut));
+    let all_raw = raw(sample);
+    let raw = match all_raw {
+        [ref short @ .., 0] => short,
+        _ => &all_raw[..],
+    };
     let with_context = |len: usize| len.saturating_add(usize::from(len > 0));
     let entries = with_context(kernel.len()).saturating_add(with_context(user_len));
     let size = entries
-        .saturating_add(FIXED + RAW)
+        .saturating_add(FIXED)
+        .saturating_add(raw.len())
         .saturating_mul(size_of::<u64>());
     let fixed: [u64; FIXED] = [
         header(kind::SAMPLE, mode, size),
@@ -198,11 +205,20 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     if cut {
         room = put(room, [address_of(Marker::Reason(Reason::Truncated)).get()]);
     }
-    let raw: [u64; RAW] = [
-        u64::from(RAW_SIZE) | u64::from(sample.uid) << 32,
+    put(room, raw.iter().copied());
+}
+
+/// The words of a sample's raw data, with their size.
+fn raw(sample: &Sample<&[Address]>) -> [u64; RAW] {
+    let (size, flags) = match sample.precision {
+        Precision::Exact => (RAW_SIZE, 0),
+        Precision::Approximate => (RAW_SIZE_WITH_FLAGS, APPROXIMATE),
+    };
+    [
+        u64::from(size) | u64::from(sample.uid) << 32,
         sample.frame.map_or(0, Address::get),
-    ];
-    put(room, raw);
+        flags,
+    ]
 }
 
 /// Puts words where there is room for them; what is left of it.

@@ -73,6 +73,12 @@ pub const OLD_SAMPLE_TYPE: u64 = (perf::PERF_SAMPLE_IP
 /// Bytes of a sample's raw data: a user id (u32) and a frame pointer (u64). Later versions may append to it.
 pub const RAW_SIZE: u32 = 12;
 
+/// The same with what is only written where it is not 0: flags (u64).
+pub const RAW_SIZE_WITH_FLAGS: u32 = RAW_SIZE + 8;
+
+/// In the flags: the instruction of the innermost managed method is [approximate](varid_model::Precision::Approximate).
+pub const APPROXIMATE: u64 = 1;
+
 /// Where `perf_event_attr.sample_type` lies.
 pub const SAMPLE_TYPE_AT: u64 = 24;
 

@@ -44,6 +44,7 @@
 //!     mode: CpuMode::User,
 //!     uid: 1000,
 //!     frame: None,
+//!     precision: varid_model::Precision::Exact,
 //!     kernel: vec![],
 //!     user: vec![Address::new(0x40_1000), Address::new(0x40_2005)],
 //! };

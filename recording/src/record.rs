@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use varid_model::{Address, FrameAddress, Mode, MonotonicNs, Period, Pid, Tid};
+use varid_model::{Address, FrameAddress, Mode, MonotonicNs, Period, Pid, Precision, Tid};
 
 /// Where the shim's own addresses start: methods without bytecode of their own and
 /// markers live in this range of every profiled process, backed by `symbols/remap.elf`.
@@ -49,6 +49,8 @@ pub struct Sample<Chain = Vec<Address>> {
     /// Where the frame of the innermost managed method lies: the VM's frame pointer; `None`: there is
     /// no such frame, or it has no address.
     pub frame: Option<Address>,
+    /// How well the instruction of that method is known.
+    pub precision: Precision,
     /// Kernel addresses, leaf first; callers are return addresses.
     pub kernel: Chain,
     /// User addresses, leaf first: native addresses, dex addresses (callers: the
@@ -71,6 +73,7 @@ impl Sample {
             mode,
             uid,
             frame,
+            precision,
             ref kernel,
             ref user,
         } = *self;
@@ -85,6 +88,7 @@ impl Sample {
             mode,
             uid,
             frame,
+            precision,
             kernel,
             user,
         }

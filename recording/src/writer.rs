@@ -389,7 +389,7 @@ mod tests {
     use std::fs::{File, OpenOptions};
 
     use crate::{CpuMode, EventDesc, SampleSource, SessionReader, SessionTarget, TargetKind};
-    use varid_model::{Period, Pid, Rate, Tid};
+    use varid_model::{Period, Pid, Precision, Rate, Tid};
 
     fn writer(dir: &Path) -> SessionWriter {
         let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
@@ -434,6 +434,7 @@ mod tests {
             mode: CpuMode::User,
             uid: 1000,
             frame: None,
+            precision: Precision::Exact,
             kernel: vec![],
             user: vec![Address::new(1); 100],
         })

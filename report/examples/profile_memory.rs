@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{path::Path, time::Instant};
-use varid_model::{Address, Layer, MonotonicNs, Period, Pid, Rate, Tid};
+use varid_model::{Address, Layer, MonotonicNs, Period, Pid, Precision, Rate, Tid};
 use varid_recording::{
     CpuMode, EventDesc, ImageKind, Manifest, MappingRecord, Sample, SampleSource, SessionImage,
     SessionReader, SessionRecord, SessionTarget, SessionWriter, TargetKind,
@@ -141,6 +141,7 @@ fn write_session(folder: &Path, samples: u64, stacks: u64, events: usize) {
                 mode: CpuMode::User,
                 uid: 10_001,
                 frame: Some(Address::new(0x7f00_0000_1000)),
+                precision: Precision::Exact,
                 kernel: Vec::new(),
                 user,
             }),

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use varid_model::{Layer, Marker};
+use varid_model::{Layer, Marker, Precision};
 
 /// An image of a [`FrameTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +68,15 @@ pub struct SourceLine {
     pub file: Arc<str>,
     /// Its line, from 1.
     pub line: u32,
+    /// Whether the frame was at this line, or at one near it.
+    pub precision: Precision,
+}
+
+impl SourceLine {
+    /// The file's name without its folder, as perf shows it.
+    pub(crate) fn file_name(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
 }
 
 /// The frames of a profile with their symbols and images, each once.
@@ -113,6 +122,12 @@ impl FrameTable {
     #[must_use]
     pub fn frame(&self, id: FrameId) -> Option<&ProfileFrame> {
         self.frames.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// Whether a frame was not exactly where it says.
+    pub(crate) fn is_approximate(&self, id: FrameId) -> bool {
+        let line = self.frame(id).and_then(|frame| frame.line.as_ref());
+        line.is_some_and(|line| line.precision.is_approximate())
     }
 
     /// The symbol of a frame.
@@ -164,9 +179,24 @@ impl FrameTableBuilder {
         let line = line.map(|(file, line)| SourceLine {
             file: self.intern_file(file),
             line,
+            precision: Precision::Exact,
         });
+        self.intern(ProfileFrame { symbol, line })
+    }
+
+    /// The id of the frame that is like another one, but is near its line only; the same id if that has no line.
+    pub fn intern_approximate(&mut self, id: FrameId) -> FrameId {
+        let Some(mut frame) = self.table.frame(id).cloned() else {
+            return id;
+        };
+        if let Some(line) = &mut frame.line {
+            line.precision = Precision::Approximate;
+        }
+        self.intern(frame)
+    }
+
+    fn intern(&mut self, frame: ProfileFrame) -> FrameId {
         let next = FrameId(number(self.table.frames.len()));
-        let frame = ProfileFrame { symbol, line };
         *self.frame_ids.entry(frame).or_insert_with_key(|frame| {
             self.table.frames.push(frame.clone());
             next

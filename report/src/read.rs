@@ -289,8 +289,17 @@ fn resolve_frames(resolver: &mut Resolver, sample: &Sample, frames: &mut Vec<Fra
     for frame in sample.kernel_frames() {
         frames.extend_from_slice(resolver.kernel_frames(frame));
     }
+    // The instruction of the innermost method may be known approximately.
+    let mut is_approximate = sample.precision.is_approximate();
     for frame in sample.user_frames() {
+        let first = frames.len();
         frames.extend_from_slice(resolver.user_frames(pid, frame));
+        if is_approximate && resolver.is_in_method(pid, frame) {
+            is_approximate = false;
+            for frame in frames.iter_mut().skip(first) {
+                *frame = resolver.approximate(*frame);
+            }
+        }
     }
     if frames.is_empty() {
         let leaf = FrameAddress::Instruction(sample.original_ip);

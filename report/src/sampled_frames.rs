@@ -54,6 +54,8 @@ pub struct SampledFrame {
     pub mapping: Option<FrameMapping>,
     /// Own: the instruction itself ran. Total: it, or what it had called.
     pub share: Share,
+    /// The part of the total in which the instruction is one near that which executed.
+    pub approximate: SampleWeight,
 }
 
 /// What is left of a mapping around a sampled frame's instruction.
@@ -95,11 +97,7 @@ impl SampledFrames {
         let pid = sample.pid;
         // A kernel sample's managed frames are all callers of the kernel's.
         let kernel = sample.mode == CpuMode::Kernel;
-        let is_managed = |frame: &FrameAddress| {
-            let address = remap::lookup(*frame);
-            let mapped = resolver.mapping(pid, address);
-            mapped.is_some_and(|mapped| resolver.is_managed(mapped.value.image, address))
-        };
+        let is_managed = |frame: &FrameAddress| resolver.is_in_method(pid, *frame);
         let inner = usize::from(kernel);
         let mut frames = sample.user.iter().enumerate().map(|(depth, address)| {
             FrameAddress::in_callchain(depth.saturating_add(inner), *address)
@@ -153,6 +151,9 @@ impl SampledFrames {
             row.share.total.add(weight);
             if found.is_instruction() {
                 row.share.own.add(weight);
+            }
+            if depth > 0 && sample.precision.is_approximate() {
+                row.approximate.add(weight);
             }
         }
     }
@@ -272,6 +273,7 @@ fn described(
         layer: symbol.map_or(Layer::Native, |symbol| symbol.layer),
         mapping: None,
         share: Share::default(),
+        approximate: SampleWeight::default(),
     }
 }
 

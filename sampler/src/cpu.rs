@@ -26,12 +26,17 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Maps the ring of an open event of the CPU, of `pages` pages or fewer, where the kernel
-    /// refuses so many.
-    pub fn with_ring(cpu: u32, owner: OwnedFd, mut pages: usize) -> Result<Self, SamplerError> {
-        let ring = loop {
+    /// Maps the ring of an event of the CPU, of `pages` pages or fewer, where the kernel refuses so many. `open`: opens the event, for
+    /// a ring of so many pages.
+    pub fn with_ring(
+        cpu: u32,
+        mut pages: usize,
+        open: impl Fn(usize) -> Result<OwnedFd, SamplerError>,
+    ) -> Result<Self, SamplerError> {
+        let (owner, ring) = loop {
+            let owner = open(pages)?;
             match Ring::map(owner.as_fd(), pages) {
-                Ok(ring) => break ring,
+                Ok(ring) => break (owner, ring),
                 Err(error) if pages > 16 => {
                     tracing::debug!(cpu, pages, %error, "trying a smaller ring");
                     pages /= 2;

@@ -10,7 +10,7 @@ use varid_model::perf::{
     SampleLayout,
 };
 use varid_model::{Address, Device, Machine, Mode, MonotonicNs, Period, Pid, Regs, Tid};
-use varid_shim::{CapturedSample, flags};
+use varid_shim::{CapturedSample, ManagedFrames, flags};
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,26 +88,39 @@ pub type Samples = Vec<Box<Sampled>>;
 
 /// Samples that are not needed any more. Their buffers are reused for the next samples.
 #[derive(Debug, Default)]
-pub struct SamplePool(Samples);
+pub struct SamplePool {
+    samples: Samples,
+    /// Bytes of their stack buffers.
+    stacks: usize,
+}
 
 impl SamplePool {
     /// The most samples in the pool: about one batch at a high rate.
     const MAX: usize = 512;
-    /// Bytes of the largest stack buffer in the pool; it bounds the memory of the pool.
-    const MAX_STACK: usize = 4096;
+    /// Bytes of all stack buffers in the pool: a quarter of a ring of 8 MB with copies of stacks, after which it is drained.
+    const MAX_STACKS: usize = 2 << 20;
 
     /// Puts a sample into the pool.
     pub fn put(&mut self, sampled: Box<Sampled>) {
-        if self.0.len() < Self::MAX && sampled.record.stack.capacity() <= Self::MAX_STACK {
-            self.0.push(sampled);
+        let stacks = self.stacks.saturating_add(sampled.record.stack.capacity());
+        if self.samples.len() < Self::MAX && stacks <= Self::MAX_STACKS {
+            self.stacks = stacks;
+            self.samples.push(sampled);
         }
+    }
+
+    /// A sample of the pool, or a new one, whose record is yet to be written.
+    fn take(&mut self, event: usize) -> Box<Sampled> {
+        let mut sampled = self.samples.pop().unwrap_or_default();
+        self.stacks = self.stacks.saturating_sub(sampled.record.stack.capacity());
+        sampled.event = event;
+        sampled.read.clear();
+        sampled
     }
 
     /// Decodes a record of the shim, into a sample of the pool if there is one.
     pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Stamped {
-        let mut sampled = self.0.pop().unwrap_or_default();
-        sampled.event = event;
-        sampled.read.clear();
+        let mut sampled = self.take(event);
         if let Err(error) = sampled.record.read(bytes) {
             tracing::debug!(%error, "a record of the shim's");
             return Stamped::malformed();
@@ -328,11 +341,11 @@ fn decode_sample(
             event,
             bytes: bytes.to_vec(),
         },
-        SampleKind::StackCopy => RingEvent::Sample(Box::new(Sampled {
-            event,
-            record: stack_copy(&sample, origin.period),
-            read: Vec::new(),
-        })),
+        SampleKind::StackCopy => {
+            let mut sampled = spare.take(event);
+            copy_stack(&sample, origin.period, &mut sampled.record);
+            RingEvent::Sample(sampled)
+        }
     };
     let stamped = Stamped {
         time: sample.time,
@@ -341,38 +354,50 @@ fn decode_sample(
     Ok((stamped, sample.values.iter().collect()))
 }
 
-/// The record of a sample with a copy of the stack. `period` is that of an event with a fixed one.
-fn stack_copy(sample: &SampleFields<'_>, period: Option<Period>) -> CapturedSample {
-    let kernel: Vec<Address> = sample
-        .callchain
-        .addresses()
-        .filter(|(context, _)| *context == Some(perf::PERF_CONTEXT_KERNEL))
-        .map(|(_, address)| address)
-        .collect();
-    let words: Vec<u64> = sample
-        .registers
-        .iter()
-        .map(|word| u64::from_le_bytes(*word))
-        .collect();
-    let regs = Regs::from_perf(Machine::NATIVE, sample.registers_abi, &words);
+/// Puts a sample with a copy of the stack in the place of a record. `period` is that of an event with a fixed one.
+fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut CapturedSample) {
+    let mut words = [0; u64::BITS as usize];
+    let registers = words.iter_mut().zip(sample.registers);
+    let count = registers
+        .map(|(to, word)| *to = u64::from_le_bytes(*word))
+        .count();
+    let words = words.get(..count).unwrap_or_default();
+    let CapturedSample {
+        time,
+        pid,
+        tid,
+        cpu,
+        flags: set,
+        period: counted,
+        ip,
+        regs,
+        frames,
+        kernel,
+        stack_addr,
+        stack,
+    } = record;
+    kernel.clear();
+    kernel.extend(
+        sample
+            .callchain
+            .addresses()
+            .filter(|(context, _)| *context == Some(perf::PERF_CONTEXT_KERNEL))
+            .map(|(_, address)| address),
+    );
     let in_kernel = match kernel.is_empty() {
         true => 0,
         false => flags::IN_KERNEL,
     };
-    CapturedSample {
-        time: sample.time,
-        pid: sample.pid,
-        tid: sample.tid,
-        cpu: sample.cpu,
-        flags: flags::NO_WALK | in_kernel,
-        period: period.unwrap_or(sample.period),
-        ip: sample.ip,
-        regs,
-        frames: Default::default(),
-        kernel,
-        stack_addr: Address::new(regs.sp().unwrap_or(0)),
-        stack: sample.stack.to_vec(),
-    }
+    *time = sample.time;
+    (*pid, *tid) = (sample.pid, sample.tid);
+    (*cpu, *set) = (sample.cpu, flags::NO_WALK | in_kernel);
+    *counted = period.unwrap_or(sample.period);
+    *ip = sample.ip;
+    *regs = Regs::from_perf(Machine::NATIVE, sample.registers_abi, words);
+    *frames = ManagedFrames::default();
+    *stack_addr = Address::new(regs.sp().unwrap_or(0));
+    stack.clear();
+    stack.extend_from_slice(sample.stack);
 }
 
 #[cfg(test)]

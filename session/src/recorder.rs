@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
-use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Tid};
+use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Precision, Tid};
 use varid_process::{AddressSpace, ProcessImage, ProcessMapping};
 use varid_recording::{
     CpuMode, ImageKind, Manifest, MappingRecord, NO_UID, Owner, Sample, SessionImage,
@@ -225,6 +225,7 @@ impl Recorder {
             mode: CpuMode::User,
             uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: None,
+            precision: Precision::Exact,
             kernel: &[],
             user: &[],
         };

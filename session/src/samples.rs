@@ -3,7 +3,7 @@
 use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError, Written};
 use std::collections::BTreeMap;
-use varid_model::{Address, Period, Stack};
+use varid_model::{Address, Period, Precision, Stack};
 use varid_recording::{CpuMode, NO_UID, Sample, SampleCounts};
 use varid_sampler::decode::Sampled;
 use varid_shim::flags;
@@ -85,6 +85,8 @@ impl SampleWriter {
                 .innermost()
                 .map(|frame| frame.address())
                 .filter(|at| at.get() != 0),
+            // A callchain that is cached has its leaf in an interpreter.
+            precision: Precision::Exact,
             kernel: &[][..],
             user: &[][..],
         };
@@ -114,6 +116,7 @@ impl SampleWriter {
         }
         let leader = Sample {
             frame: attributed.frame,
+            precision: attributed.precision,
             kernel: self.kernel.as_slice(),
             user: attributed.user.as_slice(),
             ..sample

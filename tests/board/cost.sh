@@ -28,11 +28,15 @@ alone() { # RECORDER DEPTH OPTION...
     tell "$recorder" 0 "$1" 0
 }
 
-with_varid() { # SHIM RATE DEPTH
+with_varid() { # NAME SHIM RATE DEPTH OPTION...
+    name=$1
+    shim=$2
+    rate=$3
+    shift 3
     # shellcheck disable=SC2046 # a command line
-    ./varid record -e cycles -F "$2" --shim "$1" -o /tmp/session -- $(app "$3") >/dev/null 2>/tmp/times ||
-        { echo "cost: varid $1 failed"; cat /tmp/times; }
-    tell "varid-$1" "$2" "$3" "$(sed -n 's/^ *"samples": \([0-9]*\),*$/\1/p' /tmp/session/session.json)"
+    ./varid record -e cycles -F "$rate" --shim "$shim" -o /tmp/session -- $(app "$@") >/dev/null 2>/tmp/times ||
+        { echo "cost: $name failed"; cat /tmp/times; }
+    tell "$name" "$rate" "$1" "$(sed -n 's/^ *"samples": \([0-9]*\),*$/\1/p' /tmp/session/session.json)"
     rm -rf /tmp/session
 }
 
@@ -56,8 +60,12 @@ for depth in 4 16 64; do
     alone dim "$depth"
     for shim in $shims; do
         for rate in 100 997 10000; do
-            with_varid "$shim" "$rate" "$depth"
+            with_varid "varid-$shim" "$shim" "$rate" "$depth"
         done
+    done
+    alone nothing-nterp "$depth" --art 14 --no-dim
+    for rate in 100 997 10000; do
+        with_varid varid-bpf-nterp bpf "$rate" "$depth" --art 14 --no-dim
     done
     with_perf perf "$depth"
     with_perf perf-g "$depth" -g

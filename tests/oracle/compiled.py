@@ -10,7 +10,8 @@ judged. MAPS is a copy of the process's /proc/PID/maps. FILE is of one of these 
 
 Of a sample in compiled code the oracle walks the stack itself, by the unwind information that the compiler wrote for debuggers. The
 methods of the frames that it finds must be in the callchain, in this order, without others but inlined ones between them: that each
-method calls the next one its bytecode tells. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if
+method calls the next one its bytecode tells. The instruction of a leaf in compiled code must be marked as approximate, and that of a leaf
+that is interpreted must not. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if
 there is one.
 """
 
@@ -24,6 +25,7 @@ import vdex
 from compiled_code import JitLog, OatFile
 from managed import Code
 from maps import Maps
+from sample_marks import approximate
 from stack_words import Stacks
 
 STUB = "art_jni_trampoline"
@@ -123,6 +125,7 @@ class Oracle(per_sample.Oracle):
         for dex in dexes:
             self.of_file[dex.path].append(dex)
         self.stacks = Stacks(f"{session}/raw.data")
+        self.approximate = set(approximate(f"{session}/perf.data"))
         logs = [each for each in files if each.endswith(".jitdump")]
         self.jit = JitLog(logs[0]) if logs else None
         twins = {per_sample.base(each): each for each in files if each not in logs}
@@ -199,6 +202,8 @@ class Oracle(per_sample.Oracle):
         in_kernel = raw.ip >= self.maps.kernel
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
         self.count(user)
+        if wrong := self.wrong_mark(ip, user):
+            return wrong
         if not self.is_compiled(ip):
             return super().judge(raw, sample)
         if sample.ip != raw.ip:
@@ -235,6 +240,18 @@ class Oracle(per_sample.Oracle):
             self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
         if user[-1].symbol not in BEGINNINGS:
             self.counts["broken stacks"] += 1
+
+    def wrong_mark(self, ip, user):
+        """Whether the innermost method's instruction is marked as approximate if it is the leaf's and not known, or None."""
+        is_marked = self.key in self.approximate
+        self.counts["approximate"] += is_marked
+        if not user or self.code.dex(user[0]) is None:
+            # Which calls the compiler notes nothing down of, and has no symbols for, only itself knows.
+            self.counts["approximate callers"] += is_marked
+            return None
+        if is_marked != self.is_compiled(ip):
+            return f"{user[0].symbol} is {'' if is_marked else 'not '}marked as approximate, the ip was {ip:#x}"
+        return None
 
     def in_nterp(self, frame):
         """Whether a frame is one of nterp."""

@@ -9,6 +9,7 @@ mod command;
 mod corpus;
 mod home;
 mod libart;
+mod lines;
 mod methods;
 mod oracle;
 mod process;
@@ -26,6 +27,7 @@ pub use command::printed;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use home::{Home, Running, manifest};
 pub use libart::{Libart, Says};
+pub use lines::{lines_by_perf_script, perf_annotates_as_varid_reports};
 pub use methods::{
     MATH, Methods, PERF_REPORT, has_all_of_math, methods_by_perf, methods_by_varid, methods_in,
     printed_by_perf, report_by_symbol,

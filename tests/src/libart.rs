@@ -3,18 +3,27 @@
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// The first bytes of its build-id, and of the build-id of the one for arm64.
-const BUILD_IDS: [[u8; 8]; 2] = [
+/// The first bytes of the build-ids of Debian's: of ART 11, of ART 11 for arm64, of ART 14, of ART 14 for arm64.
+const BUILD_IDS: [[u8; 8]; 4] = [
     [0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78],
     [0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44],
+    [0x61, 0x49, 0x7c, 0x95, 0xb2, 0x38, 0x87, 0xe9],
+    [0x15, 0x2e, 0x5e, 0xef, 0x3e, 0x17, 0x82, 0x0c],
 ];
+/// A function by which a layout is found in the library, and another name of the same length.
+const LAYOUT_SYMBOL: (&[u8], &[u8]) = (
+    b"\0_ZN3art6Thread7InitTidEv\0",
+    b"\0_ZN3art6Thread7initTidEv\0",
+);
 /// `DW_OP_const4u "DEX1"; DW_OP_drop`.
 const MARKER: &[u8] = b"\x0cDEX1\x13";
 
-/// What a copy's unwind information says of the bytecode that its interpreters execute.
+/// What a copy says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
-    /// All that Debian's does.
+    /// All that Debian's does: only its build-id is another.
+    All,
+    /// What its unwind information says of the bytecode that its interpreters execute; a symbol is missing that tells its layout.
     Bytecode,
     /// Nothing: frames are unwound as before, and that is all.
     Nothing,
@@ -47,6 +56,12 @@ impl Libart {
             .find(|(_, bytes)| BUILD_IDS.iter().any(|known| bytes == known))
             .context("not a build that is known")?;
         library[at] += 1;
+        if says == Says::Bytecode {
+            let (name, other) = LAYOUT_SYMBOL;
+            let at = library.windows(name.len()).position(|bytes| bytes == name);
+            let at = at.context("no symbol that tells the layout")?;
+            library[at..at + other.len()].copy_from_slice(other);
+        }
         if says == Says::Nothing {
             let markers = library.windows(MARKER.len()).enumerate();
             let markers: Vec<usize> = markers

@@ -47,6 +47,7 @@
 //! |---|---|
 //! | which frames does a stack have | [`NativeStack`], [`NativeFrame`] |
 //! | which bytes of the stack does a sample have | [`StackSlice`] |
+//! | which frames does a stack have in common with one of before | [`UnwoundStack`] |
 //! | what is known of the code at an address | [`UnwindInfo`], [`CodeRule`] |
 //! | which rules does an ELF file have | [`Module`] |
 //! | which rows do some of its functions have | [`UnwindRow`] |
@@ -83,6 +84,7 @@ mod rule;
 mod stack_slice;
 mod step;
 mod unwind_info;
+mod unwound_stack;
 mod walk;
 
 pub use bytecode_pc::bytecode_pc;
@@ -95,6 +97,7 @@ pub use row::{CallerRegister, CfaAt, UnwindRow};
 pub use rule::Rule;
 pub use stack_slice::StackSlice;
 pub use unwind_info::{CodeRule, UnwindInfo};
+pub use unwound_stack::UnwoundStack;
 
 #[cfg(test)]
 mod tests;

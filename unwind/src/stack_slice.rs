@@ -15,6 +15,17 @@ impl<'a> StackSlice<'a> {
         Self { start, bytes }
     }
 
+    /// Its bytes.
+    pub(crate) const fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The first address above it.
+    pub(crate) fn end(self) -> Option<Address> {
+        let end = self.start.get().checked_add(self.bytes.len() as u64);
+        end.map(Address::new)
+    }
+
     /// The bytes of the slice from an address on.
     #[inline]
     fn from(self, address: Address) -> Option<&'a [u8]> {

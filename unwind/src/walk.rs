@@ -5,6 +5,7 @@ use crate::native_stack::{NativeFrame, NativeStack};
 use crate::stack_slice::StackSlice;
 use crate::step::{Step, Unwinder};
 use crate::unwind_info::{CodeRule, UnwindInfo};
+use crate::unwound_stack::{Common, UnwoundStack};
 use varid_model::{Address, FrameAddress, Regs};
 
 /// No thread's stack is deeper; a longer one is a loop.
@@ -23,6 +24,29 @@ impl NativeStack {
         until: Option<Address>,
         info: &mut (impl UnwindInfo + ?Sized),
     ) {
+        self.unwind_until(regs, stack, until, None, info);
+    }
+
+    /// The same to the outermost frame. `before`: the stack of the same thread as it was unwound before, since when the code of the
+    /// process has not changed. From the first frame that both have, with the same stack above it, its frames are taken.
+    pub fn unwind_after(
+        &mut self,
+        before: &UnwoundStack,
+        regs: &Regs,
+        stack: StackSlice<'_>,
+        info: &mut (impl UnwindInfo + ?Sized),
+    ) {
+        self.unwind_until(regs, stack, None, before.in_common(stack), info);
+    }
+
+    fn unwind_until(
+        &mut self,
+        regs: &Regs,
+        stack: StackSlice<'_>,
+        until: Option<Address>,
+        common: Option<Common<'_>>,
+        info: &mut (impl UnwindInfo + ?Sized),
+    ) {
         self.frames.clear();
         (self.end, self.stopped) = (None, None);
         let (Some(ip), Some(sp)) = (regs.ip(), regs.sp()) else {
@@ -39,6 +63,13 @@ impl NativeStack {
         while let Some(frame) = self.frames.last() {
             match unwinder.step(frame, rule) {
                 Ok(Step::Caller(caller)) => {
+                    let known = common.and_then(|common| common.callers(&caller));
+                    if let Some((callers, end)) = known {
+                        self.frames.push(caller);
+                        self.frames.extend_from_slice(callers);
+                        self.end = end;
+                        return;
+                    }
                     rule = unwinder.rule(&caller);
                     let return_address = caller.address.recorded();
                     // A stack may be executable, and a word of it be taken for a return address by a wrong rule.

@@ -1,5 +1,6 @@
 //! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
 
+use crate::art_layout::Checks;
 use crate::code_kind::CodeKind;
 use crate::handlers::{Moved, moved};
 use crate::quick_code;
@@ -32,8 +33,8 @@ pub struct VmFacts {
     states: CodeStates,
     /// 256 handlers of one size, one for each opcode.
     handlers: Range<u64>,
-    /// Which of them the last address was in, as the next one often is: a guess.
-    last: Cell<usize>,
+    /// Which of its ranges addresses are in that were asked for: return addresses come again and again.
+    recent: RecentRanges,
     /// Dex files that it says it executes.
     pub codes: Vec<PublishedBytecode>,
     /// What its compiler has made of them, sorted.
@@ -48,6 +49,34 @@ pub struct VmFacts {
     tunnel: Option<(u64, u64, u32)>,
 }
 
+/// The ranges of addresses that were asked for last, by some bits of the address.
+#[derive(Debug, Clone)]
+struct RecentRanges([Cell<(u64, Option<usize>)>; Self::SLOTS]);
+
+impl Default for RecentRanges {
+    fn default() -> Self {
+        // No code is at address 0.
+        Self([const { Cell::new((0, None)) }; Self::SLOTS])
+    }
+}
+
+impl RecentRanges {
+    const SLOTS: usize = 128;
+
+    /// The index of the range that an address is in; `find`: if that is not known.
+    #[inline]
+    fn index(&self, address: u64, find: impl FnOnce() -> Option<usize>) -> Option<usize> {
+        let slot = self.0.get((address >> 2) as usize % Self::SLOTS)?;
+        let (recent, index) = slot.get();
+        if recent == address {
+            return index;
+        }
+        let found = find();
+        slot.set((address, found));
+        found
+    }
+}
+
 /// Where the knowledge comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownBy {
@@ -55,6 +84,8 @@ pub enum KnownBy {
     Tunnel,
     /// The table of builds.
     Build(&'static str),
+    /// The VM's library, and the process that has loaded it.
+    Library(Checks),
 }
 
 impl fmt::Display for KnownBy {
@@ -62,6 +93,7 @@ impl fmt::Display for KnownBy {
         match self {
             KnownBy::Tunnel => f.write_str("its tunnel"),
             KnownBy::Build(name) => write!(f, "the build table ({name})"),
+            KnownBy::Library(checks) => write!(f, "what was found in its library ({checks})"),
         }
     }
 }
@@ -110,6 +142,16 @@ impl VmFacts {
         load_base: u64,
     ) -> Self {
         let ranges = build.ranges(load_base);
+        Self::of_layout(memory, layout, ranges, KnownBy::Build(build.name()))
+    }
+
+    /// The VM whose library says this of itself, as the process agrees.
+    pub(crate) fn of_layout(
+        memory: &dyn Memory,
+        layout: Layout,
+        ranges: Vec<CodeRange>,
+        known_by: KnownBy,
+    ) -> Self {
         Self {
             moved: moved_in(memory, &layout, &ranges),
             handlers: handlers_in(&ranges),
@@ -117,10 +159,10 @@ impl VmFacts {
             described_ranges: ranges.clone(),
             ranges,
             states: CodeStates::default(),
-            last: Cell::default(),
+            recent: RecentRanges::default(),
             codes: Vec::new(),
             traces: Vec::new(),
-            known_by: KnownBy::Build(build.name()),
+            known_by,
             files: None,
             tunnel: None,
         }
@@ -158,7 +200,7 @@ impl VmFacts {
             described_ranges,
             ranges,
             states,
-            last: Cell::default(),
+            recent: RecentRanges::default(),
             codes: description.codes,
             traces: description.traces,
             known_by: KnownBy::Tunnel,
@@ -200,16 +242,13 @@ impl VmFacts {
 
     /// They are disjoint: the one that begins last before an address is the only one that it may be in.
     fn range_at(&self, address: u64) -> Option<&CodeRange> {
-        let begins_by = |range: &&CodeRange| range.start <= address;
-        let (last, next) = (self.last.get(), self.last.get().saturating_add(1));
-        let is_last = self.ranges.get(last).as_ref().is_some_and(begins_by)
-            && !self.ranges.get(next).as_ref().is_some_and(begins_by);
-        if !is_last {
+        let index = self.recent.index(address, || {
             let after = self.ranges.partition_point(|range| range.start <= address);
-            self.last.set(after.checked_sub(1)?);
-        }
-        let range = self.ranges.get(self.last.get())?;
-        (address < range.end).then_some(range)
+            let last = after.checked_sub(1)?;
+            let range = self.ranges.get(last)?;
+            (address < range.end).then_some(last)
+        })?;
+        self.ranges.get(index)
     }
 
     /// What the code at an address does, if it is the VM's.
@@ -350,6 +389,7 @@ impl VmFacts {
         self.ranges
             .extend(quick_code::ranges(&states, &code, index));
         self.ranges.sort_unstable_by_key(|range| range.start);
+        self.recent = RecentRanges::default();
         self.states = CodeStates::new(&states, self.machine());
         self
     }
@@ -365,7 +405,7 @@ impl VmFacts {
             described_ranges: ranges.clone(),
             ranges,
             states: CodeStates::default(),
-            last: Cell::default(),
+            recent: RecentRanges::default(),
             codes: Vec::new(),
             traces: Vec::new(),
             known_by: KnownBy::Tunnel,

@@ -2,6 +2,7 @@
 
 use crate::art::code_info::CodeInfo;
 use crate::art::oat_file::OatFile;
+use crate::art_layout::{LibraryLayout, follow};
 use varid_model::Machine;
 
 /// Stack maps that are looked into: each can have as many inlined methods as there are bytes.
@@ -42,6 +43,27 @@ pub fn oat_file(input: &[u8]) {
             look_into(&info);
         }
     }
+}
+
+/// Reads a library of ART, and follows the code that the rest of the input is.
+///
+/// Input: a byte that says for which machine, and code; or a whole library.
+pub fn layout(input: &[u8]) {
+    // Whatever is wrong with it, that is an answer.
+    let _ = LibraryLayout::read(input);
+    let Some((machine, code)) = input.split_first() else {
+        return;
+    };
+    let machine = match machine & 3 {
+        0 => Machine::X86_64,
+        1 => Machine::Aarch64,
+        _ => Machine::Arm,
+    };
+    let events = follow(machine, code);
+    assert!(
+        events <= code.len().saturating_mul(20),
+        "an instruction is followed twice"
+    );
 }
 
 fn look_into(info: &CodeInfo<'_>) {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
 use varid_process::AddressSpace;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
-use varid_tunnel::abi::RULE_AT_SP;
+use varid_tunnel::abi::{RULE_AT_SP, Rule};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 /// Whether a walk of a copy of the stack goes on to the next loop.
@@ -46,17 +46,20 @@ pub(crate) fn walk_copy(
             }
             _ => continue,
         }
-        let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
+        let ip = frame.lookup().get();
+        let is_known = |(_, address)| {
+            let last = managed.last();
+            last.is_some_and(|last| last.address().get() >= address)
+        };
+        // Most are: a walk finds all frames of a list.
+        if loop_frame(facts, ip, &frame.regs).is_some_and(is_known) {
+            continue;
+        }
+        let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
             // What it called has no unwind information: a frame pointer leads past it without its registers.
             lost = Some(Reason::NoUnwindInfo);
             continue;
         };
-        if managed
-            .last()
-            .is_some_and(|last| last.address().get() >= address)
-        {
-            continue;
-        }
         // Each of these frames is a native one, too, and has been unwound.
         if facts.is_at_sp(frame.lookup().get()) {
             managed.push(frame_at_sp(
@@ -91,13 +94,8 @@ pub(crate) fn frame_at_sp(
     ManagedFrame::new(Address::new(address), pc, is_outermost)
 }
 
-/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
-pub(crate) fn registers(
-    facts: &VmFacts,
-    ip: u64,
-    regs: &Regs,
-    space: &AddressSpace,
-) -> Option<(u64, u64)> {
+/// The rule of the interpreter loop at an address, and the frame's address that its registers hold.
+fn loop_frame<'f>(facts: &'f VmFacts, ip: u64, regs: &Regs) -> Option<(&'f Rule, u64)> {
     if facts.code_at(ip) != Some(CodeKind::Loop) {
         return None;
     }
@@ -108,12 +106,23 @@ pub(crate) fn registers(
             .get(u16::from(rule.reg_frame))?
             .wrapping_add_signed(i64::from(rule.frame_bias)),
     };
+    Some((rule, address & ADDRESS_MASK))
+}
+
+/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
+pub(crate) fn registers(
+    facts: &VmFacts,
+    ip: u64,
+    regs: &Regs,
+    space: &AddressSpace,
+) -> Option<(u64, u64)> {
+    let (rule, address) = loop_frame(facts, ip, regs)?;
     let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
     let pc = match facts.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
         None => pc,
     };
-    Some((address & ADDRESS_MASK, pc))
+    Some((address, pc))
 }
 
 /// Takes the bytecode pcs of frames from the registers of their loops: a loop that called a helper need not have stored its pc, and
@@ -125,13 +134,24 @@ pub(crate) fn exact_pcs(
     space: &AddressSpace,
     may_take: impl Fn(&ManagedFrame) -> bool,
 ) {
+    let mut next = 0;
     for frame in &native.frames {
         let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
             continue;
         };
-        let found = managed
+        let is_its =
+            |managed: &ManagedFrame| managed.address().get() == address && !managed.is_quick();
+        // Both lists ascend, as a rule.
+        let after = managed
+            .get(next..)
+            .unwrap_or_default()
             .iter()
-            .position(|managed| managed.address().get() == address && !managed.is_quick())
+            .position(is_its);
+        let found = after
+            .map(|after| next.saturating_add(after))
+            .or_else(|| managed.iter().position(is_its));
+        next = found.map_or(next, |found| found.saturating_add(1));
+        let found = found
             .filter(|found| managed.get(*found).is_some_and(&may_take))
             .filter(|found| {
                 let frame = managed.get(*found);

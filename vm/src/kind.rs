@@ -2,14 +2,16 @@
 //!
 //! A VM that is added is a folder with one [`VmKind`] and one [`Vm`]; attribution asks them and knows none by name.
 
+use crate::art_layout::{LayoutError, LibraryLayout};
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::method::Method;
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, MonotonicNs, Reason};
+use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
@@ -41,6 +43,15 @@ pub struct ManagedStack<'r> {
     pub incomplete: Option<Reason>,
     /// What the innermost says of the leaf.
     pub leaf: LeafMethod,
+}
+
+/// The methods that a native frame executes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameMethods {
+    /// Innermost first: a compiler inlines some methods into others.
+    pub frames: Vec<ManagedFrame>,
+    /// How well the instruction of the innermost is known.
+    pub precision: Precision,
 }
 
 /// What the innermost managed frame says of the leaf.
@@ -98,6 +109,11 @@ pub trait VmKind: fmt::Debug + Sync {
         None
     }
 
+    /// What a library of this kind says itself of how frames are linked; None: libraries of this kind are not asked.
+    fn read_library(&self, _file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+        None
+    }
+
     /// The build with this build-id, if this kind's table has it.
     fn build(&self, _build_id: &[u8]) -> Option<&'static Build> {
         None
@@ -141,8 +157,7 @@ pub trait Vm: fmt::Debug {
         None
     }
 
-    /// The methods that a native frame in code of [`CodeKind::NativeFrames`] or [`CodeKind::Compiled`] executes, innermost first: a
-    /// compiler inlines some into others.
+    /// The methods that a native frame in code of [`CodeKind::NativeFrames`] or [`CodeKind::Compiled`] executes.
     ///
     /// # Errors
     ///
@@ -152,11 +167,11 @@ pub trait Vm: fmt::Debug {
         _frame: &NativeFrame,
         _sample: &CapturedSample,
         _process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         Err(Reason::ArtQuick)
     }
 
-    /// The methods that a frame of compiled code executes which the shim has walked, innermost first: `method` is at its stack pointer, and
+    /// The methods that a frame of compiled code executes which the shim has walked: `method` is at its stack pointer, and
     /// the call that it has made returns to `returns`; `time` is that of the sample.
     ///
     /// # Errors
@@ -169,7 +184,7 @@ pub trait Vm: fmt::Debug {
         _returns: Address,
         _time: MonotonicNs,
         _process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         Err(Reason::ArtQuick)
     }
 

@@ -1,8 +1,10 @@
 //! Which kinds of VM are looked for?
 
+use crate::art_layout::{LayoutError, LibraryLayout};
 use crate::facts::VmFacts;
 use crate::kind::{Vm, VmKind};
 use crate::{art, dalvik, shadow};
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 use varid_process::Formats;
@@ -31,6 +33,16 @@ impl VmKinds {
     /// Whether a file of this path is a library of one of them.
     pub fn is_library(self, path: &Path) -> bool {
         self.0.iter().any(|kind| kind.is_library(path))
+    }
+
+    /// What a library says itself of how its VM's frames are linked; None: it is of a kind whose libraries are not asked.
+    pub fn read_library(
+        self,
+        path: &Path,
+        file: &File,
+    ) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+        let mut kinds = self.0.iter().filter(|kind| kind.is_library(path));
+        kinds.find_map(|kind| kind.read_library(file))
     }
 
     /// The VM of which this is known; None: none of the kinds takes it for its own.

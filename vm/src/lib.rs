@@ -7,6 +7,7 @@
 //! |---|---|
 //! | which kinds are there, what does each answer | [`VmKinds`], [`VmKind`], [`Vm`] |
 //! | which VM does a process have | `find` |
+//! | which layout does a library of ART have that no table knows | [`LibraryLayout`], `art_layout` |
 //! | what is known of it, whatever its kind | [`VmFacts`] |
 //! | what is known of a process with a VM | [`ManagedProcess`] |
 //! | what does a method pointer stand for | [`Method`], `dex` |
@@ -29,6 +30,7 @@
 extern crate self as varid_vm;
 
 mod art;
+mod art_layout;
 pub mod attribution;
 mod callchain_cache;
 mod code_kind;
@@ -48,9 +50,12 @@ mod managed_process;
 mod method;
 mod quick_code;
 mod shadow;
+mod stack_copy;
 #[doc(hidden)]
 pub mod testing;
+mod unwound_stacks;
 
+pub use art_layout::{Check, Checks, LayoutError, LibraryLayout, SelfPointer};
 pub use code_kind::CodeKind;
 pub use facts::{KnownBy, VmFacts};
 pub use find::without_layout;

@@ -7,6 +7,7 @@ use crate::find::{Found, find};
 use crate::kind::{Methods, Vm};
 use crate::kinds::VmKinds;
 use crate::method::Method;
+use crate::unwound_stacks::UnwoundStacks;
 use std::rc::Rc;
 use varid_model::{ById, Pid};
 use varid_process::{
@@ -15,6 +16,9 @@ use varid_process::{
 };
 use varid_tunnel::BytecodeKind;
 use varid_tunnel::abi::{CODE_BOOT, Call};
+
+/// A process changes while it is looked at; one that looks different so often is different.
+const MAX_UNCLEAR_LOOKS: u32 = 100;
 
 /// A profiled process with its VM and its methods.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub struct ManagedProcess {
     pub(crate) vm: Option<Rc<dyn Vm>>,
     /// Incremented when the VM or its methods change: cached callchains of an older value are not used.
     changes: u64,
+    /// How often what the VM's library says was not what the process looked like.
+    unclear_looks: u32,
     /// Why the VM that is there cannot be used.
     pub vm_problem: Option<String>,
     /// The VM that cannot be used says in its unwind information which bytecode runs.
@@ -35,6 +41,7 @@ pub struct ManagedProcess {
     /// Its memory was gone when a method was to be read: it has ended.
     pub(crate) gone: bool,
     pub(crate) callchains: CallchainCache,
+    pub(crate) unwound: UnwoundStacks,
 }
 
 impl ManagedProcess {
@@ -50,11 +57,13 @@ impl ManagedProcess {
             kinds,
             vm: None,
             changes: 0,
+            unclear_looks: 0,
             vm_problem: None,
             marked: false,
             methods: ById::default(),
             gone: false,
             callchains: CallchainCache::default(),
+            unwound: UnwoundStacks::default(),
         }
     }
 
@@ -88,7 +97,11 @@ impl ManagedProcess {
                 true
             }
             Found::Nothing => false,
-            Found::Unusable(problem) => {
+            Found::Unclear(_) if self.unclear_looks < MAX_UNCLEAR_LOOKS => {
+                self.unclear_looks = self.unclear_looks.saturating_add(1);
+                false
+            }
+            Found::Unusable(problem) | Found::Unclear(problem) => {
                 if self.vm_problem.as_ref() == Some(&problem) {
                     return false;
                 }
@@ -314,6 +327,7 @@ impl ManagedProcess {
                 .vm
                 .as_ref()
                 .map(|vm| vm.forked().unwrap_or_else(|| vm.clone())),
+            unclear_looks: 0,
             vm_problem: self.vm_problem.clone(),
             marked: self.marked,
             methods: self.methods.clone(),

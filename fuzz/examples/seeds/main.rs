@@ -154,8 +154,22 @@ fn main() -> Result {
         let place = (offset << 2).to_le_bytes();
         save("code_info", name, &[&place[..], oat].concat())?;
     }
+    for (name, machine, code) in [
+        ("x86_64", 0u8, X86_64_INIT_TID),
+        ("aarch64", 1, AARCH64_INIT_TID),
+        ("arm", 2, ARM_INIT_TID),
+    ] {
+        save("layout", name, &[&[machine], code].concat())?;
+    }
     save("counts", "two", counts().as_bytes())
 }
+
+/// `art::Thread::InitTid` of Debian's ART 11: calls a function, stores the result.
+const X86_64_INIT_TID: &[u8] = b"\x55\x48\x89\xe5\x53\x50\x48\x89\xfb\xe8\x02\xac\xb2\xff\x89\x43\x10\x48\x83\xc4\x08\x5b\x5d\xc3";
+/// The same for arm64.
+const AARCH64_INIT_TID: &[u8] = b"\xfd\x7b\xbe\xa9\xf3\x0b\x00\xf9\xfd\x03\x00\x91\xf3\x03\x00\xaa\x03\x38\xee\x97\x60\x12\x00\xb9\xf3\x0b\x40\xf9\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6";
+/// The same for armhf.
+const ARM_INIT_TID: &[u8] = b"\x10\x4c\x2d\xe9\x08\xb0\x8d\xe2\x00\x40\xa0\xe1\xfd\x2a\xeb\xeb\x10\x00\x84\xe5\x10\x8c\xbd\xe8";
 
 /// A configuration of what the sample has not.
 const SMALL: &str = "all = true\nperiod = 0x10\n[limits]\nsize = 1000000\n";

@@ -3,7 +3,7 @@
 use crate::{ART, Result};
 use std::path::Path;
 use varid_fuzz::manifest;
-use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Reason, Tid};
+use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid};
 use varid_recording::{
     CpuMode, MappingRecord, PERF_DATA, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, SessionWriter,
 };
@@ -49,6 +49,7 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
             mode,
             uid: 1000,
             frame: None,
+            precision: Precision::Exact,
             kernel: kernel.into_iter().map(Address::new).collect(),
             user: user.into_iter().map(Address::new).collect(),
         })

@@ -6,7 +6,7 @@ use std::{env, fs, path::Path, process::Command};
 
 use crate::common::{DEX, comm, dex_mapping, manifest, perf, tiny_elf, user_sample};
 use linux_perf_data::{PerfFileReader, PerfFileRecord, linux_perf_event_reader::EventRecord};
-use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Reason, Tid};
+use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{
     CpuMode, MappingRecord, REMAP_BASE, REMAP_SIZE, Sample, SessionReader, SessionRecord,
@@ -165,6 +165,7 @@ fn perf_puts_kernel_frames_under_the_kernel() {
             mode: CpuMode::Kernel,
             uid: 1000,
             frame: None,
+            precision: Precision::Exact,
             kernel: vec![Address::new(0xffff_ffff_8100_1234)],
             user: vec![Address::new(DEX + DRAW)],
         }))

@@ -7,7 +7,7 @@ use std::{
 
 use crate::common::{DEX, comm, manifest, user_sample};
 use proptest::{collection::vec, prelude::*};
-use varid_model::{Address, Marker, Mode, MonotonicNs, Period, Pid, Reason, Tid};
+use varid_model::{Address, Marker, Mode, MonotonicNs, Period, Pid, Precision, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{
     CpuMode, Error, MappingRecord, Sample, SessionReader, SessionRecord, SessionState,
@@ -22,7 +22,11 @@ fn sample() -> impl Strategy<Value = SessionRecord> {
     let ids = (any::<u32>(), any::<u32>(), any::<u32>());
     let rest = (any::<u64>(), address(), any::<bool>());
     let frame = prop::option::of((1..=u64::MAX).prop_map(Address::new));
-    let extra = (any::<u32>(), frame);
+    let precision = prop::bool::ANY.prop_map(|approximate| match approximate {
+        true => Precision::Approximate,
+        false => Precision::Exact,
+    });
+    let extra = (any::<u32>(), frame, precision);
     (
         ids,
         rest,
@@ -31,7 +35,13 @@ fn sample() -> impl Strategy<Value = SessionRecord> {
         vec(address(), 0..200),
     )
         .prop_map(
-            |((pid, tid, cpu), (period, original_ip, in_kernel), (uid, frame), kernel, user)| {
+            |(
+                (pid, tid, cpu),
+                (period, original_ip, in_kernel),
+                (uid, frame, precision),
+                kernel,
+                user,
+            )| {
                 SessionRecord::Sample(Sample {
                     event: 0,
                     time: MonotonicNs::ZERO,
@@ -47,6 +57,7 @@ fn sample() -> impl Strategy<Value = SessionRecord> {
                     },
                     uid,
                     frame,
+                    precision,
                     kernel,
                     user,
                 })

@@ -199,6 +199,18 @@ impl Resolver {
         self.frames.list(frames)
     }
 
+    /// The frame of an instruction near the one that a frame was at.
+    pub fn approximate(&mut self, frame: FrameId) -> FrameId {
+        self.frames.intern_approximate(frame)
+    }
+
+    /// Whether a user address is in a method of a VM.
+    pub fn is_in_method(&self, pid: Pid, address: FrameAddress) -> bool {
+        let address = remap::lookup(address);
+        let mapped = self.mapping(pid, address);
+        mapped.is_some_and(|mapped| self.is_managed(mapped.value.image, address))
+    }
+
     /// The mapping of a user address now, and what is left of its range.
     pub fn mapping(&self, pid: Pid, address: Address) -> Option<&Interval<MappedImage>> {
         self.spaces.lookup(pid, address)

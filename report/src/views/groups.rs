@@ -126,8 +126,11 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
                 .data("file");
             let line = Column::new(|_, row: &Row<'p>| row.line().map(|line| line.line).into())
                 .data("line");
+            let approximate =
+                Column::new(|_, row: &Row<'p>| approximate(row.approximate)).data("approximate");
             let names = [layer, source_line].into_iter().chain(symbol_names);
-            names.chain(symbol_parts).chain([file, line]).collect()
+            let line = [file, line, approximate];
+            names.chain(symbol_parts).chain(line).collect()
         }
         GroupBy::Service => vec![
             Column::new(|_, row: &Row<'p>| row.service().into())
@@ -195,13 +198,18 @@ fn inlined<'p>() -> RowColumn<'p> {
     column.json("inlined")
 }
 
-/// `file:line`, as perf has it without the file's folder.
+/// `file:line`, as perf has it without the file's folder; `file:~line` where some samples are near it only.
 fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
-    let text = row.line().map(|line| {
-        let name = line.file.rsplit('/').next().unwrap_or(&line.file);
-        format!("{name}:{}", line.line)
-    });
+    let mark = if row.approximate.is_zero() { "" } else { "~" };
+    let text = row
+        .line()
+        .map(|line| format!("{}:{mark}{}", line.file_name(), line.line));
     text.into()
+}
+
+/// The samples of a row whose instruction is known approximately; absent if there are none.
+pub fn approximate<'p>(weight: SampleWeight) -> Value<'p> {
+    Some(weight.samples()).filter(|samples| *samples > 0).into()
 }
 
 fn process<'p>() -> [RowColumn<'p>; 2] {

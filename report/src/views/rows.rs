@@ -1,6 +1,6 @@
 //! Which rows does a table by image, symbol, thread and so on have?
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use varid_model::{Layer, Pid, Tid};
 
@@ -23,6 +23,8 @@ pub struct Row<'p> {
     pub subject: Subject<'p>,
     /// What that took.
     pub share: Share,
+    /// Of a line: the part of the total in which it is one near that which executed.
+    pub approximate: SampleWeight,
     /// How often the symbol was called, where that was counted.
     pub calls: Option<CallWeight>,
 }
@@ -246,15 +248,30 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy) -> Vec<Row<'p>> {
                 .collect()
         }
         GroupBy::Line => {
-            let shares = scope.weights.by_frame(Some);
-            let row = |(id, share)| {
-                let frame = profile.frames.frame(id)?;
-                let mut row = symbol_row(scope, frame.symbol, share)?;
+            // A line is a row, whether or not all frames were exactly there.
+            let frames = &profile.frames;
+            let place = |frame| {
+                let frame = frames.frame(frame)?;
+                let line = frame.line.as_ref();
+                Some((frame.symbol, line.map(|line| (&line.file, line.line))))
+            };
+            let approximate = |frame| place(frame).filter(|_| frames.is_approximate(frame));
+            let approximate = scope.weights.by_frame(approximate);
+            let lines = frames
+                .frames()
+                .iter()
+                .filter_map(|frame| frame.line.as_ref());
+            let lines: HashMap<_, _> = lines.map(|line| ((&line.file, line.line), line)).collect();
+            let row = |(place, share): ((SymbolId, Option<_>), Share)| {
+                let mut row = symbol_row(scope, place.0, share)?;
                 if let Subject::Symbol(symbol) = &mut row.subject {
-                    symbol.line = frame.line.as_ref();
+                    symbol.line = place.1.and_then(|line| lines.get(&line).copied());
                 }
+                let part = approximate.get(&place);
+                row.approximate = part.map(|share| share.total).unwrap_or_default();
                 Some(row)
             };
+            let shares = scope.weights.by_frame(place);
             shares.into_iter().filter_map(row).collect()
         }
         GroupBy::Thread => by_task(scope, |task| {
@@ -280,6 +297,7 @@ pub fn symbol_row<'p>(scope: &Scope<'p>, id: SymbolId, share: Share) -> Option<R
     Some(Row {
         subject: Subject::Symbol(symbol),
         share,
+        approximate: SampleWeight::default(),
         calls: scope.calls.get(&id).copied(),
     })
 }
@@ -292,6 +310,7 @@ fn made<'p, G>(
         Some(Row {
             subject: subject(group)?,
             share,
+            approximate: SampleWeight::default(),
             calls: None,
         })
     };
@@ -317,6 +336,7 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
                 own: weight,
                 total: weight,
             },
+            approximate: SampleWeight::default(),
             calls: None,
         })
         .collect();

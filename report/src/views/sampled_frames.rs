@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use varid_model::Pid;
 
+use super::groups;
 use crate::{
     columns::{Column, Columns, Object, OutputFormat, Sheet, SheetRole, Value},
     sampled_frames::{FrameMapping, SampledFrame},
@@ -68,6 +69,11 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     });
     let file: FrameColumn = Column::new(|_, row| row.file.as_deref().into());
     let line: FrameColumn = Column::new(|_, row| Value::Signed(row.line));
+    let marked_line: FrameColumn = Column::new(|_, row| match row.approximate.is_zero() {
+        true => Value::Signed(row.line),
+        false => format!("~{}", row.line).into(),
+    });
+    let approximate: FrameColumn = Column::new(|_, row| groups::approximate(row.approximate));
     let depth: FrameColumn = Column::new(|_, row| row.depth.into());
     let frame: FrameColumn = Column::new(|_, row| Value::hex(row.frame.get()));
     let layer: FrameColumn = Column::new(|_, row| row.layer.name().into());
@@ -98,7 +104,9 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
             method.text_or_dash("method name").data("method"),
             class.text_or_dash("class description").data("class"),
             file.text_or_dash("source file").data("file"),
-            line.text("line#").data("line"),
+            marked_line.text("line#"),
+            line.data("line"),
+            approximate.data("approximate"),
             depth.text("depth").data("depth"),
             frame.text("frame").data("frame"),
             layer.text("layer").data("layer"),

@@ -3,11 +3,11 @@
 //! Its records have a ring of their own. If the kernel's own samples are kept, the records go to the ring of these instead: the record of
 //! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
 
-use super::{raw_shape, side_band, watermark};
+use super::{map_ring, open_own, raw_shape, side_band};
 use crate::decode::{Origin, SampleKind, SamplePool, Stamped};
 use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
-use crate::open::{base_attr, open};
+use crate::open::base_attr;
 use crate::{Cpu, SamplerError, SamplerOptions};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -63,20 +63,13 @@ impl Bpf {
 
     /// The sampling events, a shim on each, and the event that it writes to.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-        let mut attr = base_attr(
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_DUMMY),
-        );
-        side_band(&mut attr);
         let reads = options.groups.iter().any(|group| group.reads);
         let pages = if reads || self.ring_pages == 0 {
             options.ring_pages
         } else {
             (options.ring_pages / 4).max(1) // no samples, or few
         };
-        watermark(&mut attr, pages);
-        let owner = open_own(attr, cpu, "dummy")?;
-        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        let mut opened = map_ring((cpu, -1), pages, "dummy", side_band)?;
         let scope = Scope { cpu, thread: None };
         let events = open_groups(&options.groups, scope, |attr| {
             if options.keep_raw {
@@ -106,7 +99,7 @@ impl Bpf {
             );
             attr.sample_type |= u64::from(perf::PERF_SAMPLE_RAW);
             attr.sample_period = 1;
-            let output = open_own(attr, cpu, "bpf-output")?;
+            let output = open_own(attr, (cpu, -1), "bpf-output")?;
             let id = identifier(cpu, &output)?;
             self.origins.insert(id, origin(SampleKind::Shim));
             shim.attach(cpu, counter.fd.as_fd(), output.as_fd())?;
@@ -171,19 +164,4 @@ impl Bpf {
 
 fn watch_error(source: nix::Error) -> SamplerError {
     SamplerError::Watch(source.into())
-}
-
-/// Opens an event that carries records of varid's own, and is not one of the session's.
-fn open_own(
-    mut attr: perf::EventAttr,
-    cpu: u32,
-    name: &str,
-) -> Result<std::os::fd::OwnedFd, SamplerError> {
-    open(&mut attr, -1, cpu as i32, None).map_err(|source| SamplerError::Open {
-        event: name.to_owned(),
-        cpu,
-        thread: None,
-        member: false,
-        source,
-    })
 }

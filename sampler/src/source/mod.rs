@@ -9,11 +9,13 @@ pub use choose::{ShimKind, choose};
 
 use super::decode::{Origin, STACK_COPY_SAMPLE, SamplePool, Stamped, regs_mask};
 use super::groups::Counter;
+use super::open::{base_attr, open};
 use super::{Cpu, SamplerError, SamplerOptions};
 use bpf::Bpf;
 use module::Module;
 use stack_copy::StackCopy;
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use varid_model::{Pid, Tid, perf};
 use varid_shim::{Target, Walker, target_flags};
 
@@ -250,8 +252,43 @@ fn side_band(attr: &mut perf::EventAttr) {
     attr.set_task(true);
 }
 
-/// The reader is woken when a quarter of the ring is full.
-fn watermark(attr: &mut perf::EventAttr, pages: usize) {
-    attr.set_watermark(true);
-    attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
+/// Maps a CPU's ring, of `pages` pages or fewer. It belongs to an event that counts nothing, which errors call `name`; `shape` says what it
+/// reports, and `pid` of which process (-1: of all).
+fn map_ring(
+    (cpu, pid): (u32, i32),
+    pages: usize,
+    name: &str,
+    shape: impl Fn(&mut perf::EventAttr),
+) -> Result<Cpu, SamplerError> {
+    Cpu::with_ring(cpu, pages, |pages| {
+        let mut attr = base_attr(
+            perf::PERF_TYPE_SOFTWARE,
+            u64::from(perf::PERF_COUNT_SW_DUMMY),
+        );
+        shape(&mut attr);
+        // The reader is woken when a quarter of the ring is full.
+        attr.set_watermark(true);
+        attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
+        open_own(attr, (cpu, pid), name)
+    })
+}
+
+/// Opens an event that carries records of varid's own, and is not one of the session's.
+fn open_own(
+    mut attr: perf::EventAttr,
+    (cpu, pid): (u32, i32),
+    name: &str,
+) -> Result<OwnedFd, SamplerError> {
+    open(&mut attr, pid, cpu as i32, None).map_err(|source| open_error(name, cpu, source))
+}
+
+/// An event of a CPU, which belongs to no thread and no group, was not opened.
+fn open_error(event: &str, cpu: u32, source: io::Error) -> SamplerError {
+    SamplerError::Open {
+        event: event.to_owned(),
+        cpu,
+        thread: None,
+        member: false,
+        source,
+    }
 }

@@ -1,16 +1,15 @@
 //! The shim as a kernel module: it opens the counters itself and fills rings of its own; the
 //! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
 
-use super::{side_band, watermark};
+use super::{map_ring, open_error, side_band};
 use crate::decode::{self, Origin, RingEvent, SampleKind, SamplePool, Stamped};
 use crate::event::{Event, Group, Rate};
 use crate::groups::Times;
-use crate::open::{base_attr, open};
 use crate::ring::Ring;
 use crate::{Cpu, SamplerError, SamplerOptions, monotonic_ns};
 use std::os::fd::{AsFd, BorrowedFd};
+use varid_model::Pid;
 use varid_model::perf::RECORD_HEADER;
-use varid_model::{Pid, perf};
 use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target};
 
 /// A session with the module.
@@ -43,17 +42,9 @@ impl Module {
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
         let event = only_event(&options.groups)?;
         let counter = self.open_counter(event, options, cpu);
-        let mut attr = base_attr(
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_DUMMY),
-        );
-        side_band(&mut attr);
         // It carries no samples.
         let pages = (options.ring_pages / 4).max(1);
-        watermark(&mut attr, pages);
-        let owner =
-            open(&mut attr, -1, cpu as i32, None).map_err(|error| failed(event, cpu, error))?;
-        let mut opened = Cpu::with_ring(cpu, owner, pages)?;
+        let mut opened = map_ring((cpu, -1), pages, &event.name, side_band)?;
         match counter {
             Err(error) if error.is_absence() => opened.absent.push((0, error)),
             counter => counter?,
@@ -95,7 +86,7 @@ impl Module {
         let id = self
             .device
             .add_counter(&counter)
-            .map_err(|error| failed(event, cpu, error))?;
+            .map_err(|error| open_error(&event.name, cpu, error))?;
         self.counters.push(id);
         let ring = Ring::map_nth(self.device.as_fd(), options.ring_pages, cpu as usize);
         self.rings.push(ring.map_err(|source| SamplerError::Map {
@@ -182,16 +173,6 @@ impl Module {
             pending.push(Stamped { time, event });
         }
         self.drained = counts;
-    }
-}
-
-fn failed(event: &Event, cpu: u32, source: std::io::Error) -> SamplerError {
-    SamplerError::Open {
-        event: event.name.clone(),
-        cpu,
-        thread: None,
-        member: false,
-        source,
     }
 }
 

@@ -1,12 +1,11 @@
 //! perf's own copies of registers and stack: events per thread and CPU, no privileges.
 
-use super::{side_band, watermark};
+use super::{map_ring, side_band};
 use crate::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
 use crate::groups::{Counter, Opened, Scope, check_presence, open_groups};
 use crate::ioctl::enable;
-use crate::open::{base_attr, open};
 use crate::{Cpu, SamplerError, SamplerOptions};
-use varid_model::{ById, Pid, Tid, perf};
+use varid_model::{ById, Pid, Tid};
 
 /// What was found out while events were opened.
 #[derive(Debug, Default)]
@@ -23,20 +22,9 @@ pub struct StackCopy {
 
 /// A ring that events of threads will share.
 pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-    let mut attr = base_attr(
-        perf::PERF_TYPE_SOFTWARE,
-        u64::from(perf::PERF_COUNT_SW_DUMMY),
-    );
-    attr.set_exclude_kernel(true);
-    watermark(&mut attr, 16);
-    let owner = open(&mut attr, 0, cpu as i32, None).map_err(|source| SamplerError::Open {
-        event: "dummy".to_owned(),
-        cpu,
-        thread: None,
-        member: false,
-        source,
-    })?;
-    Cpu::with_ring(cpu, owner, options.ring_pages)
+    map_ring((cpu, 0), options.ring_pages, "dummy", |attr| {
+        attr.set_exclude_kernel(true);
+    })
 }
 
 impl StackCopy {

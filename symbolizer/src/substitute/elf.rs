@@ -2,9 +2,10 @@
 //!
 //! Each choice here is one that perf, binutils, elfutils, gdb and llvm all take: a
 //! shared object of the recorded machine whose addresses are file offsets, one
-//! readable and executable segment from offset zero over the text (zeros), program
+//! readable and executable segment from offset zero over the text, program
 //! headers and build-id note, `.text` as PROGBITS (perf does not annotate NOBITS), and
-//! global function symbols with their sizes.
+//! global function symbols with their sizes. Methods consist of instructions that do nothing, one for
+//! each code unit: disassemblers leave zeros out, and perf shows samples and lines beside instructions only.
 
 use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
@@ -82,6 +83,7 @@ pub(super) fn write(substitute: &Substitute, dwarf: &Dwarf, out: &mut Sparse<'_>
         },
     };
     writer.write_file_header(&header).map_err(refuse)?;
+    write_methods(substitute, &mut writer)?;
     writer.pad_until(length(text.end)?);
     writer.write_align_program_headers();
     for (p_type, p_flags, offset, size, align) in [
@@ -146,6 +148,31 @@ pub(super) fn write(substitute: &Substitute, dwarf: &Dwarf, out: &mut Sparse<'_>
         writer.write_section_header(&section(name, elf::SHT_PROGBITS, 0, offset as u64, size));
     }
     writer.write_shstrtab_section_header();
+    Ok(())
+}
+
+/// Writes the instructions of a bytecode image's methods. Those of a range of slots are not known.
+fn write_methods(substitute: &Substitute, writer: &mut Writer<'_>) -> Result<()> {
+    /// Bytes that are written at once, if one instruction is not longer.
+    const CHUNK: usize = 1 << 12;
+    if substitute.units.is_empty() {
+        return Ok(());
+    }
+    let instruction = substitute.machine.no_operation(substitute.code_unit);
+    let chunk = instruction.repeat(CHUNK.div_ceil(instruction.len().max(1)));
+    for slot in &substitute.slots {
+        let start = length(slot.offset)?;
+        if start < writer.len() {
+            continue;
+        }
+        writer.pad_until(start);
+        let mut rest = length(slot.size)?;
+        while rest > 0 && !chunk.is_empty() {
+            let part = chunk.get(..rest).unwrap_or(&chunk);
+            writer.write(part);
+            rest = rest.saturating_sub(part.len());
+        }
+    }
     Ok(())
 }
 

@@ -43,6 +43,22 @@ impl TargetMachine {
         !matches!(self, Self::X86 | Self::Arm)
     }
 
+    /// An instruction that does nothing, of so many bytes where the machine has one.
+    pub(super) fn no_operation(self, bytes: u8) -> Vec<u8> {
+        match self {
+            Self::X86_64 | Self::X86 => {
+                // `nop` behind prefixes: no instruction is longer than 15 bytes.
+                let prefixes = usize::from(bytes.clamp(1, 15)).saturating_sub(1);
+                let mut instruction = vec![0x66; prefixes];
+                instruction.push(0x90);
+                instruction
+            }
+            Self::Aarch64 => vec![0x1f, 0x20, 0x03, 0xd5],
+            Self::Arm => vec![0x00, 0xf0, 0x20, 0xe3],
+            Self::Riscv64 => vec![0x01, 0x00],
+        }
+    }
+
     pub(super) fn e_machine(self) -> u16 {
         match self {
             Self::X86_64 => elf::EM_X86_64,
@@ -50,6 +66,23 @@ impl TargetMachine {
             Self::Aarch64 => elf::EM_AARCH64,
             Self::Arm => elf::EM_ARM,
             Self::Riscv64 => elf::EM_RISCV,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_that_does_nothing_is_as_long_as_a_code_unit_on_x86() {
+        let of = |machine: TargetMachine, bytes| machine.no_operation(bytes);
+        assert_eq!(of(TargetMachine::X86_64, 2), [0x66, 0x90]);
+        for bytes in 1..=15 {
+            assert_eq!(of(TargetMachine::X86, bytes).len(), usize::from(bytes));
+        }
+        for (bytes, length) in [(0, 1), (u8::MAX, 15)] {
+            assert_eq!(of(TargetMachine::X86_64, bytes).len(), length);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! From ELF files that stand in for what is no ELF file: one per file of bytecode, whose
 //! addresses are offsets in that file, and one for the remap range, where methods
-//! without bytecode and markers live. They hold symbols and a build-id, and zeros
+//! without bytecode and markers live. They hold symbols and a build-id, and instructions that do nothing
 //! where the code would be. perf, gdb, addr2line, readelf and Hotspot read them.
 //!
 //! A file appears under its name only when it is whole.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use varid_tests::{
-    App, Recording, Release, Scale, attach_to, beside_raw, judge, printed, record, scale,
-    skip_without_root, testbed,
+    App, Libart, Recording, Release, Says, Scale, attach_to, beside_raw, judge, printed, record,
+    scale, skip_without_root, testbed,
 };
 
 /// How often workloads are run until there are enough samples: far more often than it takes.
@@ -138,6 +138,37 @@ fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
     }
     let apps = workloads()?.map(|app| app.in_release(Release::Art14));
     in_assembly("ART 14's nterp", &apps)
+}
+
+/// What a library says of itself is as good as what the table of builds says of it.
+#[cfg(target_arch = "x86_64")] // The library is Debian's for it.
+#[test]
+#[ignore = "on a loaded machine one sample of 8,000, taken before the VM was known, lacks the mark of an incomplete leaf"]
+fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    let fourteen = testbed()?.release.join("art14/libart.so.0");
+    let known = Path::new(Libart::KNOWN);
+    for (release, library) in [(Release::Art11, known), (Release::Art14, &*fourteen)] {
+        let libart = Libart::unknown_of(library, Says::All)?;
+        let path = libart.path().display().to_string();
+        let unseen = |app: App| {
+            let options = ["--any-build", "--libart", path.as_str()];
+            let app = app.in_release(release);
+            options.into_iter().fold(app, App::option)
+        };
+        let apps = workloads()?.map(unseen);
+        let said = record(&apps[0], &["-F", "997", "-v"])?.stderr();
+        ensure!(
+            said.contains("known by what was found in its library (5 checks of 5 passed)"),
+            "{said}"
+        );
+        let counts = art(&apps, 10_000, 10_000)?;
+        println!("{release:?}, not in the table: {counts:?}");
+        counts.check("bytecode known", 15, 5)?;
+    }
+    Ok(())
 }
 
 /// The switch interpreter has no register for its pc: each frame's method is held against its caller's instruction.

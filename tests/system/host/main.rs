@@ -16,6 +16,7 @@ mod events;
 mod held_up;
 mod jit;
 mod killed;
+mod layouts;
 mod lines;
 mod native;
 mod overrun;

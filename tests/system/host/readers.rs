@@ -6,7 +6,10 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::Command;
-use varid_tests::{App, methods_by_perf, methods_by_varid, record, skip_without_root};
+use varid_tests::{
+    App, methods_by_perf, methods_by_varid, perf_annotates_as_varid_reports, record,
+    skip_without_root,
+};
 
 /// The linux-perf-data crate: samples, and how many have a callchain.
 fn by_crate(file: &Path) -> Result<(u64, u64)> {
@@ -70,5 +73,7 @@ fn perf_and_the_linux_perf_data_crate_read_what_varid_reports() -> Result<()> {
         perf.values().sum::<u64>() * 2 > recorded,
         "too few samples in methods: {perf:?}"
     );
+    let lines = perf_annotates_as_varid_reports(&session, "org.example.math.LU.factor")?;
+    ensure!(lines.len() > 2, "the lines of a method: {lines:?}");
     Ok(())
 }

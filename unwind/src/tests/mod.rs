@@ -6,6 +6,7 @@ mod fixed_frame;
 mod hostile;
 #[cfg(target_arch = "x86_64")]
 mod rows;
+mod unwound_stack;
 
 use compiled::Compiled;
 

@@ -6,17 +6,19 @@ mod frames;
 mod method_header;
 pub(crate) mod oat_file;
 
-use crate::attribution::stack_of;
+use crate::art_layout::{self, LayoutError, LibraryLayout};
 use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
 use crate::interpreter_loop::registers;
-use crate::kind::{ManagedStack, Methods, Unwound, Vm, VmKind};
+use crate::kind::{FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
+use crate::stack_copy::stack_of;
 use compiled::CompiledCode;
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, MonotonicNs, Reason};
+use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
@@ -45,6 +47,10 @@ impl VmKind for Art {
             };
             Rc::new(vm) as Rc<dyn Vm>
         })
+    }
+
+    fn read_library(&self, file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+        Some(art_layout::read_once(file))
     }
 
     fn build(&self, build_id: &[u8]) -> Option<&'static Build> {
@@ -123,7 +129,7 @@ impl Vm for ArtVm {
         frame: &NativeFrame,
         sample: &CapturedSample,
         process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         if let Some(compiled) = &self.compiled
             && let Some(frames) = compiled.frames(frame, sample, process)
         {
@@ -139,7 +145,10 @@ impl Vm for ArtVm {
         let method = pointer.map(|pointer| process.method(pointer));
         let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
         let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
-        Ok(vec![ManagedFrame::new(frame.sp, pc, false)])
+        Ok(FrameMethods {
+            frames: vec![ManagedFrame::new(frame.sp, pc, false)],
+            precision: Precision::Exact,
+        })
     }
 
     fn compiled_frame(
@@ -149,7 +158,7 @@ impl Vm for ArtVm {
         returns: Address,
         time: MonotonicNs,
         process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         let compiled = self.compiled.as_ref().ok_or(Reason::ArtQuick)?;
         compiled.caller_frames(sp, method, returns, time, process)
     }

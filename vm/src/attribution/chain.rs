@@ -7,7 +7,7 @@ use crate::facts::VmFacts;
 use crate::kind::{Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason, Stack};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
@@ -40,6 +40,8 @@ pub(super) struct Chain<'a> {
     pub known: Range<usize>,
     /// Where the first frame lies that is kept as compiled code keeps its own.
     pub quick: Option<u64>,
+    /// How well the instruction of the innermost managed frame is known.
+    pub precision: Precision,
 }
 
 impl<'a> Chain<'a> {
@@ -64,6 +66,7 @@ impl<'a> Chain<'a> {
             user,
             known: 0..0,
             quick: None,
+            precision: Precision::Exact,
         }
     }
 
@@ -133,7 +136,10 @@ impl<'a> Chain<'a> {
                         continue;
                     }
                 }
-                self.native_frame(frame, vm, record);
+                let precision = self.native_frame(frame, vm, record);
+                if inside == Inside::Nothing {
+                    self.precision = precision;
+                }
                 inside = Inside::Edge;
                 continue;
             }
@@ -315,7 +321,7 @@ impl<'a> Chain<'a> {
             return false;
         };
         let mut all_known = true;
-        for frame in &frames {
+        for frame in &frames.frames {
             all_known &= self.managed(frame);
         }
         all_known
@@ -352,18 +358,25 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A native frame that is a method's own.
-    fn native_frame(&mut self, frame: &NativeFrame, vm: &dyn Vm, record: &CapturedSample) {
+    /// A native frame that is a method's own; how well its instruction is known.
+    fn native_frame(
+        &mut self,
+        frame: &NativeFrame,
+        vm: &dyn Vm,
+        record: &CapturedSample,
+    ) -> Precision {
         match vm.native_frame(frame, record, self.process) {
-            Ok(frames) => {
-                for frame in &frames {
+            Ok(methods) => {
+                for frame in &methods.frames {
                     self.managed(frame);
                 }
                 self.quick.get_or_insert(frame.sp.get());
+                methods.precision
             }
             Err(reason) => {
                 self.native(frame.address);
                 self.marker(Marker::Reason(reason));
+                Precision::Exact
             }
         }
     }

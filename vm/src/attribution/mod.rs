@@ -16,14 +16,15 @@ pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
 use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
+use crate::stack_copy::stack_of;
 use chain::Chain;
 use detached::StackPositions;
 use std::borrow::Cow;
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};
 use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice, UnwindInfo};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack, UnwindInfo};
 
 /// A sample's user frames; its memory is used again for the next sample's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,12 +38,14 @@ pub struct Attributed {
     pub transition: bool,
     /// Where the innermost managed frame lies; None: there is none, or it has no address.
     pub frame: Option<Address>,
+    /// How well the instruction of the innermost managed frame is known.
+    pub precision: Precision,
     native: NativeStack,
 }
 
-/// Attributes a record. `stack` is what the session was asked for.
+/// Attributes a record. `stack` is what the session was asked for. The copy of the thread's stack may be another one after it.
 pub fn attribute(
-    record: &mut CapturedSample,
+    sampled: &mut CapturedSample,
     process: &mut ManagedProcess,
     remap: &mut RemapTable,
     stack: Stack,
@@ -53,28 +56,31 @@ pub fn attribute(
         known,
         transition,
         frame,
+        precision,
         native,
     } = attributed;
     user.clear();
     (*known, *transition, *frame) = (0..0, false, None);
+    *precision = Precision::Exact;
     // A kernel thread has no user part.
-    let Some(ip) = record.regs.ip().filter(|ip| *ip != 0) else {
+    let Some(ip) = sampled.regs.ip().filter(|ip| *ip != 0) else {
         return;
     };
     let at = FrameAddress::Instruction(Address::new(ip));
     // Half of the last frame is missing: those before it are whole.
-    let half_missing = record.frames.are_torn();
+    let half_missing = sampled.frames.are_torn();
     let vm = process.vm.clone();
     let vm = vm.as_deref();
     if let Some(vm) = vm {
-        vm.restore(process, &mut record.frames);
+        vm.restore(process, &mut sampled.frames);
     }
-    let record = &*record;
+    let record = &*sampled;
     if process.is_marked() {
         let chain = Chain::new(record, at, process, remap, user);
         by_unwind_info::attribute(record, ip, chain, stack);
         return;
     }
+    let knowledge = process.knowledge();
     let leaf = vm.and_then(|vm| vm.facts().code_at(ip));
     let in_interpreter = match leaf {
         Some(kind) => kind.executes(),
@@ -91,6 +97,7 @@ pub fn attribute(
             Some(vm) => vm.leaf_is_managed(record, leaf),
             None => record.has(flags::IN_BODY),
         };
+    let mut unwound_whole = None;
     if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical) {
         leaf_only(native, record, ip);
     } else {
@@ -104,13 +111,20 @@ pub fn attribute(
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());
+        if until.is_none() {
+            unwound_whole = Some(chain.process.unwound.take(record.tid, knowledge));
+        }
         let mut code = ProcessCode {
             mapped: MappedCode::new(chain.process.space()),
             vm,
             record,
             process: &chain.process.process,
         };
-        native.unwind(&record.regs, stack_of(record), until, &mut code);
+        let (regs, slice) = (&record.regs, stack_of(record));
+        match &unwound_whole {
+            Some(before) => native.unwind_after(before, regs, slice, &mut code),
+            None => native.unwind(regs, slice, until, &mut code),
+        }
     }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     let entered_natively =
@@ -162,10 +176,15 @@ pub fn attribute(
     chain.finish(record, native, &frames, in_interpreter, incomplete);
     *transition = !frames.is_empty() && leaf_method != LeafMethod::Known;
     *known = chain.known;
+    *precision = chain.precision;
     let innermost = frames.first().map(|frame| frame.address().get());
     let lowest = innermost.into_iter().chain(chain.quick).min();
     *frame = lowest.filter(|at| *at != 0).map(Address::new);
     cached::store(record, process, stack, user);
+    if let Some(mut unwound) = unwound_whole {
+        unwound.replace(native, sampled.stack_addr, &mut sampled.stack);
+        process.unwound.put(sampled.tid, knowledge, unwound);
+    }
 }
 
 fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
@@ -209,11 +228,6 @@ impl UnwindInfo for ProcessCode<'_> {
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         self.mapped.function_start(pc)
     }
-}
-
-/// What a record has of its thread's stack.
-pub(crate) fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
-    StackSlice::new(record.stack_addr, &record.stack)
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use varid_model::{Pid, maps_entries};
+use varid_process::Images;
 use varid_process::reader::{self, PathTarget};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::builds;
 use varid_unwind::Module;
-use varid_vm::without_layout;
+use varid_vm::{LibraryLayout, ManagedProcess, VmKinds, without_layout};
 
 /// Where systems keep ART.
 const FOLDERS: [&str; 6] = [
@@ -28,6 +29,8 @@ const FOLDERS: [&str; 6] = [
 ];
 /// Debian keeps it one level below, by architecture.
 const MULTIARCH: &str = "/usr/lib";
+/// How often a process is looked at.
+const MAX_LOOKS: usize = 50;
 /// No library of a VM is larger.
 const MAX_LIBRARY: u64 = 1 << 28;
 
@@ -181,18 +184,51 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
     match builds::lookup(&build_id) {
         Some(build) => {
             vm.usable = true;
-            vm.what = build.name().to_owned();
+            vm.what = format!("known by the build table ({})", build.name());
         }
         None => {
-            vm.what = format!(
-                "build-id {} is not in the table of known builds; {}",
-                hex(&build_id),
-                without_layout(vm.marked)
+            let unknown = format!(
+                "build-id {} is not in the table of known builds",
+                hex(&build_id)
             );
+            (vm.usable, vm.what) = match LibraryLayout::read(&bytes) {
+                Ok(_) => (true, format!("{unknown}; {}", found_in_library(&vm.pids))),
+                Err(error) => {
+                    let instead = without_layout(vm.marked);
+                    (
+                        false,
+                        format!("{unknown}, and its layout is not found in it: {error}; {instead}"),
+                    )
+                }
+            };
         }
     }
     vm.build_id = Some(hex(&build_id));
     vm
+}
+
+/// What is to be said of a library whose layout is found in it: how it was checked in the first process that runs it, if any does.
+fn found_in_library(pids: &[u32]) -> String {
+    let Some(pid) = pids.first() else {
+        return "its layout is found in the library, and checked in each process".to_owned();
+    };
+    let mut managed =
+        ManagedProcess::running(Pid::new(*pid), VmKinds::default(), &mut Images::default());
+    // It runs while it is looked at, and not each look can tell.
+    for _ in 0..MAX_LOOKS {
+        if !managed.awaits_vm() || managed.find_vm() {
+            break;
+        }
+    }
+    match (managed.vm(), &managed.vm_problem) {
+        (Some(vm), _) => format!("known by {} in process {pid}", vm.facts().known_by),
+        (None, Some(problem)) => {
+            format!("its layout is found in the library, and not used in process {pid}: {problem}")
+        }
+        (None, None) => format!(
+            "its layout is found in the library; there is nothing yet to check it by in process {pid}"
+        ),
+    }
 }
 
 fn read(path: &Path, pid: Option<u32>) -> std::io::Result<Vec<u8>> {

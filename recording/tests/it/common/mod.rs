@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use varid_model::{Address, MonotonicNs, Period, Pid, Rate, Tid};
+use varid_model::{Address, MonotonicNs, Period, Pid, Precision, Rate, Tid};
 use varid_recording::{
     CpuMode, EventDesc, Manifest, MappingRecord, Sample, SampleSource, SessionRecord,
     SessionTarget, TargetKind,
@@ -63,6 +63,7 @@ pub fn user_sample(time: u64, pid: u32, user: &[u64]) -> SessionRecord {
         mode: CpuMode::User,
         uid: 1000,
         frame: None,
+        precision: Precision::Exact,
         kernel: vec![],
         user: user.iter().copied().map(Address::new).collect(),
     })

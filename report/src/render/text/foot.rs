@@ -9,6 +9,7 @@ use crate::{
     missing_files::{MissingFile, MissingPart},
     naming::UNNAMED_JIT,
     scope::Scope,
+    view::{GroupBy, ReportTable},
     weights::{ProfileCounter, SampleWeight},
 };
 
@@ -36,6 +37,14 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "unnamed       {samples}, {percent:.2} %, in code made at run time"
+        )?;
+    }
+    let approximate = approximate(scope);
+    if approximate.samples() > 0 {
+        let (samples, percent) = (approximate.samples(), scope.percent(approximate));
+        writeln!(
+            out,
+            "approximate   {samples}, {percent:.2} %, at lines with ~: compiled code was between calls and checks that are at known lines"
         )?;
     }
     writeln!(out, "lost          {}", recording.lost)?;
@@ -87,6 +96,18 @@ fn unnamed(scope: &Scope) -> SampleWeight {
         }
     }
     sum
+}
+
+/// The samples with a line that is known approximately, if lines are shown.
+fn approximate(scope: &Scope) -> SampleWeight {
+    let shows_lines = matches!(
+        scope.view.table,
+        ReportTable::By(GroupBy::Line) | ReportTable::SampledFrames
+    );
+    let frames = &scope.profile.frames;
+    let marked = |frame| (shows_lines && frames.is_approximate(frame)).then_some(());
+    let marked = scope.weights.by_frame(marked);
+    marked.get(&()).map(|share| share.total).unwrap_or_default()
 }
 
 /// What is missing, how much of the profile it is missing from, and how to get it.

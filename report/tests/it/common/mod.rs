@@ -4,7 +4,9 @@ pub mod native;
 
 use std::{fs, path::Path};
 
-use varid_model::{Address, Layer, Marker, Mode, MonotonicNs, Period, Pid, Rate, Reason, Tid};
+use varid_model::{
+    Address, Layer, Marker, Mode, MonotonicNs, Period, Pid, Precision, Rate, Reason, Tid,
+};
 use varid_recording::remap::address_of;
 use varid_recording::{
     CpuMode, EventDesc, ImageKind, Manifest, MappingRecord, REMAP_BASE, REMAP_SIZE, Sample,
@@ -270,6 +272,7 @@ impl Fixture {
                 },
                 uid: 10_001,
                 frame: Some(Address::new(0x7f00_0000_1000)),
+                precision: Precision::Exact,
                 kernel: kernel.iter().copied().map(Address::new).collect(),
                 user: user.iter().copied().map(Address::new).collect(),
             }));

@@ -1,5 +1,6 @@
 //! Do the views show what is in a recording, and stay as they are?
 
+mod approximate;
 mod calls;
 mod dim;
 mod schema;

@@ -7,7 +7,11 @@ mod replaced;
 use anyhow::{Context, Result, bail, ensure};
 use jit_log::JitLog;
 use std::collections::BTreeMap;
-use varid_tests::{App, Code, DexFormat, Scale, judge, sample, scale, skip_without_root};
+use std::path::PathBuf;
+use varid_tests::{
+    App, Code, DexFormat, Scale, judge, lines_by_perf_script, methods_by_perf, methods_by_varid,
+    perf_annotates_as_varid_reports, sample, scale, skip_without_root,
+};
 
 /// Runs of a workload's method that take longer than they are sampled.
 const WORKLOADS: [(&str, &str, u32); 5] = [
@@ -168,6 +172,7 @@ fn check(code: Code, stack: Stack) -> Result<()> {
         bail!("too few samples: {all:?}");
     }
     ensure!(all.get("wrong") == 0, "{all:?}");
+    ensure!(all.get("approximate") > 0, "nothing is marked: {all:?}");
     ensure!(
         all.get("compiled") * 10 > judged,
         "little compiled code: {all:?}"
@@ -189,6 +194,39 @@ fn check(code: Code, stack: Stack) -> Result<()> {
     // Of the workload that throws there are some 2.5 % of these.
     for (what, percent) in [("signal stack", 2), ("nterp, unresolved", 5)] {
         ensure!(all.get(what) * 100 < judged * percent, "{what}: {all:?}");
+    }
+    Ok(())
+}
+
+/// Unmodified perf sees the methods of compiled code and their lines.
+#[test]
+fn perf_annotates_and_prints_lines_of_compiled_code() -> Result<()> {
+    if skip_without_root("perf and compiled code") {
+        return Ok(());
+    }
+    for code in Code::COMPILED {
+        let app = App::new("math", "run", 100_000)?.executed_by(code)?;
+        let options = ["-e", "cpu-clock", "-F", "4000", "--duration", "1s"];
+        let (recording, _) = sample(&mut app.command(), &app.files_of(code), &options)?;
+        let session = recording.session();
+        let file = session.join("perf.data");
+        let (perf, varid) = (methods_by_perf(&file, &[])?, methods_by_varid(&session)?);
+        ensure!(
+            perf == varid,
+            "{code:?}: perf report says\n{perf:?}\nvarid report\n{varid:?}"
+        );
+        let mut methods: Vec<_> = varid.into_iter().collect();
+        methods.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+        for (method, _) in methods.iter().take(3) {
+            let lines = perf_annotates_as_varid_reports(&session, method)
+                .with_context(|| format!("{code:?}"))?;
+            let script = lines_by_perf_script(&file, method)?;
+            println!("{method} in {code:?}: {lines:?}");
+            ensure!(
+                script == lines,
+                "{code:?}, {method}: perf script says\n{script:?}\nvarid report\n{lines:?}"
+            );
+        }
     }
     Ok(())
 }

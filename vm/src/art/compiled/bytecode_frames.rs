@@ -3,20 +3,20 @@
 use super::method::{Call, CompiledMethod, DexMethod, Owner};
 use crate::art::code_info::InlinedId;
 use crate::dex::method_of;
-use crate::kind::Methods;
+use crate::kind::{FrameMethods, Methods};
 use crate::method::Method;
 use std::rc::Rc;
-use varid_model::{Address, CodeUnits, FrameAddress, Reason};
+use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
 use varid_shim::{FramePc, ManagedFrame};
 
-/// The methods that a frame executes, innermost first. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
+/// The methods that a frame executes. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
 pub(super) fn frames_of(
     code: &CompiledMethod,
     at_sp: Option<u64>,
     sp: Address,
     address: FrameAddress,
     process: &mut dyn Methods,
-) -> Result<Vec<ManagedFrame>, Reason> {
+) -> Result<FrameMethods, Reason> {
     let (outer, pointer) = outer_method(code, at_sp, process)?;
     let at = |pc: FramePc| ManagedFrame::new(sp, pc, false);
     let noted = match address {
@@ -25,6 +25,10 @@ pub(super) fn frames_of(
     };
     // Which of the inlined methods a leaf is in nobody has noted down, nor of calls of the VM's code that never look at the stack: of
     // read barriers and of mathematical functions.
+    let precision = match (&noted, &outer) {
+        (None, Method::Known { code: Some(_), .. }) => Precision::Approximate,
+        _ => Precision::Exact,
+    };
     let call = noted.unwrap_or_else(|| {
         Rc::new(Call {
             dex_pc: code.dex_pc_near(address.lookup()),
@@ -53,7 +57,7 @@ pub(super) fn frames_of(
         },
     };
     frames.push(at(pc));
-    Ok(frames)
+    Ok(FrameMethods { frames, precision })
 }
 
 /// The method that a frame of compiled code executes, and the VM's pointer to it, if that is known.

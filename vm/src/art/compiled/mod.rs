@@ -12,8 +12,8 @@ mod known_code;
 mod method;
 mod oat_code;
 
-use crate::attribution::stack_of;
-use crate::kind::Methods;
+use crate::kind::{FrameMethods, Methods};
+use crate::stack_copy::stack_of;
 use bytecode_frames::frames_of;
 use jit_code::{JitCode, now};
 use known_code::{CodeAt, KnownCode, Seen};
@@ -25,7 +25,7 @@ use std::rc::Rc;
 use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
-use varid_shim::{CapturedSample, ManagedFrame};
+use varid_shim::CapturedSample;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
@@ -283,14 +283,13 @@ impl CompiledCode {
         Some(code.rule(frame.lookup()))
     }
 
-    /// The methods that a native frame in compiled code executes, innermost first: those that the compiler has inlined are frames of their
-    /// own. None: it is no frame of compiled code.
+    /// The methods that a native frame in compiled code executes: those that the compiler has inlined are frames of their own. None: it is no frame of compiled code.
     pub(super) fn frames(
         &self,
         frame: &NativeFrame,
         sample: &CapturedSample,
         process: &mut dyn Methods,
-    ) -> Option<Result<Vec<ManagedFrame>, Reason>> {
+    ) -> Option<Result<FrameMethods, Reason>> {
         let Some(code) = self.of_frame(frame, sample, process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
             let is_cached = matches!(place, Some(Place::CodeCache));
@@ -313,7 +312,7 @@ impl CompiledCode {
         returns: Address,
         time: MonotonicNs,
         process: &mut dyn Methods,
-    ) -> Result<Vec<ManagedFrame>, Reason> {
+    ) -> Result<FrameMethods, Reason> {
         if returns == Address::default() {
             return Err(Reason::ArtQuick);
         }

@@ -9,11 +9,15 @@ mod tests;
 pub(crate) use methods::{CompiledCode, CompiledMethods};
 
 use crate::art::code_info::{CodeInfo, CodeInfoError};
+use crate::art_layout::OAT_VERSION;
 use std::borrow::Cow;
 use varid_model::Machine;
 
 /// The version that is read.
-const VERSION: [u8; 4] = *b"183\0";
+const VERSION: [u8; 4] = {
+    let [a, b, c] = *OAT_VERSION;
+    [a, b, c, 0]
+};
 
 /// What keeps an oat file from being read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -65,8 +65,20 @@ fn called(
 ) -> Result<Vec<FramePc>, Reason> {
     let address = Address::new(code.code.start + u64::from(return_address));
     let returns = FrameAddress::Return(address);
-    let frames = frames_of(code, at_sp, Address::new(SP), returns, process)?;
-    Ok(frames.iter().map(ManagedFrame::pc).collect())
+    let methods = frames_of(code, at_sp, Address::new(SP), returns, process)?;
+    Ok(methods.frames.iter().map(ManagedFrame::pc).collect())
+}
+
+/// How well the instruction of a frame of the code is known.
+fn precision(
+    code: &CompiledMethod,
+    at: fn(Address) -> FrameAddress,
+    offset: u32,
+    process: &mut ManagedProcess,
+) -> Precision {
+    let address = at(Address::new(code.code.start + u64::from(offset)));
+    let methods = frames_of(code, Some(POINTER), Address::new(SP), address, process);
+    methods.unwrap().precision
 }
 
 /// The address of an instruction of the only method of some code.
@@ -102,6 +114,26 @@ fn a_call_without_a_stack_map_has_the_bytecode_of_the_one_before() {
     assert_eq!(frames, Ok(vec![bytecode(&code, 0)]));
     // Before the first one it is the beginning.
     assert_eq!(called(&code, 1, None, &mut process), frames);
+}
+
+#[test]
+fn only_the_instruction_of_a_call_with_a_stack_map_is_exact() {
+    let (mut process, image) = process();
+    let bytecode = code(CATCHING, &image, None);
+    let mut of = |code, at, offset| precision(code, at, offset, &mut process);
+    assert_eq!(of(&bytecode, FrameAddress::Return, CALL), Precision::Exact);
+    for (at, offset) in [
+        (FrameAddress::Return as fn(_) -> _, CALL + 1),
+        (FrameAddress::Instruction, CALL),
+        (FrameAddress::Instruction, 0),
+    ] {
+        let found = of(&bytecode, at, offset);
+        assert_eq!(found, Precision::Approximate, "{offset:#x}");
+    }
+    // A native method has no instructions.
+    let stub = code(CATCHING, &image, Some(Owner::Stub));
+    let found = of(&stub, FrameAddress::Instruction, CALL);
+    assert_eq!(found, Precision::Exact);
 }
 
 #[test]

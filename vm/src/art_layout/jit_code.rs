@@ -1,0 +1,94 @@
+//! How is the code that the JIT has compiled found?
+//!
+//! Only for the versions of ART whose tables of compiled code are understood, on the machine on which that is.
+
+use super::error::LayoutError;
+use super::library::Library;
+use super::shown::Shown;
+use super::trace::Event;
+use varid_model::Machine;
+
+/// The version of oat files, of Android 11, whose tables are read.
+pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
+
+/// Where the JIT's code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JitCode {
+    /// In a method: pointer to its code.
+    pub(super) method_entry: u16,
+    /// In the `Runtime`: pointer to the code cache.
+    pub(super) code_cache: u16,
+    /// In the code cache: the map from code to methods.
+    pub(super) code_cache_map: u16,
+}
+
+/// What a library says; None: frames of compiled code are not walked.
+pub(super) fn find(library: &Library) -> Option<JitCode> {
+    if library.oat_version.as_ref() != Some(OAT_VERSION) || library.machine != Machine::X86_64 {
+        return None;
+    }
+    Some(JitCode {
+        method_entry: method_entry(library).ok()?,
+        code_cache: code_cache(library).ok()?,
+        code_cache_map: code_cache_map(library).ok()?,
+    })
+}
+
+/// `ArtMethod::Invoke` asks whether its method has code before it calls that.
+fn method_entry(library: &Library) -> Result<u16, LayoutError> {
+    let shown = Shown::named(
+        library,
+        "art::ArtMethod::Invoke",
+        ("_ZN3art9ArtMethod6InvokeE", ""),
+    )?;
+    let method = shown.argument(0)?;
+    shown.only("a method's code", |event| match *event {
+        Event::Load { from, size: 8 } => shown.trace.offset_from(from, method),
+        _ => None,
+    })
+}
+
+/// `Runtime::CreateJitCodeCache(bool)` stores what `JitCodeCache::Create` returns.
+fn code_cache(library: &Library) -> Result<u16, LayoutError> {
+    const CREATE: &str = "art::jit::JitCodeCache::Create";
+    let create = library.named("_ZN3art3jit12JitCodeCache6CreateE", "");
+    let create = create.ok_or(LayoutError::NoSymbol(CREATE))?.code.start;
+    let shown = Shown::named(
+        library,
+        "art::Runtime::CreateJitCodeCache",
+        ("_ZN3art7Runtime18CreateJitCodeCacheEb", ""),
+    )?;
+    let runtime = shown.argument(0)?;
+    shown.only("the code cache", |event| {
+        let (to, what) = event.stored(8)?;
+        let is_cache = shown.trace.returned_by(what) == Some(create);
+        is_cache.then(|| shown.trace.offset_from(to, runtime))?
+    })
+}
+
+/// `JitCodeCache::LookupMethodHeader(uintptr_t pc, ArtMethod*)` searches the map for the pc: from the root, which lies behind the map's
+/// comparison and its head's colour and parent, to nodes that begin with four words and a key.
+fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
+    /// In a map of libstdc++: pointer to the root.
+    const ROOT: u16 = 16;
+    /// In a node of its tree: the key.
+    const KEY: u16 = 32;
+    const FIELD: &str = "the map from code to methods";
+    let shown = Shown::named(
+        library,
+        "art::jit::JitCodeCache::LookupMethodHeader",
+        ("_ZN3art3jit12JitCodeCache18LookupMethodHeaderE", ""),
+    )?;
+    let cache = shown.argument(0)?;
+    // A key is what lies behind four words of what a pointer in the cache leads to.
+    let root = shown.only(FIELD, |event| match *event {
+        Event::Load { from, size: 8 } => {
+            let (node, offset) = shown.trace.split(from)?;
+            let (root, _) = shown.trace.loaded_from(node).filter(|_| offset == KEY)?;
+            shown.trace.offset_from(root, cache)
+        }
+        _ => None,
+    })?;
+    root.checked_sub(ROOT)
+        .ok_or(LayoutError::OutOfBounds(FIELD))
+}

@@ -1,0 +1,50 @@
+//! Which libraries have been read already?
+//!
+//! A device's apps share one library. Reading it takes a tenth of a second; what it says is kept by the file that it was read from. A
+//! build-id is what a file says of itself, and two files may say the same.
+
+use super::{LayoutError, LibraryLayout};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::rc::Rc;
+use varid_process::{FileKey, read_file};
+
+/// Files whose layouts are kept.
+const MAX_KNOWN: usize = 64;
+/// No library of a VM is larger.
+const MAX_LIBRARY: u64 = 1 << 27;
+
+/// What a file says.
+type Said = Result<Rc<LibraryLayout>, LayoutError>;
+
+thread_local! {
+    static KNOWN: RefCell<VecDeque<(FileKey, Said)>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// What a library says, read at most once.
+pub(crate) fn read_once(file: &File) -> Said {
+    let unreadable = |error: std::io::Error| LayoutError::File(error.to_string());
+    let metadata = file.metadata().map_err(unreadable)?;
+    let key = FileKey::of(&metadata);
+    let known = KNOWN.with_borrow(|known| {
+        let of_it = known.iter().find(|(known, _)| *known == key);
+        of_it.map(|(_, said)| said.clone())
+    });
+    if let Some(said) = known {
+        return said;
+    }
+    let said = match key.size {
+        ..=MAX_LIBRARY => read_file(file, 0, key.size)
+            .map_err(unreadable)
+            .and_then(|bytes| LibraryLayout::read(&bytes).map(Rc::new)),
+        _ => Err(LayoutError::OutOfBounds("the size of the file")),
+    };
+    KNOWN.with_borrow_mut(|known| {
+        known.push_back((key, said.clone()));
+        if known.len() > MAX_KNOWN {
+            known.pop_front();
+        }
+    });
+    said
+}

@@ -1,0 +1,400 @@
+//! Which ART is it? What a library says itself of how the VM's frames are linked.
+//!
+//! A device has one of hundreds of builds, and since Android 12 ART is a module that is updated by itself. What a build's layout is can be
+//! read in its library: exported functions use the fields of structures, the unwind information describes the interpreters, assembly
+//! notes where it keeps frames. Nothing is guessed: a field that is not found, or on which two functions disagree, is an error, and the
+//! library is refused. What is found is checked in the process before it is used.
+//!
+//! | question | file |
+//! |---|---|
+//! | which symbols, code and constants has the file | `library` |
+//! | what does an instruction do | `decode` |
+//! | where do the values come from that a function works with | `trace` |
+//! | what does one function show | `shown` |
+//! | which offsets do functions use | `fields` |
+//! | where is the list of threads | `thread_list` |
+//! | how large are frames of saved registers | `stubs` |
+//! | where are the interpreters | `interpreter` |
+//! | how is code of the JIT found | `jit_code` |
+//! | what does the code do | `ranges` |
+//! | do the process's structures look like that | `process` |
+//! | which libraries have been read already | `known` |
+
+mod decode;
+mod error;
+mod fields;
+mod interpreter;
+mod jit_code;
+mod known;
+mod library;
+mod process;
+mod ranges;
+mod shown;
+mod stubs;
+mod thread_list;
+mod trace;
+
+pub use error::LayoutError;
+pub(crate) use jit_code::OAT_VERSION;
+pub(crate) use known::read_once;
+pub(crate) use process::Look;
+pub use process::{Check, Checks};
+
+use decode::Decoder;
+use fields::{Fields, NATIVE};
+use interpreter::{Interpreters, Mterp, Nterp};
+use jit_code::JitCode;
+use library::{Function, Library};
+use ranges::Unnamed;
+use stubs::{CalleeSaves, Seen};
+use thread_list::Threads;
+use trace::{Code, Trace};
+use varid_model::Machine;
+use varid_tunnel::abi::{
+    CodeRange, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, NO_RULE, RULE_AT_SP,
+    RULE_LIST, RULE_SIZED, Rule,
+};
+
+/// Bytes of a reference between heap objects.
+const REFERENCE: u8 = 4;
+/// The longest function without a symbol that is followed.
+const MAX_UNNAMED_SIZE: u64 = 1 << 15;
+
+/// Where a thread's pointer to its `Thread` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelfPointer {
+    /// So many bytes from the thread pointer, as the word at this address of the library says.
+    Word(u64),
+    /// So many bytes from the thread pointer.
+    Offset(i64),
+}
+
+/// The layout of a library, by addresses of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LibraryLayout {
+    /// Complete but for what only a process says: [`Layout::tls_offset`].
+    layout: Layout,
+    /// What its code does, sorted, disjoint.
+    ranges: Vec<CodeRange>,
+    self_pointer: SelfPointer,
+    /// Whether [`Layout::dex_file_begin`] is known.
+    has_dex_file_begin: bool,
+    /// Where the pointer to the `Runtime` is.
+    runtime: u64,
+    threads: Option<Threads>,
+}
+
+impl LibraryLayout {
+    /// What a library says.
+    ///
+    /// # Errors
+    ///
+    /// What it does not say, or says in two ways.
+    pub fn read(bytes: &[u8]) -> Result<Self, LayoutError> {
+        let library = Library::read(bytes)?;
+        let interpreters = Interpreters::of(&library)?;
+        let fields = Fields::of(&library)?;
+        let (unnamed, saves) = assembly(&library)?;
+        let saves = match saves.all() {
+            Ok(saves) => Some(saves),
+            // Its assembly may be Thumb code. Only frames of nterp and of compiled code need to know those of saved registers.
+            Err(LayoutError::NotShown { .. }) if library.machine == Machine::Arm => None,
+            Err(error) => return Err(error),
+        };
+        let mut layout = layout(&library, &fields, saves.as_ref(), &interpreters)?;
+        let rules = rules(&library, &fields, saves.as_ref(), &interpreters)?;
+        layout.rule_count = u8::try_from(rules.len()).unwrap_or(0);
+        for (to, rule) in layout.rules.iter_mut().zip(&rules) {
+            *to = *rule;
+        }
+        let at_sp = rules.iter().position(|rule| rule.kind == RULE_AT_SP);
+        let at_sp = at_sp.and_then(|at| u8::try_from(at).ok());
+        layout.quick_rule = at_sp.unwrap_or(NO_RULE);
+        let kinds = ranges::kinds(&library, &unnamed, &interpreters);
+        let ranges = ranges::ranges(&library, &kinds, &interpreters, at_sp.map(u32::from)).ok_or(
+            LayoutError::OutOfBounds(
+                "the number of its functions, or one that lies in another one,",
+            ),
+        )?;
+        let self_pointer = self_pointer(&library)?;
+        library.is_read()?;
+        Ok(Self {
+            layout,
+            ranges,
+            self_pointer,
+            has_dex_file_begin: fields.dex_file_begin.is_some(),
+            runtime: library.runtime,
+            threads: fields.threads,
+        })
+    }
+
+    /// The layout and what the code does in a process that has loaded the library at an address, and whose word for the thread pointer's
+    /// offset says this.
+    pub fn loaded_at(&self, base: u64, tls_offset: i64) -> (Layout, Vec<CodeRange>) {
+        let mut layout = self.layout;
+        layout.tls_offset = tls_offset;
+        for rule in layout.rules.iter_mut().take(layout.rule_count.into()) {
+            if rule.special_methods != 0 {
+                rule.special_methods = rule.special_methods.wrapping_add(base);
+            }
+            if rule.kind == RULE_AT_SP {
+                rule.code_start = rule.code_start.wrapping_add(base);
+                rule.code_end = rule.code_end.wrapping_add(base);
+            }
+        }
+        let ranges = self.ranges.iter().map(|range| CodeRange {
+            start: range.start.wrapping_add(base),
+            end: range.end.wrapping_add(base),
+            ..*range
+        });
+        (layout, ranges.collect())
+    }
+
+    /// Where a thread's pointer to its `Thread` is.
+    pub const fn self_pointer(&self) -> SelfPointer {
+        self.self_pointer
+    }
+}
+
+/// The functions without a symbol, assembly and static functions of C++; and what all assembly says of the frames of saved registers.
+fn assembly(library: &Library) -> Result<(Vec<Unnamed>, Seen), LayoutError> {
+    let mut unnamed = Vec::new();
+    let mut seen = Seen::default();
+    for function in &library.functions {
+        let size = function.code.end.saturating_sub(function.code.start);
+        let is_unnamed = function.name.is_empty();
+        let is_assembly = is_unnamed || function.name.starts_with("art_quick_");
+        if !is_assembly || size > MAX_UNNAMED_SIZE {
+            continue;
+        }
+        let trace = library.trace(function);
+        seen.add(library, function, &trace)?;
+        if is_unnamed {
+            unnamed.push(Unnamed {
+                code: function.code.clone(),
+                calls: trace.calls().collect(),
+            });
+        }
+    }
+    Ok((unnamed, seen))
+}
+
+/// In the thread: its top quick frame.
+fn stack_quick(fields: &Fields, saves: Option<&CalleeSaves>) -> Result<u16, LayoutError> {
+    match (fields.stack_quick, saves.map(|saves| saves.stack_quick)) {
+        (Some(one), Some(other)) if one != other => Err(LayoutError::Contradiction {
+            field: "a thread's top quick frame",
+            one: one.into(),
+            other: other.into(),
+        }),
+        (Some(quick), _) | (None, Some(quick)) => Ok(quick),
+        (None, None) => Err(LayoutError::NotShown {
+            function: "art::ArtMethod::Invoke",
+            field: "a thread's top quick frame",
+        }),
+    }
+}
+
+/// The layout without its rules.
+fn layout(
+    library: &Library,
+    fields: &Fields,
+    saves: Option<&CalleeSaves>,
+    interpreters: &Interpreters,
+) -> Result<Layout, LayoutError> {
+    let stack = [
+        stack_quick(fields, saves)?,
+        fields.stack_link,
+        fields.stack_top,
+    ];
+    let word = u16::from(library.word());
+    let first = stack.iter().copied().min().unwrap_or_default();
+    let last = stack.iter().copied().max().unwrap_or_default();
+    // Three pointers, one behind another.
+    if last.wrapping_sub(first) != word.wrapping_mul(2) || first.checked_rem(word) != Some(0) {
+        return Err(LayoutError::OutOfBounds("the size of a managed stack"));
+    }
+    let [quick, link, top] = stack.map(|offset| offset.wrapping_sub(first));
+    let code_address = interpreters
+        .nterp
+        .as_ref()
+        .and_then(|nterp| nterp.method_code);
+    let (flags, method_code) = match (code_address, fields.method_code) {
+        (Some(offset), _) => (LAYOUT_CODE_ADDRESS, offset),
+        (None, Some(offset)) => (0, offset),
+        (None, None) => {
+            return Err(LayoutError::NotShown {
+                function: "art::ShadowFrame::GetThisObject",
+                field: "a method's code item",
+            });
+        }
+    };
+    Ok(Layout {
+        machine: library.elf_machine,
+        word: library.word(),
+        reference: REFERENCE,
+        thread_tid: fields.thread_tid,
+        flags: LAYOUT_ON_NATIVE_STACK | flags,
+        thread_fragment: first,
+        fragment_quick: quick,
+        fragment_link: link,
+        fragment_top: top,
+        method_class: fields.method_class,
+        method_code,
+        method_index: fields.method_index,
+        class_dex_cache: fields.class_dex_cache,
+        dex_cache_dex_file: fields.dex_cache_dex_file,
+        dex_file_begin: fields.dex_file_begin.unwrap_or_default(),
+        ..Layout::default()
+    })
+}
+
+/// The rules of its frames: linked ones first.
+fn rules(
+    library: &Library,
+    fields: &Fields,
+    saves: Option<&CalleeSaves>,
+    interpreters: &Interpreters,
+) -> Result<Vec<Rule>, LayoutError> {
+    let mut rules = vec![list(fields, interpreters.mterp.as_ref())];
+    let saved = saves.map(|saves| saved(library, fields, saves));
+    match (&interpreters.mterp, &interpreters.nterp, saved) {
+        (None, Some(nterp), Some(saved)) => rules.extend(at_sp(nterp, &saved)),
+        (None, _, _) => {
+            return Err(LayoutError::NotShown {
+                function: "art_quick_*",
+                field: "a method for callee-saved registers",
+            });
+        }
+        (Some(_), _, Some(saved)) => {
+            rules.extend(jit_code::find(library).map(|jit| sized(&jit, saved)));
+        }
+        (Some(_), _, None) => {}
+    }
+    Ok(rules)
+}
+
+/// What rules of native frames say of those of saved registers.
+fn saved(library: &Library, fields: &Fields, saves: &CalleeSaves) -> Rule {
+    // A native method's frame is made as the third of those is.
+    let [_, _, native_size, ..] = saves.sizes;
+    Rule {
+        method_flags: fields.method_flags,
+        native_flag: NATIVE,
+        native_size,
+        special_count: u8::try_from(saves.sizes.len()).unwrap_or(0),
+        special_sizes: saves.sizes,
+        special_methods: library.runtime,
+        ..Rule::default()
+    }
+}
+
+/// Linked frames; without mterp no register leads to one.
+fn list(fields: &Fields, mterp: Option<&Mterp>) -> Rule {
+    Rule {
+        kind: RULE_LIST,
+        reg_pc: mterp.map_or(NO_REG, |mterp| mterp.reg_pc),
+        reg_frame: mterp.map_or(NO_REG, |mterp| mterp.reg_frame),
+        frame_bias: mterp.map_or(0, |mterp| mterp.frame_bias),
+        frame_link: fields.frame_link,
+        frame_method: fields.frame_method,
+        frame_pc: fields.frame_pc,
+        frame_insns: fields.frame_insns,
+        frame_index: fields.frame_index,
+        ..Rule::default()
+    }
+}
+
+/// Frames of compiled code.
+const fn sized(jit: &JitCode, mut rule: Rule) -> Rule {
+    rule.kind = RULE_SIZED;
+    (rule.reg_pc, rule.reg_frame) = (NO_REG, NO_REG);
+    rule.method_entry = jit.method_entry;
+    (rule.code_cache, rule.code_cache_map) = (jit.code_cache, jit.code_cache_map);
+    rule
+}
+
+/// Frames of nterp.
+fn at_sp(nterp: &Nterp, saved: &Rule) -> Option<Rule> {
+    Some(Rule {
+        method_flags: saved.method_flags,
+        native_flag: saved.native_flag,
+        native_size: saved.native_size,
+        special_count: saved.special_count,
+        special_sizes: saved.special_sizes,
+        special_methods: saved.special_methods,
+        code_start: nterp.parts.first()?.start,
+        code_end: nterp.parts.last()?.end,
+        ..nterp.rule
+    })
+}
+
+/// How code finds the `Thread` of its thread: by a thread-local variable, or, with Android's C library, by a slot at the thread pointer.
+fn self_pointer(library: &Library) -> Result<SelfPointer, LayoutError> {
+    if let Some(word) = library.tls_word {
+        return Ok(SelfPointer::Word(word));
+    }
+    // Functions that begin with the current thread, and stack protection's slot, which any function reads.
+    let named = library
+        .functions
+        .iter()
+        .filter(|function| function.name.starts_with("_ZN3art6Thread"));
+    let slots = slots(library, named);
+    match slots[..] {
+        [slot] => Ok(SelfPointer::Offset(slot)),
+        _ => Err(LayoutError::NotShown {
+            function: "art::Thread::*",
+            field: "the thread pointer's slot of art::Thread",
+        }),
+    }
+}
+
+/// The words at the thread pointer that functions read, except the one of stack protection (bionic's `TLS_SLOT_STACK_GUARD`).
+fn slots<'f>(library: &Library, functions: impl Iterator<Item = &'f Function>) -> Vec<i64> {
+    let guard = i64::from(library.word()).wrapping_mul(5);
+    let mut found: Vec<i64> = Vec::new();
+    for function in functions {
+        let trace = library.trace(function);
+        for (_, event) in &trace.events {
+            if let trace::Event::Load { from, size } = *event
+                && size == library.word()
+                && let Some(slot) = trace.at_thread_pointer(from)
+                && slot != guard
+                && !found.contains(&slot)
+            {
+                found.push(slot);
+            }
+        }
+    }
+    found
+}
+
+/// For a fuzz target: how many events following some code, from its first instruction on, gives.
+pub(crate) fn follow(machine: Machine, code: &[u8]) -> usize {
+    let Some(decoder) = Decoder::of(machine) else {
+        return 0;
+    };
+    let end = code.len() as u64;
+    Trace::of(&Fragment(code), decoder, 0..end).events.len()
+}
+
+/// Code from address 0 on, and nothing else.
+struct Fragment<'a>(&'a [u8]);
+
+impl Code for Fragment<'_> {
+    fn code(&self, address: u64) -> &[u8] {
+        let at = usize::try_from(address).unwrap_or(usize::MAX);
+        self.0.get(at..).unwrap_or_default()
+    }
+
+    fn constant(&self, _address: u64, _size: u8) -> Option<u64> {
+        None
+    }
+
+    fn count(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

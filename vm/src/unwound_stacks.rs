@@ -1,0 +1,44 @@
+//! What did unwinding find in the last samples of a process's threads?
+
+use crate::callchain_cache::Knowledge;
+use varid_model::Tid;
+use varid_unwind::UnwoundStack;
+
+/// Number of slots, each with a copy of a stack. Two threads that share one only lose time.
+const SLOTS: usize = 4;
+
+/// The stacks of a process's threads as they were unwound last. An entry of another thread, or of what was known of the process before,
+/// is never used.
+#[derive(Debug, Default)]
+pub(crate) struct UnwoundStacks([Option<Unwound>; SLOTS]);
+
+#[derive(Debug)]
+struct Unwound {
+    tid: Tid,
+    knowledge: Knowledge,
+    stack: UnwoundStack,
+}
+
+impl UnwoundStacks {
+    /// A thread's last stack; without frames if there is none.
+    pub(crate) fn take(&mut self, tid: Tid, knowledge: Knowledge) -> UnwoundStack {
+        let kept = self.slot(tid).and_then(Option::take);
+        let kept = kept.filter(|kept| kept.tid == tid && kept.knowledge == knowledge);
+        kept.map(|kept| kept.stack).unwrap_or_default()
+    }
+
+    /// Keeps a thread's stack for its next sample.
+    pub(crate) fn put(&mut self, tid: Tid, knowledge: Knowledge, stack: UnwoundStack) {
+        if let Some(slot) = self.slot(tid) {
+            *slot = Some(Unwound {
+                tid,
+                knowledge,
+                stack,
+            });
+        }
+    }
+
+    fn slot(&mut self, tid: Tid) -> Option<&mut Option<Unwound>> {
+        self.0.get_mut(tid.get() as usize % SLOTS)
+    }
+}
