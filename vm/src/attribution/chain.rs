@@ -166,7 +166,7 @@ impl<'a> Chain<'a> {
             // Without its own managed frame it is shown, and so is that the frame is missing; with only the leaf unwound nobody knows.
             if let (Some(CodeKind::Interpreter), Some(vm)) = (kind, vm)
                 && native.frames.len() > 1
-                && lacks_own_frame(vm.facts(), native, depth, rest.first())
+                && lacks_own_frame(record, vm.facts(), native, depth, rest.first())
             {
                 self.native(frame.address);
                 if !vm.facts().is_at_sp(frame.lookup().get()) {
@@ -424,9 +424,11 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own, of a VM whose other interpreter has native
-/// frames: the next managed frame out is then one of those. The other interpreter's own frames are made and left by its callers' side.
+/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own among those found: `next`, the innermost that is
+/// left, lies beyond the next native frame out that has one or is not the VM's. Where a VM's other interpreter has native frames its own are in no list; and
+/// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
 fn lacks_own_frame(
+    record: &CapturedSample,
     facts: &VmFacts,
     native: &NativeStack,
     depth: usize,
@@ -434,11 +436,20 @@ fn lacks_own_frame(
 ) -> bool {
     let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
     let mut callers = native.frames.iter().skip(depth.saturating_add(1));
+    // The other interpreter's own frames are made and left by its callers' side.
     if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
         return !callers.next().as_ref().is_some_and(is_at_sp);
     }
-    let outside = callers.find(is_at_sp);
-    outside.is_some_and(|outside| next.is_none_or(|next| next.address() >= outside.sp))
+    let Some(next) = next else {
+        return callers.any(|caller| is_at_sp(&caller));
+    };
+    let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
+    let is_outside = |frame: &&NativeFrame| {
+        let kind = facts.code_at(frame.lookup().get());
+        is_at_sp(frame) || (is_copied && kind.is_none_or(CodeKind::executes))
+    };
+    let outside = callers.find(is_outside);
+    outside.is_some_and(|outside| next.address() >= outside.sp)
 }
 
 /// Why frames are missing where unwinding stopped.

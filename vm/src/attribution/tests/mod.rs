@@ -8,9 +8,9 @@ pub mod sequence;
 mod shadow;
 pub mod world;
 
-use varid_model::{Address, Stack};
+use varid_model::{Address, Reason, Stack};
 use varid_recording::remap;
-use varid_shim::flags::{IN_BODY, IN_KERNEL, NO_WALK};
+use varid_shim::flags::{IN_BODY, IN_KERNEL, NO_WALK, NOT_READY};
 use world::*;
 
 /// A helper of the loop that has saved the loop's registers, native frames below.
@@ -346,5 +346,49 @@ fn beyond_native_code_a_copy_of_the_stack_has_not_all_methods() {
     let user = world.user(record, 0, &[], Stack::Full);
     assert_eq!(user[..2], [helper, first.start + 1]);
     assert!(!user.contains(&(second.start + 1)), "{user:x?}");
-    assert_eq!(unattributed(&user), Some(varid_model::Reason::TornFrames));
+    assert_eq!(unattributed(&user), Some(Reason::TornFrames));
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn a_loop_that_native_code_enters_has_no_frame_in_a_copy_of_the_stack() {
+    let mut world = World::list();
+    let [first, _] = world.code.clone();
+    let stack = [
+        "interpreter",
+        "bridge",
+        "native",
+        "helper",
+        "body",
+        "outermost",
+    ];
+    let mut record = world.record(&stack);
+    let caller = SP + 4 * FRAME;
+    put_shadow_frame(&mut record, caller, 0, FIRST, first.start);
+    put(&mut record, SP + 4 * FRAME - 24, first.start);
+    put(&mut record, SP + 4 * FRAME - 32, caller + 64);
+    for (flag, reason) in [
+        (NOT_READY, Reason::VmNotReady),
+        (NO_WALK, Reason::TornFrames),
+    ] {
+        let user = world.user(record.clone(), flag, &[], Stack::Full);
+        let [leaf, native, helper, outermost] =
+            ["interpreter", "native", "helper", "outermost"].map(|name| world.at(name));
+        let marker = because(reason);
+        assert_eq!(
+            user,
+            [
+                leaf,
+                marker,
+                native,
+                helper,
+                first.start + 1,
+                outermost,
+                marker
+            ]
+        );
+    }
 }
