@@ -7,7 +7,6 @@ mod replaced;
 use anyhow::{Context, Result, bail, ensure};
 use jit_log::JitLog;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use varid_tests::{
     App, Code, DexFormat, Scale, judge, lines_by_perf_script, methods_by_perf, methods_by_varid,
     perf_annotates_as_varid_reports, sample, scale, skip_without_root,
@@ -207,7 +206,7 @@ fn perf_annotates_and_prints_lines_of_compiled_code() -> Result<()> {
     for code in Code::COMPILED {
         let app = App::new("math", "run", 100_000)?.executed_by(code)?;
         let options = ["-e", "cpu-clock", "-F", "4000", "--duration", "1s"];
-        let (recording, _) = sample(&mut app.command(), &app.files_of(code), &options)?;
+        let recording = sample(&mut app.command(), &app.mapped_files(), &options)?;
         let session = recording.session();
         let file = session.join("perf.data");
         let (perf, varid) = (methods_by_perf(&file, &[])?, methods_by_varid(&session)?);
