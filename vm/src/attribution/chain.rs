@@ -4,7 +4,7 @@ use super::RemapTable;
 use super::detached::StackPositions;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
-use crate::kind::{Methods, Vm};
+use crate::kind::{FrameMethods, Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason, Stack};
@@ -128,7 +128,8 @@ impl<'a> Chain<'a> {
                     .filter(|(next, _)| next.address() == frame.sp);
                 if let Some((next, after)) = walked {
                     rest = after;
-                    if matches!(next.pc(), FramePc::Compiled { returns, .. } if returns.get() != 0)
+                    // A note that is outdated leads to it by another call.
+                    if matches!(next.pc(), FramePc::Compiled { returns, .. } if frame.address == FrameAddress::Return(returns))
                     {
                         self.managed(next);
                         self.quick.get_or_insert(frame.sp.get());
@@ -136,10 +137,7 @@ impl<'a> Chain<'a> {
                         continue;
                     }
                 }
-                let precision = self.native_frame(frame, vm, record);
-                if inside == Inside::Nothing {
-                    self.precision = precision;
-                }
+                self.native_frame(frame, inside, vm, record);
                 inside = Inside::Edge;
                 continue;
             }
@@ -316,7 +314,8 @@ impl<'a> Chain<'a> {
         let vm = self.process.vm.clone();
         let frames = vm
             .ok_or(Reason::ArtQuick)
-            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.time, self.process));
+            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.time, self.process))
+            .and_then(with_noted_call);
         let Ok(frames) = frames.map_err(|reason| self.method(Err(reason))) else {
             return false;
         };
@@ -358,25 +357,32 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A native frame that is a method's own; how well its instruction is known.
+    /// A native frame that is a method's own; `inside`: what lies inside it.
     fn native_frame(
         &mut self,
         frame: &NativeFrame,
+        inside: Inside,
         vm: &dyn Vm,
         record: &CapturedSample,
-    ) -> Precision {
-        match vm.native_frame(frame, record, self.process) {
+    ) {
+        let methods = vm.native_frame(frame, record, self.process);
+        let methods = match inside {
+            Inside::Nothing => methods,
+            Inside::Fragment | Inside::Edge => methods.and_then(with_noted_call),
+        };
+        match methods {
             Ok(methods) => {
                 for frame in &methods.frames {
                     self.managed(frame);
                 }
                 self.quick.get_or_insert(frame.sp.get());
-                methods.precision
+                if inside == Inside::Nothing {
+                    self.precision = methods.precision;
+                }
             }
             Err(reason) => {
                 self.native(frame.address);
                 self.marker(Marker::Reason(reason));
-                Precision::Exact
             }
         }
     }
@@ -458,5 +464,13 @@ pub(super) fn reason(error: &UnwindError) -> Reason {
         UnwindError::NoStack => Reason::Truncated,
         UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
         UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+    }
+}
+
+/// The methods of a frame that has called another method, or the VM to be seen by it: the compiler notes down each place that it does so.
+fn with_noted_call(methods: FrameMethods) -> Result<FrameMethods, Reason> {
+    match methods.precision {
+        Precision::Exact => Ok(methods),
+        Precision::Approximate => Err(Reason::ArtQuick),
     }
 }
