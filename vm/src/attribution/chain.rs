@@ -97,7 +97,17 @@ impl<'a> Chain<'a> {
             while let Some((next, after)) = rest.split_first().filter(|(next, _)| {
                 depth > 0 && positions.address(innermost(rest), next) < frame.sp
             }) {
-                if !next.is_quick() || vm.is_some_and(|vm| vm.has_live_native_method(enclosing)) {
+                let is_live = match next.pc() {
+                    // While the code that calls a native method makes a frame for it, what an earlier call left there is not this one's.
+                    FramePc::Native { .. } => {
+                        vm.is_some_and(|vm| vm.has_live_native_method(enclosing))
+                            && (depth > 1 || sp != Some(next.address()))
+                    }
+                    // Unwinding would have met it: a note that is outdated led there.
+                    FramePc::Compiled { .. } => false,
+                    _ => true,
+                };
+                if is_live {
                     self.managed(next);
                     (interprets_detached, is_bridged) = (false, false);
                     inside = if next.is_quick() || next.is_outermost() {
@@ -195,6 +205,13 @@ impl<'a> Chain<'a> {
             if stack == Stack::None {
                 rest = &[];
             }
+        }
+        // An outdated note may also have led into the outermost frame that was unwound.
+        while let Some((next, after)) = rest.split_first()
+            && matches!(next.pc(), FramePc::Compiled { .. })
+            && native.end.is_some_and(|end| next.address() < end)
+        {
+            rest = after;
         }
         // An interrupted loop has been left out for the frame that it executes: that is the leaf.
         while let Some((next, after)) = rest.split_first().filter(|_| self.leaf) {
