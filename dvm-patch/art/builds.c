@@ -438,7 +438,7 @@ static const struct varid_build_range debian_14_arm64[] = {
 			.method_entry = 32, .special_methods = (runtime),                     \
 			.special_count = 6, .special_sizes = { 96, 96, 208, 272, 272, 272 },  \
 			.method_flags = 4, .native_flag = 0x100, .native_size = 208,          \
-			.code_cache = 536, .code_cache_map = 864,                             \
+			.code_cache = 536, .code_cache_map = 864, .code_cache_counts = 1088,  \
 		} },                                                                          \
 	}
 

@@ -101,7 +101,9 @@ enum varid_rule_kind {
  * is the stack pointer plus the size that the code's header tells: the eight bytes before the code are { distance back to what
  * describes the code, size of the code }, and there the second number, in words of two, is the frame's size. A method's code starts
  * where method_entry leads. What a compiler makes while the program runs is in the map of the code cache, from the start of the code to its
- * method: *special_methods + code_cache leads to the cache, code_cache_map is in it. A stretch ends at a null method.
+ * method: *special_methods + code_cache leads to the cache, code_cache_map is in it. At code_cache_counts in it is a byte that is not 0
+ * while code is collected, and 24 and 40 bytes behind that two words count what was compiled and how often it was collected: by them
+ * varid knows whether code is still the one that was sampled. A stretch ends at a null method.
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */
@@ -130,7 +132,7 @@ struct varid_rule {
 	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code */
 	varid_u16 code_cache;     /* SIZED: behind what special_methods leads to: pointer to the code cache; 0: there is none */
 	varid_u16 code_cache_map; /* SIZED: in the code cache: libstdc++'s std::map from code to method */
-	varid_u16 reserved;
+	varid_u16 code_cache_counts; /* SIZED: in the code cache: see above; 0: not known */
 };
 
 /* Frames (a shadow record's sp) are addresses on the thread's native stack. */

@@ -130,8 +130,9 @@ pub struct Rule {
     pub code_cache: u16,
     /// In the code cache: the map from code to method.
     pub code_cache_map: u16,
-    /// Zero.
-    pub reserved: u16,
+    /// In the code cache: a byte that is not 0 while code is collected; 24 and 40 bytes behind it how often code was compiled and
+    /// collected. 0: they are not known.
+    pub code_cache_counts: u16,
 }
 
 /// How to walk a VM's frames, as data. Offsets are in bytes; the header says how they

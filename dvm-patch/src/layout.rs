@@ -203,6 +203,12 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     }
     within("code_cache", rule.code_cache, 8, MAX_CACHE_OFFSET)?;
     within("code_cache_map", rule.code_cache_map, MAP, MAX_CACHE_OFFSET)?;
+    within(
+        "code_cache_counts",
+        rule.code_cache_counts,
+        MAP,
+        MAX_CACHE_OFFSET,
+    )?;
     check_objects(layout)
 }
 

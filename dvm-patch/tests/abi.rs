@@ -32,7 +32,7 @@ fn mirrored() -> Vec<(String, u64)> {
     structure!("varid_rule", Rule, kind reg_pc reg_frame special_count frame_bias frame_link
         frame_method frame_pc frame_insns frame_index frame_caller_pc cfa_word cfa_bias saved_pc
         saved_frame saved_return method_flags native_size native_flag special_sizes
-        special_methods code_start code_end method_entry code_cache code_cache_map reserved);
+        special_methods code_start code_end method_entry code_cache code_cache_map code_cache_counts);
     structure!("varid_layout", Layout, machine word reference rule_count quick_rule thread_tid
         flags thread_fragment fragment_quick tls_offset fragment_link fragment_top method_class
         method_code method_index class_dex_cache dex_cache_dex_file dex_file_begin method_name

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Is the profile's call graph the one that the VM traced?
 
-usage: callgraph.py TRACE ROUNDS ROOT SESSION [REPORT.json]
+usage: callgraph.py TRACE ROUNDS ROOT SESSION [REPORT.json | --compiled]
 
 TRACE is ART's method trace of a program, SESSION a profile of the same program, over many more rounds, with whole stacks. Of both, what ran
 below the method ROOT counts. Every edge of a sample, two managed frames with nothing but native ones between, must be in the trace; every edge
 that is on the stack for at least 1 % of the trace's time must be in a sample, if it was called as often as the trace has ROUNDS: what is called
 once, to set up, takes more of a short run than of a long one. REPORT.json is what `varid report --callgraph --format json` prints of SESSION:
-the same must hold of its edges, which are those without native frames between. Prints what was compared as JSON; exit status 1 if something differs.
+the same must hold of its edges, which are those without native frames between. --compiled: SESSION's code was compiled, and a method that
+calls nothing may be inlined: where it has called nobody, a sample does not tell it. Prints what was compared as JSON; exit status 1 if something differs.
 """
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,12 +21,14 @@ import method_trace
 import perf_script
 
 SEEN = 0.01
+MORE = re.compile(r" and \d+ more$")
 APP = "org.example."
 
 
 def plain(symbol):
-    """A method's name without its parameters: the trace's overloads are one."""
-    return symbol.split("(")[0]
+    """A method's name without its parameters: the trace's overloads are one. None: of several methods, which have their bytecode in common
+    in a compact dex file."""
+    return None if MORE.search(symbol) else symbol.split("(")[0]
 
 
 def stretches(chain):
@@ -55,12 +59,12 @@ def sampled(session, root):
             if root in stretch:
                 samples += 1
                 stretch = stretch[: stretch.index(root) + 1]
-            elif not any(name.startswith(APP) for name in stretch):
+            elif not any(name and name.startswith(APP) for name in stretch):
                 continue
-            found.update(zip(stretch[1:], stretch))
+            found.update(edge for edge in zip(stretch[1:], stretch) if all(edge))
             run = 1
             for callee, caller in zip(stretch, stretch[1:]):
-                run = run + 1 if callee == caller else 1
+                run = run + 1 if callee and callee == caller else 1
                 longest = max(longest, run)
         edges.update(found)
         adjacent |= direct(sample.chain)
@@ -95,7 +99,13 @@ def main():
         if time >= SEEN * whole and calls[edge] >= int(rounds) and all(name.startswith(APP) for name in edge)
     }
     graphs = [("sample", set(edges), wanted)]
-    if len(sys.argv) == 6:
+    compiled = sys.argv[5:] == ["--compiled"]
+    inlined = set()
+    if compiled:
+        shown, callers = {name for edge in edges for name in edge}, {caller for caller, _ in traced}
+        inlined = {edge for edge in wanted - set(edges) if edge[0] in shown and edge[1] not in callers}
+        graphs = [("sample", set(edges), wanted - inlined)]
+    elif len(sys.argv) == 6:
         graphs.append(("report", reported(sys.argv[5]), wanted & adjacent))
     wrong = 0
     for where, found, must in graphs:
@@ -115,6 +125,7 @@ def main():
                 "traced": len(traced),
                 "of 1 % or more": len(graphs[0][2]),
                 "recursive frames": longest,
+                "leaves that are inlined": len(inlined),
                 "wrong": wrong,
             }
         )

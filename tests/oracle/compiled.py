@@ -5,7 +5,7 @@ usage: compiled.py SESSION MAPS FILE...
 
 SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. Without copies only leaves and calls are
 judged. MAPS is a copy of the process's /proc/PID/maps. FILE is of one of these kinds:
-    the log of the JIT, jit-PID.dump, which it writes with -Xcompiler-option --generate-debug-info
+    NAME.jitdump: the code that the JIT has written, with the times when it was about to become runnable
     an oat file, of the same name as one that is mapped, and of equal code, which was written with --generate-debug-info
 
 Of a sample in compiled code the oracle walks the stack itself, by the unwind information that the compiler wrote for debuggers. The
@@ -34,6 +34,8 @@ JIT_CACHE = "/memfd:jit-cache (deleted)"
 BEGINNINGS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
 # What a signal's handler returns to.
 SIGNAL = "__restore_rt"
+# Nanoseconds after a sample in which a profiler is likely to have read it.
+SOON = 100_000_000
 # Frames that a walk takes.
 DEEPEST = 100_000
 
@@ -124,7 +126,7 @@ class Oracle(per_sample.Oracle):
             self.of_file[dex.path].append(dex)
         self.stacks = Stacks(f"{session}/raw.data")
         self.approximate = set(approximate(f"{session}/perf.data"))
-        logs = [each for each in files if each.endswith(".dump")]
+        logs = [each for each in files if each.endswith(".jitdump")]
         self.jit = JitLog(logs[0]) if logs else None
         twins = {per_sample.base(each): each for each in files if each not in logs}
         self.oats = {path: OatFile(path, twins[per_sample.base(path)]) for path in paths if path.endswith((".oat", ".odex"))}
@@ -151,6 +153,14 @@ class Oracle(per_sample.Oracle):
             code = self.jit.at(address, self.time())
             return code and (code, address)
         return None
+
+    def soon_replaced(self, address):
+        """Whether another method's code was put into an address's place soon after the sample: a profiler that looks then sees that."""
+        place = self.maps.at(address)
+        if not self.jit or not place or place[0] != JIT_CACHE:
+            return False
+        code, then = self.jit.around(address, self.time())
+        return bool(code and then) and then[0] - self.time() < SOON and then[1].names != code.names
 
     def is_compiled(self, address):
         """Whether an address is where compiled code may be."""
@@ -201,6 +211,7 @@ class Oracle(per_sample.Oracle):
         if in_kernel and sample.chain[0].offset != raw.ip:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
         self.counts["compiled"] += 1
+        self.counts["compiled, soon replaced"] += self.soon_replaced(ip)
         return self.in_compiled(ip, user, in_kernel) or self.executes(user) or self.calls(user)
 
     def count(self, user):
@@ -301,9 +312,11 @@ class Oracle(per_sample.Oracle):
         return None
 
     def cannot_be_named(self, code, user, at):
-        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell."""
+        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell, or whose code the JIT
+        has collected before it was read."""
         behind = user[at + 1 : at + 2]
-        return (code.is_shared or self.is_stub(code)) and bool(behind) and behind[0].symbol == "[art-quick]"
+        is_collected = self.jit and code.start in self.jit.starts
+        return (code.is_shared or self.is_stub(code) or is_collected) and bool(behind) and behind[0].symbol == "[art-quick]"
 
     def is_stub(self, code):
         """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""
@@ -326,6 +339,8 @@ def main():
     session, maps, *files = sys.argv[1:]
     oracle = Oracle(session, Maps(maps), files)
     wrong = per_sample.complain(per_sample.compare(session, oracle))
+    if oracle.jit:
+        oracle.counts["jit codes"], oracle.counts["jit codes in the place of others"] = oracle.jit.codes, oracle.jit.replacing
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)
 

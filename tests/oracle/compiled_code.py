@@ -1,5 +1,5 @@
 """Which methods' compiled code is where, and how is a frame of it left? As the compiler itself tells for debuggers: oat files that were
-written once more with --generate-debug-info, and what the JIT logs with that option."""
+written once more with --generate-debug-info, and what is logged of the JIT's."""
 
 import re
 import struct
@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from bisect import bisect_right
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 SYMBOL = re.compile(r"^([0-9a-f]{16}) ([0-9a-f]{16}) T (.*)$")
@@ -18,7 +19,6 @@ CONSTANT = re.compile(r"^\$(-?0x[0-9a-f]+),%rsp$")
 SHARED = " [DEDUPED]"
 # What the log's records begin with: event, size, time; and a method's: process, thread, 0, address, size, number.
 RECORD, LOAD = struct.Struct("<IIQ"), struct.Struct("<IIQQQQ")
-HEADER = 40
 WORD = 8
 
 
@@ -28,14 +28,24 @@ def output(*command):
 
 
 class Code:
-    """One piece of code: the names of the methods that it may be of, as ART prints them, and the sizes of its frame."""
+    """One piece of code: the names of the methods that it may be of, as ART prints them, and the sizes of its frame. None: of what the code
+    itself tells."""
 
-    def __init__(self, start, content, names, rows):
-        self.start, self.content, self.rows = start, content, rows
+    def __init__(self, start, content, names, rows=None):
+        self.start, self.content, self.known_rows = start, content, rows
         # Of equal code the compiler names one method.
         self.is_shared = any(name.endswith(SHARED) for name in names)
         self.names = {name.removesuffix(SHARED) for name in names}
-        self.whole = max((size for _, size in rows), default=None)
+
+    @property
+    def rows(self):
+        """Offsets, and the frame's size from each on."""
+        return disassembled_rows(self.content) if self.known_rows is None else self.known_rows
+
+    @property
+    def whole(self):
+        """The largest size of the frame."""
+        return max((size for _, size in self.rows), default=None)
 
     def frame_size(self, address):
         """Bytes from the stack pointer to the caller's, at an address of it."""
@@ -78,29 +88,54 @@ class OatFile:
 
 
 class JitLog:
-    """What the JIT has compiled, by the log that it writes for perf."""
+    """What the JIT has written where, and when it was about to become runnable, by a file in the format of perf's jitdump."""
+
+    PAGE = 4096
 
     def __init__(self, path):
         content = Path(path).read_bytes()
-        self.loads = []
-        at = HEADER
-        while at < len(content):
-            event, size, time = RECORD.unpack_from(content, at)
-            if event == 0:
-                _, _, _, address, length, _ = LOAD.unpack_from(content, at + RECORD.size)
-                named = content[at + RECORD.size + LOAD.size : at + size - length]
-                code = content[at + size - length : at + size]
-                name = named.rstrip(b"\0").decode()
-                self.loads.append((time, Code(address, code, {name}, disassembled_rows(code))))
+        self.by_page = defaultdict(list)  # of (time, code), in the order of time
+        self.starts = set()
+        self.codes = self.replacing = at = 0
+        while at + RECORD.size <= len(content):
+            _, size, time = RECORD.unpack_from(content, at)
+            # The process was ended while it wrote the last one.
+            if at + size > len(content):
+                break
+            _, _, _, address, length, _ = LOAD.unpack_from(content, at + RECORD.size)
+            named = content[at + RECORD.size + LOAD.size : at + size - length]
+            self.add(Code(address, content[at + size - length : at + size], {named.rstrip(b"\0").decode()}), time)
             at += size
 
+    def add(self, code, time):
+        """One more."""
+        end = code.start + len(code.content)
+        pages = range(code.start // self.PAGE, (end - 1) // self.PAGE + 1)
+        self.codes += 1
+        self.starts.add(code.start)
+        self.replacing += any(
+            other.start < end and code.start < other.start + len(other.content) for page in pages for _, other in self.by_page[page]
+        )
+        for page in pages:
+            self.by_page[page].append((time, code))
+
     def at(self, address, time):
-        """The code at an address at a time: the last that was written before, or the first one, which is logged when it runs already."""
-        codes = [(load, code) for load, code in self.loads if code.start <= address < code.start + len(code.content)]
-        before = [code for load, code in codes if load <= time]
-        return before[-1] if before else codes[0][1] if codes else None
+        """The code at an address at a time, from when it became runnable until another one did: what a thread executes is not thrown away."""
+        before, _ = self.around(address, time)
+        return before
+
+    def around(self, address, time):
+        """The code at an address at a time, and the first later one with when it became runnable; None: there is none."""
+        found = None
+        for load, code in self.by_page[address // self.PAGE]:
+            if code.start <= address < code.start + len(code.content):
+                if load > time:
+                    return found, (load, code)
+                found = code
+        return found, None
 
 
+@cache
 def disassembled_rows(code):
     """The frame's size from each instruction on that changes it, by what the instructions do to the stack pointer: code of ART has one
     prologue, and behind the return of each epilogue the frame is that of the prologue's end."""

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Has every method of org.example.truth.Main.shares the share of the samples that it has of the work?
 
-usage: shares.py TRUTH.json SESSION...
+usage: shares.py TRUTH.json [--inlined] SESSION...
 
 A sample's path is its managed frames from Main.shares to the innermost one. TRUTH.json has each method's instructions, self and total,
 and thereby each path's. Prints the largest errors and the probabilities of exact equality as JSON; exit status 1 if a share is off by
-more than a percentage point. Improbable is not wrong: samples measure time, and a shared machine takes another time for the same
+more than a percentage point. --inlined: the code was compiled, and paths without a sample count with their callers, which they are
+inlined into: where an inlined method calls nobody, a sample does not tell it. Improbable is not wrong: samples measure time, and a shared machine takes another time for the same
 instructions, seen as up to a percentage point of a share for minutes.
 """
 
@@ -53,11 +54,19 @@ def main():
         sys.exit(__doc__)
     truth = json.loads(Path(sys.argv[1]).read_text())["shares"]
     known = paths(truth)
-    runs = [list(observed(session, known)) for session in sys.argv[2:]]
+    sessions = [each for each in sys.argv[2:] if each != "--inlined"]
+    runs = [list(observed(session, known)) for session in sessions]
     samples = sum(map(len, runs))
     # Too few instructions to be seen at all: counted with its callee that has most.
     merged = (ROOT, "org.example.truth.Shares.outer10")
     fold = {path: merged if path == (ROOT,) else path for path in known}
+    if "--inlined" in sys.argv:
+        seen = {path for run in runs for path in run}
+        for path in known:
+            inside = path
+            while inside not in seen and len(inside) > 2:
+                inside = inside[:-1]
+            fold[path] = fold[inside]
     folded = {}
     for path, share in known.items():
         folded[fold[path]] = folded.get(fold[path], 0) + share
@@ -68,11 +77,12 @@ def main():
     self_chi_square, by_self = chi_square.fit([[fold[path][-1] for path in run] for run in runs], selfs)
 
     off = {}
-    for method in truth["methods"]:
-        name = method["symbol"]
+    for name in dict.fromkeys(method for path in folded for method in path):
         own = sum(path[-1] == name for run in runs for path in run) / samples
         total = sum(name in path for run in runs for path in run) / samples
-        off[name] = (own - method["self_share"], total - method["total_share"])
+        known_own = sum(share for path, share in folded.items() if path[-1] == name and path[-1] != ROOT)
+        known_total = sum(share for path, share in folded.items() if name in path)
+        off[name] = (own - known_own, total - known_total)
     worst_self = max(abs(own) for own, _ in off.values())
     worst_total = max(abs(total) for _, total in off.values())
     print(
@@ -80,6 +90,7 @@ def main():
             {
                 "runs": len(runs),
                 "samples": samples,
+                "paths": len(folded),
                 "self": {"chi_square": self_chi_square, "p": by_self, "largest_error": worst_self},
                 "total": {"chi_square": total_chi_square, "p": by_path, "largest_error": worst_total},
             }

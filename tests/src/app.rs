@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::testbed::{Testbed, testbed};
 use anyhow::{Result, anyhow};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -20,8 +21,8 @@ pub struct App {
     rounds: u32,
     release: Release,
     options: Vec<String>,
-    /// The options for the dex file, where it is not only interpreted.
-    code: Option<Vec<String>>,
+    /// The options for the dex file, and the file that is mapped for it, where it is not only interpreted.
+    code: Option<(Vec<String>, PathBuf)>,
 }
 
 /// Which release of ART an app runs in.
@@ -55,15 +56,21 @@ impl App {
     }
 
     /// Executed so; what that needs is brought up to date.
-    pub fn executed_by(mut self, code: Code) -> Result<Self> {
-        self.code = Some(code.options(self.testbed, &self.dex())?);
+    pub fn executed_by(self, code: Code) -> Result<Self> {
+        self.compiled(code, &[])
+    }
+
+    /// The same, where the code that is written ahead of time is written with these options of the compiler.
+    pub fn compiled(mut self, code: Code, compiler: &[&str]) -> Result<Self> {
+        self.code = Some(code.options(self.testbed, &self.dex(), compiler)?);
         Ok(self)
     }
 
-    /// What the app maps last when it is executed so.
-    pub fn files_of(&self, code: Code) -> Vec<String> {
-        let code = code.mapped(self.testbed, &self.dex());
-        let files = code.into_iter().chain(self.library());
+    /// What the app maps last.
+    pub fn mapped_files(&self) -> Vec<String> {
+        let code = self.code.as_ref().map(|(_, mapped)| mapped.clone());
+        let code = code.unwrap_or_else(|| self.dex());
+        let files = iter::once(code).chain(self.library());
         files.map(|path| path.display().to_string()).collect()
     }
 
@@ -120,7 +127,8 @@ impl App {
             all.extend(["--art", "14"].map(String::from));
         }
         all.extend(self.options.iter().cloned());
-        all.extend(self.code.clone().unwrap_or_else(|| {
+        let code = self.code.as_ref().map(|(options, _)| options.clone());
+        all.extend(code.unwrap_or_else(|| {
             let dex = path(workloads.join(self.dex_name()));
             vec!["--dex".into(), dex]
         }));

@@ -42,20 +42,36 @@ impl Code {
         Self::Mixed,
     ];
 
-    /// artvm's options for an app's dex file, whose code is brought up to date.
-    pub(crate) fn options(self, testbed: &Testbed, dex: &Path) -> Result<Vec<String>> {
+    /// artvm's options for an app's dex file, whose code is brought up to date, and the file by which it is seen that a process has mapped the
+    /// app. `compiler`: options for what the compiler writes ahead of time.
+    pub(crate) fn options(
+        self,
+        testbed: &Testbed,
+        dex: &Path,
+        compiler: &[&str],
+    ) -> Result<(Vec<String>, PathBuf)> {
         if self != Self::Interpreted {
             let target = testbed.release.parent().unwrap_or(Path::new("target"));
             run(Command::new(script("build.sh"))
                 .arg(&testbed.release)
                 .env("CARGO_TARGET_DIR", target))?;
         }
-        self.write(testbed, &testbed.art11, dex, &[])?;
-        self.arguments(&testbed.art11, dex)
+        let art11 = match compiler {
+            [] => testbed.art11.clone(),
+            _ => testbed.art11.join("with").join(compiler.concat()),
+        };
+        self.write(testbed, &art11, dex, compiler)?;
+        if art11 != testbed.art11 {
+            // The image whose code an app's calls.
+            self.write(testbed, &testbed.art11, dex, &[])?;
+        }
+        let mapped = self.oat_files(&art11, dex).pop();
+        let arguments = self.arguments(testbed, &art11, dex)?;
+        Ok((arguments, mapped.unwrap_or_else(|| dex.to_owned())))
     }
 
-    /// The same, where the code is below a folder.
-    fn arguments(self, art11: &Path, dex: &Path) -> Result<Vec<String>> {
+    /// artvm's options where the app's code is below a folder.
+    fn arguments(self, testbed: &Testbed, art11: &Path, dex: &Path) -> Result<Vec<String>> {
         let text = |path: &Path| path.display().to_string();
         let name = dex.file_name().context("no dex file")?;
         Ok(match self {
@@ -69,12 +85,12 @@ impl Code {
             ],
             Self::Odex(format) => vec![
                 "--image".to_owned(),
-                text(&art11.join("boot")),
+                text(&testbed.art11.join("boot")),
                 "--app-dex".to_owned(),
                 text(&art11.join(format.folder()).join(name)),
             ],
             Self::Mixed => {
-                let mut arguments = Self::MIXED_ODEX.arguments(art11, dex)?;
+                let mut arguments = Self::MIXED_ODEX.arguments(testbed, art11, dex)?;
                 arguments.insert(0, "--jit".to_owned());
                 arguments
             }
@@ -119,12 +135,6 @@ impl Code {
             }
             Self::Mixed => Self::MIXED_ODEX.oat_files(art11, dex),
         }
-    }
-
-    /// The files by which it is seen that a process has mapped the app.
-    pub(crate) fn mapped(self, testbed: &Testbed, dex: &Path) -> Vec<PathBuf> {
-        let code = self.oat_files(&testbed.art11, dex).pop();
-        vec![code.unwrap_or_else(|| dex.to_owned())]
     }
 
     /// The oat files that the process maps as the compiler writes them with symbols and unwind information: the code is the same.

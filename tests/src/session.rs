@@ -144,16 +144,9 @@ pub fn attach_to(
     attach_when(program, &Ready::with_mapped(files), options)
 }
 
-/// Records a program that runs already for as long as the options say, from when it works with `files` mapped; then it is ended. Also
-/// returns its process id.
-pub fn sample(
-    program: &mut Command,
-    files: &[String],
-    options: &[&str],
-) -> Result<(Recording, u32)> {
-    let attached = Attached::new(program, &Ready::with_mapped(files), options)?;
-    let pid = attached.program.pid();
-    Ok((attached.finished()?, pid))
+/// Records a program that runs already for as long as the options say, from when it works with `files` mapped; then it is ended.
+pub fn sample(program: &mut Command, files: &[String], options: &[&str]) -> Result<Recording> {
+    Attached::new(program, &Ready::with_mapped(files), options)?.finished()
 }
 
 fn attach_when(

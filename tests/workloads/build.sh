@@ -30,16 +30,23 @@ assemble() { # NAME [OPTION...]: the smali below OUTDIR/smali/NAME becomes OUTDI
     mv "$out/$name.dex.new" "$out/$name.dex"
 }
 
-compile() { # NAME: the Java below NAME becomes smali below OUTDIR/smali/NAME
-    rm -rf "$out/smali/$1"
-    mkdir -p "$out/smali/$1"
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$1" "$here/$1/org/example/$1"/*.java
+compile() { # NAME [FILE...]: the Java below NAME, and FILE, become smali below OUTDIR/smali/NAME
+    name=$1
+    shift
+    rm -rf "$out/smali/$name"
+    mkdir -p "$out/smali/$name"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$name" "$here/$name/org/example/$name"/*.java "$@"
 }
 
 for each in math truth cradle vm scene; do
     compile "$each"
     assemble "$each"
 done
+rm -rf "$out/java/jit"
+mkdir -p "$out/java/jit"
+"$here/jit/generate.py" "$out/java/jit"
+compile jit "$out"/java/jit/*.java
+assemble jit
 "$here/libraries.sh" "$out"
 "$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"
 

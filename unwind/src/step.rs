@@ -56,7 +56,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
 
     /// How a frame is left.
     pub(crate) fn rule(&mut self, frame: &NativeFrame) -> CodeRule {
-        match self.info.rule(frame.lookup()) {
+        match self.info.frame_rule(frame) {
             CodeRule::Rule(rule) if rule.machine != self.machine => CodeRule::Unknown,
             rule => rule,
         }

@@ -1,5 +1,6 @@
 //! What is known of the code at an address?
 
+use crate::native_stack::NativeFrame;
 use crate::rule::Rule;
 use std::rc::Rc;
 use varid_model::Address;
@@ -22,6 +23,11 @@ pub enum CodeRule {
 pub trait UnwindInfo {
     /// The rule of the frame that executes the instruction at `pc`; of a caller, an address in the call instruction.
     fn rule(&mut self, pc: Address) -> CodeRule;
+
+    /// The rule of a frame, where it follows from more than its instruction.
+    fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
+        self.rule(frame.lookup())
+    }
 
     /// Whether there is code at `pc`. Words that may be return addresses are checked by it.
     fn is_code(&mut self, pc: Address) -> bool {

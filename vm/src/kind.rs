@@ -11,11 +11,11 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Precision, Reason};
+use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack};
 
 /// A sample after its native frames have been unwound.
 #[derive(Debug, Clone, Copy)]
@@ -147,8 +147,13 @@ pub trait Vm: fmt::Debug {
         self.facts().code_at(address.get())
     }
 
-    /// How the frame of compiled code at an address is left; None: there is none, or that is not known.
-    fn unwind_rule(&self, _address: Address, _process: &Process) -> Option<CodeRule> {
+    /// How a native frame of a sample is left that is one of compiled code; None: it is none, or that is not known.
+    fn unwind_rule(
+        &self,
+        _frame: &NativeFrame,
+        _sample: &CapturedSample,
+        _process: &Process,
+    ) -> Option<CodeRule> {
         None
     }
 
@@ -160,14 +165,14 @@ pub trait Vm: fmt::Debug {
     fn native_frame(
         &self,
         _frame: &NativeFrame,
-        _stack: StackSlice<'_>,
+        _sample: &CapturedSample,
         _process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
         Err(Reason::ArtQuick)
     }
 
     /// The methods that a frame of compiled code executes which the shim has walked: `method` is at its stack pointer, and
-    /// the call that it has made returns to `returns`.
+    /// the call that it has made returns to `returns`; `time` is that of the sample.
     ///
     /// # Errors
     ///
@@ -177,6 +182,7 @@ pub trait Vm: fmt::Debug {
         _sp: Address,
         _method: Address,
         _returns: Address,
+        _time: MonotonicNs,
         _process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
         Err(Reason::ArtQuick)
@@ -213,8 +219,16 @@ pub trait Vm: fmt::Debug {
         None
     }
 
+    /// Called when the VM was found in a process: what changes in it is observed from now on.
+    fn found(&self, _process: &Process) {}
+
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
-    fn end_batch(&self) {}
+    fn end_batch(&self, _process: &Process) {}
+
+    /// Whether the VM compiles code at present, which may take the place of other code: the next samples should be looked up soon.
+    fn replaces_code(&self) -> bool {
+        false
+    }
 
     /// The same VM as it describes itself now, with what was read from the process for it. None: it keeps nothing of that.
     fn with_new_description(&self, _facts: &VmFacts) -> Option<Rc<dyn Vm>> {

@@ -50,6 +50,7 @@ mod managed_process;
 mod method;
 mod quick_code;
 mod shadow;
+mod stack_copy;
 #[doc(hidden)]
 pub mod testing;
 mod unwound_stacks;

@@ -92,6 +92,7 @@ impl ManagedProcess {
             Found::Vm(vm) => {
                 self.vm_problem = None;
                 self.map_described_code(vm.facts());
+                vm.found(&self.process);
                 self.set_vm(Some(vm));
                 true
             }
@@ -157,7 +158,7 @@ impl ManagedProcess {
     pub fn refresh_codes(&mut self) {
         let pid = self.process.pid;
         let Some(vm) = self.vm() else { return };
-        vm.end_batch();
+        vm.end_batch(&self.process);
         let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
             return;
         };

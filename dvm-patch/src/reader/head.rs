@@ -140,7 +140,7 @@ fn rule(fields: &mut Fields<'_>) -> Rule {
         method_entry: fields.u16(),
         code_cache: fields.u16(),
         code_cache_map: fields.u16(),
-        reserved: fields.u16(),
+        code_cache_counts: fields.u16(),
     }
 }
 

@@ -41,7 +41,12 @@ impl Bytes {
             .u32s([r.native_flag])
             .u16s(r.special_sizes)
             .u64s([r.special_methods, r.code_start, r.code_end])
-            .u16s([r.method_entry, r.code_cache, r.code_cache_map, r.reserved])
+            .u16s([
+                r.method_entry,
+                r.code_cache,
+                r.code_cache_map,
+                r.code_cache_counts,
+            ])
     }
 }
 

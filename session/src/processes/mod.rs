@@ -41,11 +41,11 @@ use tracker::Tracker;
 use varid_model::{ById, MonotonicNs, Pid, Stack};
 use varid_process::Images;
 use varid_sampler::decode::Samples;
-use varid_vm::{ManagedProcess, VmKinds};
+use varid_vm::{ManagedProcess, Vm, VmKinds};
 
 /// How long the session sleeps at most, in milliseconds: the delay of what `status` shows.
 const IDLE_MS: u16 = 100;
-/// The same while a process is young. A method can only be read while its process lives.
+/// The same while a process is young, or its VM compiles code. A method can only be read while its process lives, and code while it is there.
 const YOUNG_MS: u16 = 5;
 /// The same while a name, an exec or a VM is awaited: what happens before it is found has no names.
 const AWAITING_MS: u16 = 2;
@@ -174,10 +174,11 @@ impl Processes {
         let sleeps = active.map(|tracked| {
             let awaits_vm = tracked.is_young()
                 && (tracked.managed.vm().is_none() || self.calls.awaits(tracked));
+            let replaces_code = tracked.managed.vm().is_some_and(Vm::replaces_code);
             let awaits = tracked.awaits_name() || tracked.awaits_exec() || awaits_vm;
             match awaits || tracked.is_very_young() {
                 true => AWAITING_MS,
-                false if tracked.is_young() => YOUNG_MS,
+                false if tracked.is_young() || replaces_code => YOUNG_MS,
                 false => IDLE_MS,
             }
         });

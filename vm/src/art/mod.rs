@@ -13,16 +13,17 @@ use crate::facts::VmFacts;
 use crate::interpreter_loop::registers;
 use crate::kind::{FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
+use crate::stack_copy::stack_of;
 use compiled::CompiledCode;
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, Precision, Reason};
-use varid_process::{AddressSpace, Process};
+use varid_model::{Address, MonotonicNs, Precision, Reason};
+use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_tunnel::builds::{self, Build};
-use varid_unwind::{CodeRule, NativeFrame, StackSlice};
+use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
 
 /// The VM of Android since 5.0.
 #[derive(Debug)]
@@ -113,25 +114,34 @@ impl Vm for ArtVm {
         })
     }
 
-    fn unwind_rule(&self, address: Address, process: &Process) -> Option<CodeRule> {
-        self.compiled.as_ref()?.rule(address, process)
+    fn unwind_rule(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<CodeRule> {
+        self.compiled.as_ref()?.rule(frame, sample, process)
     }
 
     /// nterp keeps the method at its stack pointer and the pc in a register. In the middle of a call the two disagree.
     fn native_frame(
         &self,
         frame: &NativeFrame,
-        stack: StackSlice<'_>,
+        sample: &CapturedSample,
         process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
         if let Some(compiled) = &self.compiled
-            && let Some(frames) = compiled.frames(frame, stack, process)
+            && let Some(frames) = compiled.frames(frame, sample, process)
         {
             return frames;
         }
         let rule = self.facts.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
-        let pointer = stack.word(frame.regs.machine(), frame.sp);
+        // While it makes a frame, what is at the stack pointer may be left of a frame that is no more.
+        let mut info = MappedCode::new(&process.process().space);
+        let is_incomplete = bytecode_pc(stack_of(sample), frame, &mut info) == BytecodePc::Unknown;
+        let pc = pc.filter(|_| !is_incomplete);
+        let pointer = stack_of(sample).word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));
         let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
         let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
@@ -146,10 +156,11 @@ impl Vm for ArtVm {
         sp: Address,
         method: Address,
         returns: Address,
+        time: MonotonicNs,
         process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
         let compiled = self.compiled.as_ref().ok_or(Reason::ArtQuick)?;
-        compiled.caller_frames(sp, method, returns, process)
+        compiled.caller_frames(sp, method, returns, time, process)
     }
 
     fn adds_compiled_code(&self, path: &Path) -> bool {
@@ -165,10 +176,21 @@ impl Vm for ArtVm {
         }
     }
 
-    fn end_batch(&self) {
+    fn found(&self, process: &Process) {
         if let Some(compiled) = &self.compiled {
-            compiled.end_batch();
+            compiled.observe(process.pid);
         }
+    }
+
+    fn end_batch(&self, process: &Process) {
+        if let Some(compiled) = &self.compiled {
+            compiled.end_batch(process.pid);
+        }
+    }
+
+    fn replaces_code(&self) -> bool {
+        let compiled = self.compiled.as_ref();
+        compiled.is_some_and(|compiled| compiled.is_changing())
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

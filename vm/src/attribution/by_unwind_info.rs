@@ -7,8 +7,9 @@
 //! their native code only.
 
 use super::chain::{Chain, reason};
-use super::{leaf_only, stack_of};
+use super::leaf_only;
 use crate::ManagedProcess;
+use crate::stack_copy::stack_of;
 use std::rc::Rc;
 use varid_model::{Marker, Reason, Stack};
 use varid_process::{CodeImage, MappedCode, ProcessImage};

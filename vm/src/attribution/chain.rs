@@ -1,15 +1,16 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
-use super::{RemapTable, stack_of};
+use super::RemapTable;
+use super::detached::StackPositions;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
-use crate::kind::{Methods, Vm};
+use crate::kind::{FrameMethods, Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason, Stack};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
-use varid_unwind::{NativeFrame, NativeStack, StackSlice, UnwindError};
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 /// Which managed frame came last while native ones were merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ enum Inside {
 pub(super) struct Chain<'a> {
     pub process: &'a mut ManagedProcess,
     remap: &'a mut RemapTable,
+    /// When it was sampled.
+    time: MonotonicNs,
     /// The user's instruction.
     at: FrameAddress,
     /// The next frame is the sampled instruction itself.
@@ -55,6 +58,7 @@ impl<'a> Chain<'a> {
         Self {
             process,
             remap,
+            time: record.time,
             at,
             // A kernel sample's user frames are all callers of the kernel's.
             leaf: !record.has(flags::IN_KERNEL),
@@ -83,13 +87,29 @@ impl<'a> Chain<'a> {
         let mut inside = Inside::Nothing;
         let mut enclosing = None; // what the native frame below the next one is
         let mut has_compiled = false;
+        let mut interprets_detached = false; // what the native frames execute since frames that lie elsewhere
+        let mut is_bridged = false; // frames of a call into the interpreter, or out of it, since a managed frame
+        let sp = native.frames.first().map(|leaf| leaf.sp);
+        let switched = !native.frames.is_sorted_by_key(|frame| frame.sp);
+        let positions = StackPositions::of(managed, sp.unwrap_or_default(), switched);
+        let innermost = |rest: &[ManagedFrame]| managed.len().saturating_sub(rest.len());
         for (depth, frame) in native.frames.iter().enumerate() {
-            while let Some((next, after)) = rest
-                .split_first()
-                .filter(|(next, _)| depth > 0 && next.address() < frame.sp)
-            {
-                if !next.is_quick() || vm.is_some_and(|vm| vm.has_live_native_method(enclosing)) {
+            while let Some((next, after)) = rest.split_first().filter(|(next, _)| {
+                depth > 0 && positions.address(innermost(rest), next) < frame.sp
+            }) {
+                let is_live = match next.pc() {
+                    // While the code that calls a native method makes a frame for it, what an earlier call left there is not this one's.
+                    FramePc::Native { .. } => {
+                        vm.is_some_and(|vm| vm.has_live_native_method(enclosing))
+                            && (depth > 1 || sp != Some(next.address()))
+                    }
+                    // Unwinding would have met it: a note that is outdated led there.
+                    FramePc::Compiled { .. } => false,
+                    _ => true,
+                };
+                if is_live {
                     self.managed(next);
+                    (interprets_detached, is_bridged) = (false, false);
                     inside = if next.is_quick() || next.is_outermost() {
                         Inside::Edge
                     } else {
@@ -100,7 +120,17 @@ impl<'a> Chain<'a> {
             }
             let kind = vm.and_then(|vm| vm.code_at(frame.lookup(), &self.process.process));
             enclosing = kind;
+            is_bridged |= kind == Some(CodeKind::Bridge);
             if let (Some(CodeKind::NativeFrames | CodeKind::Compiled), Some(vm)) = (kind, vm) {
+                if is_bridged && !interprets_detached && positions.is_detached(innermost(rest)) {
+                    // Before the interpreter's loop is entered nobody tells whether it is for them or for what this code has called.
+                    while positions.is_detached(innermost(rest)) {
+                        rest = rest.get(1..).unwrap_or_default();
+                    }
+                    self.leaf_at_least();
+                    self.marker(Marker::Reason(Reason::TornFrames));
+                }
+                (interprets_detached, is_bridged) = (false, false);
                 has_compiled |= kind == Some(CodeKind::Compiled);
                 // The walk may have found the same frame, and knows its method where the copy of the stack does not reach.
                 let walked = rest
@@ -108,7 +138,8 @@ impl<'a> Chain<'a> {
                     .filter(|(next, _)| next.address() == frame.sp);
                 if let Some((next, after)) = walked {
                     rest = after;
-                    if matches!(next.pc(), FramePc::Compiled { returns, .. } if returns.get() != 0)
+                    // A note that is outdated leads to it by another call.
+                    if matches!(next.pc(), FramePc::Compiled { returns, .. } if frame.address == FrameAddress::Return(returns))
                     {
                         self.managed(next);
                         self.quick.get_or_insert(frame.sp.get());
@@ -116,11 +147,27 @@ impl<'a> Chain<'a> {
                         continue;
                     }
                 }
-                let precision = self.native_frame(frame, vm, stack_of(record));
-                if inside == Inside::Nothing {
-                    self.precision = precision;
-                }
+                self.native_frame(frame, inside, vm, record);
                 inside = Inside::Edge;
+                continue;
+            }
+            // The interpreter of frames that lie elsewhere: it executes the first of them, and then the others.
+            let interprets = matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter));
+            if interprets && (interprets_detached || positions.is_detached(innermost(rest))) {
+                if std::mem::replace(&mut interprets_detached, true) {
+                    continue;
+                }
+                while let Some((next, after)) = rest.split_first()
+                    && positions.is_detached(innermost(rest))
+                {
+                    self.managed(next);
+                    rest = after;
+                    inside = Inside::Fragment;
+                    if next.is_outermost() {
+                        inside = Inside::Edge;
+                        break;
+                    }
+                }
                 continue;
             }
             let among_managed = inside != Inside::Nothing || !rest.is_empty();
@@ -158,6 +205,13 @@ impl<'a> Chain<'a> {
             if stack == Stack::None {
                 rest = &[];
             }
+        }
+        // An outdated note may also have led into the outermost frame that was unwound.
+        while let Some((next, after)) = rest.split_first()
+            && matches!(next.pc(), FramePc::Compiled { .. })
+            && native.end.is_some_and(|end| next.address() < end)
+        {
+            rest = after;
         }
         // An interrupted loop has been left out for the frame that it executes: that is the leaf.
         while let Some((next, after)) = rest.split_first().filter(|_| self.leaf) {
@@ -277,7 +331,8 @@ impl<'a> Chain<'a> {
         let vm = self.process.vm.clone();
         let frames = vm
             .ok_or(Reason::ArtQuick)
-            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.process));
+            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.time, self.process))
+            .and_then(with_noted_call);
         let Ok(frames) = frames.map_err(|reason| self.method(Err(reason))) else {
             return false;
         };
@@ -319,25 +374,32 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A native frame that is a method's own; how well its instruction is known.
+    /// A native frame that is a method's own; `inside`: what lies inside it.
     fn native_frame(
         &mut self,
         frame: &NativeFrame,
+        inside: Inside,
         vm: &dyn Vm,
-        stack: StackSlice<'_>,
-    ) -> Precision {
-        match vm.native_frame(frame, stack, self.process) {
+        record: &CapturedSample,
+    ) {
+        let methods = vm.native_frame(frame, record, self.process);
+        let methods = match inside {
+            Inside::Nothing => methods,
+            Inside::Fragment | Inside::Edge => methods.and_then(with_noted_call),
+        };
+        match methods {
             Ok(methods) => {
                 for frame in &methods.frames {
                     self.managed(frame);
                 }
                 self.quick.get_or_insert(frame.sp.get());
-                methods.precision
+                if inside == Inside::Nothing {
+                    self.precision = methods.precision;
+                }
             }
             Err(reason) => {
                 self.native(frame.address);
                 self.marker(Marker::Reason(reason));
-                Precision::Exact
             }
         }
     }
@@ -419,5 +481,13 @@ pub(super) fn reason(error: &UnwindError) -> Reason {
         UnwindError::NoStack => Reason::Truncated,
         UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
         UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+    }
+}
+
+/// The methods of a frame that has called another method, or the VM to be seen by it: the compiler notes down each place that it does so.
+fn with_noted_call(methods: FrameMethods) -> Result<FrameMethods, Reason> {
+    match methods.precision {
+        Precision::Exact => Ok(methods),
+        Precision::Approximate => Err(Reason::ArtQuick),
     }
 }

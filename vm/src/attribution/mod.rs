@@ -8,6 +8,7 @@ mod by_loop;
 mod by_unwind_info;
 mod cached;
 mod chain;
+mod detached;
 mod remap;
 
 pub use cached::cached_callchain;
@@ -15,13 +16,15 @@ pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
 use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
+use crate::stack_copy::stack_of;
 use chain::Chain;
+use detached::StackPositions;
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};
 use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice, UnwindInfo};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack, UnwindInfo};
 
 /// A sample's user frames; its memory is used again for the next sample's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,9 +101,13 @@ pub fn attribute(
     if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical) {
         leaf_only(native, record, ip);
     } else {
+        let positions =
+            StackPositions::of(&frames, Address::new(record.regs.sp().unwrap_or(0)), false);
         let until = frames
             .iter()
-            .find(|frame| !frame.is_quick())
+            .enumerate()
+            .find(|(at, frame)| !frame.is_quick() && !positions.is_detached(*at))
+            .map(|(_, frame)| frame)
             .filter(|_| stack == Stack::Vertical)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());
@@ -110,6 +117,7 @@ pub fn attribute(
         let mut code = ProcessCode {
             mapped: MappedCode::new(chain.process.space()),
             vm,
+            record,
             process: &chain.process.process,
         };
         let (regs, slice) = (&record.regs, stack_of(record));
@@ -193,14 +201,20 @@ fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
 struct ProcessCode<'a> {
     mapped: MappedCode<'a>,
     vm: Option<&'a dyn Vm>,
+    record: &'a CapturedSample,
     process: &'a Process,
 }
 
 impl UnwindInfo for ProcessCode<'_> {
     fn rule(&mut self, pc: Address) -> CodeRule {
-        match self.mapped.rule(pc) {
+        self.mapped.rule(pc)
+    }
+
+    fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
+        match self.mapped.rule(frame.lookup()) {
             CodeRule::Unknown => {
-                let compiled = self.vm.and_then(|vm| vm.unwind_rule(pc, self.process));
+                let vm = self.vm;
+                let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
                 compiled.unwrap_or(CodeRule::Unknown)
             }
             known => known,
@@ -214,11 +228,6 @@ impl UnwindInfo for ProcessCode<'_> {
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         self.mapped.function_start(pc)
     }
-}
-
-/// What a record has of its thread's stack.
-fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
-    StackSlice::new(record.stack_addr, &record.stack)
 }
 
 #[cfg(test)]

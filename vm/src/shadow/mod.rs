@@ -107,7 +107,7 @@ impl Vm for ShadowVm {
         })
     }
 
-    fn end_batch(&self) {
+    fn end_batch(&self, _process: &Process) {
         self.remapped.borrow_mut().end_batch();
     }
 

@@ -90,7 +90,14 @@ fn outer_method(
                 (None, _) => Err(Reason::ArtQuick),
             };
         }
-        Owner::Stub => at_sp.ok_or(Reason::ArtQuick)?,
+        Owner::Stub => {
+            let pointer = at_sp.ok_or(Reason::ArtQuick)?;
+            return match process.method(pointer) {
+                // The frame is of other code, which was there before the stub.
+                Method::Known { code: Some(_), .. } => Err(Reason::ArtQuick),
+                method => Ok((method, Some(pointer))),
+            };
+        }
     };
     Ok((process.method(pointer), Some(pointer)))
 }

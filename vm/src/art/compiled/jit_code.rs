@@ -1,37 +1,135 @@
 //! What has the JIT of a process made of a method?
 
+use super::jit_history::{JitCounts, JitHistory};
 use super::jit_maps::JitMaps;
 use super::method::{CompiledMethod, InfoBytes, Owner};
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use crate::art::method_header::MethodHeader;
+use nix::time::{ClockId, clock_gettime};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
-use varid_model::Machine;
+use std::time::Duration;
+use varid_model::{Machine, MonotonicNs};
 use varid_tunnel::abi::Rule;
 use varid_tunnel::{Memory, TunnelError};
 
 /// Bytes of a method's code, and of what the compiler noted down of it, that are read.
 const MAX_SIZE: u64 = 1 << 22;
 
-/// What the JIT has compiled the code at an address from; `before`: what it was when the process was last asked.
-///
-/// # Errors
-///
-/// The process's memory cannot be read.
-pub(super) fn jit_method(
-    memory: &dyn Memory,
-    rule: &Rule,
-    address: u64,
-    before: Option<&Rc<CompiledMethod>>,
-) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
-    let maps = JitMaps::of(memory, rule)?;
-    let read = |start, owner| read_jit_method(memory, start, address, owner, before);
-    if let Some((start, method)) = maps.method_before(address)?
-        && let Some(method) = read(start, Owner::Pointer(method))
-    {
-        return Ok(Some(method));
+/// The JIT of a process.
+#[derive(Debug)]
+pub(super) struct JitCode {
+    rule: Rule,
+    history: RefCell<JitHistory>,
+    /// Where stubs start, as it was read in this batch of samples.
+    stubs: OnceCell<BTreeSet<u64>>,
+}
+
+impl JitCode {
+    /// That of a VM whose compiled frames follow this rule.
+    pub(super) fn new(rule: Rule) -> Self {
+        Self {
+            rule,
+            history: RefCell::default(),
+            stubs: OnceCell::new(),
+        }
     }
-    let stub = maps.stub_before(address)?;
-    Ok(stub.and_then(|start| read(start, Owner::Stub)))
+
+    /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile.
+    pub(super) fn begin_batch(&mut self, memory: &dyn Memory) {
+        self.stubs.take();
+        if let Ok(maps) = JitMaps::of(memory, &self.rule) {
+            self.observe(&maps, memory);
+        }
+    }
+
+    /// Whether code is compiled or collected at present: what is to be known of it has to be read soon.
+    pub(super) fn is_changing(&self) -> bool {
+        self.history.borrow().is_changing()
+    }
+
+    /// Whether code is collected at present.
+    pub(super) fn is_collecting(&self) -> bool {
+        self.history.borrow().is_collecting()
+    }
+
+    /// How often the JIT has collected code since a time; None: that is not known.
+    pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
+        self.history.borrow().collections_since(time)
+    }
+
+    /// What the JIT has compiled the code at an address from, and since when at least it has been there. `before`: what it was when the
+    /// process was last asked.
+    ///
+    /// # Errors
+    ///
+    /// The process's memory cannot be read.
+    pub(super) fn method_at(
+        &self,
+        memory: &dyn Memory,
+        address: u64,
+        before: Option<&Rc<CompiledMethod>>,
+    ) -> Result<(Option<Rc<CompiledMethod>>, MonotonicNs), TunnelError> {
+        /// How often the map is read in which an address is not found: the JIT may be changing it.
+        const TRIES: usize = 3;
+        let maps = JitMaps::of(memory, &self.rule)?;
+        let mut method = None;
+        for _ in 0..TRIES {
+            method = self.read_method(&maps, memory, address, before)?;
+            if method.is_some() {
+                break;
+            }
+        }
+        // After the code was read: what is collected meanwhile is counted.
+        let since = match self.observe(&maps, memory) {
+            true => self.history.borrow().unchanged_since(),
+            // A VM that counts nothing collects nothing, as far as is known.
+            false => MonotonicNs::ZERO,
+        };
+        Ok((method, since))
+    }
+
+    fn read_method(
+        &self,
+        maps: &JitMaps<'_>,
+        memory: &dyn Memory,
+        address: u64,
+        before: Option<&Rc<CompiledMethod>>,
+    ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
+        let read = |start, owner| read_jit_method(memory, start, address, owner, before);
+        if let Some((start, method)) = maps.method_before(address)?
+            && let Some(method) = read(start, Owner::Pointer(method))
+        {
+            return Ok(Some(method));
+        }
+        let stubs = match self.stubs.get() {
+            Some(stubs) => stubs,
+            None => {
+                let stubs = maps.stubs()?;
+                self.stubs.get_or_init(|| stubs)
+            }
+        };
+        let stub = stubs.range(..=address).next_back();
+        Ok(stub.and_then(|start| read(*start, Owner::Stub)))
+    }
+
+    /// Notes what the code cache has counted up to now; false: that is not known.
+    fn observe(&self, maps: &JitMaps<'_>, memory: &dyn Memory) -> bool {
+        let counts = maps.counts.map(|at| JitCounts::read(memory, at));
+        let Some(Ok(counts)) = counts else {
+            return false;
+        };
+        self.history.borrow_mut().observe(now(), counts);
+        true
+    }
+}
+
+/// The time now, of the clock of every sample.
+pub(super) fn now() -> MonotonicNs {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
+    let now = now.unwrap_or_default().as_nanos();
+    MonotonicNs::new(u64::try_from(now).unwrap_or(u64::MAX))
 }
 
 /// Copies the code that starts at an address and what the compiler noted down of it from the process; None: it does not reach as far as
@@ -87,5 +185,137 @@ fn read_code_info(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+
+    /// Code of ART's compiler, with headers and what the compiler noted down: tests/fixtures/art11/make.sh.
+    const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
+    const BASE: u64 = 0x10_0000;
+    const CODE: u64 = BASE + 0x1180;
+    const METHOD: u64 = 0x5000;
+
+    /// A process with code, the JIT's map of it, and what the code cache counts.
+    struct Process {
+        words: BTreeMap<u64, u64>,
+        counts: Cell<[u64; 2]>,
+        /// The map has no node at the first reads.
+        changing: Cell<u32>,
+        reads_of_stubs: Cell<u32>,
+    }
+
+    impl Process {
+        fn new() -> Self {
+            let node = [0, 0, 0, 0, CODE, METHOD, 0];
+            let mut words = BTreeMap::from([(0x100, 0x200), (0x218, 0x300), (0x320, 0)]);
+            words.extend((0x1000..).step_by(8).zip(node));
+            Self {
+                words,
+                counts: Cell::new([1, 1]),
+                changing: Cell::new(0),
+                reads_of_stubs: Cell::new(0),
+            }
+        }
+    }
+
+    impl Memory for Process {
+        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
+            let [compiled, collected] = self.counts.get();
+            let word = match address {
+                0x320 => {
+                    self.reads_of_stubs.set(self.reads_of_stubs.get() + 1);
+                    0
+                }
+                0x350 if self.changing.get() > 0 => {
+                    self.changing.set(self.changing.get() - 1);
+                    0
+                }
+                0x350 => 0x1000,
+                0x380 => 0,
+                0x398 => compiled,
+                0x3a8 => collected,
+                BASE.. => {
+                    let start = (address - BASE) as usize;
+                    out.fill(0);
+                    let there = OAT.get(start..).unwrap_or_default();
+                    let length = there.len().min(out.len());
+                    out[..length].copy_from_slice(&there[..length]);
+                    return Ok(());
+                }
+                _ => {
+                    for (at, bytes) in (address..).step_by(8).zip(out.chunks_mut(8)) {
+                        let word = self.words[&at].to_le_bytes();
+                        bytes.copy_from_slice(&word[..bytes.len()]);
+                    }
+                    return Ok(());
+                }
+            };
+            out.copy_from_slice(&u64::to_le_bytes(word)[..out.len()]);
+            Ok(())
+        }
+    }
+
+    fn jit() -> JitCode {
+        JitCode::new(Rule {
+            kind: varid_tunnel::abi::RULE_SIZED,
+            special_methods: 0x100,
+            code_cache: 0x18,
+            code_cache_map: 0x40,
+            code_cache_counts: 0x80,
+            ..Rule::default()
+        })
+    }
+
+    #[test]
+    fn code_that_is_there_twice_is_copied_once() {
+        let (process, jit) = (Process::new(), jit());
+        let (first, _) = jit.method_at(&process, CODE + 3, None).unwrap();
+        let first = first.unwrap();
+        assert_eq!(first.code, CODE..CODE + 0xf7);
+        assert_eq!(first.owner, Owner::Pointer(METHOD));
+        let (second, _) = jit.method_at(&process, CODE, Some(&first)).unwrap();
+        assert!(Rc::ptr_eq(&first, &second.unwrap()));
+        let (behind, _) = jit.method_at(&process, CODE + 0xf7, Some(&first)).unwrap();
+        assert!(behind.is_none());
+    }
+
+    #[test]
+    fn a_map_that_is_being_changed_is_read_once_more() {
+        let (process, jit) = (Process::new(), jit());
+        process.changing.set(2);
+        let (found, _) = jit.method_at(&process, CODE, None).unwrap();
+        assert!(found.is_some());
+    }
+
+    #[test]
+    fn stubs_are_read_once_in_a_batch() {
+        let (process, mut jit) = (Process::new(), jit());
+        for address in [1, 2, 3] {
+            jit.method_at(&process, address, None).unwrap();
+        }
+        assert_eq!(process.reads_of_stubs.get(), 1);
+        jit.begin_batch(&process);
+        jit.method_at(&process, 1, None).unwrap();
+        assert_eq!(process.reads_of_stubs.get(), 2);
+    }
+
+    #[test]
+    fn code_is_there_since_code_was_last_replaced() {
+        let (process, mut jit) = (Process::new(), jit());
+        jit.begin_batch(&process);
+        let observed = now();
+        let since = |jit: &JitCode| jit.method_at(&process, CODE, None).unwrap().1;
+        assert!(since(&jit) <= observed);
+        process.counts.set([2, 1]);
+        assert!(since(&jit) <= observed, "nothing was collected");
+        process.counts.set([3, 2]);
+        assert!(since(&jit) > observed);
+        assert_eq!(jit.collections_since(observed), Some(1));
+        assert!(jit.is_collecting());
     }
 }

@@ -25,13 +25,15 @@ pub(super) struct JitMaps<'a> {
     memory: &'a dyn Memory,
     /// Address of the map of methods; None: there is no JIT.
     methods: Option<u64>,
+    /// Address of what the cache counts; None: it is not known.
+    pub(super) counts: Option<u64>,
 }
 
 impl<'a> JitMaps<'a> {
     /// Those of a VM.
     pub(super) fn of(memory: &'a dyn Memory, rule: &Rule) -> Result<Self, TunnelError> {
         let pointer = |at: u64, offset: u16| memory.read_word(at.wrapping_add(offset.into()), 8);
-        let methods = || {
+        let cache = || {
             if rule.code_cache == 0 {
                 return Ok(None);
             }
@@ -40,10 +42,15 @@ impl<'a> JitMaps<'a> {
                 return Ok(None);
             }
             let cache = pointer(runtime, rule.code_cache)?;
-            Ok((cache != 0).then(|| cache.wrapping_add(rule.code_cache_map.into())))
+            Ok(Some(cache).filter(|cache| *cache != 0))
         };
-        let methods = methods()?;
-        Ok(Self { memory, methods })
+        let cache = cache()?;
+        let at = |offset: u16| cache.map(|cache| cache.wrapping_add(offset.into()));
+        Ok(Self {
+            memory,
+            methods: at(rule.code_cache_map),
+            counts: at(rule.code_cache_counts).filter(|_| rule.code_cache_counts != 0),
+        })
     }
 
     /// The start of the code that starts last at or before an address and the VM's pointer to its method, if there is any.
@@ -68,23 +75,22 @@ impl<'a> JitMaps<'a> {
         Ok(found)
     }
 
-    /// The start of the native methods' stub that starts last at or before an address, if there is any. They are in the order of the
-    /// methods' parameters.
-    pub(super) fn stub_before(&self, address: u64) -> Result<Option<u64>, TunnelError> {
+    /// Where the native methods' stubs start. The map has them in the order of the methods' parameters.
+    pub(super) fn stubs(&self) -> Result<BTreeSet<u64>, TunnelError> {
         let Some(map) = self.methods else {
-            return Ok(None);
+            return Ok(BTreeSet::new());
         };
         let mut todo = vec![self.root(map.wrapping_sub(MAP))?];
         let mut seen = BTreeSet::new();
-        let mut found = None;
+        let mut found = BTreeSet::new();
         while let Some(next) = todo.pop() {
             if next == 0 || seen.len() == MAX_STUBS || !seen.insert(next) {
                 continue;
             }
             let [_, _, left, right, _, _, start] = self.node(next)?;
             // 0: it is not yet compiled.
-            if start != 0 && start <= address {
-                found = found.max(Some(start));
+            if start != 0 {
+                found.insert(start);
             }
             todo.extend([left, right]);
         }
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stub_that_starts_last_before_an_address_is_found_in_any_order() {
+    fn all_stubs_that_are_compiled_are_found() {
         let nodes = [
             [0x10_2000, 0x10_3000, 0x40_0000],
             [0, 0, 0x60_0000],
@@ -197,11 +203,8 @@ mod tests {
             [0, 0, 0x50_0000],
         ];
         let memory = maps(&[], &nodes);
-        let start = |address| JitMaps::of(&memory, &rule()).unwrap().stub_before(address);
-        assert_eq!(start(0x3f_ffff), Ok(None));
-        assert_eq!(start(0x40_0000), Ok(Some(0x40_0000)));
-        assert_eq!(start(0x5f_ffff), Ok(Some(0x50_0000)));
-        assert_eq!(start(u64::MAX), Ok(Some(0x60_0000)));
+        let stubs = JitMaps::of(&memory, &rule()).unwrap().stubs();
+        assert_eq!(stubs, Ok([0x40_0000, 0x50_0000, 0x60_0000].into()));
     }
 
     #[test]
@@ -212,10 +215,8 @@ mod tests {
         );
         let found = method_before(&memory, &rule(), 0x50_0010);
         assert_eq!(found, Ok(Some(0x50_0000)));
-        let found = JitMaps::of(&memory, &rule())
-            .unwrap()
-            .stub_before(0x60_0010);
-        assert_eq!(found, Ok(Some(0x60_0000)));
+        let found = JitMaps::of(&memory, &rule()).unwrap().stubs();
+        assert_eq!(found, Ok([0x60_0000].into()));
     }
 
     #[test]

@@ -6,36 +6,35 @@
 mod bytecode_frames;
 mod frame_rows;
 mod jit_code;
+mod jit_history;
 mod jit_maps;
+mod known_code;
 mod method;
 mod oat_code;
 
 use crate::kind::{FrameMethods, Methods};
+use crate::stack_copy::stack_of;
 use bytecode_frames::frames_of;
-use jit_code::jit_method;
+use jit_code::{JitCode, now};
+use known_code::{CodeAt, KnownCode, Seen};
 use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress, Reason};
+use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
+use varid_shim::CapturedSample;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
-
-/// Bytes that are kept of the code of a process; with more it is read again when it is sampled.
-const MAX_KEPT: usize = 1 << 26;
 
 /// The compiled code of a process, as far as it was sampled.
 #[derive(Debug)]
 pub(super) struct CompiledCode {
+    jit: RefCell<JitCode>,
     rule: Rule,
-    /// By the first address.
-    methods: RefCell<BTreeMap<u64, Known>>,
-    /// Bytes of them.
-    kept: Cell<usize>,
+    known: RefCell<KnownCode>,
     oats: RefCell<Vec<KnownOat>>,
     /// [`AddressSpace::changes`] when a sample was last looked up.
     mapped: Cell<u64>,
@@ -45,22 +44,13 @@ pub(super) struct CompiledCode {
     is_there: Cell<bool>,
 }
 
-/// A method's code, or that there is none at an address.
-#[derive(Debug, Clone)]
-struct Known {
-    end: u64,
-    method: Option<Rc<CompiledMethod>>,
-    /// The batch in which the process had it; None: it stays as long as its mapping.
-    seen: Option<u64>,
-}
-
 /// An oat file.
 #[derive(Debug)]
 struct KnownOat {
     elf: Rc<ElfImage>,
     /// None: it cannot be read.
     code: Option<Rc<OatCode>>,
-    /// [`AddressSpace::changes`] when it was read.
+    /// [`AddressSpace::changes`] when it was read, or would have been read the same.
     read: u64,
 }
 
@@ -71,9 +61,18 @@ impl KnownOat {
         space.iter().any(|mapped| is_this(&mapped.image))
     }
 
-    /// Whether reading it again would not find more.
-    fn is_complete(&self) -> bool {
-        self.code.as_ref().is_none_or(|code| code.is_complete())
+    /// Whether it was read with all that is mapped now.
+    fn is_current(&mut self, space: &AddressSpace) -> bool {
+        let changes = space.changes();
+        if self.read == changes {
+            return true;
+        }
+        let code = self.code.as_ref();
+        let has_more = code.is_some_and(|code| code.would_have_more(&self.elf.path, space));
+        if !has_more {
+            self.read = changes;
+        }
+        !has_more
     }
 }
 
@@ -81,9 +80,9 @@ impl CompiledCode {
     /// That of a VM whose compiled frames follow this rule.
     pub(super) fn new(rule: Rule) -> Self {
         Self {
+            jit: RefCell::new(JitCode::new(rule)),
             rule,
-            methods: RefCell::default(),
-            kept: Cell::new(0),
+            known: RefCell::default(),
             oats: RefCell::default(),
             mapped: Cell::new(0),
             batch: Cell::new(0),
@@ -113,86 +112,128 @@ impl CompiledCode {
     }
 
     /// What is known of the JIT's code may be outdated for the next samples.
-    pub(super) fn end_batch(&self) {
+    pub(super) fn end_batch(&self, pid: Pid) {
         self.batch.set(self.batch.get().wrapping_add(1));
+        if self.is_there() {
+            self.observe(pid);
+        }
+    }
+
+    /// Notes which code is replaced from now on.
+    pub(super) fn observe(&self, pid: Pid) {
+        let memory = ForeignMemory::new(pid);
+        self.jit.borrow_mut().begin_batch(&memory);
+    }
+
+    /// Whether the JIT compiles code at present, or throws it away.
+    pub(super) fn is_changing(&self) -> bool {
+        self.is_there() && self.jit.borrow().is_changing()
     }
 
     /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
     pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
         match place_of(address, &process.space) {
             Some(Place::CodeCache) => true,
-            Some(Place::Oat(..)) => self.at(address, process).is_some(),
+            Some(Place::Oat(..)) => {
+                let code = self.at(address, process);
+                code.is_some_and(|code| code.method.is_some())
+            }
             None => false,
         }
     }
 
-    /// The method whose code has the instruction at an address.
-    fn at(&self, address: Address, process: &Process) -> Option<Rc<CompiledMethod>> {
+    /// What code the process has at an address.
+    fn at(&self, address: Address, process: &Process) -> Option<CodeAt> {
         let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
-            self.methods.borrow_mut().clear();
-            self.kept.set(0);
+            self.known.borrow_mut().clear();
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
+        let known = self.known.borrow().at(address).cloned();
         let batch = self.batch.get();
-        let known = self.known(address.get());
-        if let Some(known) = known
-            .as_ref()
-            .filter(|known| known.seen.is_none_or(|seen| seen == batch))
-        {
-            return known.method.clone();
+        let is_current = |known: &&CodeAt| known.seen.is_none_or(|seen| seen.batch == batch);
+        if known.as_ref().filter(is_current).is_some() {
+            return known;
         }
-        let (method, seen) = match place {
+        let (code, until) = match place {
             Place::Oat(elf, mapped) => {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
-                (method, None)
+                (CodeAt::new(address, method, None), None)
             }
-            Place::CodeCache => {
-                let memory = ForeignMemory::new(process.pid);
-                let before = known.and_then(|known| known.method);
-                let method = jit_method(&memory, &self.rule, address.get(), before.as_ref());
-                // A process that has ended tells nothing of what it had.
-                let method = method.unwrap_or(before);
-                (method, Some(batch))
-            }
+            Place::CodeCache => self.jit_code(address, process, known),
         };
-        self.keep(address.get(), method.clone(), seen);
-        method
+        self.known.borrow_mut().keep(code.clone(), until);
+        Some(code)
     }
 
-    /// What was found at an address.
-    fn known(&self, address: u64) -> Option<Known> {
-        let methods = self.methods.borrow();
-        let (_, known) = methods.range(..=address).next_back()?;
-        (address < known.end).then(|| known.clone())
+    /// What the process's JIT has at an address, and until when, at most, it had what it had there before. `before`: what it had when it
+    /// was last asked.
+    fn jit_code(
+        &self,
+        address: Address,
+        process: &Process,
+        before: Option<CodeAt>,
+    ) -> (CodeAt, Option<MonotonicNs>) {
+        let memory = ForeignMemory::new(process.pid);
+        let batch = self.batch.get();
+        let (before, seen) = before.map_or((None, None), |code| (code.method, code.seen));
+        let jit = self.jit.borrow();
+        let Ok((method, since)) = jit.method_at(&memory, address.get(), before.as_ref()) else {
+            // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
+            let seen = seen.map(|seen| Seen {
+                batch,
+                until: match jit.is_collecting() {
+                    true => seen.last,
+                    false => seen.until,
+                },
+                ..seen
+            });
+            let seen = seen.unwrap_or(Seen::now(batch, now()));
+            return (CodeAt::new(address, before, Some(seen)), None);
+        };
+        let is_same = match (&before, &method) {
+            (Some(before), Some(method)) => Rc::ptr_eq(before, method),
+            _ => false,
+        };
+        let before = seen.map(|seen| seen.since).filter(|_| is_same);
+        let new = Seen {
+            since: before.map_or(since, |before| before.min(since)),
+            ..Seen::now(batch, now())
+        };
+        // Two pieces of code that are gone would have been collected at different times.
+        let until =
+            seen.filter(|seen| method.is_none() && jit.collections_since(seen.last) == Some(1));
+        let until = until.map(|_| new.last);
+        (CodeAt::new(address, method, Some(new)), until)
     }
 
-    /// Keeps what was found at an address in place of all that was there.
-    fn keep(&self, address: u64, method: Option<Rc<CompiledMethod>>, seen: Option<u64>) {
-        let (code, size) = match &method {
-            Some(method) => (method.code.clone(), method.size()),
-            None => (address..address.saturating_add(1), 0),
-        };
-        let mut methods = self.methods.borrow_mut();
-        let before = methods.range(..code.end).rev();
-        let overlapping = before.take_while(|(_, known)| known.end > code.start);
-        let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
-        let size_of = |known: &Known| known.method.as_ref().map_or(0, |method| method.size());
-        let mut kept = self.kept.get();
-        for start in overlapping {
-            let gone = methods.remove(&start);
-            kept = kept.saturating_sub(gone.as_ref().map_or(0, size_of));
+    /// The code that a native frame of a sample executes, if that is known.
+    fn of_frame(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<Rc<CompiledMethod>> {
+        let at_sp = |code: &CompiledMethod| at_sp(code, frame, stack_of(sample));
+        self.at_time(frame.lookup(), sample.time, at_sp, process)
+    }
+
+    /// The code at an address that was there at a time, or whose method `at_sp` is that of the frame.
+    fn at_time(
+        &self,
+        address: Address,
+        time: MonotonicNs,
+        at_sp: impl Fn(&CompiledMethod) -> Option<u64>,
+        process: &Process,
+    ) -> Option<Rc<CompiledMethod>> {
+        let code = self.at(address, process)?;
+        if let Some(method) = code.of_frame(time, &at_sp) {
+            return Some(method.clone());
         }
-        kept = kept.saturating_add(size);
-        if kept > MAX_KEPT {
-            methods.clear();
-            kept = size;
-        }
-        self.kept.set(kept);
-        let end = code.end;
-        methods.insert(code.start, Known { end, method, seen });
+        let known = self.known.borrow();
+        known.replaced(address, time, at_sp).cloned()
     }
 
     /// The method of an oat file whose code has the instruction at an address.
@@ -212,11 +253,11 @@ impl CompiledCode {
 
     /// What an oat file has; read again if dex files that it lacked may be mapped by now.
     fn oat(&self, elf: &Rc<ElfImage>, space: &AddressSpace) -> Option<Rc<OatCode>> {
-        let changes = space.changes();
         let mut oats = self.oats.borrow_mut();
-        let known = oats.iter().find(|known| Rc::ptr_eq(&known.elf, elf));
-        let is_current = |known: &&KnownOat| known.is_complete() || known.read == changes;
-        if let Some(known) = known.filter(is_current) {
+        let mut known = oats.iter_mut().find(|known| Rc::ptr_eq(&known.elf, elf));
+        if let Some(known) = known.as_mut()
+            && known.is_current(space)
+        {
             return known.code.clone();
         }
         // What was read stays where it cannot be read again.
@@ -226,37 +267,40 @@ impl CompiledCode {
         oats.push(KnownOat {
             elf: elf.clone(),
             code: code.clone(),
-            read: changes,
+            read: space.changes(),
         });
         code
     }
 
-    /// How the frame of the code at an address is left, if it is a compiled method's.
-    pub(super) fn rule(&self, address: Address, process: &Process) -> Option<CodeRule> {
-        Some(self.at(address, process)?.rule(address))
+    /// How a native frame of a sample is left, if it is a compiled method's.
+    pub(super) fn rule(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<CodeRule> {
+        let code = self.of_frame(frame, sample, process)?;
+        Some(code.rule(frame.lookup()))
     }
 
     /// The methods that a native frame in compiled code executes: those that the compiler has inlined are frames of their own. None: it is no frame of compiled code.
     pub(super) fn frames(
         &self,
         frame: &NativeFrame,
-        stack: StackSlice<'_>,
+        sample: &CapturedSample,
         process: &mut dyn Methods,
     ) -> Option<Result<FrameMethods, Reason>> {
-        let Some(code) = self.at(frame.lookup(), process.process()) else {
+        let Some(code) = self.of_frame(frame, sample, process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
             let is_cached = matches!(place, Some(Place::CodeCache));
             return is_cached.then(|| Err(unknown_code(process)));
         };
-        let at_sp = code.method_at(frame.address).and_then(|distance| {
-            let at = frame.sp.get().checked_add(distance.into())?;
-            stack.word(frame.regs.machine(), Address::new(at))
-        });
+        let at_sp = at_sp(&code, frame, stack_of(sample));
         Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
     }
 
     /// The same of a frame that the shim has walked: `method` is at its stack pointer `sp`, and the code that it has called returns to
-    /// `returns`.
+    /// `returns`. `time`: that of the sample.
     ///
     /// # Errors
     ///
@@ -266,16 +310,37 @@ impl CompiledCode {
         sp: Address,
         method: Address,
         returns: Address,
+        time: MonotonicNs,
         process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
         if returns == Address::default() {
             return Err(Reason::ArtQuick);
         }
         let returns = FrameAddress::Return(returns);
-        let code = self.at(returns.lookup(), process.process());
+        let at_sp = Some(method.get());
+        let code = self.at_time(returns.lookup(), time, |_| at_sp, process.process());
         let code = code.ok_or_else(|| unknown_code(process))?;
-        frames_of(&code, Some(method.get()), sp, returns, process)
+        frames_of(&code, at_sp, sp, returns, process)
     }
+}
+
+impl Seen {
+    fn now(batch: u64, now: MonotonicNs) -> Self {
+        Self {
+            batch,
+            last: now,
+            since: now,
+            // Samples that are looked up now are of before.
+            until: MonotonicNs::MAX,
+        }
+    }
+}
+
+/// What is at the stack pointer of a frame of some code, if the frame is complete.
+fn at_sp(code: &CompiledMethod, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<u64> {
+    let distance = code.method_at(frame.address)?;
+    let at = frame.sp.get().checked_add(distance.into())?;
+    stack.word(frame.regs.machine(), Address::new(at))
 }
 
 /// Where compiled code can be.

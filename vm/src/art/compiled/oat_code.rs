@@ -34,7 +34,18 @@ impl OatCode {
                 let dex = DexFile::parse(image.bytecode.bytes()).ok()?;
                 Some(dex.class_methods().collect::<Vec<_>>().into_iter())
             };
-            let methods = oat.compiled_methods(classes)?;
+            let methods = oat.compiled_methods(classes);
+            for (number, error) in &methods.unreadable {
+                let location = oat
+                    .dex_files
+                    .get(*number)
+                    .map(|dex_file| &*dex_file.location);
+                tracing::warn!(
+                    "{}: {error}; the methods of {} stay without names",
+                    elf.path.display(),
+                    location.unwrap_or_default()
+                );
+            }
             Ok((methods, dex_files))
         };
         let (methods, dex_files) = read()
@@ -52,9 +63,17 @@ impl OatCode {
         })
     }
 
-    /// Whether all its dex files were mapped when it was read.
-    pub(super) fn is_complete(&self) -> bool {
-        self.dex_files.iter().all(Option::is_some)
+    /// Whether a dex file that it lacked is mapped by now; `path`: its own path.
+    pub(super) fn would_have_more(&self, path: &Path, space: &AddressSpace) -> bool {
+        if self.dex_files.iter().all(Option::is_some) {
+            return false;
+        }
+        let Ok(oat) = OatFile::parse(&self.file.bytes) else {
+            return false;
+        };
+        let mut dex_files = oat.dex_files.iter().zip(&self.dex_files);
+        dex_files
+            .any(|(dex_file, known)| known.is_none() && dex_image(dex_file, path, space).is_some())
     }
 
     /// The method whose code has the instruction at an address of the file; `bias`: from the file's addresses to the process's.

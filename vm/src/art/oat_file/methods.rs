@@ -14,6 +14,8 @@ pub(crate) struct CompiledMethods {
     methods: Vec<CompiledMethod>,
     /// Methods whose code has no usable header.
     pub(crate) refused: usize,
+    /// Numbers of dex files of which nothing can be read, and why: those of others are there all the same.
+    pub(crate) unreadable: Vec<(usize, OatError)>,
 }
 
 /// The code of some methods; offsets count from `oatdata`.
@@ -63,32 +65,52 @@ impl OatFile<'_> {
     /// `classes` is asked for the classes of each dex file, by its number: for each class in the order of class_defs, the indices of its
     /// methods in the order of its class_data_item. None: the dex file is not there, and what was compiled of it stays unknown.
     ///
-    /// # Errors
-    /// [`OatError`] if the file breaks its format, or was not compiled from that dex file.
+    /// Where the file breaks its format, or was not compiled from that dex file, is told beside them.
     pub(crate) fn compiled_methods<C: Iterator<Item = Vec<u32>>>(
         &self,
         mut classes: impl FnMut(usize) -> Option<C>,
-    ) -> Result<CompiledMethods, OatError> {
-        let mut found = Vec::new();
-        for (number, dex_file) in self.dex_files.iter().enumerate() {
-            let mut next = dex_file.class_offsets;
-            for methods in classes(number).into_iter().flatten() {
-                let class = self.data.next_u32("class offset", &mut next)?;
-                read_class(self.data, class, &methods, |code, index| {
-                    let method = CompiledMethod {
-                        dex_file: number,
-                        index,
-                    };
-                    found.push((self.code_start(code), method));
-                })?;
-                // Each has its own offset of its code.
-                if found.len().saturating_mul(size_of::<u32>()) > self.data.0.len() {
-                    return Err(OatError::TooManyMethods);
-                }
+    ) -> CompiledMethods {
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+        for number in 0..self.dex_files.len() {
+            let before = found.len();
+            let classes = classes(number).into_iter().flatten();
+            if let Err(error) = self.methods_of(number, classes, &mut found) {
+                // What was read of it may be wrong, too.
+                found.truncate(before);
+                unreadable.push((number, error));
             }
         }
         found.sort_unstable();
-        Ok(self.group(&found))
+        CompiledMethods {
+            unreadable,
+            ..self.group(&found)
+        }
+    }
+
+    /// Reads those of a dex file.
+    fn methods_of(
+        &self,
+        number: usize,
+        classes: impl Iterator<Item = Vec<u32>>,
+        found: &mut Vec<(u32, CompiledMethod)>,
+    ) -> Result<(), OatError> {
+        let dex_file = self.dex_files.get(number);
+        let mut next = dex_file.map_or(0, |dex_file| dex_file.class_offsets);
+        for methods in classes {
+            let class = self.data.next_u32("class offset", &mut next)?;
+            read_class(self.data, class, &methods, |code, index| {
+                let method = CompiledMethod {
+                    dex_file: number,
+                    index,
+                };
+                found.push((self.code_start(code), method));
+            })?;
+            // Each has its own offset of its code.
+            if found.len().saturating_mul(size_of::<u32>()) > self.data.0.len() {
+                return Err(OatError::TooManyMethods);
+            }
+        }
+        Ok(())
     }
 
     /// An entry point's lowest bit stands for Thumb.

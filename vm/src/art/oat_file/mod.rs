@@ -78,7 +78,7 @@ pub(crate) struct OatDexFile<'a> {
 }
 
 impl<'a> OatFile<'a> {
-    /// Reads the header and the list of dex files.
+    /// Reads the header and the list of dex files, up to one that cannot be read.
     ///
     /// # Errors
     /// [`OatError`]
@@ -102,13 +102,21 @@ impl<'a> OatFile<'a> {
         };
         let count = data.u32("dex_file_count", 20)?;
         let mut next = data.u32("oat_dex_files_offset", 24)?;
+        let executable_offset = data.u32("executable_offset", 28)?;
+        let mut dex_files = Vec::new();
+        for _ in 0..count {
+            match OatDexFile::read(data, &mut next) {
+                Ok(dex_file) => dex_files.push(dex_file),
+                Err(error) if dex_files.is_empty() => return Err(error),
+                // Where the next one begins nobody tells; those before it are whole.
+                Err(_) => break,
+            }
+        }
         Ok(Self {
             data,
             machine,
-            executable_offset: data.u32("executable_offset", 28)?,
-            dex_files: (0..count)
-                .map(|_| OatDexFile::read(data, &mut next))
-                .collect::<Result<_, _>>()?,
+            executable_offset,
+            dex_files,
         })
     }
 

@@ -10,7 +10,8 @@ const DEX: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.dex");
 /// The compiled methods of a file made from [`DEX`].
 fn compiled(oat: &[u8]) -> Result<CompiledMethods, OatError> {
     let dex = DexFile::parse(DEX).unwrap();
-    OatFile::parse(oat)?.compiled_methods(|_| Some(dex.class_methods()))
+    let oat = OatFile::parse(oat)?;
+    Ok(oat.compiled_methods(|_| Some(dex.class_methods())))
 }
 
 /// The file with other bytes at some offset.
@@ -102,12 +103,13 @@ fn what_is_broken_is_an_error_or_refused() {
         assert!(cut.is_err() || length > 0x310, "{length:#x}");
     }
     // The type of the first class, which is at 0x338.
-    let broken = compiled(&with(0x33a, &[3])).unwrap_err();
+    let broken = compiled(&with(0x33a, &[3])).unwrap();
     let expected = OatError::ClassType {
         offset: 0x338,
         kind: 3,
     };
-    assert_eq!(broken, expected);
+    assert_eq!(broken.unreadable, [(0, expected)]);
+    assert_eq!(broken.iter().count(), 0);
     // The size of the last method's code is beyond the file's end: it is shared by two.
     let refused = compiled(&with(0x12de, &[1])).unwrap();
     assert_eq!((refused.refused, refused.iter().count()), (2, 7));
@@ -148,5 +150,27 @@ fn a_dex_file_that_was_not_copied_has_no_offset() {
 fn a_dex_file_that_is_missing_leaves_its_methods_unknown() {
     let oat = OatFile::parse(OAT).unwrap();
     let none = oat.compiled_methods(|_| None::<std::vec::IntoIter<Vec<u32>>>);
-    assert_eq!(none.unwrap().iter().count(), 0);
+    assert_eq!(none.iter().count(), 0);
+}
+
+#[test]
+fn a_dex_file_that_is_broken_leaves_the_others() {
+    let dex = DexFile::parse(DEX).unwrap();
+    let mut oat = OatFile::parse(OAT).unwrap();
+    let mut broken = oat.dex_files[0].clone();
+    broken.class_offsets = u32::MAX - 8;
+    oat.dex_files.insert(0, broken);
+    let compiled = oat.compiled_methods(|_| Some(dex.class_methods()));
+    assert_eq!(compiled.iter().count(), 8);
+    assert!(matches!(
+        compiled.unreadable[..],
+        [(0, OatError::CutShort { .. })]
+    ));
+    // A list that goes on behind the file's end.
+    let listed = with(20, &u32::MAX.to_le_bytes());
+    let listed = OatFile::parse(&listed).unwrap();
+    assert_eq!(
+        listed.dex_files[0],
+        OatFile::parse(OAT).unwrap().dex_files[0]
+    );
 }

@@ -187,6 +187,54 @@ fn a_native_method_has_a_slot_if_a_trampoline_holds_its_frame() {
     not(target_arch = "x86_64"),
     ignore = "the frames' rules name x86-64's registers"
 )]
+fn a_trampoline_that_makes_its_frame_holds_no_native_method_yet() {
+    let mut world = World::list();
+    let pc = world.code[0].start;
+    let stack = ["bridge", "body", "bridge", "native", "outermost"];
+    let record = world.record(&stack);
+    let [leaf, native, outermost] = ["bridge", "native", "outermost"].map(|name| world.at(name));
+    let slot = world.native_slot();
+    for (address, expected) in [
+        // An earlier call's note: its frame is where this one's will be.
+        (SP, vec![leaf, pc + 1, native, outermost]),
+        (SP + 8, vec![leaf, slot + 1, pc + 1, native, outermost]),
+    ] {
+        let frames = [
+            frame_at(address, NATIVE, 0, QUICK),
+            managed(2, FIRST, pc, OUTERMOST),
+        ];
+        let user = world.user(record.clone(), 0, &frames, Stack::Full);
+        assert_eq!(user, expected);
+    }
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn what_lies_inside_a_frame_that_was_unwound_is_no_compiled_codes() {
+    let mut world = World::list();
+    let pc = world.code[0].start;
+    // A note of the top frame that is outdated leads to what an earlier call has left inside a frame of today.
+    let frames = [
+        managed(1, SECOND, 0x5000, COMPILED),
+        managed(3, FIRST, pc, OUTERMOST),
+    ];
+    let record = world.record(&["native", "native", "body", "bridge", "native", "outermost"]);
+    let [native, outermost] = ["native", "outermost"].map(|name| world.at(name));
+    let user = world.user(record.clone(), 0, &frames, Stack::Full);
+    assert_eq!(user, [native, native, pc + 1, native, outermost]);
+    // Unwinding has ended at what the note led to.
+    let user = world.user(record, 0, &frames, Stack::Vertical);
+    assert_eq!(user, [native, native, pc + 1]);
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn the_vms_own_methods_are_no_frames() {
     let mut world = World::list();
     let pc = world.code[0].start;

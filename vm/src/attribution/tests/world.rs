@@ -457,6 +457,7 @@ pub const QUICK: u64 = 1;
 pub const OUTERMOST: u64 = 2;
 pub const RELATIVE: u64 = 4;
 pub const EXPORTED: u64 = 8;
+pub const COMPILED: u64 = 16;
 
 /// A managed frame at an address.
 pub fn frame_at(address: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
@@ -470,6 +471,10 @@ pub fn frame_at(address: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame 
         EXPORTED => FramePc::Exported {
             method,
             pc: Address::new(pc),
+        },
+        COMPILED => FramePc::Compiled {
+            method,
+            returns: Address::new(pc),
         },
         _ => FramePc::Absolute(Address::new(pc)),
     };

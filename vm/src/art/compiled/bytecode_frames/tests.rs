@@ -45,7 +45,6 @@ fn code(start: u32, image: &Rc<CodeImage>, owner: Option<Owner>) -> CompiledMeth
     let oat = OatFile::parse(OAT).unwrap();
     let dex = DexFile::parse(DEX).unwrap();
     let methods = oat.compiled_methods(|_| Some(dex.class_methods()));
-    let methods = methods.unwrap();
     let (found, sharing) = methods.at(start).unwrap();
     let sharing = sharing.iter().map(|method| DexMethod {
         image: image.clone(),

@@ -1,8 +1,12 @@
 //! Is every sample in compiled code of ART 11 attributed to the methods that ran, inlined ones included?
 
+mod jit_log;
+mod profile;
+mod replaced;
+
 use anyhow::{Context, Result, bail, ensure};
+use jit_log::JitLog;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use varid_tests::{
     App, Code, DexFormat, Scale, judge, lines_by_perf_script, methods_by_perf, methods_by_varid,
     perf_annotates_as_varid_reports, sample, scale, skip_without_root,
@@ -36,11 +40,9 @@ impl Stack {
 }
 
 /// Options for samples with the kernel's own beside.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 8] = [
     "-e",
     "cpu-clock",
-    "-F",
-    "10000",
     "--shim",
     "bpf",
     "--keep-raw",
@@ -49,61 +51,66 @@ const OPTIONS: [&str; 10] = [
     "--stack",
 ];
 
-/// What the JIT writes into /tmp of the code of a process; removed with this.
-struct JitLog([PathBuf; 2]);
-
-impl JitLog {
-    /// The options by which it is written.
-    const OPTIONS: [&str; 4] = [
-        "--vm-option",
-        "-Xcompiler-option",
-        "--vm-option",
-        "--generate-debug-info",
-    ];
-
-    fn of(pid: u32) -> Self {
-        let names = [
-            format!("/tmp/jit-{pid}.dump"),
-            format!("/tmp/perf-{pid}.map"),
-        ];
-        Self(names.map(PathBuf::from))
-    }
-}
-
-impl Drop for JitLog {
-    fn drop(&mut self) {
-        for path in &self.0 {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
 /// Whether the JIT compiles some of the methods.
 const fn has_jit(code: Code) -> bool {
     matches!(code, Code::Jit | Code::Mixed)
 }
 
-/// What the oracle counts of a workload in code of a kind that is sampled for some time.
-fn judged(
-    (code, stack): (Code, Stack),
-    workload: (&'static str, &str, u32),
-    time: &str,
-) -> Result<Counts> {
-    let (name, method, rounds) = workload;
-    let mut app = App::new(name, method, rounds)?.executed_by(code)?;
-    if has_jit(code) {
-        app = JitLog::OPTIONS.into_iter().fold(app, App::option);
+/// A workload that is sampled.
+struct Run {
+    code: Code,
+    stack: Stack,
+    workload: (&'static str, &'static str, u32),
+    vm_options: Vec<&'static str>,
+    /// How long it is sampled.
+    time: &'static str,
+    /// Samples a second.
+    rate: &'static str,
+}
+
+impl Run {
+    fn new(
+        (code, stack): (Code, Stack),
+        workload: (&'static str, &'static str, u32),
+        time: &'static str,
+    ) -> Self {
+        Self {
+            code,
+            stack,
+            workload,
+            vm_options: Vec::new(),
+            time,
+            rate: "10000",
+        }
     }
-    let mut truth = app.oat_files_with_symbols(code)?;
-    let options = [&OPTIONS[..], &[stack.option(), "--duration", time]].concat();
-    let (recording, pid) = sample(&mut app.command(), &app.files_of(code), &options)?;
-    let log = has_jit(code).then(|| JitLog::of(pid));
-    truth.extend(log.iter().map(|log| log.0[0].clone()));
-    let files = [recording.session(), recording.maps()];
-    let value = judge("compiled.py", files.into_iter().chain(truth))
-        .with_context(|| format!("{name} in {code:?}"))?;
-    println!("{name} in {code:?}: {value}");
-    Counts::of(&value)
+
+    /// What the oracle counts of it.
+    fn judged(&self) -> Result<Counts> {
+        let (name, method, rounds) = self.workload;
+        let code = self.code;
+        let mut app = App::new(name, method, rounds)?.executed_by(code)?;
+        for option in &self.vm_options {
+            app = app.option("--vm-option").option(*option);
+        }
+        let log = has_jit(code).then(JitLog::new).transpose()?;
+        let mut command = app.command();
+        if let Some(log) = &log {
+            log.written_by(&mut command);
+        }
+        let options = [
+            &OPTIONS[..],
+            &[self.stack.option(), "--duration", self.time],
+            &["-F", self.rate],
+        ];
+        let recording = sample(&mut command, &app.mapped_files(), &options.concat())?;
+        let mut truth = app.oat_files_with_symbols(code)?;
+        truth.extend(log.iter().map(JitLog::file));
+        let files = [recording.session(), recording.maps()];
+        let value = judge("compiled.py", files.into_iter().chain(truth))
+            .with_context(|| format!("{name} {method} in {code:?}"))?;
+        println!("{name} {method} in {code:?}: {value}");
+        Counts::of(&value)
+    }
 }
 
 /// What was counted, summed over runs.
@@ -120,9 +127,9 @@ impl Counts {
         Ok(Self(counts.collect::<Result<_>>()?))
     }
 
-    fn add(&mut self, other: Self) {
-        for (name, count) in other.0 {
-            *self.0.entry(name).or_default() += count;
+    fn add(&mut self, other: &Self) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name.clone()).or_default() += count;
         }
     }
 
@@ -152,10 +159,10 @@ fn check(code: Code, stack: Stack) -> Result<()> {
             break;
         }
         for workload in WORKLOADS {
-            let counts = judged((code, stack), workload, time)?;
+            let counts = Run::new((code, stack), workload, time).judged()?;
             let (name, compiled) = (workload.0, counts.get("compiled"));
             ensure!(compiled > 0 || scale() == Scale::Gate, "{name}: {counts:?}");
-            all.add(counts);
+            all.add(&counts);
         }
     }
     println!("{code:?}: {all:?}");
@@ -199,7 +206,7 @@ fn perf_annotates_and_prints_lines_of_compiled_code() -> Result<()> {
     for code in Code::COMPILED {
         let app = App::new("math", "run", 100_000)?.executed_by(code)?;
         let options = ["-e", "cpu-clock", "-F", "4000", "--duration", "1s"];
-        let (recording, _) = sample(&mut app.command(), &app.files_of(code), &options)?;
+        let recording = sample(&mut app.command(), &app.mapped_files(), &options)?;
         let session = recording.session();
         let file = session.join("perf.data");
         let (perf, varid) = (methods_by_perf(&file, &[])?, methods_by_varid(&session)?);

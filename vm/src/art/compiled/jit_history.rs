@@ -1,0 +1,232 @@
+//! Since when has code of the JIT been where it is now?
+//!
+//! The JIT collects code that nothing executes any more and puts other code into its place. A sample tells where a thread was some time
+//! before it is looked up. The code cache counts what it compiles and collects: while one of the two numbers stays, no code has been
+//! replaced by other code. What a thread executes is never collected.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+use varid_model::MonotonicNs;
+use varid_tunnel::{Memory, TunnelError};
+
+/// Changes that are remembered: more than one is made between two batches of samples only where the session is late.
+const MAX_CHANGES: usize = 256;
+/// How long the JIT has collected nothing when it is taken to be done with it.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// What a code cache counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JitCounts {
+    compiled: u64,
+    collected: u64,
+    /// Code is collected at present.
+    collecting: bool,
+}
+
+impl JitCounts {
+    /// Bytes from the byte that tells whether code is collected to the two numbers.
+    const COMPILED: u64 = 24;
+    const COLLECTED: u64 = 40;
+
+    /// Those of a code cache; `at`: address of the byte that tells whether code is collected.
+    ///
+    /// # Errors
+    ///
+    /// The process's memory cannot be read.
+    pub(super) fn read(memory: &dyn Memory, at: u64) -> Result<Self, TunnelError> {
+        let word = |offset: u64| memory.read_word(at.wrapping_add(offset), 8);
+        // The VM counts a collection, then says that it is in progress. In this order of reading, one that begins meanwhile is seen as in
+        // progress, or is counted later.
+        let (compiled, collected) = (word(Self::COMPILED)?, word(Self::COLLECTED)?);
+        let mut collecting = [0];
+        memory.read(at, &mut collecting)?;
+        Ok(Self {
+            compiled,
+            collected,
+            collecting: collecting != [0],
+        })
+    }
+
+    /// Whether code that is there at `later` has been there since these were read.
+    fn no_code_replaced_until(&self, later: &Self) -> bool {
+        let none_collected = self.collected == later.collected && !self.collecting;
+        none_collected || self.compiled == later.compiled
+    }
+}
+
+/// What a code cache has counted at which times.
+#[derive(Debug, Default)]
+pub(super) struct JitHistory {
+    /// The times at which other counts were seen than before, the latest last.
+    changes: VecDeque<(MonotonicNs, JitCounts)>,
+    /// When more collections than before were last seen.
+    collected: Option<MonotonicNs>,
+    latest: MonotonicNs,
+}
+
+impl JitHistory {
+    /// These have been read at a time, or before.
+    pub(super) fn observe(&mut self, time: MonotonicNs, counts: JitCounts) {
+        let last = self.changes.back().map(|(_, last)| *last);
+        self.latest = time;
+        if last.is_some_and(|last| last.collected != counts.collected) {
+            self.collected = Some(time);
+        }
+        // While they are equal the first time is as good as each later one.
+        if last == Some(counts) {
+            return;
+        }
+        if self.changes.len() >= MAX_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back((time, counts));
+    }
+
+    /// Since when at least code has been where it was read before the last observation.
+    pub(super) fn unchanged_since(&self) -> MonotonicNs {
+        let Some((_, now)) = self.changes.back() else {
+            return self.latest;
+        };
+        // Also before the first observation.
+        if now.collected == 0 {
+            return MonotonicNs::ZERO;
+        }
+        let unchanged = self.changes.iter();
+        let mut unchanged = unchanged.filter(|(_, counts)| counts.no_code_replaced_until(now));
+        unchanged.next().map_or(self.latest, |(time, _)| *time)
+    }
+
+    /// How often code has been collected from a time to the last observation; None: that is not known.
+    pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
+        let (_, now) = self.changes.back()?;
+        let before = self.changes.iter().rev();
+        let mut before = before.skip_while(|(observed, _)| *observed > time);
+        let (_, counts) = before.next()?;
+        let collections = now.collected.checked_sub(counts.collected);
+        collections.filter(|_| !counts.collecting)
+    }
+
+    /// Whether code has been collected in the last second that was observed.
+    pub(super) fn is_collecting(&self) -> bool {
+        let ago = self.collected.map(|time| self.latest.since(time));
+        ago.is_some_and(|ago| ago < QUIET)
+    }
+
+    /// Whether code has been compiled or collected in the last second that was observed, or nothing was observed before: what is to be
+    /// known of it has to be read soon.
+    pub(super) fn is_changing(&self) -> bool {
+        let changed = self.changes.back();
+        changed.is_some_and(|(time, _)| self.latest.since(*time) < QUIET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(observed: &[(u64, u64, u64, bool)]) -> JitHistory {
+        let mut history = JitHistory::default();
+        for (time, compiled, collected, collecting) in observed {
+            let counts = JitCounts {
+                compiled: *compiled,
+                collected: *collected,
+                collecting: *collecting,
+            };
+            history.observe(MonotonicNs::new(*time), counts);
+        }
+        history
+    }
+
+    fn unchanged_since(observed: &[(u64, u64, u64, bool)]) -> u64 {
+        history(observed).unchanged_since().get()
+    }
+
+    #[test]
+    fn code_stays_while_nothing_is_collected() {
+        let observed = [(10, 1, 3, false), (20, 5, 3, false), (30, 9, 3, false)];
+        assert_eq!(unchanged_since(&observed), 10);
+    }
+
+    #[test]
+    fn code_stays_while_nothing_is_compiled() {
+        let observed = [(10, 9, 3, true), (20, 9, 3, false), (30, 9, 4, true)];
+        assert_eq!(unchanged_since(&observed), 10);
+    }
+
+    #[test]
+    fn code_may_be_new_where_some_was_collected_and_some_compiled() {
+        let observed = [(10, 8, 3, false), (20, 8, 4, false), (30, 9, 4, false)];
+        assert_eq!(unchanged_since(&observed), 20);
+        // The collection had been counted, but was not done.
+        let observed = [(10, 8, 3, true), (20, 9, 3, false)];
+        assert_eq!(unchanged_since(&observed), 20);
+        assert_eq!(unchanged_since(&[]), 0);
+    }
+
+    #[test]
+    fn where_nothing_was_ever_collected_code_has_always_been_there() {
+        assert_eq!(unchanged_since(&[(10, 1, 0, false), (20, 5, 0, false)]), 0);
+        assert_eq!(unchanged_since(&[(10, 1, 0, false), (20, 5, 1, false)]), 20);
+    }
+
+    #[test]
+    fn collections_are_counted_from_what_was_seen_last_before() {
+        let observed = [(10, 1, 3, false), (20, 1, 4, false), (30, 2, 5, true)];
+        let since =
+            |time, observed: &[_]| history(observed).collections_since(MonotonicNs::new(time));
+        assert_eq!(since(9, &observed), None);
+        assert_eq!(since(19, &observed), Some(2));
+        assert_eq!(since(20, &observed), Some(1));
+        assert_eq!(since(30, &observed), None);
+        assert_eq!(since(10, &[(10, 1, 3, true), (20, 1, 4, false)]), None);
+        assert_eq!(since(10, &[]), None);
+    }
+
+    #[test]
+    fn a_change_that_is_forgotten_makes_code_new() {
+        let mut history = JitHistory::default();
+        for time in 1..2 * MAX_CHANGES as u64 {
+            let counts = JitCounts {
+                compiled: time,
+                collected: 1,
+                collecting: false,
+            };
+            history.observe(MonotonicNs::new(time), counts);
+        }
+        assert_eq!(history.unchanged_since().get(), MAX_CHANGES as u64);
+    }
+
+    #[test]
+    fn a_cache_is_quiet_a_second_after_its_last_collection() {
+        let second = QUIET.as_nanos() as u64;
+        assert!(!history(&[(10, 1, 3, false)]).is_collecting());
+        let observed = [(10, 1, 3, false), (20, 1, 4, false), (30, 2, 4, false)];
+        assert!(history(&observed).is_collecting());
+        let quiet = [&observed[..], &[(20 + second, 2, 4, false)]].concat();
+        assert!(!history(&quiet).is_collecting() && history(&quiet).is_changing());
+        let quiet = [&observed[..], &[(30 + second, 2, 4, false)]].concat();
+        assert!(!history(&quiet).is_changing());
+    }
+
+    #[test]
+    fn a_collection_that_begins_while_the_counts_are_read_is_seen() {
+        /// The third read is behind the start of a collection.
+        struct Beginning(std::cell::Cell<u32>);
+        impl Memory for Beginning {
+            fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
+                let reads = self.0.replace(self.0.get() + 1);
+                let begun = u64::from(reads >= 2);
+                let word = match address {
+                    0x100 => begun,
+                    0x118 => 7,
+                    0x128 => 3 + begun,
+                    _ => panic!("{address:#x}"),
+                };
+                out.copy_from_slice(&word.to_le_bytes()[..out.len()]);
+                Ok(())
+            }
+        }
+        let counts = JitCounts::read(&Beginning(0.into()), 0x100).unwrap();
+        assert!(counts.collecting || counts.collected == 4, "{counts:?}");
+    }
+}

@@ -1,0 +1,257 @@
+//! Which compiled code is known to be, or to have been, at an address?
+
+use super::method::{CompiledMethod, Owner};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use varid_model::{Address, MonotonicNs};
+
+/// Bytes that are kept of the code of a process; with more it is read again when it is sampled.
+const MAX_KEPT: usize = 1 << 26;
+/// Code of the JIT that is kept when other code, or none, was found in its place: samples of before are still to come.
+const MAX_REPLACED: usize = 128;
+/// Bytes of such code.
+const MAX_REPLACED_SIZE: usize = 1 << 16;
+
+/// The compiled code of a process that was sampled.
+#[derive(Debug, Default)]
+pub(super) struct KnownCode {
+    /// By the first address.
+    codes: BTreeMap<u64, CodeAt>,
+    /// Bytes of them.
+    kept: usize,
+    replaced: VecDeque<Replaced>,
+}
+
+/// A method's code, or that there is none at an address.
+#[derive(Debug, Clone)]
+pub(super) struct CodeAt {
+    start: u64,
+    end: u64,
+    /// None: there is no code.
+    pub(super) method: Option<Rc<CompiledMethod>>,
+    /// When the process had it; None: it stays as long as its mapping.
+    pub(super) seen: Option<Seen>,
+}
+
+/// When what is at an address was seen there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// The last batch of samples in which it was looked for.
+    pub(super) batch: u64,
+    /// The last time at which it was there.
+    pub(super) last: MonotonicNs,
+    /// Since when at least it has been there.
+    pub(super) since: MonotonicNs,
+    /// Until when at least it was there.
+    pub(super) until: MonotonicNs,
+}
+
+/// Code that was at a place.
+#[derive(Debug)]
+struct Replaced {
+    method: Rc<CompiledMethod>,
+    since: MonotonicNs,
+    until: MonotonicNs,
+}
+
+impl KnownCode {
+    /// Nothing is known any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What was found at an address.
+    pub(super) fn at(&self, address: Address) -> Option<&CodeAt> {
+        let (_, known) = self.codes.range(..=address.get()).next_back()?;
+        (address.get() < known.end).then_some(known)
+    }
+
+    /// Keeps what was found at an address in place of all that was there. `until`: when the code that was there before at this address, at
+    /// most, went away.
+    pub(super) fn keep(&mut self, code: CodeAt, until: Option<MonotonicNs>) {
+        let before = self.codes.range(..code.end).rev();
+        let overlapping = before.take_while(|(_, known)| known.end > code.start);
+        let overlapping: Vec<u64> = overlapping.map(|(start, _)| *start).collect();
+        for start in overlapping {
+            if let Some(gone) = self.codes.remove(&start) {
+                self.kept = self.kept.saturating_sub(gone.size());
+                if !gone.is_same(&code) {
+                    self.replace(gone, until);
+                }
+            }
+        }
+        let size = code.size();
+        self.kept = self.kept.saturating_add(size);
+        if self.kept > MAX_KEPT {
+            self.codes.clear();
+            self.kept = size;
+        }
+        self.codes.insert(code.start, code);
+    }
+
+    fn replace(&mut self, gone: CodeAt, until: Option<MonotonicNs>) {
+        let is_small = gone.size() <= MAX_REPLACED_SIZE;
+        let (Some(method), Some(seen), true) = (gone.method, gone.seen, is_small) else {
+            return;
+        };
+        if self.replaced.len() >= MAX_REPLACED {
+            self.replaced.pop_front();
+        }
+        self.replaced.push_back(Replaced {
+            method,
+            since: seen.since,
+            until: until.unwrap_or(seen.last),
+        });
+    }
+
+    /// The code that a frame executed at an address at a time, of what is not there any more. `at_sp`: what is at the frame's stack
+    /// pointer, if some code is the frame's and stores its method there.
+    pub(super) fn replaced(
+        &self,
+        address: Address,
+        time: MonotonicNs,
+        at_sp: impl Fn(&CompiledMethod) -> Option<u64>,
+    ) -> Option<&Rc<CompiledMethod>> {
+        let has_instruction = |code: &&Replaced| code.method.code.contains(&address.get());
+        let mut codes = self.replaced.iter().rev().filter(has_instruction);
+        let is_of = |code: &&Replaced| {
+            code.since <= time && time <= code.until || code.method.is_stored(at_sp(&code.method))
+        };
+        codes.find(is_of).map(|code| &code.method)
+    }
+}
+
+impl CodeAt {
+    /// What was found at an address.
+    pub(super) fn new(
+        address: Address,
+        method: Option<Rc<CompiledMethod>>,
+        seen: Option<Seen>,
+    ) -> Self {
+        let address = address.get();
+        let code = method.as_ref().map(|method| method.code.clone());
+        let code = code.unwrap_or(address..address.saturating_add(1));
+        Self {
+            start: code.start,
+            end: code.end,
+            method,
+            seen,
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.method.as_ref().map_or(0, |method| method.size())
+    }
+
+    /// Whether both have the same code.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.method, &other.method) {
+            (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// The code that a frame executed at a time. `at_sp`: as in [`KnownCode::replaced`].
+    pub(super) fn of_frame(
+        &self,
+        time: MonotonicNs,
+        at_sp: impl Fn(&CompiledMethod) -> Option<u64>,
+    ) -> Option<&Rc<CompiledMethod>> {
+        let method = self.method.as_ref()?;
+        let was_there = self
+            .seen
+            .is_none_or(|seen| seen.since <= time && time <= seen.until);
+        (was_there || method.is_stored(at_sp(method))).then_some(method)
+    }
+}
+
+impl CompiledMethod {
+    /// Whether what is at a frame's stack pointer is the method of this code. Then the frame is of this code, or of code of the same method
+    /// that was in the same place.
+    fn is_stored(&self, at_sp: Option<u64>) -> bool {
+        matches!(self.owner, Owner::Pointer(pointer) if at_sp == Some(pointer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::compiled::method::InfoBytes;
+
+    /// Code of ART's compiler: tests/fixtures/art11/make.sh.
+    const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
+
+    /// Code of a method at an address.
+    fn code(start: u64, method: u64) -> Rc<CompiledMethod> {
+        let oat = crate::art::oat_file::OatFile::parse(OAT).unwrap();
+        let header =
+            crate::art::method_header::MethodHeader::parse(*OAT[0x1178..].first_chunk().unwrap());
+        let info = InfoBytes::Oat(OAT.into(), 0x1180 - header.unwrap().code_info_distance);
+        assert!(oat.executable_offset <= 0x1180);
+        let bytes = &OAT[0x1180..][..0xf7];
+        Rc::new(CompiledMethod::new(start, bytes, Owner::Pointer(method), info).unwrap())
+    }
+
+    fn at(method: Option<Rc<CompiledMethod>>, since: u64, last: u64) -> CodeAt {
+        let seen = Seen {
+            batch: last,
+            last: MonotonicNs::new(last),
+            since: MonotonicNs::new(since),
+            until: MonotonicNs::MAX,
+        };
+        CodeAt::new(Address::new(0x1000), method, Some(seen))
+    }
+
+    fn of_time(known: &KnownCode, time: u64, at_sp: Option<u64>) -> Option<u64> {
+        let (address, time) = (Address::new(0x1010), MonotonicNs::new(time));
+        let now = known
+            .at(address)
+            .and_then(|code| code.of_frame(time, |_| at_sp));
+        let code = now.or_else(|| known.replaced(address, time, |_| at_sp))?;
+        match code.owner {
+            Owner::Pointer(method) => Some(method),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn code_is_that_of_the_time_or_of_the_frame() {
+        let mut known = KnownCode::default();
+        known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+        known.keep(at(Some(code(0x1000, 2)), 40, 50), None);
+        let found = |time| of_time(&known, time, None);
+        assert_eq!(
+            [5, 10, 20, 30, 40, 60].map(found),
+            [None, Some(1), Some(1), None, Some(2), Some(2)]
+        );
+        // In between the frame tells.
+        assert_eq!(of_time(&known, 30, Some(1)), Some(1));
+        assert_eq!(of_time(&known, 30, Some(2)), Some(2));
+        assert_eq!(of_time(&known, 30, Some(3)), None);
+    }
+
+    #[test]
+    fn code_in_whose_place_nothing_is_was_there_until_it_was_collected() {
+        let mut known = KnownCode::default();
+        known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+        let gone = |until| {
+            let mut known = KnownCode::default();
+            known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+            known.keep(CodeAt::new(Address::new(0x1010), None, None), until);
+            of_time(&known, 30, None)
+        };
+        assert_eq!(gone(None), None);
+        assert_eq!(gone(Some(MonotonicNs::new(40))), Some(1));
+    }
+
+    #[test]
+    fn the_same_code_is_not_replaced_by_itself() {
+        let mut known = KnownCode::default();
+        let same = code(0x1000, 1);
+        known.keep(at(Some(same.clone()), 10, 20), None);
+        known.keep(at(Some(same), 10, 30), None);
+        assert!(known.replaced.is_empty());
+        assert_eq!(known.kept, known.codes[&0x1000].size());
+    }
+}
