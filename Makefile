@@ -86,7 +86,7 @@ board-products: board-image
 board: build board-products ## boot an ARM board in QEMU, profile the app there by CPU_CYCLES, print its profile here
 	scripts/board.sh $(TARGET)
 
-board-cost: build board-products ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
+board-cost: build art-compiler board-products ## what varid and perf cost the app, exactly, on that board: writes docs/board-cost.md
 	scripts/board-cost.sh $(TARGET) docs/board-cost.md
 
 paper: test-deps build ## the paper's figures and tables, measured on that board: writes docs/evaluation.md

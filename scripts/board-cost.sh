@@ -1,6 +1,6 @@
 #!/bin/bash
 # What does each recorder cost an app? Runs tests/board/cost.sh twice on the board, where time is exact, and writes the table.
-# usage: board-cost.sh TARGET-FOLDER DOCUMENT      after make board-products; everything else that it makes is below TARGET-FOLDER/board
+# usage: board-cost.sh TARGET-FOLDER DOCUMENT      after make board-products art-compiler; everything else that it makes is below TARGET-FOLDER/board
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: board-cost.sh TARGET-FOLDER DOCUMENT" >&2; exit 2; }
@@ -18,6 +18,7 @@ cp -r "$target/board/arm64/art14" "$out/job"
 tests/board/module.sh arm64 "$(cat "$image/release")" "$target/board/module/arm64"
 cp "$target/board/module/arm64/varid.ko" "$out/job"
 smali assemble --api 29 -o "$out/job/depth.dex" scripts/bench/Depth.smali
+BOARD=/job tests/art11/compile.sh "$target/release" image "$out/job/image" "$out/job/depth.dex"
 boots=()
 trap 'kill "${boots[@]}" 2>/dev/null || true' EXIT
 for boot in 1 2; do

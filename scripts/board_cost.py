@@ -15,10 +15,12 @@ NAMES = {
     "dim": "dim in the VM, nobody profiles",
     "varid-bpf": "varid, BPF program",
     "varid-bpf-nterp": "varid, BPF program, app in nterp",
+    "varid-bpf-compiled": "varid, BPF program, app in compiled code",
     "varid-module": "varid, kernel module",
     "varid-perf": "varid, copies of the stack",
     "perf": "perf record",
     "perf-g": "perf record -g",
+    "perf-g-compiled": "perf record -g, app in compiled code",
     "perf-dwarf": "perf record --call-graph dwarf",
 }
 HEAD = """# What profiling costs on the board
@@ -27,7 +29,8 @@ Written by `make board-cost`; do not edit. The board is QEMU's Cortex-A57 with D
 instructions, 2 ns each, and two boots gave the same {lines} lines to the nanosecond. So a percentage is of *instructions*: a real
 processor has caches to be disturbed, and more than one core to write the session on.
 
-The app is a loop under 4, 16 and 64 managed frames in ART 11's interpreter, or in ART 14's nterp; `cycles` is the event. Its time without a recorder is
+The app is a loop under 4, 16 and 64 managed frames in ART 11's interpreter, in code of an ART 11 boot image, where the compiler has inlined some of the
+frames, or in ART 14's nterp; `cycles` is the event. Its time without a recorder is
 {milliseconds:.1f} ms of CLOCK_MONOTONIC, measured when it has run as long already; what the recorder does meanwhile, writing included,
 is in the percentages, because there is one CPU. What it does once, when it starts and sees the app for the first time, is a column of its own.
 
@@ -60,7 +63,8 @@ def row(found, recorder, rate):
         return None
     percentages, once, per_sample, rates = [], [], [], []
     for depth in DEPTHS:
-        _, start_alone, alone = found["nothing-nterp" if recorder.endswith("-nterp") else "nothing", 0, depth]
+        kind = next((kind for kind in ("-nterp", "-compiled") if recorder.endswith(kind)), "")
+        _, start_alone, alone = found[f"nothing{kind}", 0, depth]
         real_rate, start, time = found[recorder, rate, depth]
         percentages.append(100 * (time - alone) / alone)
         once.append((start - start_alone * time / alone) / 1e6)

@@ -417,12 +417,16 @@ static const struct varid_build_range debian_14_arm64[] = {
 	{ 0x872100, 0x8789c4, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
 };
 
-/* ART 11 where pointers have eight bytes: one layout but for the registers. runtime: where Runtime::instance_ is. rule_kinds: 2 where compiled code is understood. */
-#define ART_11_LAYOUT_64(elf_machine, pc, frame, rule_kinds, runtime)                            \
+/*
+ * ART 11 where pointers have eight bytes: one layout but for the registers and the frames that save them. runtime: where Runtime::instance_ is;
+ * a Runtime begins with its six methods for callee-saved registers. cache, map, counts: where the JIT's code is, 0: it is not looked for. The last
+ * arguments are the sizes of the six methods' frames, the third of which is a native method's, too.
+ */
+#define ART_11_LAYOUT_64(elf_machine, pc, frame, runtime, cache, map, counts, native, ...)           \
 	{                                                                                     \
 		.machine = (elf_machine), .word = 8, .reference = 4,                          \
 		.flags = VARID_LAYOUT_ON_NATIVE_STACK,                                        \
-		.rule_count = (rule_kinds), .quick_rule = VARID_NO_RULE,                      \
+		.rule_count = 2, .quick_rule = VARID_NO_RULE,                                 \
 		.thread_tid = 0x10, .thread_fragment = 0xb8,                                  \
 		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
 		.method_class = 0, .method_code = 8, .method_index = 12,                      \
@@ -436,9 +440,9 @@ static const struct varid_build_range debian_14_arm64[] = {
 			.kind = VARID_RULE_SIZED,                                             \
 			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
 			.method_entry = 32, .special_methods = (runtime),                     \
-			.special_count = 6, .special_sizes = { 96, 96, 208, 272, 272, 272 },  \
-			.method_flags = 4, .native_flag = 0x100, .native_size = 208,          \
-			.code_cache = 536, .code_cache_map = 864, .code_cache_counts = 1088,  \
+			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
+			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
+			.code_cache = (cache), .code_cache_map = (map), .code_cache_counts = (counts), \
 		} },                                                                          \
 	}
 
@@ -478,7 +482,8 @@ static const struct varid_build builds[] = {
 		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
 			      0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64 },
 		.name = "ART 11.0.0+r48 (Debian 12, amd64)",
-		.layout = ART_11_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */, 2, 0x8b26d8),
+		.layout = ART_11_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */, 0x8b26d8,
+					   536, 864, 1088, 208, 96, 96, 208, 272, 272, 272),
 		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
 		.dex_debug = 0x8ae0d8,
 		.dex_debug_hook = 0x8ae0d0,
@@ -492,7 +497,8 @@ static const struct varid_build builds[] = {
 		.build_id = { 0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22,
 			      0xc7, 0x0a, 0x4e, 0x81, 0x4a, 0x34, 0x27, 0x58, 0xd2, 0xe2 },
 		.name = "ART 11.0.0+r48 (Debian 12, arm64)",
-		.layout = ART_11_LAYOUT_64(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */, 1, 0x814628),
+		.layout = ART_11_LAYOUT_64(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */, 0x814628,
+					   0, 0, 0, 224, 176, 96, 224, 512, 512, 512),
 		.tls_word = 0x80dc30, /* R_AARCH64_TLS_TPREL64 art::Thread::self_tls_ */
 		.dex_debug = 0x8100d8,
 		.dex_debug_hook = 0x8100d0,

@@ -5,6 +5,7 @@
 #        compile.sh RELEASE-FOLDER app IMAGE-DIR DIR DEX [-- OPTION...]
 #            DEX is copied to DIR, beside its code, oat/x86_64/NAME.odex and NAME.vdex: for artvm --image IMAGE-DIR --app-dex DIR/NAME.dex
 # OPTION is one of dex2oat, such as --compact-dex-level=none. What is written is the same each time, and stays if nothing has changed.
+# With BOARD=FOLDER in the environment it is code for arm64, below arm64 instead of x86_64, of a board: it has all dex files in FOLDER.
 set -eu
 
 usage() {
@@ -15,6 +16,9 @@ usage() {
 # The names must be those that artvm gives.
 release=$(realpath "$1")
 kind=$2
+board=${BOARD:-}
+set=x86_64
+[ -z "$board" ] || set=arm64
 mkdir -p "$3"
 image=$(realpath "$3")
 shift 3
@@ -49,28 +53,33 @@ is_new() { # NAME FILE...: whether NAME is not yet made of just these files, wit
 
 dex2oat() { # OPTION...
     # Its log: errors only, unless the caller wants more.
-    ANDROID_LOG_TAGS=${ANDROID_LOG_TAGS:-*:e} "$release/dex2oat" --android-root="$image" --instruction-set=x86_64 -j1 \
+    ANDROID_LOG_TAGS=${ANDROID_LOG_TAGS:-*:e} "$release/dex2oat" --android-root="$image" --instruction-set="$set" -j1 \
         --force-determinism --runtime-arg -Xms64m --runtime-arg -Xmx64m "$@"
     echo "$key" >"$made"
 }
 
-options=$*
+there() { # FILE: what the process that runs the code calls it
+    if [ "$board" ]; then echo "$board/${1##*/}"; else echo "$1"; fi
+}
+
+options="$board $*"
 if [ "$kind" = image ]; then
     # shellcheck disable=SC2086 # a list
     is_new image "$release/boot.dex" $files || exit 0
-    mkdir -p "$out/x86_64"
-    rm -f "$out"/x86_64/boot*
+    mkdir -p "$out/$set"
+    rm -f "$out/$set"/boot*
     for file in "$release/boot.dex" $files; do
-        set -- "$@" --dex-file="$file" --dex-location="$file"
+        set -- "$@" --dex-file="$file" --dex-location="$(there "$file")"
     done
-    dex2oat --image="$out/x86_64/boot.art" --oat-file="$out/x86_64/boot.oat" --base=0x70000000 "$@"
+    dex2oat --image="$out/$set/boot.art" --oat-file="$out/$set/boot.oat" --base=0x70000000 "$@"
 else
     file=${files# }
     name=$(basename "$file")
     # The image's oat file depends on all that is in the image.
-    is_new "$name" "$image/x86_64/boot.oat" "$file" || exit 0
-    mkdir -p "$out/oat/x86_64"
+    is_new "$name" "$image/$set/boot.oat" "$file" || exit 0
+    mkdir -p "$out/oat/$set"
     cp "$file" "$out/$name"
     dex2oat --boot-image="$image/boot.art" --runtime-arg -Xbootclasspath:"$release/boot.dex" \
-        --dex-file="$out/$name" --dex-location="$out/$name" --oat-file="$out/oat/x86_64/${name%.*}.odex" "$@"
+        --runtime-arg -Xbootclasspath-locations:"$(there "$release/boot.dex")" \
+        --dex-file="$out/$name" --dex-location="$(there "$out/$name")" --oat-file="$out/oat/$set/${name%.*}.odex" "$@"
 fi

@@ -4,7 +4,6 @@
 # The first half of the calls, two seconds, is the start, in which a recorder reads what it has to know once and looks often.
 # Nothing else runs, and clocks count instructions.
 
-rounds=2
 calls=16
 export VARID_HOME=/tmp/varid
 # Else the kernel lowers the rate that may be asked for when samples are dear.
@@ -13,6 +12,9 @@ echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
 app() { # DEPTH OPTION...: artvm's command line, of words without spaces
     depth=$1
     shift
+    # Compiled code takes as long for as much more work.
+    rounds=2
+    case " $* " in *" --image "*) rounds=20 ;; esac
     echo ./artvm --timed "$calls" "$@" --dex depth.dex --name org.example.depth org.example.depth.Depth "of$depth" "$rounds"
 }
 
@@ -40,17 +42,20 @@ with_varid() { # NAME SHIM RATE DEPTH OPTION...
     rm -rf /tmp/session
 }
 
-with_perf() { # NAME DEPTH OPTION...
+with_perf() { # NAME DEPTH HOW OPTION...: HOW is perf's option, a word or none
     name=$1
     depth=$2
-    shift 2
-    # shellcheck disable=SC2046 # a command line
-    perf record -e cycles -F 997 "$@" -o /tmp/perf.data -- $(app "$depth" --no-dim) >/dev/null 2>/tmp/times ||
-        { echo "cost: perf $* failed"; cat /tmp/times; }
+    how=$3
+    shift 3
+    # shellcheck disable=SC2046,SC2086 # a command line
+    perf record -e cycles -F 997 $how -o /tmp/perf.data -- $(app "$depth" --no-dim "$@") >/dev/null 2>/tmp/times ||
+        { echo "cost: $name failed"; cat /tmp/times; }
     tell "$name" 997 "$depth" "$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' /tmp/times)"
     rm -f /tmp/perf.data
 }
 
+# The app is a part of the boot image.
+compiled='--boot boot.dex --image image'
 shims='bpf perf'
 if [ -e varid.ko ]; then
     insmod varid.ko && shims="$shims module"
@@ -67,7 +72,15 @@ for depth in 4 16 64; do
     for rate in 100 997 10000; do
         with_varid varid-bpf-nterp bpf "$rate" "$depth" --art 14 --no-dim
     done
-    with_perf perf "$depth"
+    # shellcheck disable=SC2086 # words
+    alone nothing-compiled "$depth" $compiled --no-dim
+    for rate in 100 997 10000; do
+        # shellcheck disable=SC2086 # words
+        with_varid varid-bpf-compiled bpf "$rate" "$depth" $compiled --no-dim
+    done
+    with_perf perf "$depth" ''
     with_perf perf-g "$depth" -g
-    with_perf perf-dwarf "$depth" --call-graph dwarf
+    # shellcheck disable=SC2086 # words
+    with_perf perf-g-compiled "$depth" -g $compiled
+    with_perf perf-dwarf "$depth" --call-graph=dwarf
 done

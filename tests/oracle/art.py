@@ -47,6 +47,7 @@ class Build:
     left: int = 0  # ... and from here the epilogue has given the frame's back, or is about to
     nterp: tuple = None  # ART's other loop, whose frames are native ones: several FDEs that follow each other
     long_jump: tuple = (0, 0)  # art_quick_do_long_jump, which goes on in the frame that catches: its stack is no native one
+    touches_stack: tuple = (0, 0)  # the function that calls itself at a thread's start until it has touched each page of the stack, 8 MB
     nterp_entered: int = 0  # its prologue sets the pc's register here for the first time; 0: the FDEs say where that holds
 
 
@@ -69,6 +70,7 @@ BUILDS = {
         pc="x20",
         ip="pc",
         loop=(0x727400, 0x72F80C),
+        touches_stack=(0x619F2C, 0x619FA4),
         entered=0x727438,
         left=0x72F7C8,
         switch_entry=(0x7271D0, 0x7271E4),
@@ -235,6 +237,10 @@ class Libart:
     def is_long_jump(self, offset):
         """Whether an offset of the file is in art_quick_do_long_jump."""
         return self.build.long_jump[0] <= offset + self.text < self.build.long_jump[1]
+
+    def touches_stack(self, offset):
+        """Whether an offset of the file is in the function that touches a new thread's stack."""
+        return self.build.touches_stack[0] <= offset + self.text < self.build.touches_stack[1]
 
     def part(self, offset):
         """`body`, `nterp` (a body, too), `window` and `nterp window` (the register is not this frame's), `switch` or None."""

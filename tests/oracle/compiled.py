@@ -7,6 +7,7 @@ SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw 
 judged. MAPS is a copy of the process's /proc/PID/maps. FILE is of one of these kinds:
     NAME.jitdump: the code that the JIT has written, with the times when it was about to become runnable
     an oat file, of the same name as one that is mapped, and of equal code, which was written with --generate-debug-info
+With ADB in the environment SESSION, MAPS and what is mapped are on a board.
 
 Of a sample in compiled code the oracle walks the stack itself, by the unwind information that the compiler wrote for debuggers. The
 methods of the frames that it finds must be in the callchain, in this order, without others but inlined ones between them: that each
@@ -19,7 +20,9 @@ import json
 import sys
 from collections import Counter, defaultdict
 
+import board
 import dexdump
+import machine_code
 import per_sample
 import vdex
 from compiled_code import JitLog, OatFile
@@ -33,7 +36,7 @@ JIT_CACHE = "/memfd:jit-cache (deleted)"
 # Where threads begin.
 BEGINNINGS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
 # What a signal's handler returns to.
-SIGNAL = "__restore_rt"
+SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
 # Nanoseconds after a sample in which a profiler is likely to have read it.
 SOON = 100_000_000
 # Frames that a walk takes.
@@ -109,7 +112,7 @@ class Oracle(per_sample.Oracle):
 
     def __init__(self, session, maps, files):
         super().__init__(maps, [])
-        with open(f"{session}/session.json") as file:
+        with open(board.fetched(f"{session}/session.json")) as file:
             described = json.load(file)
         build_ids = {image["path"]: image["build_id"] for image in described["images"] if image["kind"] == "dex"}
         self.unattributed = described["counts"]["unattributed"]
@@ -119,13 +122,19 @@ class Oracle(per_sample.Oracle):
             if path.endswith(".vdex"):
                 dexes += vdex.dexes(path, build_ids.get(path))
             elif path.endswith(".dex"):
-                dexes.append(dexdump.Dex(path))
+                dexes.append(dexdump.Dex(board.fetched(path)))
+                dexes[-1].path = path
         self.code = Methods(dexes)
         self.of_file = defaultdict(list)
         for dex in dexes:
             self.of_file[dex.path].append(dex)
-        self.stacks = Stacks(f"{session}/raw.data")
-        self.approximate = set(approximate(f"{session}/perf.data"))
+        self.stacks = Stacks(board.fetched(f"{session}/raw.data"))
+        self.link = None  # the link register of the sample that is judged
+        self.has_link = self.ip == "pc"
+        # What is said where a signal's handler was called: arm64's unwind information of that has the interrupted link register alone.
+        self.other_stack = "[no-unwind-info]" if self.has_link else "[truncated]"
+        self.natives = {}  # files of native code that threads may begin in
+        self.approximate = set(approximate(board.fetched(f"{session}/perf.data")))
         logs = [each for each in files if each.endswith(".jitdump")]
         self.jit = JitLog(logs[0]) if logs else None
         twins = {per_sample.base(each): each for each in files if each not in logs}
@@ -187,9 +196,10 @@ class Oracle(per_sample.Oracle):
             if size is None:
                 walk.end = "no unwind information"
                 break
-            walk.size = walk.size or size
+            walk.size = size if walk.size is None else walk.size
             offset += size
-            returns = self.stacks.word(self.key, offset - 8)
+            in_register = address == ip and code.returns_by_register(at)
+            returns = self.link if in_register else self.stacks.word(self.key, offset - 8)
             if returns is None:
                 walk.end = "not copied"
                 break
@@ -201,6 +211,7 @@ class Oracle(per_sample.Oracle):
         user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
         in_kernel = raw.ip >= self.maps.kernel
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
+        self.link = raw.registers.get("lr")
         self.count(user)
         if wrong := self.wrong_mark(ip, user):
             return wrong
@@ -221,8 +232,8 @@ class Oracle(per_sample.Oracle):
             self.counts["kernel only"] += 1
             return
         reasons = [at for at, frame in enumerate(user) if per_sample.is_reason(frame)]
-        if user[0].symbol in BEGINNINGS and reasons == [1]:
-            # A new thread, before its first call: there is nothing that it could be unwound to.
+        if user[0].symbol in BEGINNINGS and (reasons == [1] or len(user) == 2 and self.has_link):
+            # A new thread, before its first call: there is nothing that it could be unwound to. The link register is its creator's.
             self.counts["a thread's first instruction"] += 1
             return
         if any(user[at].symbol == "[vm-not-ready]" for at in reasons):
@@ -230,16 +241,34 @@ class Oracle(per_sample.Oracle):
             return
         for at in reasons:
             self.counts[user[at].symbol] += 1
-        if any(frame.symbol == SIGNAL for frame in user) and [user[at].symbol for at in reasons] == ["[truncated]"]:
+        if any(frame.symbol in SIGNALS for frame in user) and [user[at].symbol for at in reasons] == [self.other_stack]:
             # An implicit null check: ART's handler runs on another stack, and the kernel copies the one that the stack pointer is on.
             self.counts["signal stack"] += 1
+            return
+        if [user[at].symbol for at in reasons] == ["[truncated]"] and self.touches_stack(user):
+            self.counts["a thread's stack is touched"] += 1
             return
         # While nterp enters a method its frame is not there yet.
         in_nterp = [at for at in reasons if at and self.in_nterp(user[at - 1])]
         if reasons:
             self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
-        if user[-1].symbol not in BEGINNINGS:
+        if not self.is_beginning(user[-1]):
             self.counts["broken stacks"] += 1
+
+    def touches_stack(self, user):
+        """Whether a new thread touches its stack, before it runs anything else: the kernel copies no such depth."""
+        return user[0].file == self.libart_path and self.libart.touches_stack(user[0].offset)
+
+    def is_beginning(self, frame):
+        """Whether a thread begins in a frame. The board's C library has no symbols for that, and its dynamic linker none at all."""
+        if frame.symbol in BEGINNINGS or per_sample.base(frame.file).startswith("ld-linux-aarch64"):
+            return True
+        if not self.has_link or not frame.file.startswith("/"):
+            return False
+        if frame.file not in self.natives:
+            self.natives[frame.file] = machine_code.File(frame.file)
+        file = self.natives[frame.file]
+        return file.content is not None and file.exits_behind(frame.offset - 1)
 
     def wrong_mark(self, ip, user):
         """Whether the innermost method's instruction is marked as approximate if it is the leaf's and not known, or None."""
@@ -266,6 +295,8 @@ class Oracle(per_sample.Oracle):
         if not walk.codes:
             self.counts["compiled, outside known code"] += 1
             return None if any(map(per_sample.is_reason, user)) or not self.code.is_managed(user[0]) else "a method where no code is known"
+        if walk.codes[0].is_thunk:
+            return self.in_thunk(walk, ip, user)
         leaf = walk.codes[0]
         is_partial = walk.size != leaf.whole
         self.counts["compiled, partial"] += is_partial
@@ -284,16 +315,27 @@ class Oracle(per_sample.Oracle):
             return wrong
         return self.in_order(walk, user)
 
+    def in_thunk(self, walk, ip, user):
+        """A thunk is native code; by the link register it goes back to the method that has branched there."""
+        self.counts["compiled, thunk"] += 1
+        if wrong := self.leaf(ip, user):
+            return wrong
+        del walk.codes[0]
+        if not walk.codes or any(map(per_sample.is_reason, user[:2])):
+            return None
+        # Entry points are called, at places that the compiler has noted down.
+        return self.in_order(walk, user[1:], called=True)
+
     def right_place(self, frame, in_kernel):
         """The leaf's bytecode is one of its method's; which one nobody knows."""
         if self.code.dex(frame) is None:
             return None
         return self.code.wrong_name(frame, frame.offset - in_kernel)
 
-    def in_order(self, walk, user):
-        """The walk's methods are the callchain's, with inlined ones between them."""
+    def in_order(self, walk, user, called=False):
+        """The walk's methods are the callchain's, with inlined ones between them, and before the first one if it has called something."""
         at = 0
-        for depth, code in enumerate(walk.codes):
+        for depth, code in enumerate(walk.codes, start=called):
             first = at
             while not self.is_of(code, user, at):
                 if self.cannot_be_named(code, user, at):
@@ -337,7 +379,7 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     session, maps, *files = sys.argv[1:]
-    oracle = Oracle(session, Maps(maps), files)
+    oracle = Oracle(session, Maps(board.fetched(maps)), files)
     wrong = per_sample.complain(per_sample.compare(session, oracle))
     if oracle.jit:
         oracle.counts["jit codes"], oracle.counts["jit codes in the place of others"] = oracle.jit.codes, oracle.jit.replacing

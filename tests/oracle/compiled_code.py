@@ -10,13 +10,19 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import board
+
 SYMBOL = re.compile(r"^([0-9a-f]{16}) ([0-9a-f]{16}) T (.*)$")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)$")
-ROW = re.compile(r"^([0-9a-f]{16}) rsp\+(\d+) ")
+HEAD = re.compile(r"^ +LOC +CFA +")
+ROW = re.compile(r"^([0-9a-f]{16}) r?sp\+(\d+) ")
 SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
+TEXT = re.compile(r"^ +LOAD +0x([0-9a-f]+) .* R E ", re.MULTILINE)
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +(.*))?$")
 CONSTANT = re.compile(r"^\$(-?0x[0-9a-f]+),%rsp$")
 SHARED = " [DEDUPED]"
+# What code for arm64 branches to for a read barrier, and calls entry points of the VM by: it has no frame, and no method.
+THUNK = re.compile(r"^(?:BakerReadBarrier|EntrypointCall|MethodCall)Thunk\w*$")
 # What the log's records begin with: event, size, time; and a method's: process, thread, 0, address, size, number.
 RECORD, LOAD = struct.Struct("<IIQ"), struct.Struct("<IIQQQQ")
 WORD = 8
@@ -27,9 +33,17 @@ def output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def text(path):
+    """Where a file's machine code begins in it."""
+    return int(TEXT.search(output("readelf", "-lW", str(path)))[1], 16)
+
+
 class Code:
     """One piece of code: the names of the methods that it may be of, as ART prints them, and the sizes of its frame. None: of what the code
     itself tells."""
+
+    is_thunk = False
+    in_register = frozenset()  # offsets of rows in which the return address is in the link register
 
     def __init__(self, start, content, names, rows=None):
         self.start, self.content, self.known_rows = start, content, rows
@@ -52,33 +66,51 @@ class Code:
         at = bisect_right(self.rows, (address - self.start, 1 << 64)) - 1
         return self.rows[at][1] if at >= 0 else None
 
+    def returns_by_register(self, address):
+        """Whether the return address is in the link register at an address of it."""
+        at = bisect_right(self.rows, (address - self.start, 1 << 64)) - 1
+        return at >= 0 and self.rows[at][0] in self.in_register
+
 
 class OatFile:
     """A mapped oat file, by the one that was written once more."""
 
     def __init__(self, path, twin):
         self.path = str(path)
-        mapped, content = Path(path).read_bytes(), Path(twin).read_bytes()
+        here = board.fetched(path)
+        mapped, content = Path(here).read_bytes(), Path(twin).read_bytes()
+        # What comes before the code tells how the file was written.
+        shift = text(here) - text(twin)
         found = filter(None, map(SEGMENT.match, output("readelf", "-lW", str(twin)).splitlines()))
         segments = [tuple(int(part, 16) for part in each.groups()) for each in found]
         names = defaultdict(set)
         for found in filter(None, map(SYMBOL.match, output("nm", "-S", str(twin)).splitlines())):
             names[int(found[1], 16), int(found[2], 16)].add(found[3])
-        rows, known = {}, None
+        rows, in_register, known, columns = {}, defaultdict(set), None, []
         for line in output("readelf", "--debug-dump=frames-interp", str(twin)).splitlines():
             if found := FDE.search(line):
                 start, end = (int(each, 16) for each in found.groups())
                 known = rows.setdefault(start, [])
+            elif HEAD.match(line):
+                columns = line.split()
             elif (found := ROW.match(line)) and known is not None and start <= int(found[1], 16) < end:
-                known.append((int(found[1], 16) - start, int(found[2])))
+                offset = int(found[1], 16) - start
+                known.append((offset, int(found[2])))
+                saved = dict(zip(columns, line.split())).get("ra", "u")
+                if not saved.startswith("c"):
+                    in_register[start].add(offset)
         self.codes = []
         for (address, size), of in sorted(names.items()):
             start = next(offset + address - at for offset, at, length in segments if at <= address < at + length)
             code = content[start : start + size]
+            start += shift
             # The twin's code is the same; only what lies between may not be.
             if mapped[start : start + size] != code:
                 raise SystemExit(f"{path}: the code at {start:#x} is not that of {twin}")
-            self.codes.append(Code(start, code, of, rows.get(address, [])))
+            is_thunk = all(THUNK.match(name) for name in of)
+            self.codes.append(Code(start, code, of, [(0, 0)] if is_thunk else rows.get(address, [])))
+            self.codes[-1].is_thunk = is_thunk
+            self.codes[-1].in_register = {0} if is_thunk else in_register[address]
         self.starts = [code.start for code in self.codes]
 
     def at(self, offset):

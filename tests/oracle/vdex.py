@@ -5,6 +5,7 @@ import struct
 import tempfile
 from pathlib import Path
 
+import board
 import dexdump
 
 MAGIC = re.compile(rb"dex\n03\d\0|cdex001\0")
@@ -47,7 +48,7 @@ class Dex(dexdump.Dex):
 
 def dexes(path, build_id=None):
     """The dex files of a .vdex file, which a profile knows by a build-id if there is but one."""
-    content = Path(path).read_bytes()
+    content = Path(board.fetched(path)).read_bytes()
     starts = [found.start() for found in MAGIC.finditer(content)]
     for start in starts:
         # The data of compact ones is behind them all.

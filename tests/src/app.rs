@@ -66,6 +66,14 @@ impl App {
         Ok(self)
     }
 
+    /// With these options for the dex file: its code is elsewhere than on this machine, where `mapped` is
+    /// mapped last.
+    #[must_use]
+    pub(crate) fn with_code_options(mut self, options: Vec<String>, mapped: PathBuf) -> Self {
+        self.code = Some((options, mapped));
+        self
+    }
+
     /// What the app maps last.
     pub fn mapped_files(&self) -> Vec<String> {
         let code = self.code.as_ref().map(|(_, mapped)| mapped.clone());

@@ -3,6 +3,7 @@
 //! The board is QEMU's, its kernel and its root file system are Debian's (`board/` beside this folder). Tests reach it by
 //! adb, over a server of its own. Emulator and server end with the test program, whatever it dies of.
 
+mod compiled;
 mod emulator;
 mod judged;
 mod made;
@@ -11,6 +12,7 @@ mod module;
 use crate::app::App;
 use crate::session::Recording;
 use anyhow::{Context, Result, bail, ensure};
+pub use compiled::{BoardCode, CompiledApp};
 use emulator::{AdbServer, Emulator};
 use made::{Made, succeeded};
 pub use module::board_with_module;

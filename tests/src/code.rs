@@ -153,14 +153,14 @@ fn image_with(art11: &Path, dex: &Path) -> PathBuf {
 }
 
 impl DexFormat {
-    fn folder(self) -> &'static str {
+    pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Compact => "compact",
             Self::Plain => "plain",
         }
     }
 
-    fn level(self) -> &'static str {
+    pub(crate) fn level(self) -> &'static str {
         match self {
             Self::Compact => "--compact-dex-level=fast",
             Self::Plain => "--compact-dex-level=none",

@@ -20,7 +20,8 @@ mod threads;
 
 pub use app::{App, Release};
 pub use board::{
-    Board, Processor, board, board_of, board_with_module, run_on_board, run_on_other_board,
+    Board, BoardCode, CompiledApp, Processor, board, board_of, board_with_module, run_on_board,
+    run_on_other_board,
 };
 pub use code::{Code, DexFormat};
 pub use command::printed;

@@ -38,6 +38,23 @@ impl FixedFrame {
     ///
     /// Registers that samples do not have are ignored.
     pub fn new(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
+        let last_word = Saved::At(i64::from(machine.word()).saturating_neg());
+        Self::returning(machine, size, saved, last_word)
+    }
+
+    /// The same frames where the return address is still, or again, in the machine's link register: in a prologue, in an epilogue, in
+    /// code that calls nothing. x86 has no such register.
+    pub fn unlinked(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
+        let link = machine.link().and_then(|link| machine.index(link));
+        Self::returning(machine, size, saved, Saved::In(link))
+    }
+
+    fn returning(
+        machine: Machine,
+        size: u32,
+        saved: &[SavedRegister],
+        return_address: Saved,
+    ) -> Self {
         let from_cfa = |offset: u32| i64::from(offset).saturating_sub(i64::from(size));
         let special = [machine.sp(), machine.ip(), machine.return_address()];
         let pushed = saved
@@ -52,7 +69,7 @@ impl FixedFrame {
             cfa: Cfa::Register(machine.index(machine.sp()), i64::from(size)),
             pushed: pushed.collect(),
             others: Vec::new(),
-            return_address: Saved::At(i64::from(machine.word()).saturating_neg()),
+            return_address,
             bytecode: BytecodeRule::None,
             is_short: false,
             is_signal_frame: false,

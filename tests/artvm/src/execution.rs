@@ -13,7 +13,7 @@ pub struct CodeOptions {
     /// Run the code of the boot image in DIR, which dex2oat wrote for --boot's file and those of --dex (tests/art11/compile.sh)
     #[arg(long, value_name = "DIR")]
     pub image: Option<PathBuf>,
-    /// The app's dex file, loaded by a class loader of its own with the code that dex2oat wrote for it (oat/x86_64/NAME.odex beside it)
+    /// The app's dex file, loaded by a class loader of its own with the code that dex2oat wrote for it (oat/x86_64/NAME.odex beside it, on arm64 oat/arm64/NAME.odex)
     #[arg(long, value_name = "FILE")]
     pub app_dex: Option<PathBuf>,
 }

@@ -32,7 +32,7 @@ impl Board {
     }
 
     /// What a recorder's command prints; its app is known by its program, or by the dynamic linker that it runs by, and by what it maps last.
-    fn recorded(&self, command: &str, program: &str, last: &str) -> Result<String> {
+    pub(super) fn recorded(&self, command: &str, program: &str, last: &str) -> Result<String> {
         let (session, maps) = (Self::SESSION, Self::MAPS);
         self.check(&format!(
             "rm -rf {session} {maps}
@@ -139,7 +139,7 @@ impl Board {
 }
 
 /// What records a command by varid on the board.
-fn recorder(options: &str) -> String {
+pub(super) fn recorder(options: &str) -> String {
     let (programs, session) = (Board::PROGRAMS, Board::SESSION);
     format!("{programs}/varid record {options} --keep-raw -o {session} --")
 }

@@ -3,6 +3,7 @@
 mod armv7;
 mod code;
 mod compiled;
+mod compiled_board;
 mod determinism;
 mod module;
 mod pmu;

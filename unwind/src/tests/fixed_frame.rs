@@ -151,3 +151,36 @@ fn a_rule_of_another_machine_is_no_rule() {
     let found = bytecode_pc(record.slice(), &frames[0], &mut frame);
     assert_eq!(found, BytecodePc::NoInterpreter);
 }
+
+#[test]
+fn a_frame_that_has_not_saved_its_return_address_has_it_in_the_link_register() {
+    let machine = Machine::Aarch64;
+    let saved = [SavedRegister {
+        dwarf: 19,
+        offset: 16,
+    }];
+    let mut regs = Regs::unknown(machine);
+    regs.set_frame(CODE, LOW_SP, 0xf0);
+    regs.set(30, Some(CODE + 0x100));
+    let stack = CASES[2].stack(&[1, 2, 0xa1, 4, 5]);
+    for (size, kept) in [(32, Some(0xa1)), (0, None)] {
+        let saved = if size == 0 { &[][..] } else { &saved };
+        let mut frame = FixedFrame::unlinked(machine, size, saved);
+        let CodeRule::Rule(rule) = frame.rule(Address::new(CODE)) else {
+            panic!("a rule");
+        };
+        let record = record(regs, LOW_SP, stack.clone());
+        let cfa = rule.cfa(&regs, record.slice()).unwrap();
+        assert_eq!(cfa, Address::new(LOW_SP + u64::from(size)));
+        let caller = rule.caller(cfa, &regs, record.slice()).unwrap();
+        assert_eq!((caller.ip(), caller.get(19)), (Some(CODE + 0x100), kept));
+    }
+    let x86 = FixedFrame::unlinked(Machine::X86_64, 16, &[]).rule(Address::new(CODE));
+    let CodeRule::Rule(rule) = x86 else {
+        panic!("a rule");
+    };
+    let regs = Regs::unknown(Machine::X86_64);
+    let record = record(regs, LOW_SP, stack);
+    let caller = rule.caller(Address::new(LOW_SP), &regs, record.slice());
+    assert_eq!(caller, Err(UnwindError::NoStack));
+}

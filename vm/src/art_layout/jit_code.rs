@@ -1,6 +1,7 @@
-//! How is the code that the JIT has compiled found?
+//! How is compiled code found?
 //!
-//! Only for the versions of ART whose tables of compiled code are understood, on the machine on which that is.
+//! Only for the versions of ART whose tables of compiled code are understood, on the machines on which that is: ahead-of-time code on x86-64 and
+//! arm64, the JIT's on x86-64.
 
 use super::error::LayoutError;
 use super::library::Library;
@@ -16,7 +17,7 @@ pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
 pub(super) struct JitCode {
     /// In a method: pointer to its code.
     pub(super) method_entry: u16,
-    /// In the `Runtime`: pointer to the code cache.
+    /// In the `Runtime`: pointer to the code cache; 0: the JIT's code is not looked for.
     pub(super) code_cache: u16,
     /// In the code cache: the map from code to methods.
     pub(super) code_cache_map: u16,
@@ -24,13 +25,18 @@ pub(super) struct JitCode {
 
 /// What a library says; None: frames of compiled code are not walked.
 pub(super) fn find(library: &Library) -> Option<JitCode> {
-    if library.oat_version.as_ref() != Some(OAT_VERSION) || library.machine != Machine::X86_64 {
+    if library.oat_version.as_ref() != Some(OAT_VERSION) {
         return None;
     }
+    let (code_cache, code_cache_map) = match library.machine {
+        Machine::X86_64 => (code_cache(library).ok()?, code_cache_map(library).ok()?),
+        Machine::Aarch64 => (0, 0),
+        Machine::X86 | Machine::Arm => return None,
+    };
     Some(JitCode {
         method_entry: method_entry(library).ok()?,
-        code_cache: code_cache(library).ok()?,
-        code_cache_map: code_cache_map(library).ok()?,
+        code_cache,
+        code_cache_map,
     })
 }
 
