@@ -39,6 +39,10 @@ pub const RULE_AT_SP: u8 = 4;
 pub const RULE_SIZED: u8 = 5;
 /// [`Rule::kind`]: reserved for frames off the frame pointer.
 pub const RULE_FP: u8 = 6;
+/// [`RULE_SIZED`]: bytes behind `code_cache_counts` of the word that counts what was compiled.
+pub const COUNT_OF_COMPILED: u16 = 24;
+/// The same of the word that counts how often code was collected.
+pub const COUNT_OF_COLLECTIONS: u16 = 40;
 /// Rules that a layout has room for.
 pub const MAX_RULES: usize = 4;
 /// Special methods that a rule has room for.

@@ -8,6 +8,7 @@ use super::library::Library;
 use super::shown::Shown;
 use super::trace::Event;
 use varid_model::Machine;
+use varid_tunnel::abi::COUNT_OF_COLLECTIONS;
 
 /// The version of oat files, of Android 11, whose tables are read.
 pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
@@ -21,6 +22,8 @@ pub(super) struct JitCode {
     pub(super) code_cache: u16,
     /// In the code cache: the map from code to methods.
     pub(super) code_cache_map: u16,
+    /// In the code cache: what tells whether code is collected; the numbers of what was compiled and collected lie behind it.
+    pub(super) code_cache_counts: u16,
 }
 
 /// What a library says; None: frames of compiled code are not walked.
@@ -28,15 +31,20 @@ pub(super) fn find(library: &Library) -> Option<JitCode> {
     if library.oat_version.as_ref() != Some(OAT_VERSION) {
         return None;
     }
-    let (code_cache, code_cache_map) = match library.machine {
-        Machine::X86_64 => (code_cache(library).ok()?, code_cache_map(library).ok()?),
-        Machine::Aarch64 => (0, 0),
+    let (code_cache, code_cache_map, code_cache_counts) = match library.machine {
+        Machine::X86_64 => (
+            code_cache(library).ok()?,
+            code_cache_map(library).ok()?,
+            code_cache_counts(library).ok()?,
+        ),
+        Machine::Aarch64 => (0, 0, 0),
         Machine::X86 | Machine::Arm => return None,
     };
     Some(JitCode {
         method_entry: method_entry(library).ok()?,
         code_cache,
         code_cache_map,
+        code_cache_counts,
     })
 }
 
@@ -97,4 +105,47 @@ fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
     })?;
     root.checked_sub(ROOT)
         .ok_or(LayoutError::OutOfBounds(FIELD))
+}
+
+/// `JitCodeCache::NotifyCollectionDone(Thread*)` stores that no code is collected, `GarbageCollectCache(Thread*)` that some is; and that adds to
+/// the number of collections.
+fn code_cache_counts(library: &Library) -> Result<u16, LayoutError> {
+    let shown = Shown::named(
+        library,
+        "art::jit::JitCodeCache::NotifyCollectionDone",
+        ("_ZN3art3jit12JitCodeCache20NotifyCollectionDoneE", ""),
+    )?;
+    let cache = shown.argument(0)?;
+    let is_collecting = shown.only("whether code is collected", |event| {
+        let (to, _) = event.stored(1)?;
+        shown.trace.offset_from(to, cache)
+    })?;
+    let name = "art::jit::JitCodeCache::GarbageCollectCache";
+    let shown = Shown::named(
+        library,
+        name,
+        ("_ZN3art3jit12JitCodeCache19GarbageCollectCacheE", ""),
+    )?;
+    let cache = shown.argument(0)?;
+    let events = || shown.trace.events.iter().map(|(_, event)| event);
+    let stores_it = events().any(|event| {
+        let at = event
+            .stored(1)
+            .and_then(|(to, _)| shown.trace.offset_from(to, cache));
+        at == Some(is_collecting)
+    });
+    let number = is_collecting.checked_add(COUNT_OF_COLLECTIONS);
+    let counts = events().any(|event| match *event {
+        Event::Load { from, size: 8 } => {
+            number.is_some() && shown.trace.offset_from(from, cache) == number
+        }
+        _ => false,
+    });
+    let not_shown = LayoutError::NotShown {
+        function: name,
+        field: "how often code was collected",
+    };
+    (stores_it && counts)
+        .then_some(is_collecting)
+        .ok_or(not_shown)
 }

@@ -311,6 +311,7 @@ const fn sized(jit: &JitCode, mut rule: Rule) -> Rule {
     (rule.reg_pc, rule.reg_frame) = (NO_REG, NO_REG);
     rule.method_entry = jit.method_entry;
     (rule.code_cache, rule.code_cache_map) = (jit.code_cache, jit.code_cache_map);
+    rule.code_cache_counts = jit.code_cache_counts;
     rule
 }
 

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 use varid_model::MonotonicNs;
+use varid_tunnel::abi::{COUNT_OF_COLLECTIONS, COUNT_OF_COMPILED};
 use varid_tunnel::{Memory, TunnelError};
 
 /// Changes that are remembered: more than one is made between two batches of samples only where the session is late.
@@ -24,20 +25,16 @@ pub(super) struct JitCounts {
 }
 
 impl JitCounts {
-    /// Bytes from the byte that tells whether code is collected to the two numbers.
-    const COMPILED: u64 = 24;
-    const COLLECTED: u64 = 40;
-
     /// Those of a code cache; `at`: address of the byte that tells whether code is collected.
     ///
     /// # Errors
     ///
     /// The process's memory cannot be read.
     pub(super) fn read(memory: &dyn Memory, at: u64) -> Result<Self, TunnelError> {
-        let word = |offset: u64| memory.read_word(at.wrapping_add(offset), 8);
+        let word = |offset: u16| memory.read_word(at.wrapping_add(offset.into()), 8);
         // The VM counts a collection, then says that it is in progress. In this order of reading, one that begins meanwhile is seen as in
         // progress, or is counted later.
-        let (compiled, collected) = (word(Self::COMPILED)?, word(Self::COLLECTED)?);
+        let (compiled, collected) = (word(COUNT_OF_COMPILED)?, word(COUNT_OF_COLLECTIONS)?);
         let mut collecting = [0];
         memory.read(at, &mut collecting)?;
         Ok(Self {
