@@ -1,0 +1,46 @@
+//! The arguments of `varid export`.
+
+use super::selection::{InputArgs, NameArgs, SampleArgs};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use varid_report::ExportFormat;
+
+/// `varid export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Which viewer it is for.
+    #[arg(short, long, value_enum)]
+    pub format: ExportFormatArg,
+    /// Where it is written; -: standard output.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Samples of this event of the session, with or without its modifiers [default: the first].
+    #[arg(short, long, value_name = "EVENT")]
+    pub event: Option<String>,
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    #[command(flatten)]
+    pub names: NameArgs,
+    /// No source lines; faster.
+    #[arg(long)]
+    pub no_lines: bool,
+    /// Stacks weigh their samples, not the event's counts between them.
+    #[arg(long)]
+    pub by_samples: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ExportFormatArg {
+    /// Folded stacks, a line for each: flamegraph.pl, inferno, speedscope.
+    Folded,
+}
+
+impl From<ExportFormatArg> for ExportFormat {
+    fn from(format: ExportFormatArg) -> Self {
+        match format {
+            ExportFormatArg::Folded => Self::Folded,
+        }
+    }
+}

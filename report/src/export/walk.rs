@@ -1,0 +1,198 @@
+//! What do all exports write? The samples of one event, with the frames, threads and layers that they have.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use varid_model::{Layer, Pid, Tid};
+use varid_recording::{EventDesc, terminal::one_line};
+
+use crate::{
+    error::{Error, Result},
+    frames::{FrameId, ProfileFrame, ProfileImage, ProfileSymbol, SymbolId},
+    profile::{EventSummary, Profile},
+    samples::ProfileSample,
+    scope::Unit,
+    stacks::StackId,
+    tasks::Task,
+    view::PercentOf,
+    weights::{ProfileCounter, SampleWeight},
+};
+
+/// What stands for frames that are not known.
+pub(crate) const UNKNOWN: &str = "[unknown]";
+
+/// The samples of one event of a profile. Ids are those of the profile's tables, which hold each frame, symbol and stack once.
+#[derive(Debug)]
+pub(crate) struct Walk<'p> {
+    pub profile: &'p Profile,
+    pub event: &'p EventSummary,
+    pub description: &'p EventDesc,
+    weigh: PercentOf,
+}
+
+/// The samples of a thread that have the same stack, together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'p> {
+    pub task: &'p Task,
+    /// The leaf; none: no frame is known.
+    pub stack: Option<StackId>,
+    pub weight: SampleWeight,
+}
+
+/// A thread with its samples by time.
+#[derive(Debug)]
+pub(crate) struct Thread<'p> {
+    pub pid: Pid,
+    pub tid: Tid,
+    /// The last name that it had when it was sampled.
+    pub name: &'p str,
+    pub samples: Vec<ProfileSample>,
+}
+
+impl<'p> Walk<'p> {
+    /// # Errors
+    ///
+    /// The profile does not have the event.
+    pub fn new(
+        profile: &'p Profile,
+        event: Option<crate::weights::EventId>,
+        weigh: PercentOf,
+    ) -> Result<Self> {
+        let event = profile.event(event)?;
+        Ok(Self {
+            profile,
+            event,
+            description: profile.description(event.event),
+            weigh,
+        })
+    }
+
+    /// What is counted of the event's samples.
+    pub const fn counters(&self) -> [ProfileCounter; 2] {
+        ProfileCounter::of_samples(self.event.event)
+    }
+
+    /// The sums of samples with the same thread and stack, in the order in which they were first seen.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'p>> {
+        let profile = self.profile;
+        let rows = profile.weights.rows(self.counters());
+        rows.filter_map(|row| {
+            Some(Row {
+                task: profile.tasks.task(row.task?)?,
+                stack: row.stack,
+                weight: row.weight,
+            })
+        })
+    }
+
+    /// The samples one by one, by time.
+    ///
+    /// # Errors
+    ///
+    /// The profile has sums only.
+    pub fn samples(&self) -> Result<impl Iterator<Item = ProfileSample> + use<'p>> {
+        let samples = self.profile.samples.as_ref().ok_or(Error::NoSampleTable)?;
+        let event = self.event.event;
+        Ok(samples.iter().filter(move |sample| sample.event == event))
+    }
+
+    /// The threads by process and id, each with its samples by time. Takes 40 bytes a sample.
+    ///
+    /// # Errors
+    ///
+    /// The profile has sums only.
+    pub fn threads(&self) -> Result<Vec<Thread<'p>>> {
+        let mut threads: BTreeMap<(Pid, Tid), Thread> = BTreeMap::new();
+        for sample in self.samples()? {
+            let Some(task) = self.profile.tasks.task(sample.task) else {
+                continue;
+            };
+            let thread = threads
+                .entry((task.pid, task.tid))
+                .or_insert_with(|| Thread {
+                    pid: task.pid,
+                    tid: task.tid,
+                    name: "",
+                    samples: Vec::new(),
+                });
+            thread.name = &task.name;
+            thread.samples.push(sample);
+        }
+        Ok(threads.into_values().collect())
+    }
+
+    /// The number that a weight is in formats that have one.
+    pub const fn value(&self, weight: SampleWeight) -> u64 {
+        self.weigh.value(weight)
+    }
+
+    /// The same of a sample.
+    pub const fn sample_value(&self, sample: &ProfileSample) -> u64 {
+        match self.weigh {
+            PercentOf::Period => sample.period.get(),
+            PercentOf::Samples => 1,
+        }
+    }
+
+    /// What [`value`](Self::value) counts.
+    pub fn unit(&self) -> Unit {
+        match self.weigh {
+            PercentOf::Period => Unit::of(self.description),
+            PercentOf::Samples => Unit::Samples,
+        }
+    }
+
+    /// The frames of a stack, leaf first.
+    pub fn frames(&self, stack: Option<StackId>) -> impl Iterator<Item = FrameId> {
+        let stacks = &self.profile.stacks;
+        stack
+            .into_iter()
+            .flat_map(move |stack| stacks.frames_of(stack))
+    }
+
+    pub fn frame(&self, id: FrameId) -> Option<&'p ProfileFrame> {
+        self.profile.frames.frame(id)
+    }
+
+    pub fn symbol(&self, id: SymbolId) -> Option<&'p ProfileSymbol> {
+        self.profile.frames.symbol(id)
+    }
+
+    pub fn symbol_of(&self, id: FrameId) -> Option<&'p ProfileSymbol> {
+        self.profile.frames.symbol_of(id)
+    }
+
+    pub fn image_of(&self, symbol: &ProfileSymbol) -> Option<&'p ProfileImage> {
+        self.profile.frames.image(symbol.image)
+    }
+
+    /// What a stack's leaf counts for.
+    pub fn layer(&self, stack: Option<StackId>) -> Layer {
+        let frame = stack.and_then(|stack| self.profile.stacks.frame(stack));
+        let symbol = frame.and_then(|frame| self.symbol_of(frame));
+        symbol.map_or(Layer::Native, |symbol| symbol.layer)
+    }
+
+    /// The name of a process; that of the thread if its own is not known.
+    pub fn process_name(&self, pid: Pid, thread: &'p str) -> &'p str {
+        let name = self.profile.tasks.processes.get(&pid);
+        name.map_or(thread, |name| name)
+    }
+
+    /// A time as nanoseconds since the recording's start.
+    pub fn since_start(&self, time: varid_model::MonotonicNs) -> u64 {
+        let since = time.since(self.profile.recording.manifest.start_time_ns);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A name in one line, without what a terminal or a viewer would take for a command.
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
+    let is_plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_control());
+    if is_plain {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(one_line(name))
+    }
+}
