@@ -104,7 +104,7 @@ pub use frames::{
 pub use missing_files::{MissingFile, MissingPart};
 pub use name_options::NameOptions;
 pub use options::{Options, Pattern};
-pub use profile::{EventSummary, Profile, RecordingSummary};
+pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
 pub use sampled_frames::{FrameMapping, SampledFrame};
 pub use samples::{ProfileSample, SampleTable};

@@ -35,12 +35,33 @@ pub struct ExportArgs {
 pub enum ExportFormatArg {
     /// Folded stacks, a line for each: flamegraph.pl, inferno, speedscope.
     Folded,
+    /// A flame graph in SVG; a browser zooms and searches in it.
+    Flamegraph,
+    /// pprof's protobuf, compressed: go tool pprof.
+    Pprof,
+    /// The Firefox Profiler's JSON: profiler.firefox.com.
+    Firefox,
+    /// speedscope's JSON: speedscope.app.
+    Speedscope,
+    /// JSON Lines: a sample a line.
+    Jsonl,
+    /// KCachegrind, callgrind_annotate.
+    Callgrind,
+    /// A call graph for graphviz.
+    Dot,
 }
 
 impl From<ExportFormatArg> for ExportFormat {
     fn from(format: ExportFormatArg) -> Self {
         match format {
             ExportFormatArg::Folded => Self::Folded,
+            ExportFormatArg::Flamegraph => Self::Flamegraph,
+            ExportFormatArg::Pprof => Self::Pprof,
+            ExportFormatArg::Firefox => Self::Firefox,
+            ExportFormatArg::Speedscope => Self::Speedscope,
+            ExportFormatArg::Jsonl => Self::JsonLines,
+            ExportFormatArg::Callgrind => Self::Callgrind,
+            ExportFormatArg::Dot => Self::Dot,
         }
     }
 }

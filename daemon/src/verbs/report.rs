@@ -18,7 +18,9 @@ const MISSING: usize = 3;
 
 /// Prints the report.
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    if matches!(args.by, Some(ByArg::Calls)) && (args.samples.tid.is_some() || args.samples.thread.is_some()) {
+    if matches!(args.by, Some(ByArg::Calls))
+        && (args.samples.tid.is_some() || args.samples.thread.is_some())
+    {
         anyhow::bail!(
             "calls are counted for whole processes: choose by --pid, not --tid or --thread"
         );

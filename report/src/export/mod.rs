@@ -3,9 +3,22 @@
 //! | question | file |
 //! |---|---|
 //! | what do all of them write | `walk` |
-//! | folded stacks, a flame graph | `folded`, `flamegraph` |
+//! | how does one viewer read it | `folded`, `flamegraph`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot` |
+//! | which number has what in a table of a format | `interner`, `strings` |
+//! | how is text or a list written | `markup`, `json` |
 
+mod callgrind;
+mod dot;
+mod firefox;
+mod flamegraph;
 mod folded;
+mod interner;
+mod json;
+mod json_lines;
+mod markup;
+mod pprof;
+mod speedscope;
+mod strings;
 mod walk;
 
 use std::io::Write;
@@ -19,31 +32,42 @@ use crate::{error::Result, profile::Profile, view::PercentOf, weights::EventId};
 pub enum ExportFormat {
     /// Folded stacks, as flamegraph.pl and speedscope read them.
     Folded,
+    /// A flame graph as an SVG file that zooms and searches in a browser.
+    Flamegraph,
+    /// A profile for pprof.
+    Pprof,
+    /// A profile for the Firefox Profiler.
+    Firefox,
+    /// A profile for speedscope.
+    Speedscope,
+    /// An object in JSON for each sample.
+    JsonLines,
+    /// A profile for KCachegrind and callgrind_annotate.
+    Callgrind,
+    /// A call graph for graphviz.
+    Dot,
 }
 
 impl ExportFormat {
     /// Whether it has the samples one by one: [`Options::sample_table`](crate::Options::sample_table).
     #[must_use]
     pub const fn has_samples(self) -> bool {
-        match self {
-            Self::Folded => false,
-        }
+        matches!(self, Self::Firefox | Self::Speedscope | Self::JsonLines)
     }
 
     /// Whether it is something else than text.
     #[must_use]
     pub const fn is_binary(self) -> bool {
-        match self {
-            Self::Folded => false,
-        }
+        matches!(self, Self::Pprof)
     }
 
     /// Whether it has source lines: [`NameOptions::lines`](crate::NameOptions::lines).
     #[must_use]
     pub const fn has_lines(self) -> bool {
-        match self {
-            Self::Folded => false,
-        }
+        matches!(
+            self,
+            Self::Pprof | Self::Firefox | Self::JsonLines | Self::Callgrind
+        )
     }
 }
 
@@ -61,6 +85,13 @@ pub fn export(
     let walk = Walk::new(profile, event, weigh)?;
     match format {
         ExportFormat::Folded => folded::write(&walk, out)?,
+        ExportFormat::Flamegraph => flamegraph::write(&walk, out)?,
+        ExportFormat::Pprof => pprof::write(&walk, out)?,
+        ExportFormat::Firefox => firefox::write(&walk, out)?,
+        ExportFormat::Speedscope => speedscope::write(&walk, out)?,
+        ExportFormat::JsonLines => json_lines::write(&walk, out)?,
+        ExportFormat::Callgrind => callgrind::write(&walk, out)?,
+        ExportFormat::Dot => dot::write(&walk, out)?,
     }
     Ok(())
 }

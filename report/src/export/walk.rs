@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use varid_model::{Layer, Pid, Tid};
+use varid_model::{Layer, MonotonicNs, Pid, Rate, Tid};
 use varid_recording::{EventDesc, terminal::one_line};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     stacks::StackId,
     tasks::Task,
     view::PercentOf,
-    weights::{ProfileCounter, SampleWeight},
+    weights::{EventId, ProfileCounter, SampleWeight},
 };
 
 /// What stands for frames that are not known.
@@ -52,11 +52,7 @@ impl<'p> Walk<'p> {
     /// # Errors
     ///
     /// The profile does not have the event.
-    pub fn new(
-        profile: &'p Profile,
-        event: Option<crate::weights::EventId>,
-        weigh: PercentOf,
-    ) -> Result<Self> {
+    pub fn new(profile: &'p Profile, event: Option<EventId>, weigh: PercentOf) -> Result<Self> {
         let event = profile.event(event)?;
         Ok(Self {
             profile,
@@ -165,6 +161,20 @@ impl<'p> Walk<'p> {
         self.profile.frames.image(symbol.image)
     }
 
+    /// The source file of each symbol: that of its first line; none if no line is known.
+    pub fn files(&self) -> Vec<Option<&'p str>> {
+        let frames = &self.profile.frames;
+        let mut files = vec![None; frames.symbols().len()];
+        for frame in frames.frames() {
+            let place = usize::try_from(frame.symbol.0).ok();
+            let file = place.and_then(|place| files.get_mut(place));
+            if let (Some(file @ None), Some(line)) = (file, &frame.line) {
+                *file = Some(line.file.as_ref());
+            }
+        }
+        files
+    }
+
     /// What a stack's leaf counts for.
     pub fn layer(&self, stack: Option<StackId>) -> Layer {
         let frame = stack.and_then(|stack| self.profile.stacks.frame(stack));
@@ -179,10 +189,61 @@ impl<'p> Walk<'p> {
     }
 
     /// A time as nanoseconds since the recording's start.
-    pub fn since_start(&self, time: varid_model::MonotonicNs) -> u64 {
+    pub fn since_start(&self, time: MonotonicNs) -> u64 {
         let since = time.since(self.profile.recording.manifest.start_time_ns);
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
+
+    /// The recording's start as seconds since 1970; 0 if the manifest does not say.
+    pub fn wall_start(&self) -> i64 {
+        unix_seconds(&self.profile.recording.manifest.wall_start).unwrap_or_default()
+    }
+
+    /// Nanoseconds between two samples of a processor; for events that are not of time a millisecond.
+    pub fn interval(&self) -> u64 {
+        match (self.description.rate, Unit::of(self.description)) {
+            (Rate::Frequency(frequency), _) => {
+                let interval = 1_000_000_000_u64.checked_div(frequency);
+                interval.unwrap_or(1_000_000)
+            }
+            (Rate::Period(period), Unit::Nanoseconds) => period,
+            (Rate::Period(_), _) => 1_000_000,
+        }
+    }
+
+    /// The event and what was recorded, as a title.
+    pub fn title(&self) -> String {
+        let target = &self.profile.recording.manifest.target.value;
+        one_line(&format!("{} of {target}", self.description.name))
+    }
+}
+
+/// The seconds of `2024-02-29T12:00:00Z`.
+fn unix_seconds(text: &str) -> Option<i64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hours, minutes, seconds) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && year >= 1970;
+    // Years begin in March, so that a leap day is the last one.
+    let (year, month) = match month.checked_sub(3)? {
+        month @ 0.. => (year, month),
+        before => (year.checked_sub(1)?, before.checked_add(12)?),
+    };
+    let leap_days = (year / 4)
+        .checked_sub(year / 100)?
+        .checked_add(year / 400)?;
+    let days = year.checked_mul(365)?.checked_add(leap_days)?;
+    let days = days.checked_add(month.checked_mul(153)?.checked_add(2)? / 5)?;
+    // 719,469 days are from March of year 0 to the first of January 1970.
+    let days = days.checked_add(day)?.checked_sub(719_469)?;
+    let of_day = hours
+        .checked_mul(3_600)?
+        .checked_add(minutes.checked_mul(60)?)?;
+    let seconds = days
+        .checked_mul(86_400)?
+        .checked_add(of_day)?
+        .checked_add(seconds)?;
+    is_date.then_some(seconds)
 }
 
 /// A name in one line, without what a terminal or a viewer would take for a command.
@@ -194,5 +255,25 @@ pub(crate) fn plain(name: &str) -> Cow<'_, str> {
         Cow::Borrowed(name)
     } else {
         Cow::Owned(one_line(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unix_seconds;
+
+    #[test]
+    fn a_manifest_s_start_is_a_time() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2024-02-29T12:00:00Z", Some(1_709_208_000)),
+            ("2024-03-01T00:00:01Z", Some(1_709_251_201)),
+            ("2026-12-31T23:59:59.5Z", Some(1_798_761_599)),
+            ("2024-13-01T00:00:00Z", None),
+            ("", None),
+            ("soon", None),
+        ] {
+            assert_eq!(unix_seconds(text), expected, "{text}");
+        }
     }
 }
