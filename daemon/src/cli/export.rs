@@ -49,6 +49,12 @@ pub enum ExportFormatArg {
     Callgrind,
     /// A call graph for graphviz.
     Dot,
+    /// Trace events by time: chrome://tracing, Perfetto.
+    Chrome,
+    /// Perfetto's protobuf: ui.perfetto.dev.
+    Perfetto,
+    /// OpenTelemetry's profiles, a schema in development.
+    Otlp,
 }
 
 impl From<ExportFormatArg> for ExportFormat {
@@ -62,6 +68,9 @@ impl From<ExportFormatArg> for ExportFormat {
             ExportFormatArg::Jsonl => Self::JsonLines,
             ExportFormatArg::Callgrind => Self::Callgrind,
             ExportFormatArg::Dot => Self::Dot,
+            ExportFormatArg::Chrome => Self::Chrome,
+            ExportFormatArg::Perfetto => Self::Perfetto,
+            ExportFormatArg::Otlp => Self::Otlp,
         }
     }
 }

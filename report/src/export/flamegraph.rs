@@ -25,13 +25,15 @@ const MAX_DEPTH: usize = 1_000;
 const ROW: usize = 17;
 const BASELINE: usize = 12;
 /// Pixels above and below the frames, and beside them.
-const ABOVE: usize = 58;
+const ABOVE: usize = 66;
 const BELOW: usize = 30;
 const BESIDE: usize = 10;
 /// Of the picture where nothing says how wide it is shown.
 const WIDTH: usize = 1_200;
 /// Pixels of a letter.
 const LETTER: f64 = 7.0;
+/// The title's letters are larger: as many as in so many pixels.
+const HEADING: f64 = 900.0;
 
 const STYLE: &str = include_str!("flamegraph.css");
 const SCRIPT: &str = include_str!("flamegraph.js");
@@ -60,8 +62,8 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let rows = depth.map_or(1, |depth| depth.saturating_add(2));
     let height = rows.saturating_mul(ROW).saturating_add(ABOVE + BELOW);
     let bottom = height.saturating_sub(BELOW + ROW);
-    let manifest = &profile.recording.manifest;
-    let title = format!("{} of {}", walk.description.name, manifest.target.value);
+    let title = walk.title();
+    let heading = escape(&shortened(&title, HEADING));
     let title = escape(&title);
     writeln!(
         out,
@@ -70,7 +72,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
 <title>{title}</title>
 <style>{STYLE}</style>
 <rect class="paper" width="100%" height="100%"/>
-<text class="title" x="{BESIDE}" y="20">{title}</text>
+<text class="title" x="{BESIDE}" y="20">{heading}</text>
 <text class="facts" x="{BESIDE}" y="36">{} samples; stacks below {MIN_PERCENT} % are not drawn{}</text>"#,
         all.samples(),
         if deeper {
@@ -83,9 +85,9 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         r#"<text class="facts" id="details" x="{BESIDE}" y="{}"> </text>
-<text class="button" id="reset" x="{BESIDE}" y="53" tabindex="0">Reset zoom</text>
-<text class="button" id="search" x="100" y="53" tabindex="0">Search</text>
-<text class="facts" id="matched" x="160" y="53"> </text>
+<text class="button" id="reset" x="{BESIDE}" y="56" tabindex="0">Reset zoom</text>
+<text class="button" id="search" x="100" y="56" tabindex="0">Search</text>
+<text class="facts" id="matched" x="160" y="56"> </text>
 <svg id="frames" x="{BESIDE}" y="0" width="{}" height="{height}">"#,
         height.saturating_sub(BASELINE),
         WIDTH - 2 * BESIDE,
@@ -205,7 +207,7 @@ impl Picture<'_, '_> {
             let share = shares.get(&layer).copied().unwrap_or_default();
             writeln!(
                 out,
-                r#"<g class="{}"><rect x="{x}" y="8" width="12" height="12"/><text x="{}" y="18">{} {:.1} %</text></g>"#,
+                r#"<g class="{}"><rect x="{x}" y="46" width="12" height="12"/><text x="{}" y="56">{} {:.1} %</text></g>"#,
                 layer.name(),
                 x.saturating_add(16),
                 layer.name(),

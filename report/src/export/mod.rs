@@ -3,11 +3,12 @@
 //! | question | file |
 //! |---|---|
 //! | what do all of them write | `walk` |
-//! | how does one viewer read it | `folded`, `flamegraph`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot` |
+//! | how does one viewer read it | `folded`, `flamegraph`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp` |
 //! | which number has what in a table of a format | `interner`, `strings` |
 //! | how is text or a list written | `markup`, `json` |
 
 mod callgrind;
+mod chrome;
 mod dot;
 mod firefox;
 mod flamegraph;
@@ -16,6 +17,8 @@ mod interner;
 mod json;
 mod json_lines;
 mod markup;
+mod otlp;
+mod perfetto;
 mod pprof;
 mod speedscope;
 mod strings;
@@ -46,19 +49,28 @@ pub enum ExportFormat {
     Callgrind,
     /// A call graph for graphviz.
     Dot,
+    /// Trace events, as chrome://tracing and Perfetto show them.
+    Chrome,
+    /// A trace for Perfetto.
+    Perfetto,
+    /// A profile for OpenTelemetry.
+    Otlp,
 }
 
 impl ExportFormat {
     /// Whether it has the samples one by one: [`Options::sample_table`](crate::Options::sample_table).
     #[must_use]
     pub const fn has_samples(self) -> bool {
-        matches!(self, Self::Firefox | Self::Speedscope | Self::JsonLines)
+        matches!(
+            self,
+            Self::Firefox | Self::Speedscope | Self::JsonLines | Self::Chrome | Self::Perfetto
+        )
     }
 
     /// Whether it is something else than text.
     #[must_use]
     pub const fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof)
+        matches!(self, Self::Pprof | Self::Perfetto | Self::Otlp)
     }
 
     /// Whether it has source lines: [`NameOptions::lines`](crate::NameOptions::lines).
@@ -66,7 +78,12 @@ impl ExportFormat {
     pub const fn has_lines(self) -> bool {
         matches!(
             self,
-            Self::Pprof | Self::Firefox | Self::JsonLines | Self::Callgrind
+            Self::Pprof
+                | Self::Firefox
+                | Self::JsonLines
+                | Self::Callgrind
+                | Self::Perfetto
+                | Self::Otlp
         )
     }
 }
@@ -92,6 +109,9 @@ pub fn export(
         ExportFormat::JsonLines => json_lines::write(&walk, out)?,
         ExportFormat::Callgrind => callgrind::write(&walk, out)?,
         ExportFormat::Dot => dot::write(&walk, out)?,
+        ExportFormat::Chrome => chrome::write(&walk, out)?,
+        ExportFormat::Perfetto => perfetto::write(&walk, out)?,
+        ExportFormat::Otlp => otlp::write(&walk, out)?,
     }
     Ok(())
 }
