@@ -87,10 +87,13 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want strace 'shows which files it uses there'
         want procps 'ends what make board started'
         want sparse 'checks the kernel module'
+        want graphviz 'draws exported call graphs'
+        want libxml2-utils 'reads exported flame graphs'
+        want valgrind 'its callgrind_annotate reads exports'
         want coccinelle 'applies the hooks of Dalvik to sources that have its shapes'
     fi
 else
-    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck" >&2
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck, graphviz, xmllint, callgrind_annotate" >&2
 fi
 [ -z "$list" ] || exit 0
 if [ -n "$missing" ]; then

@@ -3,14 +3,15 @@
 //! A slice lasts from the first sample that has the frame to the last one after the other; where a thread has no sample for longer than
 //! two samples are apart, it ends. `own` at its end is what the samples weigh whose leaf it is.
 
-use std::io::Write;
+use std::{borrow::Cow, io::Write};
 
 use serde::Serialize;
 use serde_json::json;
+use varid_model::Layer;
 
 use super::{
     json::write as to_writer,
-    walk::{Thread, Walk, plain},
+    walk::{Thread, UNKNOWN, Walk, plain},
 };
 use crate::{error::Result, frames::SymbolId, samples::ProfileSample};
 
@@ -68,18 +69,19 @@ struct Begin<'w> {
 }
 
 #[derive(Serialize)]
-struct End {
+struct End<'w> {
     ph: &'static str,
     pid: u32,
     tid: u32,
     ts: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<Own>,
+    /// speedscope looks for the beginning of the same name.
+    name: &'w str,
+    #[serde(skip_serializing_if = "is_zero")]
+    own: u64,
 }
 
-#[derive(Serialize, Clone, Copy)]
-struct Own {
-    own: u64,
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// A thread's slices that have begun and not ended, the outermost first, with what each weighs by itself.
@@ -109,15 +111,18 @@ impl Slices<'_, '_> {
                 self.end_from(0, end)?;
                 end = time.saturating_sub(interval).max(end);
             }
-            self.sample(sample, end)?;
-            end = time;
+            // What begins does so after what ends, however viewers sort events of the same time.
+            let begin = end.saturating_add(1);
+            self.sample(sample, begin, end)?;
+            end = time.max(begin.saturating_add(1));
         }
         self.end_from(0, end)
     }
 
     /// Ends the slices that a sample does not have, and begins those that are new in it.
-    fn sample(&mut self, sample: &ProfileSample, begin: u64) -> Result<()> {
-        let frames = self.walk.frames(sample.stack);
+    fn sample(&mut self, sample: &ProfileSample, begin: u64, end: u64) -> Result<()> {
+        let walk = self.walk;
+        let frames = walk.frames(sample.stack);
         let mut symbols: Vec<_> = frames
             .map(|frame| self.walk.frame(frame).map(|frame| frame.symbol))
             .collect();
@@ -127,9 +132,8 @@ impl Slices<'_, '_> {
             .zip(&symbols)
             .take_while(|(open, new)| open == new)
             .count();
-        self.end_from(common, begin)?;
+        self.end_from(common, end)?;
         for symbol in symbols.into_iter().skip(common) {
-            let known = symbol.and_then(|symbol| self.walk.symbol(symbol));
             writeln!(self.out, ",")?;
             to_writer(
                 self.out,
@@ -138,8 +142,8 @@ impl Slices<'_, '_> {
                     pid: self.thread.pid.get(),
                     tid: self.thread.tid.get(),
                     ts: microseconds(begin),
-                    name: &plain(known.map_or("", |symbol| &symbol.name)),
-                    cat: known.map_or("native", |symbol| symbol.layer.name()),
+                    name: &name(walk, symbol),
+                    cat: layer(walk, symbol).name(),
                 },
             )?;
             self.open.push((symbol, 0));
@@ -152,8 +156,9 @@ impl Slices<'_, '_> {
 
     /// Ends all slices but the outermost ones.
     fn end_from(&mut self, kept: usize, time: u64) -> Result<()> {
+        let walk = self.walk;
         while self.open.len() > kept {
-            let Some((_, own)) = self.open.pop() else {
+            let Some((symbol, own)) = self.open.pop() else {
                 break;
             };
             writeln!(self.out, ",")?;
@@ -164,10 +169,21 @@ impl Slices<'_, '_> {
                     pid: self.thread.pid.get(),
                     tid: self.thread.tid.get(),
                     ts: microseconds(time),
-                    args: (own > 0).then_some(Own { own }),
+                    name: &name(walk, symbol),
+                    own,
                 },
             )?;
         }
         Ok(())
     }
+}
+
+fn name<'p>(walk: &Walk<'p>, symbol: Option<SymbolId>) -> Cow<'p, str> {
+    let symbol = symbol.and_then(|symbol| walk.symbol(symbol));
+    plain(symbol.map_or(UNKNOWN, |symbol| &symbol.name))
+}
+
+fn layer(walk: &Walk, symbol: Option<SymbolId>) -> Layer {
+    let symbol = symbol.and_then(|symbol| walk.symbol(symbol));
+    symbol.map_or(Layer::Native, |symbol| symbol.layer)
 }
