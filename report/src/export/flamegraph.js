@@ -95,3 +95,5 @@ function resize() {
 }
 window.addEventListener("resize", resize);
 resize();
+// Callers are at the bottom.
+if (window.self === window.top) window.scrollTo(0, document.documentElement.scrollHeight);

@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 1_000;
 const ROW: usize = 17;
 const BASELINE: usize = 12;
 /// Pixels above and below the frames, and beside them.
-const ABOVE: usize = 66;
+const ABOVE: usize = 86;
 const BELOW: usize = 30;
 const BESIDE: usize = 10;
 /// Of the picture where nothing says how wide it is shown.
@@ -201,18 +201,23 @@ impl Picture<'_, '_> {
         let walk = self.walk;
         let layer = |frame| walk.symbol_of(frame).map(|symbol| symbol.layer);
         let shares = self.weights.by_frame(layer);
-        let mut x = WIDTH - BESIDE;
-        for layer in Layer::ALL.into_iter().rev() {
-            x = x.saturating_sub(128);
+        let mut x = BESIDE;
+        for layer in Layer::ALL {
             let share = shares.get(&layer).copied().unwrap_or_default();
+            let text = format!(
+                "{} {:.1} %",
+                layer.name(),
+                percent(walk.value(share.own), self.all)
+            );
             writeln!(
                 out,
-                r#"<g class="{}"><rect x="{x}" y="46" width="12" height="12"/><text x="{}" y="56">{} {:.1} %</text></g>"#,
+                r#"<g class="{}"><rect x="{x}" y="63" width="12" height="12"/><text x="{}" y="73">{text}</text></g>"#,
                 layer.name(),
                 x.saturating_add(16),
-                layer.name(),
-                percent(walk.value(share.own), self.all),
             )?;
+            x = x
+                .saturating_add(text.len().saturating_mul(8))
+                .saturating_add(26);
         }
         Ok(())
     }

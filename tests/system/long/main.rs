@@ -4,6 +4,7 @@ mod armv7;
 mod code;
 mod compiled;
 mod determinism;
+mod exports;
 mod module;
 mod pmu;
 mod pointer_authentication;
