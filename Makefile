@@ -74,6 +74,7 @@ test: build test-programs board-products ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
 test-long: build test-programs art-compiler board-products ## what takes too long for each change: writes docs/test-long.md
+	@scripts/deps.sh --long
 	scripts/test-long.sh $(TARGET) docs/test-long.md
 
 # What the board boots, and what runs on it.

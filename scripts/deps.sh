@@ -1,6 +1,7 @@
 #!/bin/sh
 # What does this machine lack to build, test and demonstrate varid? Installs it, saying what and why.
 # usage: deps.sh [--test]        --test: also what only tests, lint and benchmarks need
+#        deps.sh --long          also what only the long tests need
 #        deps.sh --compiler      also what builds ART's compiler
 #        deps.sh --list          prints the packages of a run with --compiler, installs nothing
 # Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
@@ -8,13 +9,15 @@ set -eu
 
 for_tests=
 for_compiler=
+for_long=
 list=
 case "${1:-}" in
 '') ;;
 --test) for_tests=1 for_compiler=1 ;;
+--long) for_tests=1 for_compiler=1 for_long=1 ;;
 --compiler) for_compiler=1 ;;
 --list) list=1 for_compiler=1 ;;
-*) echo "usage: deps.sh [--test | --compiler | --list]" >&2; exit 2 ;;
+*) echo "usage: deps.sh [--test | --long | --compiler | --list]" >&2; exit 2 ;;
 esac
 
 missing=
@@ -87,10 +90,16 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want strace 'shows which files it uses there'
         want procps 'ends what make board started'
         want sparse 'checks the kernel module'
+        want graphviz 'draws exported call graphs'
+        want libxml2-utils 'reads exported flame graphs'
+        want valgrind 'its callgrind_annotate reads exports'
         want coccinelle 'applies the hooks of Dalvik to sources that have its shapes'
     fi
+    if [ -n "$for_long" ]; then
+        want golang-go 'its pprof reads exports'
+    fi
 else
-    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck" >&2
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck, graphviz, xmllint, callgrind_annotate" >&2
 fi
 [ -z "$list" ] || exit 0
 if [ -n "$missing" ]; then

@@ -44,6 +44,9 @@ pub enum Error {
         /// What is wrong, and where.
         source: varid_symbolizer::Error,
     },
+    /// A format that has the samples one by one cannot be made of sums.
+    #[error("the profile has no table of its samples: Options::sample_table makes one")]
+    NoSampleTable,
     /// The report cannot be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),

@@ -1,7 +1,8 @@
 //! The profile of a recording and its views.
 //!
 //! [`Profile::from_session`] reads a session once and makes tables of it: frames, stacks, tasks, and the weights of stacks in
-//! each event; [`render`] writes a [`View`] of them as text, JSON or CSV.
+//! each event; [`render`] writes a [`View`] of them as text, JSON or CSV; [`export`] writes
+//! them for other viewers.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,6 +49,7 @@
 //! | what is shown of which event | `view`, `scope` |
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
+//! | how does a profile get into other viewers | `export` |
 //!
 //! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
 //! What cannot be named is shown as `image+0xoffset`, and why is said at the foot
@@ -74,6 +76,7 @@
 mod call_counts;
 mod columns;
 mod error;
+mod export;
 mod frames;
 mod missing_files;
 mod name_options;
@@ -94,13 +97,14 @@ mod weights;
 
 pub use columns::OutputFormat;
 pub use error::{Error, Result};
+pub use export::{ExportFormat, export};
 pub use frames::{
     FrameId, FrameTable, ImageId, ProfileFrame, ProfileImage, ProfileSymbol, SourceLine, SymbolId,
 };
 pub use missing_files::{MissingFile, MissingPart};
 pub use name_options::NameOptions;
 pub use options::{Options, Pattern};
-pub use profile::{EventSummary, Profile, RecordingSummary};
+pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
 pub use sampled_frames::{FrameMapping, SampledFrame};
 pub use samples::{ProfileSample, SampleTable};

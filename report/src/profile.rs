@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use varid_model::MonotonicNs;
 use varid_recording::{EventDesc, Manifest};
 
 use crate::{
@@ -46,10 +47,21 @@ pub struct RecordingSummary {
     pub manifest: Manifest,
     /// Records that the kernel or the disk had no room for.
     pub lost: u64,
+    /// When that was seen, if [`Options::sample_table`] is set; not all of [`lost`](Self::lost) has a time.
+    pub losses: Vec<Loss>,
     /// From the start to the end, or to the last record of a session without one.
     pub duration: Duration,
     /// What could not be read, and why, and what else to know of the recording.
     pub notes: Vec<String>,
+}
+
+/// Records that were lost before a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// When it was seen.
+    pub time: MonotonicNs,
+    /// How many.
+    pub count: u64,
 }
 
 /// What is known of the samples of one event as a whole.

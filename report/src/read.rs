@@ -14,7 +14,7 @@ use crate::{
     missing_files::missing_files,
     naming::Resolver,
     options::Options,
-    profile::{EventSummary, Profile, RecordingSummary, event_names},
+    profile::{EventSummary, Loss, Profile, RecordingSummary, event_names},
     sampled_frames::SampledFrames,
     samples::{ProfileSample, SampleTable},
     shares::StackWeights,
@@ -108,6 +108,7 @@ impl Builder {
                 session: session.dir().to_owned(),
                 manifest: manifest.clone(),
                 lost: 0,
+                losses: Vec::new(),
                 duration: std::time::Duration::from_nanos(manifest.duration_ns),
                 notes: Vec::new(),
             },
@@ -149,8 +150,12 @@ impl Builder {
             // Samples of the exit itself may follow, and other threads may outlive a process's first one: names and
             // mappings stay until the id is used again.
             SessionRecord::Exit { .. } => {}
-            SessionRecord::Lost { count, .. } => {
+            SessionRecord::Lost { time, count } => {
                 self.recording.lost = self.recording.lost.saturating_add(*count);
+                if self.samples.is_some() {
+                    let (time, count) = (*time, *count);
+                    self.recording.losses.push(Loss { time, count });
+                }
             }
             SessionRecord::Sample(sample) => self.sample(sample),
         }

@@ -78,11 +78,37 @@ impl<'p> Scope<'p> {
 
     /// What a period counts.
     pub fn unit(&self) -> &'static str {
-        let name = &self.description.name;
+        Unit::of(self.description).name()
+    }
+}
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Of time: the period of a clock.
+    Nanoseconds,
+    /// Of anything else that has a period.
+    Events,
+    Samples,
+}
+
+impl Unit {
+    /// What the periods of an event count.
+    pub fn of(event: &EventDesc) -> Self {
+        let name = &event.name;
         if name.starts_with("cpu-clock") || name.starts_with("task-clock") {
-            "ns"
+            Self::Nanoseconds
         } else {
-            "events"
+            Self::Events
+        }
+    }
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Events => "events",
+            Self::Samples => "samples",
         }
     }
 }

@@ -55,8 +55,14 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         }
     }
 
-    fn share(&self, stack: StackId) -> Share<N> {
+    /// What a stack took by itself, and with what it called.
+    pub fn share(&self, stack: StackId) -> Share<N> {
         self.shares.get(stack.index()).copied().unwrap_or_default()
+    }
+
+    /// The way down, of stacks that weigh anything.
+    pub const fn tree(&self) -> &StackTree<'s> {
+        &self.tree
     }
 
     /// What each group of frames took, of those that took anything. Frames without a group take no part; what they called does.
@@ -68,13 +74,18 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     }
 
     /// The samples in which a frame of one group called one of another, each counted once for the pair.
-    pub fn by_call<G: Copy + Eq + Hash>(
+    pub fn by_call<Caller: Copy + Eq + Hash, Callee: Copy + Eq + Hash>(
         &self,
-        group: impl Fn(FrameId) -> Option<G>,
-    ) -> HashMap<(G, G), Weight<N>> {
-        let group_of = |stack| group(self.stacks.frame(stack)?);
-        let calls =
-            self.grouped(|stack| Some((group_of(self.stacks.parent(stack)?)?, group_of(stack)?)));
+        caller: impl Fn(FrameId) -> Option<Caller>,
+        callee: impl Fn(FrameId) -> Option<Callee>,
+    ) -> HashMap<(Caller, Callee), Weight<N>> {
+        let calls = self.grouped(|stack| {
+            let parent = self.stacks.parent(stack)?;
+            Some((
+                caller(self.stacks.frame(parent)?)?,
+                callee(self.stacks.frame(stack)?)?,
+            ))
+        });
         let total = |(pair, share): (_, Share<N>)| (pair, share.total);
         calls.into_iter().map(total).collect()
     }
@@ -171,7 +182,7 @@ mod tests {
             (share.own.samples(), share.total.samples())
         };
         assert_eq!((samples(1), samples(2)), ((0, 2), (2, 2)));
-        let calls = weights(&tables).by_call(Some);
+        let calls = weights(&tables).by_call(Some, Some);
         let call = |from, to| calls[&(FrameId(from), FrameId(to))].samples();
         assert_eq!((call(1, 2), call(2, 1), call(2, 2)), (2, 1, 1));
     }
@@ -192,7 +203,7 @@ mod tests {
         ) {
             let tables = tables(&stacks);
             let shares = weights(&tables).by_frame(Some);
-            let calls = weights(&tables).by_call(Some);
+            let calls = weights(&tables).by_call(Some, Some);
             let all = tables.1.sum(ProfileCounter::of_samples(EVENT));
             prop_assert_eq!(all.samples(), stacks.len() as u64);
             prop_assert!(!shares.contains_key(&FrameId(99)));

@@ -1,11 +1,17 @@
 //! The command line.
 
 #[cfg(feature = "host")]
+mod export;
+#[cfg(feature = "host")]
 mod report;
+#[cfg(feature = "host")]
+pub mod selection;
 mod session;
 #[cfg(feature = "host")]
 mod symbols;
 
+#[cfg(feature = "host")]
+pub use export::ExportArgs;
 #[cfg(feature = "host")]
 pub use report::{ByArg, FormatArg, ReportArgs};
 #[cfg(feature = "host")]
@@ -89,6 +95,9 @@ pub enum Verb {
     /// Print a session: layers, then symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
     Report(ReportArgs),
+    /// Write a session for another viewer: flame graph, pprof, Firefox Profiler and others.
+    #[cfg(feature = "host")]
+    Export(ExportArgs),
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
     #[cfg(feature = "host")]
     Symbols(SymbolsArgs),

@@ -1,19 +1,15 @@
 //! The arguments of `varid report`.
 
+use super::selection::{InputArgs, NameArgs, SampleArgs};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 use varid_model::Layer;
 use varid_report::{GroupBy, ReportTable};
 
 /// `varid report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The session, by folder or by name [default: the last one].
-    #[arg(value_name = "SESSION")]
-    pub session: Option<PathBuf>,
-    /// The same, as perf takes it: a folder, its perf.data, or a name.
-    #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
-    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: InputArgs,
     /// One table [default: layers, then symbols].
     #[arg(long, value_enum, conflicts_with = "callgraph")]
     pub by: Option<ByArg>,
@@ -30,36 +26,16 @@ pub struct ReportArgs {
     /// other; of JSON and CSV the first].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
-    /// Only samples of this process.
-    #[arg(long)]
-    pub pid: Option<u32>,
-    /// Only samples of this thread.
-    #[arg(long)]
-    pub tid: Option<u32>,
-    /// Only samples of threads whose name matches.
-    #[arg(long, value_name = "PATTERN")]
-    pub thread: Option<String>,
+    #[command(flatten)]
+    pub samples: SampleArgs,
     /// At most so many rows of a table.
     #[arg(long, value_name = "ROWS")]
     pub limit: Option<usize>,
     /// Only rows of at least this share; with --by calls, of all calls.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub min_percent: f64,
-    /// Functions that were compiled into their callers count for these; faster.
-    #[arg(long)]
-    pub no_inline: bool,
-    /// Recorded files are below DIR, laid out as the recorded machine's file system.
-    #[arg(long, value_name = "DIR")]
-    pub symfs: Option<PathBuf>,
-    /// Recorded files, or their debug information, are somewhere below DIR; found by build-id. May be repeated.
-    #[arg(long, value_name = "DIR")]
-    pub symbols: Vec<PathBuf>,
-    /// The recorded kernel's vmlinux, with debug information [default: the system's].
-    #[arg(long, value_name = "FILE")]
-    pub vmlinux: Option<PathBuf>,
-    /// What R8 or ProGuard renamed in the app: its mapping.txt.
-    #[arg(long, value_name = "FILE")]
-    pub mapping: Option<PathBuf>,
+    #[command(flatten)]
+    pub names: NameArgs,
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     pub by_samples: bool,

@@ -4,6 +4,8 @@ mod config;
 mod daemon;
 mod doctor;
 mod events;
+#[cfg(feature = "host")]
+pub mod export;
 pub mod launch;
 #[cfg(feature = "host")]
 mod pager;
@@ -33,6 +35,8 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
         #[cfg(feature = "host")]
         Verb::Report(args) => report::run(args),
+        #[cfg(feature = "host")]
+        Verb::Export(args) => export::run(args),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
         Verb::Config(verb) => config::run(verb),

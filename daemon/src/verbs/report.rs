@@ -1,15 +1,14 @@
 //! `varid report`: what a session says.
 
 use super::pager;
-use crate::cli::{ByArg, FormatArg, ReportArgs};
-use crate::{output, paths, sessions};
-use anyhow::Context;
+use crate::cli::{ByArg, FormatArg, ReportArgs, selection};
+use crate::output;
 use std::process::ExitCode;
-use varid_model::{Layer, Pid, Tid};
+use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    GroupBy, NameOptions, Options, OutputFormat, Pattern, PercentOf, Profile, ReportTable,
-    TextLimits, View, render,
+    GroupBy, Options, OutputFormat, Pattern, PercentOf, Profile, ReportTable, TextLimits, View,
+    render,
 };
 
 /// On a terminal, rows below so many percent are one line.
@@ -19,17 +18,14 @@ const MISSING: usize = 3;
 
 /// Prints the report.
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    let folder = match args.session.as_ref().or(args.input.as_ref()) {
-        Some(named) => sessions::named(named),
-        None => sessions::last()
-            .context("there is no session yet: 'varid record' or 'varid start' makes one")?,
-    };
-    if matches!(args.by, Some(ByArg::Calls)) && (args.tid.is_some() || args.thread.is_some()) {
+    if matches!(args.by, Some(ByArg::Calls))
+        && (args.samples.tid.is_some() || args.samples.thread.is_some())
+    {
         anyhow::bail!(
             "calls are counted for whole processes: choose by --pid, not --tid or --thread"
         );
     }
-    let session = SessionReader::open(&folder)?;
+    let session = SessionReader::open(&args.input.folder()?)?;
     let table = match (args.by, args.callgraph) {
         (_, true) => ReportTable::Callgraph,
         (Some(by), _) => by.into(),
@@ -37,25 +33,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let sampled_frames = table == ReportTable::SampledFrames;
     let lines = sampled_frames || table == ReportTable::By(GroupBy::Line);
+    // Debug information is read only for views that show it.
+    let inlined = !sampled_frames && (lines || table == ReportTable::Callgraph);
     let options = Options {
-        event: args.event,
-        pid: args.pid.map(Pid::new),
-        tid: args.tid.map(Tid::new),
-        thread: args.thread.map(Pattern::new),
-        names: NameOptions {
-            symfs: args.symfs,
-            symbols: args.symbols,
-            kept: Some(paths::device_symbols()),
-            mapping: args.mapping,
-            vmlinux: args.vmlinux,
-            // Debug information is read only for views that show it.
-            inlined: !args.no_inline
-                && !sampled_frames
-                && (lines || table == ReportTable::Callgraph),
-            lines,
-        },
         sampled_frames,
-        ..Options::default()
+        ..selection::options(args.event, args.samples, args.names, (inlined, lines))
     };
     let profile = Profile::from_session(&session, &options)?;
     let format = match args.format {

@@ -39,7 +39,8 @@ struct Neighbour<'p> {
 fn methods<'p>(scope: &Scope<'p>) -> (Vec<Method<'p>>, usize) {
     let rows = rows::rows(scope, GroupBy::Symbol, scope.view);
     let (mut callers, mut callees): (Neighbours, Neighbours) = Default::default();
-    for ((caller, callee), weight) in scope.weights.by_call(|frame| scope.symbol_of(frame)) {
+    let symbol_of = |frame| scope.symbol_of(frame);
+    for ((caller, callee), weight) in scope.weights.by_call(symbol_of, symbol_of) {
         callers.entry(callee).or_default().push((caller, weight));
         callees.entry(caller).or_default().push((callee, weight));
     }

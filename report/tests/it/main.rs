@@ -3,6 +3,7 @@
 
 mod common;
 mod elsewhere;
+mod exports;
 mod lines;
 mod sessions;
 mod views;

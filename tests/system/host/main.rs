@@ -13,6 +13,7 @@ mod dexdump;
 mod dim;
 mod elsewhere;
 mod events;
+mod exports;
 mod held_up;
 mod jit;
 mod killed;

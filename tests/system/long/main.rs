@@ -5,6 +5,7 @@ mod code;
 mod compiled;
 mod compiled_board;
 mod determinism;
+mod exports;
 mod module;
 mod pmu;
 mod pointer_authentication;

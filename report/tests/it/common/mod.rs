@@ -34,7 +34,7 @@ pub const FOO: u64 = LIBFOO + 0x1010;
 pub const JNI: u64 = remap::FIRST_METHOD;
 pub const READ: u64 = KERNEL + 0x110;
 
-const APP_ID: [u8; 20] = [0xaa; 20];
+pub const APP_ID: [u8; 20] = [0xaa; 20];
 const FRAMEWORK_ID: [u8; 20] = [0xbb; 20];
 const LIBART_ID: [u8; 20] = [0xcc; 20];
 
@@ -45,7 +45,7 @@ pub struct Fixture {
     pub time: u64,
 }
 
-fn slot(offset: u64, name: &str) -> Slot {
+pub fn slot(offset: u64, name: &str) -> Slot {
     let name = name.to_owned();
     Slot {
         offset,
@@ -54,7 +54,7 @@ fn slot(offset: u64, name: &str) -> Slot {
     }
 }
 
-fn elf(path: &Path, build_id: &[u8], slots: Vec<Slot>) {
+pub fn elf(path: &Path, build_id: &[u8], slots: Vec<Slot>) {
     Substitute::remap(slots, 0x4000, build_id)
         .unwrap()
         .write(path)

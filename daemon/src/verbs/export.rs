@@ -1,0 +1,63 @@
+//! `varid export`: a session for other viewers.
+
+use crate::cli::{ExportArgs, selection};
+use crate::output;
+use anyhow::Context;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+use varid_recording::SessionReader;
+use varid_report::{Error, ExportFormat, PercentOf, Profile, export};
+
+/// Writes the file.
+pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
+    let format = ExportFormat::from(args.format);
+    let to_stdout = args.output.as_os_str() == "-";
+    if to_stdout && format.is_binary() && io::stdout().is_terminal() {
+        anyhow::bail!("this format is not text: name a file with -o FILE");
+    }
+    let session = SessionReader::open(&args.input.folder()?)?;
+    let names_event = args.event.is_some();
+    let lines = format.has_lines() && !args.no_lines;
+    let mut options = selection::options(args.event, args.samples, args.names, (true, lines));
+    options.sample_table = format.has_samples();
+    let profile = Profile::from_session(&session, &options)?;
+    let event = profile.event(None)?;
+    if profile.events.len() > 1 && !names_event {
+        let name = &profile.description(event.event).name;
+        let others = profile.events.iter().skip(1);
+        let others: Vec<_> = others
+            .map(|other| profile.description(other.event).name.as_str())
+            .collect();
+        output::message(&format!(
+            "varid: exporting the samples of {name}; --event names another: {}",
+            others.join(", ")
+        ));
+    }
+    for note in profile.recording.notes.iter().chain(&event.notes) {
+        output::message(&format!("varid: {note}"));
+    }
+    let weigh = if args.by_samples {
+        PercentOf::Samples
+    } else {
+        PercentOf::Period
+    };
+    let write = |out: &mut dyn Write| -> varid_report::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, out);
+        export(&profile, (Some(event.event), weigh), format, &mut out)?;
+        Ok(out.flush()?)
+    };
+    if to_stdout {
+        match write(&mut io::stdout().lock()) {
+            // Its reader, such as head, has seen enough.
+            Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written?,
+        }
+    } else {
+        let shown = args.output.display();
+        let mut file =
+            File::create(&args.output).with_context(|| format!("cannot create {shown}"))?;
+        write(&mut file).with_context(|| format!("cannot write {shown}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,164 @@
+//! How does a profile look to KCachegrind and callgrind_annotate? The callgrind format: costs of lines, and of calls from lines.
+//!
+//! A recording does not say how often a method was called: `calls=` is the number of samples in the call. A call of a method by
+//! itself is left out, for readers add what a call costs to what its caller does.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    io::{self, Write},
+};
+
+use super::walk::{UNKNOWN, Walk, plain};
+use crate::{
+    frames::{FrameId, ImageId, SymbolId},
+    scope::Unit,
+    shares::StackWeights,
+    weights::SampleWeight,
+};
+
+/// What calls the outermost frames: a viewer takes what calls of a function cost for all that it costs.
+const ALL: &str = "[all]";
+
+/// What a function has: the cost of its lines, and of what these call.
+#[derive(Default)]
+struct Costs {
+    own: BTreeMap<u32, u64>,
+    calls: BTreeMap<(u32, SymbolId), SampleWeight>,
+}
+
+/// Names that have been written: later only their numbers are.
+struct Written<'w, 'p> {
+    walk: &'w Walk<'p>,
+    /// By symbol.
+    sources: Vec<Option<&'p str>>,
+    functions: HashSet<SymbolId>,
+    images: HashSet<ImageId>,
+    files: HashSet<SymbolId>,
+}
+
+/// Writes the functions with their lines and calls.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+    let profile = walk.profile;
+    let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
+    let event = match walk.unit() {
+        Unit::Nanoseconds => "ns",
+        Unit::Events => "events",
+        Unit::Samples => "samples",
+    };
+    let all = profile.weights.sum(walk.counters());
+    writeln!(out, "# callgrind format\nversion: 1\ncreator: varid")?;
+    writeln!(out, "cmd: {}", walk.title())?;
+    writeln!(out, "positions: line")?;
+    let shown = plain(&walk.description.name).replace(':', "_");
+    writeln!(out, "event: {event} : {shown}")?;
+    writeln!(out, "events: {event}\nsummary: {}\n", walk.value(all))?;
+    let mut written = Written {
+        walk,
+        sources: walk.files(),
+        functions: HashSet::new(),
+        images: HashSet::new(),
+        files: HashSet::new(),
+    };
+    let mut roots: BTreeMap<SymbolId, SampleWeight> = BTreeMap::new();
+    for stack in weights.tree().roots() {
+        let symbol = profile
+            .stacks
+            .frame(stack)
+            .and_then(|frame| walk.frame(frame));
+        if let Some(frame) = symbol {
+            let weight = weights.share(stack).total;
+            roots.entry(frame.symbol).or_default().add(weight);
+        }
+    }
+    writeln!(out, "ob=(0) ???\nfl=(0) ???\nfn=(0) {ALL}")?;
+    for (symbol, weight) in roots {
+        written.call(symbol, (0, weight), out)?;
+    }
+    writeln!(out)?;
+    for (symbol, costs) in costs(walk, &weights) {
+        written.position(("ob", "fl", "fn"), symbol, out)?;
+        for (line, cost) in costs.own.into_iter().filter(|(_, cost)| *cost > 0) {
+            writeln!(out, "{line} {cost}")?;
+        }
+        for ((line, callee), weight) in costs.calls {
+            written.call(callee, (line, weight), out)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn costs(walk: &Walk, weights: &StackWeights<2>) -> BTreeMap<SymbolId, Costs> {
+    let mut functions: BTreeMap<SymbolId, Costs> = BTreeMap::new();
+    for (frame, share) in weights.by_frame(Some) {
+        let Some(frame) = walk.frame(frame) else {
+            continue;
+        };
+        let line = frame.line.as_ref().map_or(0, |line| line.line);
+        let own = &mut functions.entry(frame.symbol).or_default().own;
+        let cost = own.entry(line).or_default();
+        *cost = cost.saturating_add(walk.value(share.own));
+    }
+    let symbol = |frame: FrameId| walk.frame(frame).map(|frame| frame.symbol);
+    for ((caller, callee), weight) in weights.by_call(Some, symbol) {
+        let Some(caller) = walk.frame(caller) else {
+            continue;
+        };
+        if caller.symbol == callee {
+            continue;
+        }
+        let line = caller.line.as_ref().map_or(0, |line| line.line);
+        let calls = &mut functions.entry(caller.symbol).or_default().calls;
+        calls.entry((line, callee)).or_default().add(weight);
+    }
+    functions
+}
+
+impl Written<'_, '_> {
+    /// A call from a line of the function that is being written.
+    fn call(
+        &mut self,
+        callee: SymbolId,
+        (line, weight): (u32, SampleWeight),
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.position(("cob", "cfi", "cfn"), callee, out)?;
+        writeln!(out, "calls={} 0", weight.samples())?;
+        writeln!(out, "{line} {}", self.walk.value(weight))
+    }
+
+    /// The object, file and function of what follows.
+    fn position(
+        &mut self,
+        (object, file, function): (&str, &str, &str),
+        id: SymbolId,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let symbol = self.walk.symbol(id);
+        let image = symbol.map_or(ImageId(0), |symbol| symbol.image);
+        let name = |is_new: bool, name: &str| {
+            if is_new {
+                format!(" {}", plain(name))
+            } else {
+                String::new()
+            }
+        };
+        let image_name = self.walk.profile.frames.image(image);
+        let image_name = image_name.map_or(UNKNOWN, |image| &image.name);
+        let new = name(self.images.insert(image), image_name);
+        writeln!(out, "{object}=({}){new}", number(image.0))?;
+        // One file for each function: its first line's, or none.
+        let place = usize::try_from(id.0).ok();
+        let file_name = place.and_then(|place| *self.sources.get(place)?);
+        let new = name(self.files.insert(id), file_name.unwrap_or("???"));
+        writeln!(out, "{file}=({}){new}", number(id.0))?;
+        let symbol_name = symbol.map_or(UNKNOWN, |symbol| &symbol.name);
+        let new = name(self.functions.insert(id), symbol_name);
+        writeln!(out, "{function}=({}){new}", number(id.0))
+    }
+}
+
+/// 0 is the root.
+fn number(id: u32) -> u64 {
+    u64::from(id).saturating_add(1)
+}

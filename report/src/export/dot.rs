@@ -1,0 +1,123 @@
+//! How does a profile look to graphviz? A graph of the methods with the largest shares and their calls, in DOT.
+
+use std::{
+    collections::HashMap,
+    io::{self, Write},
+};
+
+use varid_model::Layer;
+
+use super::walk::{UNKNOWN, Walk, plain};
+use crate::{
+    frames::{FrameId, SymbolId},
+    scope::percent,
+    shares::{Share, StackWeights},
+    weights::SampleWeight,
+};
+
+/// So many methods are drawn at most, those with the largest totals.
+const MAX_NODES: usize = 80;
+/// Methods with a smaller total are not drawn.
+const MIN_NODE: f64 = 0.5;
+/// Nor are calls with a smaller share.
+const MIN_EDGE: f64 = 0.1;
+
+/// Writes the graph: letters as large as the method's own share, arrows as wide as the call's.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+    let profile = walk.profile;
+    let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
+    let all = profile.weights.sum(walk.counters());
+    let share = |weight: SampleWeight| percent(walk.value(weight), walk.value(all));
+    let symbol = |frame: FrameId| walk.frame(frame).map(|frame| frame.symbol);
+    let found = weights.by_frame(symbol);
+    let found_all = found.len();
+    let nodes = nodes(found, share);
+    writeln!(out, "digraph {} {{", quoted(&walk.title()))?;
+    writeln!(
+        out,
+        "  graph [rankdir=TB, fontname=\"sans-serif\", labelloc=t, label={}];",
+        quoted(&format!(
+            "{}: {} samples, {} of {found_all} methods",
+            walk.title(),
+            all.samples(),
+            nodes.len(),
+        ))
+    )?;
+    writeln!(
+        out,
+        "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];"
+    )?;
+    let mut ids = HashMap::new();
+    for (number, (id, node)) in nodes.iter().enumerate() {
+        ids.insert(*id, number);
+        let symbol = walk.symbol(*id);
+        let name = symbol.map_or(UNKNOWN, |symbol| &symbol.name);
+        let layer = symbol.map_or(Layer::Native, |symbol| symbol.layer);
+        let (own, total) = (share(node.own), share(node.total));
+        let label = format!(
+            "{}\n{own:.2} % ({}) of {total:.2} % ({})",
+            plain(name),
+            walk.value(node.own),
+            walk.value(node.total)
+        );
+        writeln!(
+            out,
+            "  n{number} [label={}, fontsize={:.0}, fillcolor=\"{}\", tooltip={}];",
+            quoted(&label),
+            8.0 + own.sqrt() * 3.0,
+            color(layer),
+            quoted(layer.name()),
+        )?;
+    }
+    let calls = weights.by_call(symbol, symbol).into_iter();
+    let edge = |((caller, callee), weight)| {
+        let wide = share(weight) >= MIN_EDGE;
+        let ends = (*ids.get(&caller)?, *ids.get(&callee)?);
+        wide.then_some((ends, weight))
+    };
+    let mut edges: Vec<((usize, usize), SampleWeight)> = calls.filter_map(edge).collect();
+    edges.sort_by_key(|(ends, _)| *ends);
+    for ((caller, callee), weight) in edges {
+        let percent = share(weight);
+        writeln!(
+            out,
+            "  n{caller} -> n{callee} [label=\"{percent:.2} %\", weight={:.0}, penwidth={:.2}];",
+            1.0 + percent,
+            0.5 + percent / 20.0,
+        )?;
+    }
+    writeln!(out, "}}")
+}
+
+/// The methods to draw, those with the largest totals first.
+fn nodes(
+    found: HashMap<SymbolId, Share<2>>,
+    percent: impl Fn(SampleWeight) -> f64,
+) -> Vec<(SymbolId, Share<2>)> {
+    let found = found.into_iter();
+    let mut nodes: Vec<_> = found
+        .filter(|(_, share)| percent(share.total) >= MIN_NODE)
+        .collect();
+    nodes.sort_by(|(id, share), (other_id, other)| {
+        let larger = percent(other.total).total_cmp(&percent(share.total));
+        larger.then(id.cmp(other_id))
+    });
+    nodes.truncate(MAX_NODES);
+    nodes
+}
+
+/// A string of DOT. It has no escapes of its own but the newline; `\N` and the like would be the node's name.
+fn quoted(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", text.replace('\n', "\\n"))
+}
+
+const fn color(layer: Layer) -> &'static str {
+    match layer {
+        Layer::App => "#cfe8c6",
+        Layer::Framework => "#efedc0",
+        Layer::Vm => "#f9dcbd",
+        Layer::Native => "#cfe2f3",
+        Layer::Kernel => "#f0d6e8",
+    }
+}

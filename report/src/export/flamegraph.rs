@@ -1,0 +1,238 @@
+//! How does a profile look as a picture? A flame graph in SVG: callers above, what they call below them, as wide as
+//! their share.
+//!
+//! The file needs nothing else. A browser runs its script, which zooms and searches; other viewers show the picture.
+
+use std::io::{self, Write};
+
+use varid_model::Layer;
+use varid_recording::terminal::one_line;
+
+use super::{
+    markup::escape,
+    walk::{Walk, plain},
+};
+use crate::{
+    scope::{Unit, percent},
+    shares::{Share, StackWeights},
+    stacks::StackId,
+};
+
+/// Stacks with a smaller share are not drawn: half a pixel of a wide screen.
+const MIN_PERCENT: f64 = 0.05;
+/// Frames that are farther from the outermost one are not drawn.
+const MAX_DEPTH: usize = 1_000;
+/// Pixels of a row, and from its top to its text.
+const ROW: usize = 17;
+const BASELINE: usize = 12;
+/// Pixels above and below the frames, and beside them.
+const ABOVE: usize = 100;
+const BELOW: usize = 10;
+const BESIDE: usize = 10;
+/// Of the picture where nothing says how wide it is shown.
+const WIDTH: usize = 1_200;
+/// Pixels of a letter.
+const LETTER: f64 = 7.0;
+/// The title's letters are larger: as many as in so many pixels.
+const HEADING: f64 = 900.0;
+
+const STYLE: &str = include_str!("flamegraph.css");
+const SCRIPT: &str = include_str!("flamegraph.js");
+
+/// A frame to draw.
+struct Frame {
+    stack: StackId,
+    share: Share<2>,
+    /// Where its left side is, as a part of the whole.
+    start: u64,
+    depth: usize,
+}
+
+/// Writes the picture.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+    let profile = walk.profile;
+    let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
+    let all = profile.weights.sum(walk.counters());
+    let picture = Picture {
+        walk,
+        weights,
+        all: walk.value(all),
+    };
+    let (frames, deeper) = picture.frames();
+    let depth = frames.iter().map(|frame| frame.depth).max();
+    let rows = depth.map_or(1, |depth| depth.saturating_add(2));
+    let height = rows.saturating_mul(ROW).saturating_add(ABOVE + BELOW);
+    let title = walk.title();
+    let heading = escape(&shortened(&title, HEADING));
+    let title = escape(&title);
+    writeln!(
+        out,
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" version="1.1" width="{WIDTH}" height="{height}" id="flamegraph">
+<title>{title}</title>
+<style>{STYLE}</style>
+<rect class="paper" width="100%" height="100%"/>
+<text class="title" x="{BESIDE}" y="20">{heading}</text>
+<text class="facts" x="{BESIDE}" y="36">{} samples; stacks below {MIN_PERCENT} % are not drawn{}</text>"#,
+        all.samples(),
+        if deeper {
+            format!(", nor what is deeper than {MAX_DEPTH} frames")
+        } else {
+            String::new()
+        },
+    )?;
+    picture.legend(out)?;
+    writeln!(
+        out,
+        r#"<text class="facts" id="details" x="{BESIDE}" y="92"> </text>
+<text class="button" id="reset" x="{BESIDE}" y="56" tabindex="0">Reset zoom</text>
+<text class="button" id="search" x="100" y="56" tabindex="0">Search</text>
+<text class="facts" id="matched" x="160" y="56"> </text>
+<svg id="frames" x="{BESIDE}" y="0" width="{}" height="{height}">"#,
+        WIDTH - 2 * BESIDE,
+    )?;
+    let whole = format!("all\n{} samples, 100.00 %", all.samples());
+    picture.draw(out, ("all", "all", &whole), (0, picture.all), ABOVE)?;
+    for frame in &frames {
+        let row = frame.depth.saturating_add(1).saturating_mul(ROW);
+        picture.draw_frame(out, frame, row.saturating_add(ABOVE))?;
+    }
+    writeln!(
+        out,
+        "</svg>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>"
+    )
+}
+
+struct Picture<'w, 'p> {
+    walk: &'w Walk<'p>,
+    weights: StackWeights<'p, 2>,
+    all: u64,
+}
+
+impl Picture<'_, '_> {
+    /// The frames that are wide enough, callers before callees, neighbours by name; and whether deeper ones are left out.
+    fn frames(&self) -> (Vec<Frame>, bool) {
+        let (mut frames, mut deeper) = (Vec::new(), false);
+        let roots = self.weights.tree().roots().collect();
+        let mut waiting = vec![(roots, 0, 0)];
+        while let Some((stacks, start, depth)) = waiting.pop() {
+            if depth >= MAX_DEPTH {
+                deeper = true;
+                continue;
+            }
+            for frame in self.neighbours(stacks, start, depth) {
+                let children: Vec<_> = self.weights.tree().children(frame.stack).collect();
+                if !children.is_empty() {
+                    waiting.push((children, frame.start, depth.saturating_add(1)));
+                }
+                frames.push(frame);
+            }
+        }
+        (frames, deeper)
+    }
+
+    fn neighbours(&self, stacks: Vec<StackId>, start: u64, depth: usize) -> Vec<Frame> {
+        let with_share = |stack| (stack, self.weights.share(stack));
+        let wide =
+            |share: &Share<2>| percent(self.walk.value(share.total), self.all) >= MIN_PERCENT;
+        let mut stacks: Vec<_> = stacks.into_iter().map(with_share).collect();
+        stacks.retain(|(_, share)| wide(share));
+        stacks.sort_by_cached_key(|(stack, _)| self.name(*stack));
+        let mut at = start;
+        let frame = |(stack, share): (StackId, Share<2>)| {
+            let start = at;
+            at = at.saturating_add(self.walk.value(share.total));
+            Frame {
+                stack,
+                share,
+                start,
+                depth,
+            }
+        };
+        stacks.into_iter().map(frame).collect()
+    }
+
+    fn name(&self, stack: StackId) -> &str {
+        let frame = self.walk.profile.stacks.frame(stack);
+        let symbol = frame.and_then(|frame| self.walk.symbol_of(frame));
+        symbol.map_or("", |symbol| symbol.name.as_str())
+    }
+
+    fn draw_frame(&self, out: &mut dyn Write, frame: &Frame, y: usize) -> io::Result<()> {
+        let weight = frame.share.total;
+        let value = self.walk.value(weight);
+        let layer = self.walk.layer(Some(frame.stack)).name();
+        let name = plain(self.name(frame.stack));
+        let period = match Unit::of(self.walk.description) {
+            Unit::Nanoseconds => format!("{} ns", weight.period()),
+            Unit::Events | Unit::Samples => format!("{} events", weight.period()),
+        };
+        let title = format!(
+            "{name}\n{layer}: {} samples, {:.2} %, {period}",
+            weight.samples(),
+            percent(value, self.all),
+        );
+        self.draw(out, (layer, &name, &title), (frame.start, value), y)
+    }
+
+    fn draw(
+        &self,
+        out: &mut dyn Write,
+        (class, name, title): (&str, &str, &str),
+        (start, value): (u64, u64),
+        y: usize,
+    ) -> io::Result<()> {
+        let (x, width) = (percent(start, self.all), percent(value, self.all));
+        #[allow(clippy::cast_precision_loss)] // of pixels
+        let pixels = width / 100.0 * (WIDTH - 2 * BESIDE) as f64;
+        let text = y.saturating_add(BASELINE);
+        writeln!(
+            out,
+            r#"<g class="{class}"><title>{}</title><rect x="{x:.4}%" y="{y}" width="{width:.4}%" height="{}"/><text x="{x:.4}%" y="{text}" dx="3">{}</text></g>"#,
+            escape(title),
+            ROW - 1,
+            escape(&shortened(name, pixels)),
+        )
+    }
+
+    /// The colours of layers, with what each took by itself.
+    fn legend(&self, out: &mut dyn Write) -> io::Result<()> {
+        let walk = self.walk;
+        let layer = |frame| walk.symbol_of(frame).map(|symbol| symbol.layer);
+        let shares = self.weights.by_frame(layer);
+        let mut x = BESIDE;
+        for layer in Layer::ALL {
+            let share = shares.get(&layer).copied().unwrap_or_default();
+            let text = format!(
+                "{} {:.1} %",
+                layer.name(),
+                percent(walk.value(share.own), self.all)
+            );
+            writeln!(
+                out,
+                r#"<g class="{}"><rect x="{x}" y="63" width="12" height="12"/><text x="{}" y="73">{text}</text></g>"#,
+                layer.name(),
+                x.saturating_add(16),
+            )?;
+            x = x
+                .saturating_add(text.len().saturating_mul(8))
+                .saturating_add(26);
+        }
+        Ok(())
+    }
+}
+
+/// As much of a name as there is room for; nothing if that is too little.
+fn shortened(name: &str, pixels: f64) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // a negative or huge one is a bound, too
+    let letters = ((pixels - 6.0) / LETTER) as usize;
+    if letters >= name.chars().count() {
+        return one_line(name);
+    }
+    if letters < 3 {
+        return String::new();
+    }
+    let shown: String = name.chars().take(letters.saturating_sub(2)).collect();
+    format!("{shown}..")
+}

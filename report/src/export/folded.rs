@@ -1,0 +1,43 @@
+//! How does a profile look to flame graph tools? Folded stacks: a line for each stack, its frames from the thread to the leaf.
+
+use std::io::{self, Write};
+
+use super::walk::{Row, UNKNOWN, Walk, plain};
+
+/// Writes `thread;outermost;…;leaf VALUE` lines. A `;` in a name becomes `:`.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+    let frames = &walk.profile.frames;
+    let names: Vec<String> = (frames.symbols().iter())
+        .map(|symbol| folded(&symbol.name))
+        .collect();
+    let (mut line, mut stack) = (String::new(), Vec::new());
+    for Row {
+        task,
+        stack: leaf,
+        weight,
+    } in walk.rows()
+    {
+        line.clear();
+        line.push_str(&folded(&task.name));
+        stack.clear();
+        stack.extend(walk.frames(leaf));
+        for frame in stack.iter().rev() {
+            let symbol = walk
+                .frame(*frame)
+                .and_then(|frame| usize::try_from(frame.symbol.0).ok());
+            let name = symbol.and_then(|symbol| names.get(symbol));
+            line.push(';');
+            line.push_str(name.map_or(UNKNOWN, String::as_str));
+        }
+        if stack.is_empty() {
+            line.push(';');
+            line.push_str(UNKNOWN);
+        }
+        writeln!(out, "{line} {}", walk.value(weight))?;
+    }
+    Ok(())
+}
+
+fn folded(name: &str) -> String {
+    plain(name).replace(';', ":")
+}

@@ -1,0 +1,130 @@
+//! How does a profile look to programs that read line by line? JSON Lines: an object for each sample, by time.
+//! A public interface: docs/formats/samples-jsonl.md.
+
+use std::{borrow::Cow, io::Write};
+
+use serde::Serialize;
+
+use super::{
+    json::write as to_writer,
+    walk::{Walk, plain},
+};
+use crate::{error::Result, frames::FrameId};
+
+/// The version of the lines' shape.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Head<'w> {
+    version: u32,
+    event: Cow<'w, str>,
+    unit: &'static str,
+    target: Cow<'w, str>,
+    start: Cow<'w, str>,
+    duration_ns: u64,
+    lost: u64,
+}
+
+#[derive(Serialize)]
+struct Sample<'w> {
+    time_ns: u64,
+    pid: u32,
+    tid: u32,
+    process: &'w str,
+    thread: &'w str,
+    layer: &'static str,
+    period: u64,
+}
+
+#[derive(Serialize)]
+struct Frame<'w> {
+    symbol: &'w str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    image: &'w str,
+    layer: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Cow<'w, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "is_false")]
+    approximate: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    inlined: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    marker: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Writes a line that says what is sampled, and a line for each sample.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+    let recording = &walk.profile.recording;
+    let head = Head {
+        version: VERSION,
+        event: plain(&walk.description.name),
+        unit: crate::scope::Unit::of(walk.description).name(),
+        target: plain(&recording.manifest.target.value),
+        start: plain(&recording.manifest.wall_start),
+        duration_ns: u64::try_from(recording.duration.as_nanos()).unwrap_or(u64::MAX),
+        lost: recording.lost,
+    };
+    to_writer(out, &head)?;
+    writeln!(out)?;
+    // A frame is written often, its text is made once.
+    let mut texts: Vec<Option<String>> = Vec::new();
+    texts.resize_with(walk.profile.frames.frames().len(), || None);
+    for sample in walk.samples()? {
+        let Some(task) = walk.profile.tasks.task(sample.task) else {
+            continue;
+        };
+        for frame in walk.frames(sample.stack) {
+            if let Some(text @ None) = texts.get_mut(place(frame)) {
+                *text = Some(frame_text(walk, frame)?);
+            }
+        }
+        let text = |frame| texts.get(place(frame)).and_then(Option::as_ref);
+        let line = Sample {
+            time_ns: walk.since_start(sample.time),
+            pid: task.pid.get(),
+            tid: task.tid.get(),
+            process: &plain(walk.process_name(task.pid, &task.name)),
+            thread: &plain(&task.name),
+            layer: walk.layer(sample.stack).name(),
+            period: sample.period.get(),
+        };
+        let line = serde_json::to_string(&line).map_err(std::io::Error::from)?;
+        let open = line.strip_suffix('}').unwrap_or(&line);
+        write!(out, "{open},\"frames\":[")?;
+        for (number, text) in walk.frames(sample.stack).filter_map(text).enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            write!(out, "{comma}{text}")?;
+        }
+        writeln!(out, "]}}")?;
+    }
+    Ok(())
+}
+
+fn place(frame: FrameId) -> usize {
+    usize::try_from(frame.0).unwrap_or(usize::MAX)
+}
+
+fn frame_text(walk: &Walk, id: FrameId) -> std::io::Result<String> {
+    let line = walk.frame(id).and_then(|frame| frame.line.as_ref());
+    let symbol = walk.symbol_of(id);
+    let image = symbol.and_then(|symbol| walk.image_of(symbol));
+    let frame = Frame {
+        symbol: &plain(symbol.map_or("", |symbol| &symbol.name)),
+        image: &plain(image.map_or("", |image| &image.name)),
+        layer: symbol
+            .map_or(varid_model::Layer::Native, |symbol| symbol.layer)
+            .name(),
+        file: line.map(|line| plain(&line.file)),
+        line: line.map(|line| line.line),
+        approximate: line.is_some_and(|line| line.precision.is_approximate()),
+        inlined: symbol.is_some_and(|symbol| symbol.inlined),
+        marker: symbol.is_some_and(|symbol| symbol.marker.is_some()),
+    };
+    Ok(serde_json::to_string(&frame)?)
+}

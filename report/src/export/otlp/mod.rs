@@ -1,0 +1,213 @@
+//! How does a profile look to OpenTelemetry? `ProfilesData` of OTLP, which is in development still.
+//!
+//! A process is a resource with one profile. A sample is the samples of a thread with one stack; its attributes are `thread.id`,
+//! `thread.name` and `varid.layer`, the layer of the leaf.
+
+mod messages;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::{self, Write},
+};
+
+use prost::Message;
+use varid_model::Pid;
+
+use messages::{
+    AnyValue, Function, KeyValue, KeyValueAndUnit, Line, Link, Location, Mapping, Profile,
+    ProfilesData, ProfilesDictionary, Resource, ResourceProfiles, Sample, Scope, ScopeProfiles,
+    Stack, Value, ValueType,
+};
+
+use super::{
+    interner::Interner,
+    strings::Strings,
+    walk::{Row, Walk, plain},
+};
+use crate::{
+    frames::{FrameId, ImageId, SymbolId},
+    scope::Unit,
+    stacks::StackId,
+};
+
+/// Writes the profiles and their dictionary, which are made in memory.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+    let mut tables = Tables {
+        walk,
+        files: walk.files(),
+        strings: Strings::new(),
+        stacks: Interner::new(),
+        frames: Interner::new(),
+        symbols: Interner::new(),
+        images: Interner::new(),
+        attributes: HashMap::new(),
+        attribute_table: vec![KeyValueAndUnit::default()],
+    };
+    let mut processes: BTreeMap<Pid, (&str, Vec<Sample>)> = BTreeMap::new();
+    for row in walk.rows() {
+        let name = walk.process_name(row.task.pid, &row.task.name);
+        let process = processes.entry(row.task.pid);
+        let (_, samples) = process.or_insert((name, Vec::new()));
+        samples.push(tables.sample(&row));
+    }
+    let sample_type = tables.sample_type();
+    let start = walk.wall_start().saturating_mul(1_000_000_000);
+    let duration = walk.profile.recording.duration.as_nanos();
+    let resource = |(pid, (name, samples)): (Pid, (&str, Vec<Sample>))| ResourceProfiles {
+        resource: Some(Resource {
+            attributes: vec![
+                attribute("process.pid", Value::Number(i64::from(pid.get()))),
+                attribute("process.title", Value::Text(plain(name).into_owned())),
+            ],
+        }),
+        scope_profiles: vec![ScopeProfiles {
+            scope: Some(Scope {
+                name: "varid".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            }),
+            profiles: vec![Profile {
+                sample_type: Some(sample_type),
+                samples,
+                time_unix_nano: u64::try_from(start).unwrap_or_default(),
+                duration_nano: u64::try_from(duration).unwrap_or(u64::MAX),
+            }],
+        }],
+    };
+    let data = ProfilesData {
+        resource_profiles: processes.into_iter().map(resource).collect(),
+        dictionary: Some(tables.dictionary()),
+    };
+    out.write_all(&data.encode_to_vec())
+}
+
+fn attribute(key: &str, value: Value) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+    }
+}
+
+/// What indices refer to. An index is the number in the interner and one more.
+struct Tables<'w, 'p> {
+    walk: &'w Walk<'p>,
+    /// By [`SymbolId`].
+    files: Vec<Option<&'p str>>,
+    strings: Strings,
+    stacks: Interner<StackId>,
+    frames: Interner<FrameId>,
+    symbols: Interner<SymbolId>,
+    images: Interner<ImageId>,
+    attributes: HashMap<(&'static str, String), i32>,
+    attribute_table: Vec<KeyValueAndUnit>,
+}
+
+impl Tables<'_, '_> {
+    fn sample(&mut self, row: &Row) -> Sample {
+        let thread = plain(&row.task.name).into_owned();
+        let tid = i64::from(row.task.tid.get());
+        let layer = self.walk.layer(row.stack).name().to_owned();
+        let attribute_indices = vec![
+            self.attribute("thread.id", tid.to_string(), Value::Number(tid)),
+            self.attribute("thread.name", thread.clone(), Value::Text(thread)),
+            self.attribute("varid.layer", layer.clone(), Value::Text(layer)),
+        ];
+        let value = i64::try_from(self.walk.value(row.weight));
+        Sample {
+            stack_index: row.stack.map_or(0, |stack| index(self.stacks.id(stack))),
+            attribute_indices,
+            values: vec![value.unwrap_or(i64::MAX)],
+        }
+    }
+
+    fn attribute(&mut self, key: &'static str, text: String, value: Value) -> i32 {
+        let next = i32::try_from(self.attribute_table.len()).unwrap_or(i32::MAX);
+        let number = *self.attributes.entry((key, text)).or_insert(next);
+        if number == next {
+            let key = self.string(key);
+            self.attribute_table.push(KeyValueAndUnit {
+                key,
+                value: Some(AnyValue { value: Some(value) }),
+            });
+        }
+        number
+    }
+
+    fn sample_type(&mut self) -> ValueType {
+        let walk = self.walk;
+        let (kind, unit) = match walk.unit() {
+            Unit::Nanoseconds => (walk.description.name.as_str(), "nanoseconds"),
+            Unit::Events => (walk.description.name.as_str(), "count"),
+            Unit::Samples => ("samples", "count"),
+        };
+        ValueType {
+            kind: self.string(kind),
+            unit: self.string(unit),
+        }
+    }
+
+    fn dictionary(mut self) -> ProfilesDictionary {
+        let mut dictionary = ProfilesDictionary {
+            mapping_table: vec![Mapping::default()],
+            location_table: vec![Location::default()],
+            function_table: vec![Function::default()],
+            link_table: vec![Link::default()],
+            stack_table: vec![Stack::default()],
+            attribute_table: std::mem::take(&mut self.attribute_table),
+            string_table: Vec::new(),
+        };
+        for stack in self.stacks.keys() {
+            let frames = self.walk.frames(Some(*stack));
+            let locations = frames.map(|frame| index(self.frames.id(frame)));
+            dictionary.stack_table.push(Stack {
+                location_indices: locations.collect(),
+            });
+        }
+        for frame in self.frames.keys() {
+            let frame = self.walk.frame(*frame);
+            let symbol = frame.map_or(SymbolId(u32::MAX), |frame| frame.symbol);
+            let image = self.walk.symbol(symbol);
+            let image = image.map(|symbol| index(self.images.id(symbol.image)));
+            let line = frame.and_then(|frame| frame.line.as_ref());
+            dictionary.location_table.push(Location {
+                mapping_index: image.unwrap_or_default(),
+                lines: vec![Line {
+                    function_index: index(self.symbols.id(symbol)),
+                    line: line.map_or(0, |line| i64::from(line.line)),
+                }],
+            });
+        }
+        for id in self.symbols.keys() {
+            let symbol = self.walk.symbol(*id);
+            let name = symbol.map_or("", |symbol| &symbol.name);
+            let recorded = symbol.and_then(|symbol| symbol.recorded.as_deref());
+            let place = usize::try_from(id.0).ok();
+            let file = place.and_then(|place| *self.files.get(place)?);
+            dictionary.function_table.push(Function {
+                name: signed(self.strings.id(name)),
+                system_name: signed(self.strings.id(recorded.unwrap_or(name))),
+                filename: signed(self.strings.id(file.unwrap_or_default())),
+            });
+        }
+        for id in self.images.keys() {
+            let image = self.walk.profile.frames.image(*id);
+            let name = image.map_or("", |image| &image.name);
+            dictionary.mapping_table.push(Mapping {
+                filename: signed(self.strings.id(name)),
+            });
+        }
+        dictionary.string_table = self.strings.take_new();
+        dictionary
+    }
+
+    fn string(&mut self, text: &str) -> i32 {
+        signed(self.strings.id(text))
+    }
+}
+
+fn index(number: u32) -> i32 {
+    signed(number).saturating_add(1)
+}
+
+fn signed(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

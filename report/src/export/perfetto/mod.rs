@@ -1,0 +1,249 @@
+//! How does a profile look to Perfetto? A trace of perf samples, each with its call stack: a flame graph for each span of time.
+//!
+//! A sample counts as one, whatever its period is: Perfetto has no weights. Layers are the kinds of frames.
+
+mod messages;
+
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+};
+
+use prost::Message;
+use varid_model::{Layer, Rate};
+
+use messages::{
+    Callstack, Frame, InternedData, InternedString, Mapping, PerfSample, PerfSampleDefaults,
+    Process, ProcessTree, Thread, Timebase, Trace, TracePacket, TracePacketDefaults,
+};
+
+use super::{
+    interner::Interner,
+    walk::{Walk, plain},
+};
+use crate::{
+    error::Result,
+    frames::{FrameId, ImageId, SymbolId},
+    samples::ProfileSample,
+    stacks::StackId,
+};
+
+/// All packets are of one writer.
+const SEQUENCE: u32 = 1;
+/// Flags of a packet: what was interned before is forgotten; what was interned before is used.
+const CLEARED: u32 = 1;
+const NEEDS_INTERNED: u32 = 2;
+/// Values of `cpu_mode`.
+const KERNEL: i32 = 1;
+const USER: i32 = 2;
+/// Bytes that are collected before they are written.
+const CHUNK: usize = 1 << 16;
+
+/// Writes the trace by time.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+    let mut writer = Writer {
+        walk,
+        stacks: HashSet::new(),
+        frames: HashSet::new(),
+        symbols: HashSet::new(),
+        images: HashSet::new(),
+        sources: Interner::new(),
+        buffer: Vec::new(),
+        out,
+    };
+    writer.head()?;
+    for loss in &walk.profile.recording.losses {
+        writer.packet(TracePacket {
+            timestamp: Some(loss.time.get()),
+            perf_sample: Some(PerfSample {
+                kernel_records_lost: Some(loss.count),
+                ..PerfSample::default()
+            }),
+            ..TracePacket::default()
+        })?;
+    }
+    for sample in walk.samples()? {
+        writer.sample(&sample)?;
+    }
+    writer.flush()?;
+    Ok(())
+}
+
+/// What has been interned so far.
+struct Writer<'w, 'p> {
+    walk: &'w Walk<'p>,
+    stacks: HashSet<StackId>,
+    frames: HashSet<FrameId>,
+    symbols: HashSet<SymbolId>,
+    images: HashSet<ImageId>,
+    sources: Interner<&'p str>,
+    buffer: Vec<u8>,
+    out: &'w mut dyn Write,
+}
+
+impl Writer<'_, '_> {
+    fn head(&mut self) -> Result<()> {
+        let description = self.walk.description;
+        let (period, frequency) = match description.rate {
+            Rate::Frequency(frequency) => (None, Some(frequency)),
+            Rate::Period(period) => (Some(period), None),
+        };
+        let timebase = Timebase {
+            period,
+            frequency,
+            name: plain(&description.name).into_owned(),
+        };
+        let mut tree = ProcessTree::default();
+        let mut processes = HashSet::new();
+        for thread in self.walk.threads()? {
+            let (pid, tid) = (signed(thread.pid.get()), signed(thread.tid.get()));
+            if processes.insert(pid) {
+                let name = self.walk.process_name(thread.pid, thread.name);
+                tree.processes.push(Process {
+                    pid,
+                    cmdline: vec![plain(name).into_owned()],
+                });
+            }
+            tree.threads.push(Thread {
+                tid,
+                name: plain(thread.name).into_owned(),
+                tgid: pid,
+            });
+        }
+        self.packet(TracePacket {
+            sequence_flags: CLEARED,
+            trace_packet_defaults: Some(TracePacketDefaults {
+                perf_sample_defaults: Some(PerfSampleDefaults {
+                    timebase: Some(timebase),
+                }),
+            }),
+            ..TracePacket::default()
+        })?;
+        self.packet(TracePacket {
+            process_tree: Some(tree),
+            ..TracePacket::default()
+        })?;
+        Ok(())
+    }
+
+    fn sample(&mut self, sample: &ProfileSample) -> io::Result<()> {
+        let Some(task) = self.walk.profile.tasks.task(sample.task) else {
+            return Ok(());
+        };
+        let interned_data = sample.stack.and_then(|stack| self.interned(stack));
+        let is_kernel = self.walk.layer(sample.stack) == Layer::Kernel;
+        self.packet(TracePacket {
+            timestamp: Some(sample.time.get()),
+            interned_data,
+            perf_sample: Some(PerfSample {
+                pid: task.pid.get(),
+                tid: task.tid.get(),
+                callstack_iid: sample.stack.map_or(0, stack_iid),
+                cpu_mode: if is_kernel { KERNEL } else { USER },
+                kernel_records_lost: None,
+            }),
+            ..TracePacket::default()
+        })
+    }
+
+    /// What a stack consists of that no packet has had so far; none if it is known.
+    fn interned(&mut self, stack: StackId) -> Option<InternedData> {
+        if !self.stacks.insert(stack) {
+            return None;
+        }
+        let mut data = InternedData::default();
+        let mut frame_ids = Vec::new();
+        for frame in self.walk.frames(Some(stack)) {
+            frame_ids.push(iid(frame.0));
+            self.frame(frame, &mut data);
+        }
+        frame_ids.reverse();
+        data.callstacks.push(Callstack {
+            iid: stack_iid(stack),
+            frame_ids,
+        });
+        Some(data)
+    }
+
+    fn frame(&mut self, id: FrameId, data: &mut InternedData) {
+        let walk = self.walk;
+        if !self.frames.insert(id) {
+            return;
+        }
+        let Some((frame, symbol)) = walk.frame(id).zip(walk.symbol_of(id)) else {
+            return;
+        };
+        if self.images.insert(symbol.image) {
+            let image = walk.image_of(symbol);
+            let iid = iid(symbol.image.0);
+            let name = image.map_or("", |image| image.name.as_str());
+            data.mapping_paths.push(interned(iid, name));
+            data.mappings.push(Mapping {
+                iid,
+                path_string_ids: vec![iid],
+            });
+        }
+        if self.symbols.insert(frame.symbol) {
+            let name = interned(iid(frame.symbol.0), &symbol.name);
+            data.function_names.push(name);
+        }
+        let source_path_iid = frame.line.as_ref().map_or(0, |line| {
+            let new = self.sources.get(line.file.as_ref()).is_none();
+            let source = iid(self.sources.id(line.file.as_ref()));
+            if new {
+                data.source_paths.push(interned(source, &line.file));
+            }
+            source
+        });
+        data.frames.push(Frame {
+            iid: iid(id.0),
+            function_name_id: iid(frame.symbol.0),
+            mapping_id: iid(symbol.image.0),
+            rel_pc: Some(symbol.start),
+            source_path_iid,
+            line_number: frame.line.as_ref().map_or(0, |line| line.line),
+            kind: symbol.layer.name().to_owned(),
+        });
+    }
+
+    fn packet(&mut self, packet: TracePacket) -> io::Result<()> {
+        let trace = Trace {
+            packet: vec![TracePacket {
+                trusted_packet_sequence_id: SEQUENCE,
+                sequence_flags: packet.sequence_flags | NEEDS_INTERNED,
+                ..packet
+            }],
+        };
+        trace.encode(&mut self.buffer).map_err(io::Error::other)?;
+        if self.buffer.len() < CHUNK {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+fn interned(iid: u64, text: &str) -> InternedString {
+    InternedString {
+        iid,
+        text: plain(text).as_bytes().to_vec(),
+    }
+}
+
+/// 0 means that there is none.
+fn iid(number: u32) -> u64 {
+    u64::from(number).saturating_add(1)
+}
+
+fn stack_iid(stack: StackId) -> u64 {
+    iid(stack.number())
+}
+
+fn signed(id: u32) -> i32 {
+    i32::try_from(id).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,214 @@
+//! How does a profile look to pprof? Its protobuf, compressed.
+//!
+//! A sample is the samples of a thread with one stack. Its labels are `layer` (of the leaf), `thread`, `process`, `tid` and `pid`.
+
+mod messages;
+
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+};
+
+use flate2::{Compression, write::GzEncoder};
+use prost::Message;
+
+use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+
+use super::{
+    strings::Strings,
+    walk::{Row, Walk},
+};
+use crate::{
+    frames::{FrameId, ImageId, SymbolId},
+    scope::Unit,
+};
+
+/// Bytes that are collected before they are compressed.
+const CHUNK: usize = 1 << 16;
+
+/// Writes the profile with two values for each stack: samples, and the event's periods.
+pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = Writer {
+        walk,
+        files: walk.files(),
+        strings: Strings::new(),
+        symbols: HashSet::new(),
+        frames: HashSet::new(),
+        images: HashSet::new(),
+        buffer: Vec::with_capacity(CHUNK),
+        out: GzEncoder::new(out, Compression::fast()),
+    };
+    writer.head()?;
+    for row in walk.rows() {
+        writer.row(row)?;
+    }
+    writer.flush()?;
+    writer.out.finish()?;
+    Ok(())
+}
+
+/// What has been written so far: an entry of a table is written before the first sample that has it.
+struct Writer<'w, 'p> {
+    walk: &'w Walk<'p>,
+    /// By [`SymbolId`].
+    files: Vec<Option<&'p str>>,
+    strings: Strings,
+    symbols: HashSet<SymbolId>,
+    frames: HashSet<FrameId>,
+    images: HashSet<ImageId>,
+    buffer: Vec<u8>,
+    out: GzEncoder<&'w mut dyn Write>,
+}
+
+impl Writer<'_, '_> {
+    fn head(&mut self) -> io::Result<()> {
+        let walk = self.walk;
+        let manifest = &walk.profile.recording.manifest;
+        let event = walk.description;
+        let unit = match Unit::of(event) {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Events | Unit::Samples => "count",
+        };
+        let samples = ValueType {
+            kind: self.string("samples"),
+            unit: self.string("count"),
+        };
+        let periods = ValueType {
+            kind: self.string(&event.name),
+            unit: self.string(unit),
+        };
+        let by_samples = walk.unit() == Unit::Samples;
+        let default = if by_samples { samples } else { periods };
+        let target = format!("varid: {} of {}", event.name, manifest.target.value);
+        let comment = vec![self.string(&target)];
+        let duration = walk.profile.recording.duration.as_nanos();
+        self.part(Profile {
+            sample_type: vec![samples, periods],
+            time_nanos: walk.wall_start().saturating_mul(1_000_000_000),
+            duration_nanos: i64::try_from(duration).unwrap_or(i64::MAX),
+            period_type: Some(periods),
+            comment,
+            default_sample_type: default.kind,
+            ..Profile::default()
+        })
+    }
+
+    fn row(&mut self, row: Row) -> io::Result<()> {
+        let mut locations = Vec::new();
+        for frame in self.walk.frames(row.stack) {
+            self.frame(frame)?;
+            locations.push(location_id(frame));
+        }
+        let process = self.walk.process_name(row.task.pid, &row.task.name);
+        let label = vec![
+            self.text_label("layer", self.walk.layer(row.stack).name()),
+            self.text_label("thread", &row.task.name),
+            self.text_label("process", process),
+            self.number_label("tid", row.task.tid.get()),
+            self.number_label("pid", row.task.pid.get()),
+        ];
+        self.part(Profile {
+            sample: vec![Sample {
+                location_id: locations,
+                value: row.weight.0.map(signed).to_vec(),
+                label,
+            }],
+            ..Profile::default()
+        })
+    }
+
+    /// Writes a location and what it refers to, if it is new.
+    fn frame(&mut self, id: FrameId) -> io::Result<()> {
+        if !self.frames.insert(id) {
+            return Ok(());
+        }
+        let Some(frame) = self.walk.frame(id) else {
+            return Ok(());
+        };
+        let mut part = Profile::default();
+        let mut mapping_id = 0;
+        if let Some(symbol) = self.walk.symbol(frame.symbol) {
+            mapping_id = u64::from(symbol.image.0).saturating_add(1);
+            if self.images.insert(symbol.image) {
+                let image = self.walk.image_of(symbol);
+                part.mapping.push(Mapping {
+                    id: mapping_id,
+                    filename: self.string(image.map_or("", |image| image.name.as_str())),
+                    has_functions: true,
+                    has_filenames: true,
+                    has_line_numbers: true,
+                    has_inline_frames: true,
+                });
+            }
+            if self.symbols.insert(frame.symbol) {
+                let recorded = symbol.recorded.as_ref().unwrap_or(&symbol.name);
+                let place = usize::try_from(frame.symbol.0).ok();
+                let file = place.and_then(|place| *self.files.get(place)?);
+                part.function.push(Function {
+                    id: function_id(frame.symbol),
+                    name: self.string(&symbol.name),
+                    system_name: self.string(recorded),
+                    filename: self.string(file.unwrap_or_default()),
+                });
+            }
+        }
+        part.location.push(Location {
+            id: location_id(id),
+            mapping_id,
+            line: vec![Line {
+                function_id: function_id(frame.symbol),
+                line: frame.line.as_ref().map_or(0, |line| i64::from(line.line)),
+            }],
+        });
+        self.part(part)
+    }
+
+    fn string(&mut self, text: &str) -> i64 {
+        i64::from(self.strings.id(text))
+    }
+
+    fn text_label(&mut self, key: &str, text: &str) -> Label {
+        Label {
+            key: self.string(key),
+            text: self.string(text),
+            number: 0,
+        }
+    }
+
+    fn number_label(&mut self, key: &str, number: u32) -> Label {
+        Label {
+            key: self.string(key),
+            text: 0,
+            number: i64::from(number),
+        }
+    }
+
+    /// Writes a part with the strings that are new in it.
+    fn part(&mut self, mut part: Profile) -> io::Result<()> {
+        part.string_table = self.strings.take_new();
+        part.encode(&mut self.buffer).map_err(io::Error::other)?;
+        if self.buffer.len() < CHUNK {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// 0 means that there is none.
+fn location_id(frame: FrameId) -> u64 {
+    u64::from(frame.0).saturating_add(1)
+}
+
+fn function_id(symbol: SymbolId) -> u64 {
+    u64::from(symbol.0).saturating_add(1)
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,279 @@
+//! What do all exports write? The samples of one event, with the frames, threads and layers that they have.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use varid_model::{Layer, MonotonicNs, Pid, Rate, Tid};
+use varid_recording::{EventDesc, terminal::one_line};
+
+use crate::{
+    error::{Error, Result},
+    frames::{FrameId, ProfileFrame, ProfileImage, ProfileSymbol, SymbolId},
+    profile::{EventSummary, Profile},
+    samples::ProfileSample,
+    scope::Unit,
+    stacks::StackId,
+    tasks::Task,
+    view::PercentOf,
+    weights::{EventId, ProfileCounter, SampleWeight},
+};
+
+/// What stands for frames that are not known.
+pub(crate) const UNKNOWN: &str = "[unknown]";
+
+/// The samples of one event of a profile. Ids are those of the profile's tables, which hold each frame, symbol and stack once.
+#[derive(Debug)]
+pub(crate) struct Walk<'p> {
+    pub profile: &'p Profile,
+    pub event: &'p EventSummary,
+    pub description: &'p EventDesc,
+    weigh: PercentOf,
+}
+
+/// The samples of a thread that have the same stack, together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'p> {
+    pub task: &'p Task,
+    /// The leaf; none: no frame is known.
+    pub stack: Option<StackId>,
+    pub weight: SampleWeight,
+}
+
+/// A thread with its samples by time.
+#[derive(Debug)]
+pub(crate) struct Thread<'p> {
+    pub pid: Pid,
+    pub tid: Tid,
+    /// The last name that it had when it was sampled.
+    pub name: &'p str,
+    pub samples: Vec<ProfileSample>,
+}
+
+impl<'p> Walk<'p> {
+    /// # Errors
+    ///
+    /// The profile does not have the event.
+    pub fn new(profile: &'p Profile, event: Option<EventId>, weigh: PercentOf) -> Result<Self> {
+        let event = profile.event(event)?;
+        Ok(Self {
+            profile,
+            event,
+            description: profile.description(event.event),
+            weigh,
+        })
+    }
+
+    /// What is counted of the event's samples.
+    pub const fn counters(&self) -> [ProfileCounter; 2] {
+        ProfileCounter::of_samples(self.event.event)
+    }
+
+    /// The sums of samples with the same thread and stack, in the order in which they were first seen.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'p>> {
+        let profile = self.profile;
+        let rows = profile.weights.rows(self.counters());
+        rows.filter_map(|row| {
+            Some(Row {
+                task: profile.tasks.task(row.task?)?,
+                stack: row.stack,
+                weight: row.weight,
+            })
+        })
+    }
+
+    /// The samples one by one, by time.
+    ///
+    /// # Errors
+    ///
+    /// The profile has sums only.
+    pub fn samples(&self) -> Result<impl Iterator<Item = ProfileSample> + use<'p>> {
+        let samples = self.profile.samples.as_ref().ok_or(Error::NoSampleTable)?;
+        let event = self.event.event;
+        Ok(samples.iter().filter(move |sample| sample.event == event))
+    }
+
+    /// The threads by process and id, each with its samples by time. Takes 40 bytes a sample.
+    ///
+    /// # Errors
+    ///
+    /// The profile has sums only.
+    pub fn threads(&self) -> Result<Vec<Thread<'p>>> {
+        let mut threads: BTreeMap<(Pid, Tid), Thread> = BTreeMap::new();
+        for sample in self.samples()? {
+            let Some(task) = self.profile.tasks.task(sample.task) else {
+                continue;
+            };
+            let thread = threads
+                .entry((task.pid, task.tid))
+                .or_insert_with(|| Thread {
+                    pid: task.pid,
+                    tid: task.tid,
+                    name: "",
+                    samples: Vec::new(),
+                });
+            thread.name = &task.name;
+            thread.samples.push(sample);
+        }
+        Ok(threads.into_values().collect())
+    }
+
+    /// The number that a weight is in formats that have one.
+    pub const fn value(&self, weight: SampleWeight) -> u64 {
+        self.weigh.value(weight)
+    }
+
+    /// The same of a sample.
+    pub const fn sample_value(&self, sample: &ProfileSample) -> u64 {
+        match self.weigh {
+            PercentOf::Period => sample.period.get(),
+            PercentOf::Samples => 1,
+        }
+    }
+
+    /// What [`value`](Self::value) counts.
+    pub fn unit(&self) -> Unit {
+        match self.weigh {
+            PercentOf::Period => Unit::of(self.description),
+            PercentOf::Samples => Unit::Samples,
+        }
+    }
+
+    /// The frames of a stack, leaf first.
+    pub fn frames(&self, stack: Option<StackId>) -> impl Iterator<Item = FrameId> {
+        let stacks = &self.profile.stacks;
+        stack
+            .into_iter()
+            .flat_map(move |stack| stacks.frames_of(stack))
+    }
+
+    pub fn frame(&self, id: FrameId) -> Option<&'p ProfileFrame> {
+        self.profile.frames.frame(id)
+    }
+
+    pub fn symbol(&self, id: SymbolId) -> Option<&'p ProfileSymbol> {
+        self.profile.frames.symbol(id)
+    }
+
+    pub fn symbol_of(&self, id: FrameId) -> Option<&'p ProfileSymbol> {
+        self.profile.frames.symbol_of(id)
+    }
+
+    pub fn image_of(&self, symbol: &ProfileSymbol) -> Option<&'p ProfileImage> {
+        self.profile.frames.image(symbol.image)
+    }
+
+    /// The source file of each symbol: that of its first line; none if no line is known.
+    pub fn files(&self) -> Vec<Option<&'p str>> {
+        let frames = &self.profile.frames;
+        let mut files = vec![None; frames.symbols().len()];
+        for frame in frames.frames() {
+            let place = usize::try_from(frame.symbol.0).ok();
+            let file = place.and_then(|place| files.get_mut(place));
+            if let (Some(file @ None), Some(line)) = (file, &frame.line) {
+                *file = Some(line.file.as_ref());
+            }
+        }
+        files
+    }
+
+    /// What a stack's leaf counts for.
+    pub fn layer(&self, stack: Option<StackId>) -> Layer {
+        let frame = stack.and_then(|stack| self.profile.stacks.frame(stack));
+        let symbol = frame.and_then(|frame| self.symbol_of(frame));
+        symbol.map_or(Layer::Native, |symbol| symbol.layer)
+    }
+
+    /// The name of a process; that of the thread if its own is not known.
+    pub fn process_name(&self, pid: Pid, thread: &'p str) -> &'p str {
+        let name = self.profile.tasks.processes.get(&pid);
+        name.map_or(thread, |name| name)
+    }
+
+    /// A time as nanoseconds since the recording's start.
+    pub fn since_start(&self, time: MonotonicNs) -> u64 {
+        let since = time.since(self.profile.recording.manifest.start_time_ns);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The recording's start as seconds since 1970; 0 if the manifest does not say.
+    pub fn wall_start(&self) -> i64 {
+        unix_seconds(&self.profile.recording.manifest.wall_start).unwrap_or_default()
+    }
+
+    /// Nanoseconds between two samples of a processor; for events that are not of time a millisecond.
+    pub fn interval(&self) -> u64 {
+        match (self.description.rate, Unit::of(self.description)) {
+            (Rate::Frequency(frequency), _) => {
+                let interval = 1_000_000_000_u64.checked_div(frequency);
+                interval.unwrap_or(1_000_000)
+            }
+            (Rate::Period(period), Unit::Nanoseconds) => period,
+            (Rate::Period(_), _) => 1_000_000,
+        }
+    }
+
+    /// The event and what was recorded, as a title.
+    pub fn title(&self) -> String {
+        let target = &self.profile.recording.manifest.target.value;
+        one_line(&format!("{} of {target}", self.description.name))
+    }
+}
+
+/// The seconds of `2024-02-29T12:00:00Z`.
+fn unix_seconds(text: &str) -> Option<i64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hours, minutes, seconds) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && year >= 1970;
+    // Years begin in March, so that a leap day is the last one.
+    let (year, month) = match month.checked_sub(3)? {
+        month @ 0.. => (year, month),
+        before => (year.checked_sub(1)?, before.checked_add(12)?),
+    };
+    let leap_days = (year / 4)
+        .checked_sub(year / 100)?
+        .checked_add(year / 400)?;
+    let days = year.checked_mul(365)?.checked_add(leap_days)?;
+    let days = days.checked_add(month.checked_mul(153)?.checked_add(2)? / 5)?;
+    // 719,469 days are from March of year 0 to the first of January 1970.
+    let days = days.checked_add(day)?.checked_sub(719_469)?;
+    let of_day = hours
+        .checked_mul(3_600)?
+        .checked_add(minutes.checked_mul(60)?)?;
+    let seconds = days
+        .checked_mul(86_400)?
+        .checked_add(of_day)?
+        .checked_add(seconds)?;
+    is_date.then_some(seconds)
+}
+
+/// A name in one line, without what a terminal or a viewer would take for a command.
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
+    let is_plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_control());
+    if is_plain {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(one_line(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unix_seconds;
+
+    #[test]
+    fn a_manifest_s_start_is_a_time() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2024-02-29T12:00:00Z", Some(1_709_208_000)),
+            ("2024-03-01T00:00:01Z", Some(1_709_251_201)),
+            ("2026-12-31T23:59:59.5Z", Some(1_798_761_599)),
+            ("2024-13-01T00:00:00Z", None),
+            ("", None),
+            ("soon", None),
+        ] {
+            assert_eq!(unix_seconds(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Are exports what their formats allow, whatever is recorded, and do they stay as they are?
+
+use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, elf, slot};
+use varid_model::{Pid, Tid};
+use varid_recording::SessionRecord;
+use varid_report::{Error, ExportFormat, NameOptions, Options, PercentOf, export};
+
+fn options() -> Options {
+    Options {
+        sample_table: true,
+        names: NameOptions {
+            lines: true,
+            ..NameOptions::default()
+        },
+        ..Options::default()
+    }
+}
+
+fn exported(fixture: &Fixture, options: &Options, format: ExportFormat) -> Vec<u8> {
+    let mut out = Vec::new();
+    let what = (None, PercentOf::Period);
+    export(&fixture.profile(options), what, format, &mut out).unwrap();
+    out
+}
+
+fn text(fixture: &Fixture, format: ExportFormat) -> String {
+    String::from_utf8(exported(fixture, &options(), format)).unwrap()
+}
+
+/// Two threads, all layers but the framework, recursion, a marker of an unknown image, and losses.
+fn small() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.samples(2, (100, 100), &[DRAW, RUN + 1]);
+    fixture.kernel_samples(
+        1,
+        (100, 100),
+        &[READ, KERNEL + 0x11],
+        &[BLIT, JNI, DRAW + 1],
+    );
+    fixture.samples(1, (100, 101), &[FIB, FIB + 1, FIB + 1, RUN + 1]);
+    let time = fixture.tick();
+    fixture.write(&SessionRecord::Lost { time, count: 7 });
+    fixture.samples(1, (200, 200), &[RUN]);
+    fixture.writer.finish().unwrap();
+    fixture
+}
+
+#[test]
+fn text_formats_stay_as_they_are() {
+    let fixture = small();
+    for (name, format) in [
+        ("folded", ExportFormat::Folded),
+        ("flamegraph", ExportFormat::Flamegraph),
+        ("firefox", ExportFormat::Firefox),
+        ("speedscope", ExportFormat::Speedscope),
+        ("jsonl", ExportFormat::JsonLines),
+        ("callgrind", ExportFormat::Callgrind),
+        ("dot", ExportFormat::Dot),
+        ("chrome", ExportFormat::Chrome),
+    ] {
+        let mut text = text(&fixture, format);
+        if let (Some(style), Some(end)) = (text.find("<style>"), text.find("</style>")) {
+            text.replace_range(style..end, "<style>…");
+        }
+        if let (Some(script), Some(end)) = (text.find("<![CDATA["), text.find("</script>")) {
+            text.replace_range(script..end, "…");
+        }
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+/// What browsers, shells, spreadsheets, viewers and parsers take for more than a name.
+const HOSTILE: [&str; 9] = [
+    "<script>alert(1)</script>",
+    "]]></script><script>alert(2)</script>",
+    "a\"b'c\\\"d\\",
+    "=cmd|'/C calc'!A0",
+    "x; y 99\nfn=(1) forged",
+    "\u{1b}[2J\u{202e}\u{9b}31m",
+    "(1) compressed",
+    "\\N\\G -> n0 [label=\"forged\"]",
+    "&lt;b&gt; ${jndi:x} {{marker.data}}",
+];
+
+/// Each hostile name is that of a method, which calls the next one, and of a thread.
+fn hostile() -> Fixture {
+    let mut fixture = Fixture::new();
+    let slots = HOSTILE.iter().zip(1..);
+    let slots = slots.map(|(name, place)| slot(place * 0x100, name));
+    elf(
+        &fixture.writer.symbols().join("app.elf"),
+        &APP_ID,
+        slots.collect(),
+    );
+    let app = DRAW - 0x1010;
+    let user: Vec<u64> = (1..=HOSTILE.len() as u64)
+        .map(|place| app + place * 0x100 + 0x11)
+        .collect();
+    for (name, tid) in HOSTILE.iter().zip(100..) {
+        let time = fixture.tick();
+        fixture.write(&SessionRecord::Comm {
+            time,
+            pid: Pid::new(100),
+            tid: Tid::new(tid),
+            exec: false,
+            name: (*name).to_owned(),
+        });
+        fixture.samples(1, (100, tid), &user);
+    }
+    fixture.writer.finish().unwrap();
+    fixture
+}
+
+#[test]
+fn hostile_names_are_names_and_nothing_else() {
+    let fixture = hostile();
+    let profile = fixture.profile(&options());
+    let symbols = profile.frames.symbols();
+    let recorded = |name: &str| symbols.iter().any(|symbol| symbol.name.contains(name));
+    assert!(recorded("<script>alert(1)"), "{symbols:?}");
+    for format in ExportFormat::ALL {
+        let out = exported(&fixture, &options(), format);
+        let out = String::from_utf8_lossy(&out);
+        assert!(format.is_binary() || !out.contains('\u{1b}'), "{format:?}");
+        assert!(!out.contains('\u{202e}'), "{format:?}");
+    }
+
+    let folded = text(&fixture, ExportFormat::Folded);
+    for line in folded.lines() {
+        assert_eq!(line.split(';').count(), 1 + HOSTILE.len(), "{line}");
+        assert!(line.ends_with(" 1000000"), "{line}");
+    }
+    assert_eq!(folded.lines().count(), HOSTILE.len());
+
+    let svg = text(&fixture, ExportFormat::Flamegraph);
+    assert_eq!(svg.matches("<script").count(), 1, "{svg}");
+    assert_eq!(svg.matches("]]>").count(), 1, "{svg}");
+    assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+
+    let dot = text(&fixture, ExportFormat::Dot);
+    for line in dot.lines().filter(|line| line.contains("label=")) {
+        // Outside of strings there is one attribute list.
+        let mut outside = String::new();
+        let (mut quoted, mut escaped) = (false, false);
+        for character in line.chars() {
+            match character {
+                '"' if !escaped => quoted = !quoted,
+                _ if !quoted => outside.push(character),
+                _ => {}
+            }
+            escaped = quoted && character == '\\' && !escaped;
+        }
+        assert!(!quoted, "{line}");
+        assert_eq!(outside.matches('[').count(), 1, "{line}");
+    }
+
+    let callgrind = text(&fixture, ExportFormat::Callgrind);
+    let forged = callgrind.lines().filter(|line| *line == "fn=(1) forged");
+    assert_eq!(forged.count(), 0, "{callgrind}");
+    assert!(callgrind.contains(") (1) compressed\n"), "{callgrind}");
+
+    let lines = text(&fixture, ExportFormat::JsonLines);
+    assert_eq!(lines.lines().count(), 1 + HOSTILE.len());
+    for format in [
+        ExportFormat::Firefox,
+        ExportFormat::Speedscope,
+        ExportFormat::Chrome,
+    ] {
+        let json: serde_json::Value = serde_json::from_str(&text(&fixture, format)).unwrap();
+        let json = json.to_string();
+        assert!(json.contains("<script>alert(1)</script>"), "{json}");
+    }
+}
+
+#[test]
+fn a_session_without_samples_is_exported() {
+    let mut fixture = Fixture::new();
+    fixture.writer.finish().unwrap();
+    for format in ExportFormat::ALL {
+        let out = exported(&fixture, &options(), format);
+        match format {
+            ExportFormat::Folded => assert!(out.is_empty()),
+            ExportFormat::Firefox | ExportFormat::Speedscope | ExportFormat::Chrome => {
+                serde_json::from_slice::<serde_json::Value>(&out).unwrap();
+            }
+            _ => assert!(!out.is_empty(), "{format:?}"),
+        }
+    }
+}
+
+#[test]
+fn exports_have_the_samples_that_the_options_select() {
+    let fixture = Fixture::full();
+    let options = Options {
+        pid: Some(Pid::new(200)),
+        ..options()
+    };
+    let out = exported(&fixture, &options, ExportFormat::Folded);
+    assert_eq!(out, b"other;org.example.Balls.run 1000000\n");
+}
+
+#[test]
+fn a_format_with_samples_is_not_made_of_sums() {
+    let fixture = small();
+    let profile = fixture.profile(&Options::default());
+    for format in ExportFormat::ALL {
+        let made = export(&profile, (None, PercentOf::Period), format, &mut Vec::new());
+        let refused = matches!(made, Err(Error::NoSampleTable));
+        assert_eq!(refused, format.has_samples(), "{format:?} {made:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_is_an_error() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let profile = small().profile(&options());
+    for format in ExportFormat::ALL {
+        let made = export(&profile, (None, PercentOf::Period), format, &mut Full);
+        assert!(matches!(made, Err(Error::Output(_))), "{format:?} {made:?}");
+    }
+}

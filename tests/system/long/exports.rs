@@ -1,0 +1,69 @@
+//! Does Go's pprof read what varid exports, with its labels?
+
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+use varid_tests::{App, printed, record, report_by_symbol, skip_without_root, skipped, testbed};
+
+/// `go tool pprof -top` with further options: rows of FLAT FLAT% SUM% CUM CUM% NAME.
+fn top(file: &Path, options: &[&str]) -> Result<Vec<(u64, String)>> {
+    let mut pprof = Command::new("go");
+    pprof.args(["tool", "pprof", "-top", "-unit=count", "-nodefraction=0"]);
+    pprof.args(["-symbolize=none", "-sample_index=samples"]);
+    let text = printed(pprof.args(options).arg(file))?;
+    let (_, rows) = text.split_once("cum%\n").context("no table")?;
+    let row = |line: &str| {
+        let (flat, _) = line.trim().split_once(' ')?;
+        let (_, name) = line
+            .split_once("%  ")
+            .map(|(_, rest)| rest.split_once("%  "))??;
+        Some((flat.parse().ok()?, name.to_owned()))
+    };
+    Ok(rows.lines().filter_map(row).collect())
+}
+
+#[test]
+fn pprof_has_the_methods_and_layers_of_the_report() -> Result<()> {
+    if skip_without_root("exports") {
+        return Ok(());
+    }
+    if Command::new("go").arg("version").output().is_err() {
+        skipped("exports", "there is no go tool pprof: install golang-go");
+        return Ok(());
+    }
+    let recording = record(&App::new("math", "run", 60)?, &["-F", "1999"])?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("profile.pb.gz");
+    let mut varid = testbed()?.varid();
+    varid.args(["export", "-f", "pprof", "--no-inline", "--no-lines", "-o"]);
+    printed(varid.arg(&file).arg("-i").arg(recording.session()))?;
+
+    let report = report_by_symbol(&recording.session())?;
+    let rows = report["rows"].as_array().context("no rows")?;
+    let found = top(&file, &[])?;
+    let mut compared = 0;
+    for row in rows.iter().take(30) {
+        let name = row["symbol"].as_str().context("no name")?;
+        // pprof leaves out what is in angle brackets.
+        if name.contains(['<', '(']) {
+            continue;
+        }
+        let own = row["self"].as_u64().context("no count")?;
+        let same = |(flat, found): &(u64, String)| found == name && *flat == own;
+        ensure!(found.iter().any(same), "{name} {own}: {found:?}");
+        compared += 1;
+    }
+    ensure!(compared > 10, "only {compared} methods");
+
+    for layer in report["layers"].as_array().context("no layers")? {
+        let name = layer["layer"].as_str().context("no name")?;
+        let own = layer["self"].as_u64().context("no count")?;
+        if own > 0 {
+            let focus = format!("-tagfocus=layer={name}");
+            let sum: u64 = top(&file, &[&focus])?.iter().map(|(flat, _)| flat).sum();
+            ensure!(sum == own, "{name}: {sum}, not {own}");
+        }
+    }
+    println!("pprof: {compared} methods and all layers as reported");
+    Ok(())
+}
