@@ -85,7 +85,12 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                     None => UnwindError::NoInfo(frame.address.recorded()),
                 })?;
                 let regs = rule.caller(cfa, &frame.regs, self.stack)?;
-                (Caller { cfa, regs }, rule.is_signal_frame)
+                let mut caller = Caller { cfa, regs };
+                if rule.is_signal_frame {
+                    let interrupted = self.architecture.interrupted(frame, &caller, self.stack);
+                    caller = interrupted.unwrap_or(caller);
+                }
+                (caller, rule.is_signal_frame)
             }
             CodeRule::Unknown => (self.caller_by_convention(frame)?, false),
         };

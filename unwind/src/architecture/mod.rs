@@ -2,7 +2,7 @@
 //!
 //! One folder per architecture, with the same files in each: `code_address` (which bits of a word are a code address),
 //! `frame_pointer` (the caller of code that keeps one) and `leaf` (the caller of code that has no frame yet). 64-bit and
-//! 32-bit x86 differ in the size of a word only and share a folder.
+//! 32-bit x86 differ in the size of a word only and share a folder. On AArch64 `signal_frame` is what a signal interrupted.
 
 mod aarch64;
 mod arm;
@@ -38,6 +38,16 @@ pub(crate) trait Architecture: Sync {
     /// Whether every function that has a frame links it to its caller's by the frame pointer.
     fn links_every_frame(&self) -> bool {
         false
+    }
+
+    /// What a signal has interrupted, from the frame of the kernel's trampoline, where its unwind information leads to `linked` instead.
+    fn interrupted(
+        &self,
+        _frame: &NativeFrame,
+        _linked: &Caller,
+        _stack: StackSlice<'_>,
+    ) -> Option<Caller> {
+        None
     }
 
     /// Whose operations of call frame information its compilers use.

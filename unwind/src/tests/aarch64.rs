@@ -17,7 +17,10 @@ __asm__(\".globl first\\n.type first, %function\\nfirst:\\n.cfi_startproc\\n.cfi
 	\".globl bare_leaf\\n.type bare_leaf, %function\\nbare_leaf:\\nnop\\nret\\n.size bare_leaf, . - bare_leaf\\n\"
 	\".globl framed\\n.type framed, %function\\nframed:\\n.cfi_startproc\\nsub sp, sp, 96\\nstp x29, x30, [sp, 32]\\n\"
 	\"add x29, sp, 32\\n.cfi_def_cfa_offset 96\\n.cfi_offset 29, -64\\n.cfi_offset 30, -56\\nbl bare\\nnop\\n\"
-	\".cfi_endproc\\n.size framed, . - framed\\n\");
+	\".cfi_endproc\\n.size framed, . - framed\\n\"
+	\".globl trampoline\\n.type trampoline, %function\\n.cfi_startproc\\n.cfi_signal_frame\\n.cfi_def_cfa x29, 0\\n\"
+	\".cfi_offset x29, 0\\n.cfi_offset x30, 8\\nnop\\ntrampoline:\\nmov x8, 139\\nsvc 0\\n.cfi_endproc\\n\"
+	\".size trampoline, . - trampoline\\n\");
 ";
 const BASE: u64 = 0xffff_8c00_0000;
 const STACK: u64 = 0xffff_e4a0_1000;
@@ -207,4 +210,43 @@ fn behind_a_frame_of_unknown_size_the_frame_pointer_tells_where_a_ruled_frame_en
         stack.stopped,
         Some(UnwindError::NoInfo(Address::new(after_call)))
     );
+}
+
+#[test]
+fn what_a_signal_has_interrupted_is_in_the_frame_that_the_kernel_has_pushed() {
+    const RECORD: u64 = 0x1200;
+    let Some(code) = Compiled::new() else {
+        return;
+    };
+    let symbol = |name| code.symbol(name);
+    let (interrupted, caller) = (symbol("outer"), symbol("first") + 8);
+    let unwound = |saved_link: u64| {
+        let mut words = vec![0; 0x280];
+        let (frame_pointer, link) = (STACK + 0x2000, caller);
+        for (at, word) in [
+            (RECORD, frame_pointer),
+            (RECORD + 8, link),
+            // x19, x29, x30, the stack pointer and the instruction.
+            (312 + 19 * 8, 19),
+            (312 + 29 * 8, frame_pointer),
+            (312 + 30 * 8, saved_link),
+            (312 + 31 * 8, STACK + 0x1800),
+            (312 + 32 * 8, interrupted),
+        ] {
+            words[at as usize / 8] = word;
+        }
+        let words = words.iter().flat_map(|word| word.to_le_bytes());
+        let mut regs = Regs::unknown(Machine::Aarch64);
+        regs.set_frame(symbol("trampoline"), STACK, STACK + RECORD);
+        let record = record(regs, STACK, words.collect());
+        unwind(&record, None, |address| code.at(address))
+    };
+    let stack = unwound(caller);
+    assert_eq!(ips(&stack), [symbol("trampoline"), interrupted, caller]);
+    let frame = &stack.frames[1];
+    assert!(frame.address.is_instruction());
+    assert_eq!(frame.sp.get(), STACK + 0x1800);
+    assert_eq!(frame.regs.get(19), Some(19));
+    // What has another link register is no such frame.
+    assert_eq!(ips(&unwound(0x1234))[..2], [symbol("trampoline"), caller]);
 }

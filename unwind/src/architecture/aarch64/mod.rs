@@ -3,6 +3,7 @@
 mod code_address;
 mod frame_pointer;
 mod leaf;
+mod signal_frame;
 
 use super::{Architecture, Caller};
 use crate::native_stack::NativeFrame;
@@ -32,6 +33,15 @@ impl Architecture for Aarch64 {
 
     fn links_every_frame(&self) -> bool {
         true
+    }
+
+    fn interrupted(
+        &self,
+        frame: &NativeFrame,
+        linked: &Caller,
+        stack: StackSlice<'_>,
+    ) -> Option<Caller> {
+        signal_frame::interrupted(frame, linked, stack)
     }
 
     /// That return addresses are signed is told by an operation that no other machine has.
