@@ -120,7 +120,7 @@ class Browser:
         """Opens a report and waits for its views. Seconds from navigation to the first painted views."""
         self.call("Page.navigate", url=f"file://{os.path.abspath(path)}")
         self.wait("document.getElementById('report') && !document.getElementById('report').hasAttribute('aria-busy')"
-                  " || !document.getElementById('failure')?.hidden")
+                  " || document.getElementById('failure')?.hidden === false")
         self.settle()
         return self.run("performance.now()") / 1000
 

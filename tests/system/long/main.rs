@@ -5,6 +5,7 @@ mod code;
 mod compiled;
 mod determinism;
 mod exports;
+mod html;
 mod module;
 mod pmu;
 mod pointer_authentication;

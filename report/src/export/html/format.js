@@ -15,6 +15,12 @@ function duration(ns) {
   return `${value.toFixed(unit === "ns" || value >= 100 ? 0 : value >= 10 ? 1 : 2)}${THIN}${unit}`;
 }
 
+// A time on an axis with a mark every `step`: marks of one axis have one unit and the digits that differ.
+function atScale(time, step) {
+  const [scale, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([scale]) => step >= scale / 20) ?? [1, "ns"];
+  return `${(time / scale).toFixed(step >= scale ? 0 : step >= scale / 10 ? 1 : 2)}${THIN}${unit}`;
+}
+
 function weight(value, header) {
   if (header.weigh === "samples") return `${number.format(value)} samples`;
   return header.unit === "ns" ? duration(value) : `${number.format(value)} ${header.unit}`;

@@ -42,10 +42,11 @@ class Layers {
       const isOn = (selection.layers >> layer & 1) === 1;
       this.parts[layer].style.flexGrow = layerOwn[layer] / (all || 1);
       this.parts[layer].classList.toggle("off", !isOn);
-      this.parts[layer].textContent = share >= 6 ? `${name} ${Number(share).toFixed(1)} %` : "";
+      this.parts[layer].textContent = share > 0 ? `${name} ${Number(share).toFixed(1)} %` : "";
       this.buttons[layer].setAttribute("aria-pressed", isOn);
       this.buttons[layer].replaceChildren(element("span", { class: "dot" }), name, element("b", {}, `${share} %`));
     });
+    for (const part of this.parts) if (part.scrollWidth > part.clientWidth) part.textContent = "";
     const label = LAYER_NAMES.map((name, layer) => `${name} ${percent(layerOwn[layer], all)} %`);
     byId("breakdown").setAttribute("aria-label", `Share of each layer: ${label.join(", ")}`);
   }

@@ -190,7 +190,7 @@ class Timeline {
       context.fillStyle = paint.line;
       context.fillRect(x, 0, 1, height);
       context.fillStyle = paint.quiet;
-      if (x < width - 40) context.fillText(time ? duration(time) : "0", x + 4, AXIS / 2);
+      if (x < width - 40) context.fillText(time ? atScale(time, step) : "0", x + 4, AXIS / 2);
     }
     context.fillStyle = paint.loss;
     for (const [time] of this.state.model.header.losses) {
