@@ -62,9 +62,10 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Folded,
         Self::Flamegraph,
+        Self::Html,
         Self::Pprof,
         Self::Firefox,
         Self::Speedscope,

@@ -19,11 +19,15 @@ fn a_page_is_clicked_through_in_chromium() -> Result<()> {
     let path = |name: &str| folder.path().join(name);
     let mut varid = testbed()?.varid();
     varid.args(["export", "-f", "html", "--no-inline", "-o"]);
-    printed(varid.arg(path("page.html")).arg("-i").arg(recording.session()))?;
+    printed(
+        varid
+            .arg(path("page.html"))
+            .arg("-i")
+            .arg(recording.session()),
+    )?;
     let mut varid = testbed()?.varid();
     varid.args(["report", "--by", "symbol", "--format", "json", "-i"]);
     std::fs::write(path("report"), printed(varid.arg(recording.session()))?)?;
-
 
     judge("html_report.py", [path("page.html")])?;
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
