@@ -32,7 +32,8 @@ impl<W: Write> Base64<W> {
 impl<W: Write> Write for Base64<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.rest.extend_from_slice(bytes);
-        let whole = self.rest.len() / 3 * 3;
+        let len = self.rest.len();
+        let whole = len.saturating_sub(len % 3);
         let text: Vec<u8> = self.rest.drain(..whole).collect();
         let text: Vec<u8> = text.chunks_exact(3).flat_map(digits).collect();
         self.out.write_all(&text)?;

@@ -149,17 +149,17 @@ class Flame {
     const isMatch = matches && box.symbol >= 0 && matches[box.symbol];
     const layer = box.symbol < 0 ? "root" : LAYER_NAMES[model.layer[box.symbol]];
     const [fill, ink] = isMatch ? colours.match : box.symbol >= 0 && model.isMarker[box.symbol] ? colours.marker : colours[layer];
-    context.globalAlpha = box.context || (matches && !isMatch) ? 0.45 : 1;
+    const isDim = box.context || (matches && !isMatch);
+    context.globalAlpha = isDim ? 0.45 : 1;
     context.fillStyle = fill;
     context.fillRect(x, y, Math.max(width - (width > 2 ? 1 : 0.2), 0.4), ROW - 1);
-    context.globalAlpha = box.context ? 0.7 : 1;
+    context.globalAlpha = 1;
     if (width > 3 * letter) {
       const name = box.symbol < 0 ? "all" : model.names[box.symbol];
       const isManaged = box.symbol >= 0 && model.layer[box.symbol] < 2;
-      context.fillStyle = matches && !isMatch ? colours.text : ink;
+      context.fillStyle = isDim ? colours.text : ink;
       context.fillText(fitted(name, isManaged, Math.floor((width - 7) / letter)), x + 4, y + ROW / 2);
     }
-    context.globalAlpha = 1;
     const isSelected = box === this.selected;
     if (box === this.hovered || isSelected) {
       const focused = isSelected && document.activeElement === this.canvas;
