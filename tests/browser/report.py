@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from chromium import Browser
@@ -56,7 +57,14 @@ def zoom_and_search(browser, hottest):
     browser.key("ArrowDown")
     browser.key("ArrowDown")
     leaf = browser.text("#details")
-    assert share(leaf) <= hottest["self_percent"] + 0.01, f"inverted, a leaf is next to the root: {leaf}"
+    assert leaf.startswith(hottest["symbol"]) and abs(share(leaf) - hottest["self_percent"]) < 0.011, f"inverted: {leaf}, not {hottest}"
+    browser.key("Enter")
+    browser.key("ArrowDown")
+    caller = browser.text("#details")
+    browser.key("Enter")
+    assert share(caller) <= share(leaf) and browser.text("#details") == caller, f"{caller}: {browser.text('#details')}"
+    browser.key("Escape")
+    assert browser.run("document.getElementById('reset').disabled") is True, "Escape resets the inverted graph, too"
     browser.click("#invert")
 
 
@@ -64,14 +72,15 @@ def top_ten(browser, report):
     """The table's ten methods with the largest own share are those of the report."""
     browser.click("#tab-methods")
     rows = browser.run(ROWS)
-    seen = sorted(((int(row[1].replace(",", "")), row[4]) for row in rows), reverse=True)[:10]
+    count = lambda text: int(text.replace(",", ""))
+    seen = sorted(((count(row[1]), count(row[3]), row[4]) for row in rows), reverse=True)[:10]
     weights = {}
     for row in report["rows"]:
-        weights.setdefault(row["symbol"], []).append(row["self"])
+        weights.setdefault(row["symbol"], []).append((row["self"], row["total"]))
     expected = sorted((row["self"] for row in report["rows"]), reverse=True)[:10]
-    assert [samples for samples, _ in seen] == expected, f"{seen}, not {expected}"
-    for samples, name in seen:
-        assert samples in weights.get(name, []), f"{name}: {samples}, not {weights.get(name)}"
+    assert [own for own, _, _ in seen] == expected, f"{seen}, not {expected}"
+    for own, total, name in seen:
+        assert (own, total) in weights.get(name, []), f"{name}: {own} of {total}, not {weights.get(name)}"
     browser.click("[data-sort=name]")
     names = [row[4] for row in browser.run(ROWS)]
     assert names == sorted(names, key=lambda name: name.encode("utf-16-be")), "sorted by name"
@@ -181,6 +190,36 @@ def phone(page):
         assert not browser.errors, browser.errors
 
 
+def recursion(page):
+    """A method that calls itself counts once for a sample, in its total, its lines and its callers; so does a layer."""
+    text = Path(page).read_text()
+    header, _ = html_report.unpacked(text)
+    header |= {"strings": ["", "a.run", "a.fib", "F.java"], "threads": [[1, 1, "main", "main"]], "losses": []}
+    # run > fib > fib > fib at lines 5, 5 and 7; 300 samples in the innermost, 100 in the second.
+    columns = {
+        "node.depth": [0, 1, 2, 3], "node.symbol": [0, 1, 1, 1],
+        "stack.back": [0, 1, 1, 1], "stack.frame": [0, 1, 1, 2], "stack.node": [0, 1, 2, 3],
+        "symbol.name": [1, 2], "symbol.image": [0, 0], "symbol.layer": [0, 0], "symbol.marker": [0, 0],
+        "frame.line": [0, 5, 7], "frame.file": [0, 3, 3], "frame.approximate": [0, 0, 0],
+        "sample.after": [1000] * 400, "sample.thread": [0] * 400, "sample.stack": [4, 4, 4, 3] * 100, "sample.period": [1000] * 400,
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
+        file.write(html_report.with_data(text, header, columns))
+        file.flush()
+        with Browser(1200, 800) as browser:
+            browser.open(file.name)
+            browser.click("#tab-methods")
+            rows = [row[:5] for row in browser.run(ROWS)]
+            assert rows == [["100.00", "400", "100.00", "400", "a.fib"], ["0.00", "0", "100.00", "400", "a.run"]], rows
+            browser.click("#methods .link")
+            table = "Array.from(document.querySelectorAll('.lines tbody tr:not(.gap)'), (row) => Array.from(row.cells, (cell) => cell.textContent))"
+            lines = browser.run(table)
+            assert lines == [["F.java"], ["5", "25.00", "100.00"], ["7", "75.00", "75.00"]], lines
+            callers = browser.run("Array.from(document.querySelectorAll('.calls'), (table) => table.tBodies[0].innerText.split(/\\s+/).join(' '))")
+            assert callers == ["100.00 a.run 100.00 a.fib", "100.00 a.fib"], callers
+            assert not browser.errors, browser.errors
+
+
 def hostile(page):
     """Names are text and nothing else, in every view."""
     with Browser(1200, 800) as browser:
@@ -223,6 +262,7 @@ def main():
         assert not browser.errors, browser.errors
         fetched = [url for url in browser.requests if not url.startswith("file:")]
         assert not fetched, fetched
+    recursion(page)
     phone(page)
     hostile(bad)
     print(json.dumps({"seconds": round(seconds, 2), "layers": label, "ten": ten, "time": span, "lines": lines}))

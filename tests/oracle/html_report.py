@@ -96,11 +96,26 @@ def samples(header, columns):
     return found
 
 
+def leb128(number):
+    digits = []
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(digits + [number])
+
+
+def with_data(page, header, columns):
+    """The page with other data."""
+    header = header | {"columns": [[name, len(values)] for name, values in columns.items()]}
+    text = json.dumps(header).encode()
+    numbers = b"".join(leb128(value) for values in columns.values() for value in values)
+    packed = base64.b64encode(gzip.compress(len(text).to_bytes(4, "little") + text + numbers)).decode()
+    return BLOCK.sub(lambda block: block[0].replace(block[1], packed), page)
+
+
 def hostile(page):
     """The page with other names and facts."""
-    data = gzip.decompress(base64.b64decode(BLOCK.search(page)[1]))
-    end = 4 + int.from_bytes(data[:4], "little")
-    header = json.loads(data[4:end])
+    header, columns = unpacked(page)
     bad = lambda number: HOSTILE[number % len(HOSTILE)] + (f" {number}" if number >= len(HOSTILE) else "")
     header["strings"] = [bad(number) for number in range(len(header["strings"]))]
     header["threads"] = [[pid, tid, bad(number), bad(number + 1)] for number, (pid, tid, _, _) in enumerate(header["threads"])]
@@ -108,9 +123,7 @@ def hostile(page):
     header["facts"] = [[bad(number), bad(number + 3)] for number, _ in enumerate(header["facts"])]
     for number, key in enumerate(("title", "target", "event", "start")):
         header[key] = bad(number)
-    text = json.dumps(header).encode()
-    packed = gzip.compress(len(text).to_bytes(4, "little") + text + data[end:])
-    return BLOCK.sub(lambda block: block[0].replace(block[1], base64.b64encode(packed).decode()), page)
+    return with_data(page, header, columns)
 
 
 def main():

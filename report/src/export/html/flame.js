@@ -67,10 +67,6 @@ class Flame {
     this.reveal(this.selected);
   }
 
-  sameKey(one, other) {
-    return String(one) === String(other);
-  }
-
   update() {
     if (!this.scroll.clientWidth) return;
     const { model, measured } = this.state;
@@ -83,7 +79,7 @@ class Flame {
     this.rows = [];
     for (const box of boxes) (this.rows[box.depth] ??= []).push(box);
     for (const row of this.rows) row.sort((one, other) => one.x - other.x);
-    const find = (wanted) => wanted && boxes.find((box) => this.sameKey(box.key, wanted.key));
+    const find = (wanted) => wanted && boxes.find((box) => sameKey(box.key, wanted.key));
     this.selected = find(this.selected) ?? null;
     this.hovered = null;
     const height = Math.max(1, this.rows.length) * ROW;
@@ -178,22 +174,10 @@ class Flame {
   text(box) {
     const { model, measured } = this.state;
     let value = box.width;
-    if (box.context) value = box.symbol < 0 ? measured.all : this.inverted ? this.weightOfPath(box.key) : measured.total[box.key];
+    if (box.context) value = box.symbol < 0 ? measured.all : this.inverted ? follow(model, measured, box.key).weight : measured.total[box.key];
     const share = `${this.state.share(value)} %, ${weight(value, model.header)}`;
     if (box.symbol < 0) return `all: ${share}`;
     return `${model.names[box.symbol]}: ${share}, ${LAYER_NAMES[model.layer[box.symbol]]}`;
-  }
-
-  weightOfPath(path) {
-    const { model, measured } = this.state;
-    const leaves = leavesOf(measured);
-    let level = [leaves, leaves];
-    let group;
-    for (const symbol of path) {
-      group = groups(model, ...level, measured.own).find(([found]) => found === symbol);
-      level = callersOf(model, group);
-    }
-    return group[3];
   }
 
   key(event) {

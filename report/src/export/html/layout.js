@@ -15,7 +15,7 @@ function layoutDown(model, measured, zoom, narrowest) {
   for (let node = zoom ?? -1; node >= 0; node = parent[node]) path.push(node);
   boxes.push({ ...rootBox(measured), width: whole, context: zoom !== null });
   for (const node of path.reverse())
-    boxes.push({ x: 0, width: whole, depth: depth[node] + 1, symbol: symbol[node], key: node, context: node !== zoom, weight: total[node] });
+    boxes.push({ x: 0, width: whole, depth: depth[node] + 1, symbol: symbol[node], key: node, context: node !== zoom });
   const first = zoom === null ? 0 : depth[zoom] + 1;
   const cursor = [];
   cursor[first] = 0;
@@ -71,32 +71,51 @@ function leavesOf(measured) {
   return leaves;
 }
 
-// Leaves first. A key is the list of symbols from the leaf.
-function layoutUp(model, measured, zoom, narrowest) {
+// The symbols of a key, from the leaf; and what leads there.
+function pathOf(key) {
+  const path = [];
+  for (let at = key; at; at = at.up) path.push(at);
+  return path.reverse();
+}
+
+function sameKey(one, other) {
+  if (typeof one === "number" || typeof other === "number") return one === other;
+  while (one && other && one !== other && one.symbol === other.symbol) [one, other] = [one.up, other.up];
+  return one === other;
+}
+
+// The nodes and leaves that call along a key, and their weight; none if there is no such path.
+function follow(model, measured, key) {
   const leaves = leavesOf(measured);
-  const boxes = [];
   let level = [leaves, leaves];
-  let whole = measured.all;
-  const path = zoom ?? [];
-  for (const symbol of path) {
+  let weight = measured.all;
+  for (const { symbol } of pathOf(key)) {
     const group = groups(model, ...level, measured.own).find(([found]) => found === symbol);
-    if (!group) return layoutUp(model, measured, null, narrowest);
-    whole = group[3];
+    if (!group) return null;
+    weight = group[3];
     level = callersOf(model, group);
   }
-  boxes.push({ ...rootBox(measured), width: whole, context: path.length > 0 });
-  path.forEach((symbol, i) =>
-    boxes.push({ x: 0, width: whole, depth: i + 1, symbol, key: path.slice(0, i + 1), context: i + 1 < path.length }));
-  const waiting = [[level, 0, path]];
+  return { level, weight };
+}
+
+// Leaves first. A key is a symbol and the key of what it calls, `up`; null for leaves.
+function layoutUp(model, measured, zoom, narrowest) {
+  const followed = follow(model, measured, zoom);
+  if (!followed) return layoutUp(model, measured, null, narrowest);
+  const { level, weight: whole } = followed;
+  const path = pathOf(zoom);
+  const boxes = [{ ...rootBox(measured), width: whole, context: path.length > 0 }];
+  path.forEach((key, i) => boxes.push({ x: 0, width: whole, depth: i + 1, symbol: key.symbol, key, context: key !== zoom }));
+  const waiting = [[level, 0, zoom, path.length + 1]];
   while (waiting.length) {
-    const [[nodes, of], start, above] = waiting.pop();
+    const [[nodes, leaves], start, up, depth] = waiting.pop();
     let x = start;
-    for (const group of groups(model, nodes, of, measured.own)) {
+    for (const group of groups(model, nodes, leaves, measured.own)) {
       const [symbol, , , width] = group;
       if (width >= narrowest(whole)) {
-        const key = [...above, symbol];
-        boxes.push({ x, width, depth: key.length, symbol, key, context: false });
-        waiting.push([callersOf(model, group), x, key]);
+        const key = { symbol, up };
+        boxes.push({ x, width, depth, symbol, key, context: false });
+        waiting.push([callersOf(model, group), x, key, depth + 1]);
       }
       x += width;
     }

@@ -12,7 +12,7 @@ class Timeline {
     this.duration = Math.max(state.model.last, 1);
     const { threads } = state.model.header;
     const select = byId("thread");
-    select.append(element("option", { value: -1 }, `all ${threads.length}`));
+    select.append(element("option", { value: -1 }, threads.length === 1 ? "the only one" : `all ${threads.length}`));
     threads.forEach((thread, i) => select.append(element("option", { value: i }, this.name(thread))));
     select.addEventListener("change", () => state.select({ thread: Number(select.value) }));
     byId("whole").addEventListener("click", () => state.select({ from: 0, to: Infinity }));
