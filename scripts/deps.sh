@@ -97,6 +97,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     fi
     if [ -n "$for_long" ]; then
         want golang-go 'its pprof reads exports'
+        want chromium 'opens HTML reports'
     fi
 else
     echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck, graphviz, xmllint, callgrind_annotate" >&2

@@ -33,6 +33,14 @@ shell() {
     scripts_in_shell | xargs -0 shellcheck -x --
 }
 
+browser_script() { # of HTML reports: its parts are one module
+    command -v node >/dev/null || { echo "lint: node is missing: the script of HTML reports is not checked"; return; }
+    local folder=report/src/export/html parts
+    mapfile -t parts < <(sed -n 's/^ *include_str!("\(.*\.js\)"),$/\1/p' "$folder/mod.rs")
+    [ "${#parts[@]}" -gt 0 ] || return 1
+    (cd "$folder" && cat "${parts[@]}") | node --input-type=module --check
+}
+
 # Nothing is linked here, so its sources need not be compiled.
 export CUSTOM_LIBFUZZER_PATH=/dev/null
 check format cargo fmt --all --check
@@ -43,6 +51,7 @@ check "ARMv7, whose words are narrower" cargo check --quiet --locked --release -
 mapfile -t crates < <(git ls-files -- '*/Cargo.toml' | sed 's!/Cargo.toml$!!')
 check "modules in circles" scripts/module_circles.py "${crates[@]}"
 check shellcheck shell
+check "script of HTML reports" browser_script
 check licences licences
 check spdx scripts/spdx.sh
 check links scripts/links.py

@@ -17,6 +17,8 @@ import sys
 import xml.etree.ElementTree
 from pathlib import Path
 
+import html_report
+
 TEN = 10
 
 
@@ -245,6 +247,14 @@ def otlp(data):
     return weights
 
 
+def html(data, by_samples):
+    weights = collections.Counter()
+    for _, _, frames, period in html_report.samples(*html_report.unpacked(data.decode())):
+        if frames:
+            weights[frames[-1][0]] += 1 if by_samples else period
+    return weights
+
+
 def report(data, by_samples):
     weights = collections.Counter()
     for row in json.loads(data)["rows"]:
@@ -269,7 +279,7 @@ def main():
         sys.exit(__doc__)
     by_samples, folder = sys.argv[1] == "samples", Path(sys.argv[2])
     readers = {"folded": folded, "firefox": firefox, "speedscope": speedscope, "callgrind": callgrind, "chrome": chrome, "otlp": otlp}
-    with_choice = {"report": report, "flamegraph": flamegraph, "pprof": pprof, "jsonl": jsonl}
+    with_choice = {"report": report, "flamegraph": flamegraph, "pprof": pprof, "jsonl": jsonl, "html": html}
     found = {name: read((folder / name).read_bytes()) for name, read in readers.items()}
     found |= {name: read((folder / name).read_bytes(), by_samples) for name, read in with_choice.items()}
     if by_samples:

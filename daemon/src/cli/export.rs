@@ -37,6 +37,8 @@ pub enum ExportFormatArg {
     Folded,
     /// A flame graph in SVG; a browser zooms and searches in it.
     Flamegraph,
+    /// A page with all views, for any browser, without network.
+    Html,
     /// pprof's protobuf, compressed: go tool pprof.
     Pprof,
     /// The Firefox Profiler's JSON: profiler.firefox.com.
@@ -62,6 +64,7 @@ impl From<ExportFormatArg> for ExportFormat {
         match format {
             ExportFormatArg::Folded => Self::Folded,
             ExportFormatArg::Flamegraph => Self::Flamegraph,
+            ExportFormatArg::Html => Self::Html,
             ExportFormatArg::Pprof => Self::Pprof,
             ExportFormatArg::Firefox => Self::Firefox,
             ExportFormatArg::Speedscope => Self::Speedscope,

@@ -11,7 +11,7 @@ mod session;
 mod symbols;
 
 #[cfg(feature = "host")]
-pub use export::ExportArgs;
+pub use export::{ExportArgs, ExportFormatArg};
 #[cfg(feature = "host")]
 pub use report::{ByArg, FormatArg, ReportArgs};
 #[cfg(feature = "host")]

@@ -2,6 +2,7 @@
 
 use super::selection::{InputArgs, NameArgs, SampleArgs};
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use varid_model::Layer;
 use varid_report::{GroupBy, ReportTable};
 
@@ -45,6 +46,9 @@ pub struct ReportArgs {
     /// On a terminal: small rows and all that is missing, too.
     #[arg(long)]
     pub all_rows: bool,
+    /// A page with all views for a browser, into FILE; no text.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "callgraph", "layer", "symbol", "limit", "min_percent", "format"])]
+    pub html: Option<PathBuf>,
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,

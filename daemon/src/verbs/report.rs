@@ -1,7 +1,7 @@
 //! `varid report`: what a session says.
 
-use super::pager;
-use crate::cli::{ByArg, FormatArg, ReportArgs, selection};
+use super::{export, pager};
+use crate::cli::{ByArg, ExportArgs, ExportFormatArg, FormatArg, ReportArgs, selection};
 use crate::output;
 use std::process::ExitCode;
 use varid_model::Layer;
@@ -18,6 +18,18 @@ const MISSING: usize = 3;
 
 /// Prints the report.
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+    if let Some(output) = args.html {
+        return export::run(ExportArgs {
+            input: args.input,
+            format: ExportFormatArg::Html,
+            output,
+            event: args.event,
+            samples: args.samples,
+            names: args.names,
+            no_lines: false,
+            by_samples: args.by_samples,
+        });
+    }
     if matches!(args.by, Some(ByArg::Calls))
         && (args.samples.tid.is_some() || args.samples.thread.is_some())
     {

@@ -3,7 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | what do all of them write | `walk` |
-//! | how does one viewer read it | `folded`, `flamegraph`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp` |
+//! | how does one viewer read it | `folded`, `flamegraph`, `html`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp` |
 //! | which number has what in a table of a format | `interner`, `strings` |
 //! | how is text or a list written | `markup`, `json` |
 
@@ -13,6 +13,7 @@ mod dot;
 mod firefox;
 mod flamegraph;
 mod folded;
+mod html;
 mod interner;
 mod json;
 mod json_lines;
@@ -37,6 +38,8 @@ pub enum ExportFormat {
     Folded,
     /// A flame graph as an SVG file that zooms and searches in a browser.
     Flamegraph,
+    /// A page with all views, which a browser shows without network.
+    Html,
     /// A profile for pprof.
     Pprof,
     /// A profile for the Firefox Profiler.
@@ -59,9 +62,10 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Folded,
         Self::Flamegraph,
+        Self::Html,
         Self::Pprof,
         Self::Firefox,
         Self::Speedscope,
@@ -78,7 +82,12 @@ impl ExportFormat {
     pub const fn has_samples(self) -> bool {
         matches!(
             self,
-            Self::Firefox | Self::Speedscope | Self::JsonLines | Self::Chrome | Self::Perfetto
+            Self::Html
+                | Self::Firefox
+                | Self::Speedscope
+                | Self::JsonLines
+                | Self::Chrome
+                | Self::Perfetto
         )
     }
 
@@ -93,7 +102,8 @@ impl ExportFormat {
     pub const fn has_lines(self) -> bool {
         matches!(
             self,
-            Self::Pprof
+            Self::Html
+                | Self::Pprof
                 | Self::Firefox
                 | Self::JsonLines
                 | Self::Callgrind
@@ -118,6 +128,7 @@ pub fn export(
     match format {
         ExportFormat::Folded => folded::write(&walk, out)?,
         ExportFormat::Flamegraph => flamegraph::write(&walk, out)?,
+        ExportFormat::Html => html::write(&walk, weigh, out)?,
         ExportFormat::Pprof => pprof::write(&walk, out)?,
         ExportFormat::Firefox => firefox::write(&walk, out)?,
         ExportFormat::Speedscope => speedscope::write(&walk, out)?,

@@ -8,6 +8,11 @@ use std::io::Write;
 
 use crate::{columns::OutputFormat, error::Result, profile::Profile, scope::Scope, view::View};
 
+/// Writes what the text of a view says of the recording and of what is missing in it.
+pub(crate) fn facts(scope: &Scope, out: &mut dyn Write) -> std::io::Result<()> {
+    text::facts(scope, out)
+}
+
 /// Writes a view of a profile.
 ///
 /// # Errors

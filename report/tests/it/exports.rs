@@ -1,6 +1,7 @@
 //! Are exports what their formats allow, whatever is recorded, and do they stay as they are?
 
 use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, elf, slot};
+use std::process::Command;
 use varid_model::{Pid, Tid};
 use varid_recording::SessionRecord;
 use varid_report::{Error, ExportFormat, NameOptions, Options, PercentOf, export};
@@ -67,6 +68,30 @@ fn text_formats_stay_as_they_are() {
         }
         insta::assert_snapshot!(name, text);
     }
+}
+
+/// What a decoder that is no part of varid finds in a page; it fails if the page could run or fetch anything but its own script.
+fn decoded(page: &[u8]) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), page).unwrap();
+    let decoder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/oracle/html_report.py"
+    );
+    let mut python = Command::new("python3");
+    let output = python.arg("-B").arg(decoder).arg(file.path());
+    let output = output.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_page_has_the_samples_with_their_frames_and_threads() {
+    let fixture = small();
+    let page = exported(&fixture, &options(), ExportFormat::Html);
+    let folder = fixture.dir.path().to_str().unwrap();
+    insta::assert_snapshot!("html", decoded(&page).replace(folder, "DIR"));
 }
 
 /// What browsers, shells, spreadsheets, viewers and parsers take for more than a name.
@@ -158,6 +183,11 @@ fn hostile_names_are_names_and_nothing_else() {
     let forged = callgrind.lines().filter(|line| *line == "fn=(1) forged");
     assert_eq!(forged.count(), 0, "{callgrind}");
     assert!(callgrind.contains(") (1) compressed\n"), "{callgrind}");
+
+    let page = text(&fixture, ExportFormat::Html);
+    assert!(!page.contains("alert("), "{page}");
+    let page = decoded(page.as_bytes());
+    assert!(page.contains("<script>alert(1)</script>"), "{page}");
 
     let lines = text(&fixture, ExportFormat::JsonLines);
     assert_eq!(lines.lines().count(), 1 + HOSTILE.len());

@@ -7,9 +7,10 @@ use varid_tests::{
     App, Recording, judge, methods_by_perf, printed, record, skip_without_root, skipped, testbed,
 };
 
-const FORMATS: [&str; 11] = [
+const FORMATS: [&str; 12] = [
     "folded",
     "flamegraph",
+    "html",
     "pprof",
     "firefox",
     "speedscope",

@@ -6,6 +6,7 @@ mod compiled;
 mod compiled_board;
 mod determinism;
 mod exports;
+mod html;
 mod module;
 mod pmu;
 mod pointer_authentication;

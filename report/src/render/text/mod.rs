@@ -17,3 +17,9 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     }
     foot::write(scope, out)
 }
+
+/// Writes head and foot.
+pub fn facts(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    head::write(scope, out)?;
+    foot::write(scope, out)
+}

@@ -1,0 +1,316 @@
+//! What does a page know of a profile?
+//!
+//! | part | what |
+//! |---|---|
+//! | header | JSON: what was recorded, facts, threads, images, strings, and the columns that follow |
+//! | `node.*` | the tree of symbols in preorder |
+//! | `stack.*` | the tree of frames, which tells lines: its parent as a distance back, its frame, its node |
+//! | `symbol.*`, `frame.*` | by number |
+//! | `sample.*` | by time: nanoseconds after the one before, its thread, its stack plus 1, its period |
+//!
+//! Numbers of things begin at 0, those of lines at 1; where something may be missing the number is one more and 0 stands for none.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::Write,
+};
+
+use serde_json::{Value, json};
+use varid_model::{Layer, Pid, Tid};
+
+use super::{columns::Columns, tree::SymbolTree};
+use crate::{
+    error::Result,
+    export::{
+        interner::Interner,
+        strings::Strings,
+        walk::{Walk, plain},
+    },
+    frames::{FrameId, ImageId, SymbolId},
+    render,
+    scope::{Scope, Unit},
+    stacks::{NONE, StackId},
+    tasks::TaskId,
+    view::{PercentOf, View},
+};
+
+/// Of the header and the columns.
+const VERSION: u32 = 1;
+
+/// Writes the length of the header in 4 bytes, the header, and the columns.
+pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
+    let mut tables = Tables {
+        walk,
+        strings: Strings::new(),
+        columns: Columns::default(),
+    };
+    let stacks = Stacks::new(walk)?;
+    let threads = Threads::new(walk)?;
+    let tree = SymbolTree::new(walk, &stacks.is_used);
+    let mut symbols = Interner::new();
+    let mut frames = Interner::new();
+    tables.trees(&tree, &stacks, (&mut symbols, &mut frames));
+    let images = tables.symbols(&symbols);
+    tables.frames(&frames);
+    tables.samples(&stacks, &threads)?;
+    let threads = tables.threads(&threads);
+    let Tables {
+        mut strings,
+        columns,
+        ..
+    } = tables;
+    let profile = walk.profile;
+    let losses = profile.recording.losses.iter();
+    let losses: Vec<_> = losses
+        .map(|loss| (walk.since_start(loss.time), loss.count))
+        .collect();
+    let header = json!({
+        "version": VERSION,
+        "title": walk.title(),
+        "target": plain(&profile.recording.manifest.target.value),
+        "start": plain(&profile.recording.manifest.wall_start),
+        "duration": u64::try_from(profile.recording.duration.as_nanos()).unwrap_or(u64::MAX),
+        "event": plain(&walk.description.name),
+        "unit": Unit::of(walk.description).name(),
+        "interval": walk.interval(),
+        "weigh": weigh.name(),
+        "lost": profile.recording.lost,
+        "losses": losses,
+        "facts": facts(walk, weigh)?,
+        "layers": Layer::ALL.map(Layer::name),
+        "threads": threads,
+        "images": images,
+        "strings": strings.take_new(),
+        "columns": columns.names,
+    });
+    let header = header.to_string();
+    let len = u32::try_from(header.len()).unwrap_or(u32::MAX);
+    out.write_all(&len.to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    Ok(out.write_all(&columns.bytes)?)
+}
+
+/// The head and the foot of the text report, as labels and what they say; a line without label goes on with the one above.
+fn facts(walk: &Walk, weigh: PercentOf) -> Result<Vec<(String, String)>> {
+    let view = View {
+        event: Some(walk.event.event),
+        percent_of: weigh,
+        ..View::default()
+    };
+    let mut text = Vec::new();
+    render::facts(&Scope::new(walk.profile, &view)?, &mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let fact = |line: &str| {
+        let is_labelled = |(label, _): &(&str, &str)| !label.contains(' ');
+        match line.split_once("  ").filter(is_labelled) {
+            Some((label, text)) => (label.to_owned(), text.trim_start().to_owned()),
+            None => (String::new(), line.to_owned()),
+        }
+    };
+    let lines = text.lines().filter(|line| !line.is_empty());
+    Ok(lines.map(fact).collect())
+}
+
+/// The stacks that the event's samples have.
+struct Stacks {
+    /// By [`StackId`].
+    is_used: Vec<bool>,
+    /// By [`StackId`]: its number in the page; [`NONE`] without samples.
+    numbers: Vec<u32>,
+}
+
+impl Stacks {
+    fn new(walk: &Walk) -> Result<Self> {
+        let stacks = &walk.profile.stacks;
+        let mut is_used = vec![false; stacks.len()];
+        for stack in walk.samples()?.filter_map(|sample| sample.stack) {
+            if let Some(is_used) = is_used.get_mut(stack.index()) {
+                *is_used = true;
+            }
+        }
+        for stack in stacks.ids().rev() {
+            let parent = stacks.parent(stack);
+            if let (Some(true), Some(parent)) = (is_used.get(stack.index()), parent)
+                && let Some(is_used) = is_used.get_mut(parent.index())
+            {
+                *is_used = true;
+            }
+        }
+        let mut next = 0u32;
+        let number = |is_used: &bool| {
+            let number = if *is_used { next } else { NONE };
+            next = next.saturating_add(u32::from(*is_used));
+            number
+        };
+        let numbers = is_used.iter().map(number).collect();
+        Ok(Self { is_used, numbers })
+    }
+
+    fn number(&self, stack: StackId) -> Option<u32> {
+        let number = self.numbers.get(stack.index()).copied();
+        number.filter(|number| *number != NONE)
+    }
+}
+
+/// The threads of the event's samples, those that weigh most first.
+struct Threads<'p> {
+    all: Vec<(Pid, Tid, &'p str)>,
+    numbers: HashMap<TaskId, u32>,
+}
+
+impl<'p> Threads<'p> {
+    fn new(walk: &Walk<'p>) -> Result<Self> {
+        let mut of_tasks: BTreeMap<TaskId, u64> = BTreeMap::new();
+        for sample in walk.samples()? {
+            let value = of_tasks.entry(sample.task).or_default();
+            *value = value.saturating_add(walk.sample_value(&sample));
+        }
+        let mut of_threads: BTreeMap<(Pid, Tid), (u64, &str)> = BTreeMap::new();
+        let task = |id: TaskId| walk.profile.tasks.task(id);
+        for (id, value) in &of_tasks {
+            if let Some(task) = task(*id) {
+                let thread = of_threads.entry((task.pid, task.tid)).or_default();
+                *thread = (thread.0.saturating_add(*value), &task.name);
+            }
+        }
+        let mut order: Vec<_> = of_threads.into_iter().collect();
+        order.sort_by_key(|(_, (value, _))| std::cmp::Reverse(*value));
+        let places = order.iter().map(|(thread, _)| *thread).zip(0u32..);
+        let places: HashMap<(Pid, Tid), u32> = places.collect();
+        let number = |id: TaskId| {
+            let task = task(id)?;
+            Some((id, *places.get(&(task.pid, task.tid))?))
+        };
+        Ok(Self {
+            numbers: of_tasks.into_keys().filter_map(number).collect(),
+            all: (order.iter())
+                .map(|((pid, tid), (_, name))| (*pid, *tid, *name))
+                .collect(),
+        })
+    }
+}
+
+struct Tables<'w, 'p> {
+    walk: &'w Walk<'p>,
+    strings: Strings,
+    columns: Columns,
+}
+
+impl Tables<'_, '_> {
+    fn trees(
+        &mut self,
+        tree: &SymbolTree,
+        stacks: &Stacks,
+        (symbols, frames): (&mut Interner<SymbolId>, &mut Interner<FrameId>),
+    ) {
+        let nodes = &tree.nodes;
+        let columns = &mut self.columns;
+        columns.push("node.depth", nodes.iter().map(|(depth, _)| (*depth).into()));
+        let symbol = |(_, symbol): &(u32, SymbolId)| symbols.id(*symbol).into();
+        columns.push("node.symbol", nodes.iter().map(symbol));
+
+        let table = &self.walk.profile.stacks;
+        let used = || table.ids().filter_map(|id| Some((id, stacks.number(id)?)));
+        let back = |(id, number): (StackId, u32)| {
+            let parent = table.parent(id).and_then(|parent| stacks.number(parent));
+            parent.map_or(0, |parent| u64::from(number.saturating_sub(parent)))
+        };
+        columns.push("stack.back", used().map(back));
+        let frame = |(id, _)| table.frame(id).map_or(0, |frame| frames.id(frame).into());
+        columns.push("stack.frame", used().map(frame));
+        let node = |(id, _)| tree.node(id).unwrap_or_default().into();
+        columns.push("stack.node", used().map(node));
+    }
+
+    /// The symbols, and the images that they are in: name, and path or none.
+    fn symbols(&mut self, symbols: &Interner<SymbolId>) -> Vec<Value> {
+        let Self {
+            walk,
+            strings,
+            columns,
+        } = self;
+        let all = || symbols.keys().iter().filter_map(|id| walk.symbol(*id));
+        let mut images: Interner<ImageId> = Interner::new();
+        let name = |name: &str| u64::from(strings.id(name));
+        columns.push(
+            "symbol.name",
+            all().map(|symbol| symbol.name.as_str()).map(name),
+        );
+        let image = all().map(|symbol| images.id(symbol.image).into());
+        columns.push("symbol.image", image);
+        columns.push("symbol.layer", all().map(|symbol| number(symbol.layer)));
+        let marker = all().map(|symbol| u64::from(symbol.marker.is_some()));
+        columns.push("symbol.marker", marker);
+        let image = |id: &ImageId| {
+            let image = walk.profile.frames.image(*id);
+            let name = image.map_or("", |image| &image.name);
+            let path = image.and_then(|image| image.path.as_ref());
+            let path = path.map(|path| plain(&path.to_string_lossy()).into_owned());
+            json!([plain(name), path])
+        };
+        images.keys().iter().map(image).collect()
+    }
+
+    fn frames(&mut self, frames: &Interner<FrameId>) {
+        let Self {
+            walk,
+            strings,
+            columns,
+        } = self;
+        let lines = || {
+            let frames = frames.keys().iter().filter_map(|id| walk.frame(*id));
+            frames.map(|frame| frame.line.as_ref())
+        };
+        columns.push(
+            "frame.line",
+            lines().map(|line| line.map_or(0, |line| line.line.into())),
+        );
+        let file = lines().map(|line| line.map_or(0, |line| strings.id(&line.file).into()));
+        columns.push("frame.file", file);
+        let approximate = lines().map(|line| {
+            line.is_some_and(|line| line.precision.is_approximate())
+                .into()
+        });
+        columns.push("frame.approximate", approximate);
+    }
+
+    fn samples(&mut self, stacks: &Stacks, threads: &Threads) -> Result<()> {
+        let Self { walk, columns, .. } = self;
+        let mut before = 0;
+        let samples = walk.samples()?.map(|sample| walk.since_start(sample.time));
+        let after = samples.map(|time| {
+            let after = time.saturating_sub(before);
+            before = before.max(time);
+            after
+        });
+        columns.push("sample.after", after);
+        let thread = |task: TaskId| threads.numbers.get(&task).copied();
+        let samples = walk.samples()?;
+        let thread = samples.map(|sample| thread(sample.task).unwrap_or_default().into());
+        columns.push("sample.thread", thread);
+        let stack = walk.samples()?.map(|sample| {
+            let number = sample.stack.and_then(|stack| stacks.number(stack));
+            number.map_or(0, |number| u64::from(number).saturating_add(1))
+        });
+        columns.push("sample.stack", stack);
+        let period = walk.samples()?.map(|sample| sample.period.get());
+        columns.push("sample.period", period);
+        Ok(())
+    }
+
+    /// Process, thread, the thread's name, the process's name.
+    fn threads(&self, threads: &Threads) -> Vec<Value> {
+        let thread = |(pid, tid, name): &(Pid, Tid, &str)| {
+            let process = self.walk.process_name(*pid, name);
+            json!([pid.get(), tid.get(), plain(name), plain(process)])
+        };
+        threads.all.iter().map(thread).collect()
+    }
+}
+
+/// Its place among all layers.
+fn number(layer: Layer) -> u64 {
+    let mut all = Layer::ALL.into_iter().zip(0u64..);
+    let found = all.find(|(one, _)| *one == layer);
+    found.map_or(0, |(_, place)| place)
+}

@@ -1,0 +1,48 @@
+// What is selected, and who draws it?
+
+class State {
+  constructor(model) {
+    this.model = model;
+    this.selection = { from: 0, to: Infinity, thread: -1, layers: -1 };
+    this.query = "";
+    this.matches = null;
+    this.views = [];
+    this.opened = () => {};
+    this.measured = model.measure(this.selection);
+  }
+
+  // A view has update(): all that it shows may be other than before.
+  add(view) {
+    this.views.push(view);
+  }
+
+  select(change) {
+    this.selection = { ...this.selection, ...change };
+    if (!this.waiting) {
+      this.waiting = true;
+      requestAnimationFrame(() => {
+        this.waiting = false;
+        this.measured = this.model.measure(this.selection);
+        this.update();
+      });
+    }
+  }
+
+  search(query) {
+    this.query = query;
+    this.matches = this.model.search(query);
+    this.update();
+  }
+
+  open(symbol) {
+    this.opened(symbol);
+  }
+
+  update() {
+    for (const view of this.views) view.update();
+  }
+
+  share(value) {
+    return percent(value, this.measured.all);
+  }
+}
