@@ -3,22 +3,21 @@
 //! | question | file |
 //! |---|---|
 //! | what does the page know | `data` |
-//! | how are its numbers written | `columns`, `base64` |
+//! | how are its numbers written | `columns` |
 //! | which calling contexts does it draw | `tree` |
 //! | what does it look like | `page.html`, `style.css` |
 //! | what does it do | `*.js`, one program: each file answers the question of its first line |
 
-mod base64;
 mod columns;
 mod data;
 mod tree;
 
 use std::io::Write;
 
+use base64::{Engine, engine::general_purpose::STANDARD, write::EncoderWriter};
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
-use self::base64::{Base64, base64};
 use super::walk::Walk;
 use crate::{error::Result, view::PercentOf};
 
@@ -43,7 +42,7 @@ const SCRIPT: &str = concat!(
 
 /// Writes the page. The policy in it allows this script and this style only, and no request; all that was recorded is in base64.
 pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
-    let hash = |text: &str| base64(&Sha256::digest(text.as_bytes()));
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     let (script, style) = (hash(SCRIPT), hash(STYLE));
     write!(
         out,
@@ -62,7 +61,10 @@ pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
 {BODY}
 <script type="application/octet-stream" id="data">"#
     )?;
-    let mut packed = GzEncoder::new(Base64::new(&mut *out), Compression::new(4));
+    let mut packed = GzEncoder::new(
+        EncoderWriter::new(&mut *out, &STANDARD),
+        Compression::new(4),
+    );
     data::write(walk, weigh, &mut packed)?;
     packed.finish()?.finish()?;
     write!(
