@@ -66,6 +66,13 @@ impl FrameRows {
         rows(code, whole)
     }
 
+    /// Bytes that are kept of them.
+    pub(super) const fn size(&self) -> usize {
+        /// Bytes of a row and of its rule on the heap, with some registers.
+        const ROW: usize = 256;
+        self.rows.len().saturating_mul(ROW)
+    }
+
     /// Those of code that is not understood: how its frames are left nobody knows.
     const fn unknown() -> Self {
         Self {

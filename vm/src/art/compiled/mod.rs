@@ -147,7 +147,9 @@ impl CompiledCode {
         let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
-            self.known.borrow_mut().clear();
+            self.known.borrow_mut().forget_mapped();
+            // At an address of the JIT's code other code may be mapped by now.
+            self.batch.set(self.batch.get().wrapping_add(1));
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
