@@ -2,8 +2,9 @@
 
 use crate::Description;
 use crate::abi::{
-    LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD, NO_REG, NO_RULE,
-    RULE_AT_SP, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, RULE_SIZED, Rule, SPECIAL_METHODS, Shadow,
+    COUNT_OF_COLLECTIONS, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD,
+    NO_REG, NO_RULE, RULE_AT_SP, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, RULE_SIZED, Rule,
+    SPECIAL_METHODS, Shadow,
 };
 use crate::{Memory, TunnelError};
 
@@ -188,6 +189,8 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     const MAX_CACHE_OFFSET: u16 = 0x4000;
     /// Bytes of a map.
     const MAP: u16 = 48;
+    /// Bytes to the end of the last word that is counted in.
+    const COUNTS: u16 = COUNT_OF_COLLECTIONS + 8;
     let word = layout.word;
     if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
         return refuse("compiled frames on another stack", u64::from(layout.flags));
@@ -206,7 +209,7 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     within(
         "code_cache_counts",
         rule.code_cache_counts,
-        MAP,
+        COUNTS,
         MAX_CACHE_OFFSET,
     )?;
     check_objects(layout)

@@ -65,13 +65,25 @@ impl FrameRows {
     pub(super) fn of(code: &[u8], whole: u32) -> Self {
         rows(code, whole)
     }
+
+    /// Bytes that are kept of them.
+    pub(super) const fn size(&self) -> usize {
+        /// Bytes of a row and of its rule on the heap, with some registers.
+        const ROW: usize = 256;
+        self.rows.len().saturating_mul(ROW)
+    }
+
+    /// Those of code that is not understood: how its frames are left nobody knows.
+    const fn unknown() -> Self {
+        Self {
+            rows: Vec::new(),
+            stored: None,
+        }
+    }
 }
 
 /// Nothing: no table of builds has a rule for frames of this machine.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 fn rows(_: &[u8], _: u32) -> FrameRows {
-    FrameRows {
-        rows: Vec::new(),
-        stored: None,
-    }
+    FrameRows::unknown()
 }

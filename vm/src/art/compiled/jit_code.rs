@@ -2,6 +2,7 @@
 
 use super::jit_history::{JitCounts, JitHistory};
 use super::jit_maps::JitMaps;
+use super::known_code::{CodeAt, Seen};
 use super::method::{CompiledMethod, InfoBytes, Owner};
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use crate::art::method_header::MethodHeader;
@@ -10,7 +11,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
-use varid_model::{Machine, MonotonicNs};
+use varid_model::{Address, Machine, MonotonicNs};
 use varid_tunnel::abi::Rule;
 use varid_tunnel::{Memory, TunnelError};
 
@@ -39,8 +40,10 @@ impl JitCode {
     /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile.
     pub(super) fn begin_batch(&mut self, memory: &dyn Memory) {
         self.stubs.take();
-        if let Ok(maps) = JitMaps::of(memory, &self.rule) {
-            self.observe(&maps, memory);
+        let observed = JitMaps::of(memory, &self.rule).and_then(|maps| self.observe(&maps, memory));
+        if let Err(error) = observed {
+            // It has ended, most likely; what was seen of it stays.
+            tracing::debug!(%error, "code of a JIT");
         }
     }
 
@@ -49,14 +52,48 @@ impl JitCode {
         self.history.borrow().is_changing()
     }
 
-    /// Whether code is collected at present.
-    pub(super) fn is_collecting(&self) -> bool {
-        self.history.borrow().is_collecting()
-    }
-
-    /// How often the JIT has collected code since a time; None: that is not known.
-    pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
-        self.history.borrow().collections_since(time)
+    /// What the process has at an address in a batch of samples, and until when, at most, it had what it had there before. `before`: what it
+    /// had when it was last looked at.
+    pub(super) fn code_at(
+        &self,
+        memory: &dyn Memory,
+        address: Address,
+        batch: u64,
+        before: Option<CodeAt>,
+    ) -> (CodeAt, Option<MonotonicNs>) {
+        let (before, seen) = before.map_or((None, None), |code| (code.method, code.seen));
+        // Before it is read: it may be replaced right behind that.
+        let now = now();
+        let Ok((method, since)) = self.method_at(memory, address.get(), before.as_ref()) else {
+            // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
+            let is_collecting = self.history.borrow().is_collecting();
+            let seen = seen.map(|seen| Seen {
+                batch,
+                until: match is_collecting {
+                    true => seen.last,
+                    false => seen.until,
+                },
+                ..seen
+            });
+            let seen = seen.unwrap_or(Seen::at(now, batch, now));
+            return (CodeAt::new(address, before, Some(seen)), None);
+        };
+        let history = self.history.borrow();
+        let collections = seen.and_then(|seen| history.collections_since(seen.last));
+        let is_same = match (&before, &method) {
+            (Some(before), Some(method)) => Rc::ptr_eq(before, method),
+            _ => false,
+        };
+        // One collection makes room for other code, a second one for the same again.
+        let stayed = |seen: &Seen| {
+            is_same && (since <= seen.last || collections.is_some_and(|number| number <= 1))
+        };
+        let stayed = seen.filter(stayed);
+        let since = stayed.map_or(since, |seen| seen.since.min(since));
+        // Two pieces of code that are gone would have been collected at different times.
+        let until = seen.filter(|_| method.is_none() && collections == Some(1));
+        let new = Seen::at(now, batch, since);
+        (CodeAt::new(address, method, Some(new)), until.map(|_| now))
     }
 
     /// What the JIT has compiled the code at an address from, and since when at least it has been there. `before`: what it was when the
@@ -65,7 +102,7 @@ impl JitCode {
     /// # Errors
     ///
     /// The process's memory cannot be read.
-    pub(super) fn method_at(
+    fn method_at(
         &self,
         memory: &dyn Memory,
         address: u64,
@@ -82,7 +119,7 @@ impl JitCode {
             }
         }
         // After the code was read: what is collected meanwhile is counted.
-        let since = match self.observe(&maps, memory) {
+        let since = match self.observe(&maps, memory)? {
             true => self.history.borrow().unchanged_since(),
             // A VM that counts nothing collects nothing, as far as is known.
             false => MonotonicNs::ZERO,
@@ -114,19 +151,32 @@ impl JitCode {
         Ok(stub.and_then(|start| read(*start, Owner::Stub)))
     }
 
-    /// Notes what the code cache has counted up to now; false: that is not known.
-    fn observe(&self, maps: &JitMaps<'_>, memory: &dyn Memory) -> bool {
-        let counts = maps.counts.map(|at| JitCounts::read(memory, at));
-        let Some(Ok(counts)) = counts else {
-            return false;
+    /// Notes what the code cache has counted up to now; false: it counts nothing.
+    fn observe(&self, maps: &JitMaps<'_>, memory: &dyn Memory) -> Result<bool, TunnelError> {
+        let Some(at) = maps.counts else {
+            return Ok(false);
         };
+        let counts = JitCounts::read(memory, at)?;
         self.history.borrow_mut().observe(now(), counts);
-        true
+        Ok(true)
+    }
+}
+
+impl Seen {
+    /// What was seen in a batch at a time.
+    fn at(time: MonotonicNs, batch: u64, since: MonotonicNs) -> Self {
+        Self {
+            batch,
+            last: time,
+            since,
+            // The batch's samples were taken before.
+            until: MonotonicNs::MAX,
+        }
     }
 }
 
 /// The time now, of the clock of every sample.
-pub(super) fn now() -> MonotonicNs {
+fn now() -> MonotonicNs {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
     let now = now.unwrap_or_default().as_nanos();
     MonotonicNs::new(u64::try_from(now).unwrap_or(u64::MAX))
@@ -206,6 +256,10 @@ mod tests {
         counts: Cell<[u64; 2]>,
         /// The map has no node at the first reads.
         changing: Cell<u32>,
+        /// When the map was first read.
+        read: Cell<Option<MonotonicNs>>,
+        /// The process ends before it tells its counts.
+        ends: bool,
         reads_of_stubs: Cell<u32>,
     }
 
@@ -218,6 +272,8 @@ mod tests {
                 words,
                 counts: Cell::new([1, 1]),
                 changing: Cell::new(0),
+                read: Cell::new(None),
+                ends: false,
                 reads_of_stubs: Cell::new(0),
             }
         }
@@ -226,10 +282,22 @@ mod tests {
     impl Memory for Process {
         fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
             let [compiled, collected] = self.counts.get();
+            if address == 0x350 && self.read.get().is_none() {
+                self.read.set(Some(now()));
+            }
             let word = match address {
                 0x320 => {
                     self.reads_of_stubs.set(self.reads_of_stubs.get() + 1);
                     0
+                }
+                0x398 if self.ends => {
+                    let reason = "it has ended".to_owned();
+                    let len = out.len();
+                    return Err(TunnelError::Read {
+                        address,
+                        len,
+                        reason,
+                    });
                 }
                 0x350 if self.changing.get() > 0 => {
                     self.changing.set(self.changing.get() - 1);
@@ -315,7 +383,44 @@ mod tests {
         assert!(since(&jit) <= observed, "nothing was collected");
         process.counts.set([3, 2]);
         assert!(since(&jit) > observed);
-        assert_eq!(jit.collections_since(observed), Some(1));
-        assert!(jit.is_collecting());
+        let history = jit.history.borrow();
+        assert_eq!(history.collections_since(observed), Some(1));
+        assert!(history.is_collecting());
+    }
+
+    /// What is there in a batch, after what was there before.
+    fn code_at(process: &Process, jit: &JitCode, before: Option<&CodeAt>) -> CodeAt {
+        let address = Address::new(CODE);
+        jit.code_at(process, address, 1, before.cloned()).0
+    }
+
+    #[test]
+    fn code_was_last_there_before_it_was_read() {
+        let (process, jit) = (Process::new(), jit());
+        let seen = code_at(&process, &jit, None).seen.unwrap();
+        assert!(seen.last <= process.read.get().unwrap());
+    }
+
+    #[test]
+    fn the_same_code_may_have_been_away_between_two_collections() {
+        let (process, mut jit) = (Process::new(), jit());
+        jit.begin_batch(&process);
+        let first = code_at(&process, &jit, None);
+        let since = |counts| {
+            process.counts.set(counts);
+            let second = code_at(&process, &jit, Some(&first));
+            assert!(first.is_same(&second));
+            second.seen.unwrap().since
+        };
+        let seen = first.seen.unwrap();
+        assert_eq!(since([3, 2]), seen.since);
+        assert!(since([4, 3]) > seen.last);
+    }
+
+    #[test]
+    fn a_process_that_ends_before_it_tells_its_counts_has_no_new_code() {
+        let (mut process, jit) = (Process::new(), jit());
+        process.ends = true;
+        assert!(code_at(&process, &jit, None).method.is_none());
     }
 }

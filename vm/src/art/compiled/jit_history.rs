@@ -93,14 +93,15 @@ impl JitHistory {
         unchanged.next().map_or(self.latest, |(time, _)| *time)
     }
 
-    /// How often code has been collected from a time to the last observation; None: that is not known.
+    /// How often code has been collected from a time to the last observation, a collection in progress at that time included; None: that is
+    /// not known.
     pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
         let (_, now) = self.changes.back()?;
         let before = self.changes.iter().rev();
         let mut before = before.skip_while(|(observed, _)| *observed > time);
         let (_, counts) = before.next()?;
-        let collections = now.collected.checked_sub(counts.collected);
-        collections.filter(|_| !counts.collecting)
+        let begun = now.collected.checked_sub(counts.collected)?;
+        Some(begun.saturating_add(counts.collecting.into()))
     }
 
     /// Whether code has been collected in the last second that was observed.
@@ -174,8 +175,9 @@ mod tests {
         assert_eq!(since(9, &observed), None);
         assert_eq!(since(19, &observed), Some(2));
         assert_eq!(since(20, &observed), Some(1));
-        assert_eq!(since(30, &observed), None);
-        assert_eq!(since(10, &[(10, 1, 3, true), (20, 1, 4, false)]), None);
+        assert_eq!(since(30, &observed), Some(1));
+        let in_progress = [(10, 1, 3, true), (20, 1, 4, false)];
+        assert_eq!(since(10, &in_progress), Some(2));
         assert_eq!(since(10, &[]), None);
     }
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use varid_model::{Address, MonotonicNs};
 
-/// Bytes that are kept of the code of a process; with more it is read again when it is sampled.
+/// Bytes that are kept of the code of a process, and of addresses without code; with more it is read again when it is sampled.
 const MAX_KEPT: usize = 1 << 26;
 /// Code of the JIT that is kept when other code, or none, was found in its place: samples of before are still to come.
 const MAX_REPLACED: usize = 128;
 /// Bytes of such code.
-const MAX_REPLACED_SIZE: usize = 1 << 16;
+const MAX_REPLACED_SIZE: usize = 1 << 23;
 
 /// The compiled code of a process that was sampled.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub(super) struct KnownCode {
     /// Bytes of them.
     kept: usize,
     replaced: VecDeque<Replaced>,
+    /// Bytes of what was replaced.
+    replaced_size: usize,
 }
 
 /// A method's code, or that there is none at an address.
@@ -55,9 +57,10 @@ struct Replaced {
 }
 
 impl KnownCode {
-    /// Nothing is known any more.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// Nothing is known any more of code that stays as long as its mapping. The JIT's code is looked up again in each batch anyway.
+    pub(super) fn forget_mapped(&mut self) {
+        self.codes.retain(|_, code| code.seen.is_some());
+        self.kept = self.codes.values().map(CodeAt::size).sum();
     }
 
     /// What was found at an address.
@@ -90,12 +93,15 @@ impl KnownCode {
     }
 
     fn replace(&mut self, gone: CodeAt, until: Option<MonotonicNs>) {
-        let is_small = gone.size() <= MAX_REPLACED_SIZE;
-        let (Some(method), Some(seen), true) = (gone.method, gone.seen, is_small) else {
+        let (Some(method), Some(seen)) = (gone.method, gone.seen) else {
             return;
         };
-        if self.replaced.len() >= MAX_REPLACED {
-            self.replaced.pop_front();
+        self.replaced_size = self.replaced_size.saturating_add(method.size());
+        while (self.replaced.len() >= MAX_REPLACED || self.replaced_size > MAX_REPLACED_SIZE)
+            && let Some(oldest) = self.replaced.pop_front()
+        {
+            let size = oldest.method.size();
+            self.replaced_size = self.replaced_size.saturating_sub(size);
         }
         self.replaced.push_back(Replaced {
             method,
@@ -140,7 +146,8 @@ impl CodeAt {
     }
 
     fn size(&self) -> usize {
-        self.method.as_ref().map_or(0, |method| method.size())
+        let method = self.method.as_ref().map_or(0, |method| method.size());
+        size_of::<Self>().saturating_add(method)
     }
 
     /// Whether both have the same code.
@@ -243,6 +250,36 @@ mod tests {
         };
         assert_eq!(gone(None), None);
         assert_eq!(gone(Some(MonotonicNs::new(40))), Some(1));
+    }
+
+    #[test]
+    fn code_that_was_replaced_is_kept_when_something_is_mapped() {
+        let mut known = KnownCode::default();
+        let mapped = CodeAt::new(Address::new(0x9000), Some(code(0x9000, 3)), None);
+        known.keep(mapped, None);
+        known.keep(at(Some(code(0x1000, 1)), 10, 20), None);
+        known.keep(at(Some(code(0x1000, 2)), 40, 50), None);
+        known.forget_mapped();
+        assert_eq!(of_time(&known, 15, None), Some(1));
+        assert_eq!(of_time(&known, 45, None), Some(2));
+        assert!(known.at(Address::new(0x9000)).is_none());
+        assert_eq!(known.kept, known.codes[&0x1000].size());
+    }
+
+    #[test]
+    fn addresses_without_code_and_rows_of_frames_are_counted() {
+        let mut known = KnownCode::default();
+        for address in [8, 16] {
+            known.keep(CodeAt::new(Address::new(address), None, None), None);
+        }
+        assert_eq!(known.kept, 2 * size_of::<CodeAt>());
+        // Code of an oat file, whose bytes are the file's.
+        assert!(code(0x1000, 1).size() > 0);
+        for method in 0..2 * MAX_REPLACED as u64 {
+            known.keep(at(Some(code(0x1000, method)), 10, 20), None);
+        }
+        let replaced = known.replaced.iter().map(|code| code.method.size());
+        assert_eq!(known.replaced_size, replaced.sum::<usize>());
     }
 
     #[test]

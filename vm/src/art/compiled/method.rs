@@ -115,7 +115,8 @@ impl CompiledMethod {
             InfoBytes::Own(bytes) => bytes.len(),
             InfoBytes::Oat(..) => 0,
         };
-        self.bytes.len().saturating_add(info)
+        let bytes = self.bytes.len().saturating_add(info);
+        bytes.saturating_add(self.rows.size())
     }
 
     fn offset(&self, address: Address) -> u32 {

@@ -15,8 +15,8 @@ mod oat_code;
 use crate::kind::{FrameMethods, Methods};
 use crate::stack_copy::stack_of;
 use bytecode_frames::frames_of;
-use jit_code::{JitCode, now};
-use known_code::{CodeAt, KnownCode, Seen};
+use jit_code::JitCode;
+use known_code::{CodeAt, KnownCode};
 use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
@@ -147,7 +147,9 @@ impl CompiledCode {
         let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
-            self.known.borrow_mut().clear();
+            self.known.borrow_mut().forget_mapped();
+            // At an address of the JIT's code other code may be mapped by now.
+            self.batch.set(self.batch.get().wrapping_add(1));
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
@@ -162,51 +164,13 @@ impl CompiledCode {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
                 (CodeAt::new(address, method, None), None)
             }
-            Place::CodeCache => self.jit_code(address, process, known),
+            Place::CodeCache => {
+                let memory = ForeignMemory::new(process.pid);
+                self.jit.borrow().code_at(&memory, address, batch, known)
+            }
         };
         self.known.borrow_mut().keep(code.clone(), until);
         Some(code)
-    }
-
-    /// What the process's JIT has at an address, and until when, at most, it had what it had there before. `before`: what it had when it
-    /// was last asked.
-    fn jit_code(
-        &self,
-        address: Address,
-        process: &Process,
-        before: Option<CodeAt>,
-    ) -> (CodeAt, Option<MonotonicNs>) {
-        let memory = ForeignMemory::new(process.pid);
-        let batch = self.batch.get();
-        let (before, seen) = before.map_or((None, None), |code| (code.method, code.seen));
-        let jit = self.jit.borrow();
-        let Ok((method, since)) = jit.method_at(&memory, address.get(), before.as_ref()) else {
-            // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
-            let seen = seen.map(|seen| Seen {
-                batch,
-                until: match jit.is_collecting() {
-                    true => seen.last,
-                    false => seen.until,
-                },
-                ..seen
-            });
-            let seen = seen.unwrap_or(Seen::now(batch, now()));
-            return (CodeAt::new(address, before, Some(seen)), None);
-        };
-        let is_same = match (&before, &method) {
-            (Some(before), Some(method)) => Rc::ptr_eq(before, method),
-            _ => false,
-        };
-        let before = seen.map(|seen| seen.since).filter(|_| is_same);
-        let new = Seen {
-            since: before.map_or(since, |before| before.min(since)),
-            ..Seen::now(batch, now())
-        };
-        // Two pieces of code that are gone would have been collected at different times.
-        let until =
-            seen.filter(|seen| method.is_none() && jit.collections_since(seen.last) == Some(1));
-        let until = until.map(|_| new.last);
-        (CodeAt::new(address, method, Some(new)), until)
     }
 
     /// The code that a native frame of a sample executes, if that is known.
@@ -321,18 +285,6 @@ impl CompiledCode {
         let code = self.at_time(returns.lookup(), time, |_| at_sp, process.process());
         let code = code.ok_or_else(|| unknown_code(process))?;
         frames_of(&code, at_sp, sp, returns, process)
-    }
-}
-
-impl Seen {
-    fn now(batch: u64, now: MonotonicNs) -> Self {
-        Self {
-            batch,
-            last: now,
-            since: now,
-            // Samples that are looked up now are of before.
-            until: MonotonicNs::MAX,
-        }
     }
 }
 

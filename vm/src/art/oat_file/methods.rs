@@ -77,7 +77,12 @@ impl OatFile<'_> {
             if let Err(error) = self.methods_of(number, classes, &mut found) {
                 // What was read of it may be wrong, too.
                 found.truncate(before);
+                let is_full = error == OatError::TooManyMethods;
                 unreadable.push((number, error));
+                // Others may have the same tables, and each would take as long.
+                if is_full {
+                    break;
+                }
             }
         }
         found.sort_unstable();

@@ -19,6 +19,9 @@ const VERSION: [u8; 4] = {
     [a, b, c, 0]
 };
 
+/// Dex files that are read: real files have fewer than a hundred.
+const MAX_DEX_FILES: u32 = 1024;
+
 /// What keeps an oat file from being read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OatError {
@@ -78,7 +81,7 @@ pub(crate) struct OatDexFile<'a> {
 }
 
 impl<'a> OatFile<'a> {
-    /// Reads the header and the list of dex files, up to one that cannot be read.
+    /// Reads the header and the list of dex files, up to one that cannot be read, or up to [`MAX_DEX_FILES`].
     ///
     /// # Errors
     /// [`OatError`]
@@ -104,7 +107,7 @@ impl<'a> OatFile<'a> {
         let mut next = data.u32("oat_dex_files_offset", 24)?;
         let executable_offset = data.u32("executable_offset", 28)?;
         let mut dex_files = Vec::new();
-        for _ in 0..count {
+        for _ in 0..count.min(MAX_DEX_FILES) {
             match OatDexFile::read(data, &mut next) {
                 Ok(dex_file) => dex_files.push(dex_file),
                 Err(error) if dex_files.is_empty() => return Err(error),

@@ -174,3 +174,33 @@ fn a_dex_file_that_is_broken_leaves_the_others() {
         OatFile::parse(OAT).unwrap().dex_files[0]
     );
 }
+
+#[test]
+fn dex_files_with_the_same_tables_are_read_until_there_are_too_many_methods() {
+    let dex = DexFile::parse(DEX).unwrap();
+    let mut oat = OatFile::parse(OAT).unwrap();
+    let same = oat.dex_files[0].clone();
+    oat.dex_files.extend(vec![same; 5000]);
+    let mut read = 0;
+    let compiled = oat.compiled_methods(|_| {
+        read += 1;
+        Some(dex.class_methods())
+    });
+    let [(number, OatError::TooManyMethods)] = compiled.unreadable[..] else {
+        panic!("{:?}", compiled.unreadable.len());
+    };
+    assert_eq!(read, number + 1);
+    // Those before it stay.
+    assert_eq!(compiled.iter().count(), 8);
+}
+
+#[test]
+fn a_list_of_too_many_dex_files_is_cut() {
+    let at = u32::from_le_bytes(*OAT[24..].first_chunk().unwrap()) as usize;
+    let mut oat = with(20, &u32::MAX.to_le_bytes());
+    // Nine words each, of which the first is the length of a location: none has one.
+    oat.truncate(at);
+    oat.resize(at + 2 * MAX_DEX_FILES as usize * 36, 0);
+    let dex_files = OatFile::parse(&oat).unwrap().dex_files.len();
+    assert_eq!(dex_files, MAX_DEX_FILES as usize);
+}

@@ -236,11 +236,14 @@ pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
             rows.push(frame.row(next, whole));
         }
         if rows.len() > MAX_ROWS {
-            let rows = Vec::new();
-            return FrameRows { rows, stored: None };
+            return FrameRows::unknown();
         }
     }
-    FrameRows { rows, stored }
+    match body {
+        Some(_) => FrameRows { rows, stored },
+        // Some instruction that makes the frame was not understood: the rows behind it would lead to a wrong caller.
+        None => FrameRows::unknown(),
+    }
 }
 
 /// Bits of an instruction.

@@ -90,11 +90,14 @@ pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
             rows.push(frame.row(next, whole));
         }
         if rows.len() > MAX_ROWS {
-            let rows = Vec::new();
-            return FrameRows { rows, stored: None };
+            return FrameRows::unknown();
         }
     }
-    FrameRows { rows, stored }
+    match body {
+        Some(_) => FrameRows { rows, stored },
+        // Some instruction that makes the frame was not understood: the rows behind it would lead to a wrong caller.
+        None => FrameRows::unknown(),
+    }
 }
 
 /// Bytes that an instruction adds to the stack pointer. A call's return adds what the call has pushed.
@@ -240,6 +243,14 @@ mod tests {
         assert_eq!(rows.rows.len(), 1);
         assert_eq!(rows.rows[0].excess, Some(0));
         assert_eq!(rows.method_at(2), None);
+    }
+
+    #[test]
+    fn code_that_never_has_its_whole_frame_has_no_rows() {
+        // push %rbx; lea -24(%rsp), %rsp; call *24(%rdi).
+        let code = [0x53, 0x48, 0x8d, 0x64, 0x24, 0xe8, 0xff, 0x57, 0x18];
+        let rows = FrameRows::of(&code, 48);
+        assert!(matches!(rows.rule(8), CodeRule::Unknown));
     }
 
     #[test]

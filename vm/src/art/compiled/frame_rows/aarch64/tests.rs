@@ -168,3 +168,17 @@ fn code_that_is_none_has_rows_in_order() {
         assert!(rows.is_sorted_by_key(|row| row.start));
     }
 }
+
+#[test]
+fn code_that_never_has_its_whole_frame_has_no_rows() {
+    let words: [u32; 4] = [
+        0xb27c_37f0, // mov x16, #0x3fff0
+        0xcb30_63ff, // sub sp, sp, x16
+        0xf900_03e0, // str x0, [sp]
+        0x97ff_fffa, // bl
+    ];
+    let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let rows = rows(&code, 0x3fff0);
+    // Not the link register, which the call has overwritten.
+    assert!(matches!(rows.rule(12), CodeRule::Unknown));
+}
