@@ -31,6 +31,11 @@ pub enum Value<'p> {
     Signed(i64),
     /// With two decimals in text, with six in JSON and CSV.
     Percent(f64),
+    /// A name in a tree, with what connects it to the lines above: that is never cut. For text only.
+    Branch {
+        stem: String,
+        name: Cow<'p, str>,
+    },
     /// A flag that is set; one that is not set is [`Value::Absent`].
     True,
     /// For JSON only.
@@ -53,7 +58,16 @@ impl Value<'_> {
             Self::Count(number) => number.to_string().into(),
             Self::Signed(number) => number.to_string().into(),
             Self::Percent(percent) => format!("{percent:.decimals$}").into(),
+            Self::Branch { stem, name } => format!("{stem}{name}").into(),
             Self::True => "true".into(),
+        }
+    }
+
+    /// The number of characters at the begin of the cell that are never cut off.
+    pub fn stem(&self) -> usize {
+        match self {
+            Self::Branch { stem, .. } => stem.chars().count(),
+            _ => 0,
         }
     }
 }
@@ -102,6 +116,7 @@ impl Serialize for Value<'_> {
             Self::Count(number) => serializer.serialize_u64(*number),
             Self::Signed(number) => serializer.serialize_i64(*number),
             Self::Percent(percent) => serializer.serialize_f64(rounded(*percent)),
+            Self::Branch { name, .. } => serializer.serialize_str(name),
             Self::True => serializer.serialize_bool(true),
             Self::Object(object) => object.serialize(serializer),
             Self::List(objects) => objects.serialize(serializer),

@@ -4,6 +4,7 @@ mod callgraph;
 mod groups;
 mod rows;
 mod sampled_frames;
+mod tree;
 
 use crate::{
     columns::{OutputFormat, Sheet},
@@ -26,6 +27,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
         ReportTable::Overview => groups::overview(scope, format),
         ReportTable::By(by) => groups::sheets(scope, by, format),
         ReportTable::Callgraph => callgraph::sheets(scope, format),
+        ReportTable::Tree(direction) => tree::sheets(scope, direction, format),
         ReportTable::SampledFrames => sampled_frames::sheets(scope, format),
     }
 }
@@ -35,6 +37,7 @@ pub const fn rows_are(table: ReportTable) -> &'static str {
     match table {
         ReportTable::By(by) => by.name(),
         ReportTable::Overview | ReportTable::Callgraph => GroupBy::Symbol.name(),
+        ReportTable::Tree(direction) => direction.name(),
         ReportTable::SampledFrames => "dim",
     }
 }

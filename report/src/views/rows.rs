@@ -1,18 +1,19 @@
 //! Which rows does a table by image, symbol, thread and so on have?
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 
 use varid_model::{Layer, Pid, Tid};
 
 use crate::{
     frames::{ProfileImage, ProfileSymbol, SourceLine, SymbolId},
+    name_pattern::NamePattern,
     naming::MARKERS,
-    options::Pattern,
     profile::Profile,
     scope::{Scope, percent},
     shares::Share,
+    stack_filter::has_name,
     tasks::Task,
-    view::{GroupBy, View},
+    view::{GroupBy, RowOrder, View},
     weights::{CallWeight, ProfileCounter, SampleWeight},
 };
 
@@ -156,11 +157,9 @@ impl<'p> Row<'p> {
     }
 
     /// Whether a pattern means the symbol, under either of its names.
-    fn matches(&self, pattern: &Pattern) -> bool {
-        self.symbol().is_none_or(|SymbolSubject { symbol, .. }| {
-            let recorded = symbol.recorded.as_deref();
-            pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
-        })
+    fn matches(&self, pattern: &NamePattern) -> bool {
+        let symbol = self.symbol();
+        symbol.is_none_or(|symbol| has_name(symbol.symbol, pattern))
     }
 }
 
@@ -174,7 +173,7 @@ pub struct Rows<'p> {
 
 /// The rows of a table, those with the most of their own first.
 pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
-    let mut rows = all(scope, by);
+    let mut rows = all(scope, by, view);
     rows.retain(|row| {
         view.layer
             .is_none_or(|layer| row.layer().is_none_or(|of_row| of_row == layer))
@@ -189,8 +188,16 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
         let calls = calls(row).unwrap_or_default();
         (calls, scope.value(own), scope.value(total))
     };
+    let total_first = |row: &Row| {
+        let (calls, own, total) = value(row);
+        (calls, total, own)
+    };
     rows.sort_by(|one, other| {
-        let by_value = value(other).cmp(&value(one));
+        let by_value = match view.order {
+            RowOrder::Own => value(other).cmp(&value(one)),
+            RowOrder::Total => total_first(other).cmp(&total_first(one)),
+            RowOrder::Name => Ordering::Equal,
+        };
         by_value.then_with(|| one.order().cmp(&other.order()))
     });
     let found = rows.len();
@@ -215,18 +222,22 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
     }
 }
 
-fn all<'p>(scope: &Scope<'p>, by: GroupBy) -> Vec<Row<'p>> {
+fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let profile = scope.profile;
     let symbol_of = |frame| scope.symbol_of(frame);
+    // A pattern of symbols means rows where these are symbols, else leaves.
+    let selected = matches!(by, GroupBy::Layer | GroupBy::Image) && view.symbol.is_some();
+    let selected = selected.then(|| scope.selected_weights());
+    let weights = selected.as_ref().unwrap_or(&scope.weights);
     match by {
         GroupBy::Layer => {
             let layer = |frame| Some(profile.frames.symbol_of(frame)?.layer);
-            let shares = scope.weights.by_frame(layer);
+            let shares = weights.by_frame(layer);
             made(shares, |layer| Some(Subject::Layer(layer)))
         }
         GroupBy::Image => {
             let image = |frame| Some(profile.frames.symbol_of(frame)?.image);
-            let mut shares = scope.weights.by_frame(image);
+            let mut shares = weights.by_frame(image);
             // Markers are in no file; they are shown only where one stands for a leaf.
             shares.retain(|id, share| {
                 let image = profile.frames.image(*id);
@@ -322,6 +333,9 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
     let counters = ProfileCounter::of_samples(scope.event.event);
     let mut tasks = vec![SampleWeight::default(); scope.profile.tasks.tasks.len()];
     for row in scope.profile.weights.rows(counters) {
+        if !scope.selects_leaf(row.stack) {
+            continue;
+        }
         let task = row.task.and_then(|task| usize::try_from(task.0).ok());
         if let Some(weight) = task.and_then(|task| tasks.get_mut(task)) {
             weight.add(row.weight);

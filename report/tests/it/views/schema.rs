@@ -2,6 +2,7 @@
 
 use super::dim::{by_dim, dim_options};
 use super::*;
+use varid_report::TreeDirection;
 
 #[test]
 fn json_keeps_to_its_schema() {
@@ -21,6 +22,7 @@ fn json_keeps_to_its_schema() {
     for table in tables
         .into_iter()
         .chain([ReportTable::Overview, ReportTable::Callgraph])
+        .chain([TreeDirection::TopDown, TreeDirection::BottomUp].map(ReportTable::Tree))
     {
         for percent_of in [PercentOf::Period, PercentOf::Samples] {
             let view = View {
