@@ -1,18 +1,19 @@
-//! How many bytes do the tables of a profile take?
+//! How many bytes do the tables of a profile take, and how long do its exports?
 //!
 //!     profile_memory SAMPLES STACKS [EVENTS [FOLDER]]
 //!
 //! Writes a session of so many samples over at most so many different stacks of 24 frames in eight threads, reads it with sums only and
-//! with its samples, and prints the bytes of each table. A FOLDER keeps the session, for 'varid report'.
+//! with its samples, and prints the bytes of each table, and of each export
+//! the bytes and the time. A FOLDER keeps the session, for 'varid report'.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{path::Path, time::Instant};
+use std::{io::Write, path::Path, time::Instant};
 use varid_model::{Address, Layer, MonotonicNs, Period, Pid, Precision, Rate, Tid};
 use varid_recording::{
     CpuMode, EventDesc, ImageKind, Manifest, MappingRecord, Sample, SampleSource, SessionImage,
     SessionReader, SessionRecord, SessionTarget, SessionWriter, TargetKind,
 };
-use varid_report::{Options, Profile, SampleTable};
+use varid_report::{ExportFormat, Options, PercentOf, Profile, SampleTable, export};
 use varid_symbolizer::substitute::{Slot, Substitute};
 
 const APP: u64 = 0x7000_0000_0000;
@@ -54,6 +55,32 @@ fn main() {
             start.elapsed().as_millis(),
             peak(),
         );
+        if sample_table {
+            for format in ExportFormat::ALL {
+                let (start, mut counted) = (Instant::now(), Counted(0));
+                export(&profile, (None, PercentOf::Period), format, &mut counted).unwrap();
+                println!(
+                    "{format:?} {} bytes, written in {} ms, peak {} KB",
+                    counted.0,
+                    start.elapsed().as_millis(),
+                    peak(),
+                );
+            }
+        }
+    }
+}
+
+/// Bytes that were written and are not stored.
+struct Counted(usize);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -86,7 +86,7 @@ def folded(data):
 
 
 def flamegraph(data, by_samples):
-    """A frame's own weight is what is left of it by those that stand on it."""
+    """A frame's own weight is what is left of it by those that hang below it."""
     root = xml.etree.ElementTree.fromstring(data)
     space = {"svg": "http://www.w3.org/2000/svg"}
     view = root.find("svg:svg[@id='frames']", space)
@@ -101,10 +101,10 @@ def flamegraph(data, by_samples):
     step = 17
     weights = collections.Counter()
     for y, frames in rows.items():
-        above = sorted(rows.get(y - step, []))
+        below = sorted(rows.get(y + step, []))
         for left, right, name, weight in frames:
-            on_it = (frame for frame in above if frame[0] >= left - 0.0002 and frame[1] <= right + 0.0002)
-            weights[name] += weight - sum(frame[3] for frame in on_it)
+            called = (frame for frame in below if frame[0] >= left - 0.0002 and frame[1] <= right + 0.0002)
+            weights[name] += weight - sum(frame[3] for frame in called)
     del weights["all"]
     return weights
 

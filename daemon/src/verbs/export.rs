@@ -39,7 +39,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
             others.join(", ")
         ));
     }
-    for note in &event.notes {
+    for note in profile.recording.notes.iter().chain(&event.notes) {
         output::message(&format!("varid: {note}"));
     }
     let weigh = if args.by_samples {

@@ -16,6 +16,9 @@ use crate::{
     weights::SampleWeight,
 };
 
+/// What calls the outermost frames: a viewer takes what calls of a function cost for all that it costs.
+const ALL: &str = "[all]";
+
 /// What a function has: the cost of its lines, and of what these call.
 #[derive(Default)]
 struct Costs {
@@ -56,15 +59,29 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         images: HashSet::new(),
         files: HashSet::new(),
     };
+    let mut roots: BTreeMap<SymbolId, SampleWeight> = BTreeMap::new();
+    for stack in weights.tree().roots() {
+        let symbol = profile
+            .stacks
+            .frame(stack)
+            .and_then(|frame| walk.frame(frame));
+        if let Some(frame) = symbol {
+            let weight = weights.share(stack).total;
+            roots.entry(frame.symbol).or_default().add(weight);
+        }
+    }
+    writeln!(out, "ob=(0) ???\nfl=(0) ???\nfn=(0) {ALL}")?;
+    for (symbol, weight) in roots {
+        written.call(symbol, (0, weight), out)?;
+    }
+    writeln!(out)?;
     for (symbol, costs) in costs(walk, &weights) {
         written.position(("ob", "fl", "fn"), symbol, out)?;
-        for (line, cost) in costs.own {
+        for (line, cost) in costs.own.into_iter().filter(|(_, cost)| *cost > 0) {
             writeln!(out, "{line} {cost}")?;
         }
         for ((line, callee), weight) in costs.calls {
-            written.position(("cob", "cfi", "cfn"), callee, out)?;
-            writeln!(out, "calls={} 0", weight.samples())?;
-            writeln!(out, "{line} {}", walk.value(weight))?;
+            written.call(callee, (line, weight), out)?;
         }
         writeln!(out)?;
     }
@@ -98,6 +115,18 @@ fn costs(walk: &Walk, weights: &StackWeights<2>) -> BTreeMap<SymbolId, Costs> {
 }
 
 impl Written<'_, '_> {
+    /// A call from a line of the function that is being written.
+    fn call(
+        &mut self,
+        callee: SymbolId,
+        (line, weight): (u32, SampleWeight),
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.position(("cob", "cfi", "cfn"), callee, out)?;
+        writeln!(out, "calls={} 0", weight.samples())?;
+        writeln!(out, "{line} {}", self.walk.value(weight))
+    }
+
     /// The object, file and function of what follows.
     fn position(
         &mut self,
@@ -106,7 +135,7 @@ impl Written<'_, '_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let symbol = self.walk.symbol(id);
-        let image = symbol.map_or(ImageId(u32::MAX), |symbol| symbol.image);
+        let image = symbol.map_or(ImageId(0), |symbol| symbol.image);
         let name = |is_new: bool, name: &str| {
             if is_new {
                 format!(" {}", plain(name))
@@ -129,7 +158,7 @@ impl Written<'_, '_> {
     }
 }
 
-/// Numbers of names begin with 1.
+/// 0 is the root.
 fn number(id: u32) -> u64 {
     u64::from(id).saturating_add(1)
 }

@@ -18,11 +18,11 @@ function show() {
   const whole = zoomed.end - zoomed.x;
   const pixels = view.getBoundingClientRect().width;
   for (const frame of frames) {
-    const above = frame.y <= zoomed.y && frame.x >= zoomed.x - EPSILON && frame.end <= zoomed.end + EPSILON;
-    const caller = frame.y > zoomed.y && frame.x <= zoomed.x + EPSILON && frame.end >= zoomed.end - EPSILON;
-    frame.group.style.display = above || caller ? "" : "none";
+    const inside = frame.y >= zoomed.y && frame.x >= zoomed.x - EPSILON && frame.end <= zoomed.end + EPSILON;
+    const caller = frame.y < zoomed.y && frame.x <= zoomed.x + EPSILON && frame.end >= zoomed.end - EPSILON;
+    frame.group.style.display = inside || caller ? "" : "none";
     frame.group.classList.toggle("caller", caller);
-    if (!above && !caller) continue;
+    if (!inside && !caller) continue;
     const x = caller ? 0 : (frame.x - zoomed.x) / whole * 100;
     const width = caller ? 100 : (frame.end - frame.x) / whole * 100;
     frame.rect.setAttribute("x", x + "%");
@@ -95,5 +95,3 @@ function resize() {
 }
 window.addEventListener("resize", resize);
 resize();
-// Callers are at the bottom.
-if (window.self === window.top) window.scrollTo(0, document.documentElement.scrollHeight);

@@ -1,4 +1,5 @@
-//! How does a profile look as a picture? A flame graph in SVG: callers below, callees on them, as wide as their share.
+//! How does a profile look as a picture? A flame graph in SVG: callers above, what they call below them, as wide as
+//! their share.
 //!
 //! The file needs nothing else. A browser runs its script, which zooms and searches; other viewers show the picture.
 
@@ -25,8 +26,8 @@ const MAX_DEPTH: usize = 1_000;
 const ROW: usize = 17;
 const BASELINE: usize = 12;
 /// Pixels above and below the frames, and beside them.
-const ABOVE: usize = 86;
-const BELOW: usize = 30;
+const ABOVE: usize = 100;
+const BELOW: usize = 10;
 const BESIDE: usize = 10;
 /// Of the picture where nothing says how wide it is shown.
 const WIDTH: usize = 1_200;
@@ -61,7 +62,6 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let depth = frames.iter().map(|frame| frame.depth).max();
     let rows = depth.map_or(1, |depth| depth.saturating_add(2));
     let height = rows.saturating_mul(ROW).saturating_add(ABOVE + BELOW);
-    let bottom = height.saturating_sub(BELOW + ROW);
     let title = walk.title();
     let heading = escape(&shortened(&title, HEADING));
     let title = escape(&title);
@@ -84,19 +84,18 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     picture.legend(out)?;
     writeln!(
         out,
-        r#"<text class="facts" id="details" x="{BESIDE}" y="{}"> </text>
+        r#"<text class="facts" id="details" x="{BESIDE}" y="92"> </text>
 <text class="button" id="reset" x="{BESIDE}" y="56" tabindex="0">Reset zoom</text>
 <text class="button" id="search" x="100" y="56" tabindex="0">Search</text>
 <text class="facts" id="matched" x="160" y="56"> </text>
 <svg id="frames" x="{BESIDE}" y="0" width="{}" height="{height}">"#,
-        height.saturating_sub(BASELINE),
         WIDTH - 2 * BESIDE,
     )?;
     let whole = format!("all\n{} samples, 100.00 %", all.samples());
-    picture.draw(out, ("all", "all", &whole), (0, picture.all), bottom)?;
+    picture.draw(out, ("all", "all", &whole), (0, picture.all), ABOVE)?;
     for frame in &frames {
         let row = frame.depth.saturating_add(1).saturating_mul(ROW);
-        picture.draw_frame(out, frame, bottom.saturating_sub(row))?;
+        picture.draw_frame(out, frame, row.saturating_add(ABOVE))?;
     }
     writeln!(
         out,

@@ -1,4 +1,4 @@
-//! How is text written in XML and in DOT?
+//! How is text written in XML?
 
 /// Text for XML's content and quoted attributes. Newlines and tabs stay; other characters that XML does not allow become `?`.
 pub fn escape(text: &str) -> String {

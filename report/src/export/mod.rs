@@ -58,6 +58,21 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
+    /// All formats.
+    pub const ALL: [Self; 11] = [
+        Self::Folded,
+        Self::Flamegraph,
+        Self::Pprof,
+        Self::Firefox,
+        Self::Speedscope,
+        Self::JsonLines,
+        Self::Callgrind,
+        Self::Dot,
+        Self::Chrome,
+        Self::Perfetto,
+        Self::Otlp,
+    ];
+
     /// Whether it has the samples one by one: [`Options::sample_table`](crate::Options::sample_table).
     #[must_use]
     pub const fn has_samples(self) -> bool {

@@ -5,20 +5,6 @@ use varid_model::{Pid, Tid};
 use varid_recording::SessionRecord;
 use varid_report::{Error, ExportFormat, NameOptions, Options, PercentOf, export};
 
-const ALL: [ExportFormat; 11] = [
-    ExportFormat::Folded,
-    ExportFormat::Flamegraph,
-    ExportFormat::Pprof,
-    ExportFormat::Firefox,
-    ExportFormat::Speedscope,
-    ExportFormat::JsonLines,
-    ExportFormat::Callgrind,
-    ExportFormat::Dot,
-    ExportFormat::Chrome,
-    ExportFormat::Perfetto,
-    ExportFormat::Otlp,
-];
-
 fn options() -> Options {
     Options {
         sample_table: true,
@@ -132,7 +118,7 @@ fn hostile_names_are_names_and_nothing_else() {
     let symbols = profile.frames.symbols();
     let recorded = |name: &str| symbols.iter().any(|symbol| symbol.name.contains(name));
     assert!(recorded("<script>alert(1)"), "{symbols:?}");
-    for format in ALL {
+    for format in ExportFormat::ALL {
         let out = exported(&fixture, &options(), format);
         let out = String::from_utf8_lossy(&out);
         assert!(format.is_binary() || !out.contains('\u{1b}'), "{format:?}");
@@ -190,7 +176,7 @@ fn hostile_names_are_names_and_nothing_else() {
 fn a_session_without_samples_is_exported() {
     let mut fixture = Fixture::new();
     fixture.writer.finish().unwrap();
-    for format in ALL {
+    for format in ExportFormat::ALL {
         let out = exported(&fixture, &options(), format);
         match format {
             ExportFormat::Folded => assert!(out.is_empty()),
@@ -217,7 +203,7 @@ fn exports_have_the_samples_that_the_options_select() {
 fn a_format_with_samples_is_not_made_of_sums() {
     let fixture = small();
     let profile = fixture.profile(&Options::default());
-    for format in ALL {
+    for format in ExportFormat::ALL {
         let made = export(&profile, (None, PercentOf::Period), format, &mut Vec::new());
         let refused = matches!(made, Err(Error::NoSampleTable));
         assert_eq!(refused, format.has_samples(), "{format:?} {made:?}");
@@ -236,7 +222,7 @@ fn a_disk_that_is_full_is_an_error() {
         }
     }
     let profile = small().profile(&options());
-    for format in ALL {
+    for format in ExportFormat::ALL {
         let made = export(&profile, (None, PercentOf::Period), format, &mut Full);
         assert!(matches!(made, Err(Error::Output(_))), "{format:?} {made:?}");
     }

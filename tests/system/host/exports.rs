@@ -54,6 +54,21 @@ fn script(name: &str, arguments: &[PathBuf]) -> Result<Option<String>> {
     Ok(Some(String::from_utf8(output.stdout)?))
 }
 
+/// The total of the app's outermost method in a report in JSON, with commas between thousands.
+fn cost_of_run(report: &Path) -> Result<String> {
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(report)?)?;
+    let rows = report["rows"].as_array().context("no rows")?;
+    let run = rows.iter().filter(|row| {
+        let symbol = row["symbol"].as_str();
+        symbol == Some("org.example.scene.Main.run")
+    });
+    // The method's lines: a sample is in one of them.
+    let total: u64 = run.filter_map(|row| row["total_period"].as_u64()).sum();
+    let digits = total.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+    Ok(String::from_utf8(groups.join(&b','))?)
+}
+
 /// What a viewer prints names these methods, which weigh most.
 fn names(printed: &str, ten: &serde_json::Value) -> Result<()> {
     let ten = ten.as_object().context("no methods")?;
@@ -100,9 +115,19 @@ fn all_formats_have_the_same_ten_methods_with_the_same_weights() -> Result<()> {
             .arg(path("flamegraph")),
     )?;
     let mut annotate = Command::new("callgrind_annotate");
-    names(&printed(annotate.arg(path("callgrind")))?, ten)?;
+    let annotated = annotate
+        .args(["--inclusive=yes", "--auto=no"])
+        .arg(path("callgrind"))
+        .output()?;
+    let complaints = String::from_utf8_lossy(&annotated.stderr);
+    ensure!(complaints.is_empty(), "callgrind_annotate: {complaints}");
+    let annotated = String::from_utf8(annotated.stdout)?;
+    names(&annotated, ten)?;
+    let run = annotated.lines().find(|line| line.contains("Main.run "));
+    let run = run.context("no Main.run")?;
+    ensure!(run.contains(&cost_of_run(&path("report"))?), "{run}");
     // Those that are fetched: speedscope, and the public schemas of Perfetto and OpenTelemetry.
-    let readable = ["speedscope", "folded", "chrome"].map(path);
+    let readable = ["speedscope", "folded", "chrome", "callgrind"].map(path);
     if let Some(printed) = script("speedscope", &readable)? {
         for part in printed.split("== ").skip(1) {
             names(part, ten)?;
