@@ -31,6 +31,8 @@ pub enum Value<'p> {
     Signed(i64),
     /// With two decimals in text, with six in JSON and CSV.
     Percent(f64),
+    /// As a percentage.
+    Ratio(f64),
     /// A name in a tree, with what connects it to the lines above: that is never cut. For text only.
     Branch {
         stem: String,
@@ -57,7 +59,7 @@ impl Value<'_> {
             Self::Text(text) => text.as_ref().into(),
             Self::Count(number) => number.to_string().into(),
             Self::Signed(number) => number.to_string().into(),
-            Self::Percent(percent) => format!("{percent:.decimals$}").into(),
+            Self::Percent(percent) | Self::Ratio(percent) => format!("{percent:.decimals$}").into(),
             Self::Branch { stem, name } => format!("{stem}{name}").into(),
             Self::True => "true".into(),
         }
@@ -115,7 +117,9 @@ impl Serialize for Value<'_> {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) => serializer.serialize_u64(*number),
             Self::Signed(number) => serializer.serialize_i64(*number),
-            Self::Percent(percent) => serializer.serialize_f64(rounded(*percent)),
+            Self::Percent(percent) | Self::Ratio(percent) => {
+                serializer.serialize_f64(rounded(*percent))
+            }
             Self::Branch { name, .. } => serializer.serialize_str(name),
             Self::True => serializer.serialize_bool(true),
             Self::Object(object) => object.serialize(serializer),

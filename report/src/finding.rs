@@ -14,7 +14,7 @@ use crate::{
     naming::{MARKERS, UNNAMED_JIT},
     profile::Profile,
     scope::{Scope, percent},
-    weights::{ProfileCounter, SampleWeight},
+    weights::ProfileCounter,
 };
 
 /// With fewer samples a share has an error of some points.

@@ -53,6 +53,8 @@ pub enum ReportTable {
     By(GroupBy),
     /// Symbols with their callers and callees.
     Callgraph,
+    /// The profile's events side by side.
+    Events,
     /// Whole stacks as a tree.
     Tree(TreeDirection),
     /// The frames in which threads were sampled; known if [`Options::sampled_frames`](crate::Options::sampled_frames) is set.

@@ -131,6 +131,8 @@ pub enum ByArg {
     Service,
     Layer,
     Calls,
+    /// The session's events side by side; of a group the ratios.
+    Event,
     /// The VM's frames that were sampled, with their addresses, threads and mappings; the paper's dim.
     #[value(name = "vm-frame", alias = "dim")]
     Dim,
@@ -154,6 +156,7 @@ impl From<ByArg> for ReportTable {
             ByArg::Service => GroupBy::Service,
             ByArg::Layer => GroupBy::Layer,
             ByArg::Calls => GroupBy::Calls,
+            ByArg::Event => return ReportTable::Events,
             ByArg::Dim => return ReportTable::SampledFrames,
         })
     }

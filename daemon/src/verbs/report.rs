@@ -72,9 +72,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let mut text = Vec::new();
     let shown = match format {
-        OutputFormat::Text => profile.events.len(),
-        // For programs one document is one event.
-        OutputFormat::Json | OutputFormat::Csv => 1,
+        OutputFormat::Text if table != ReportTable::Events => profile.events.len(),
+        // All events in one table; and for programs one document is one event.
+        OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => 1,
     };
     for event in profile.events.iter().take(shown) {
         if !text.is_empty() {

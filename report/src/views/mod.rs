@@ -1,6 +1,7 @@
 //! Which tables does a view have? A file for each kind of view: its rows and its columns.
 
 mod callgraph;
+mod events;
 mod groups;
 mod rows;
 mod sampled_frames;
@@ -27,6 +28,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
         ReportTable::Overview => groups::overview(scope, format),
         ReportTable::By(by) => groups::sheets(scope, by, format),
         ReportTable::Callgraph => callgraph::sheets(scope, format),
+        ReportTable::Events => events::sheets(scope, format),
         ReportTable::Tree(direction) => tree::sheets(scope, direction, format),
         ReportTable::SampledFrames => sampled_frames::sheets(scope, format),
     }
@@ -37,6 +39,7 @@ pub const fn rows_are(table: ReportTable) -> &'static str {
     match table {
         ReportTable::By(by) => by.name(),
         ReportTable::Overview | ReportTable::Callgraph => GroupBy::Symbol.name(),
+        ReportTable::Events => "event",
         ReportTable::Tree(direction) => direction.name(),
         ReportTable::SampledFrames => "dim",
     }

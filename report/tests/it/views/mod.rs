@@ -3,6 +3,7 @@
 mod approximate;
 mod calls;
 mod dim;
+mod events;
 mod filters;
 mod finding;
 mod schema;

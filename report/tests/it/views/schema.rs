@@ -21,7 +21,11 @@ fn json_keeps_to_its_schema() {
     .map(ReportTable::By);
     for table in tables
         .into_iter()
-        .chain([ReportTable::Overview, ReportTable::Callgraph])
+        .chain([
+            ReportTable::Overview,
+            ReportTable::Callgraph,
+            ReportTable::Events,
+        ])
         .chain([TreeDirection::TopDown, TreeDirection::BottomUp].map(ReportTable::Tree))
     {
         for percent_of in [PercentOf::Period, PercentOf::Samples] {
