@@ -67,15 +67,20 @@ impl fmt::Display for Finding<'_> {
         if let Some(caller) = self.caller {
             write!(f, " called from {caller}")?;
         }
-        let where_to = match (self.place, self.caller) {
-            (Place::Kernel, Some(_)) => "look at what that asks of the kernel",
-            (Place::Image(Layer::Vm, _), Some(_)) => "look at what that asks of the VM",
-            _ => "look there",
+        let advice = match (self.place, self.caller, self.has_app) {
+            (_, _, false) => "look there first",
+            (Place::Kernel, Some(_), _) => {
+                "look at what that asks of the kernel, not at the app's dex"
+            }
+            (Place::Image(Layer::Vm, _), Some(_), _) => {
+                "look at what that asks of the VM, not at the app's dex"
+            }
+            (Place::Image(Layer::Vm, _), None, _) => {
+                "look at what the app asks of the VM, not at single methods"
+            }
+            _ => "look there, not at the app's dex",
         };
-        match self.has_app {
-            true => write!(f, ": {where_to}, not at the app's dex"),
-            false => write!(f, ": {where_to} first"),
-        }
+        write!(f, ": {advice}")
     }
 }
 
@@ -376,6 +381,43 @@ mod tests {
         };
         assert!(sentence(&with(310)).is_some());
         assert_eq!(sentence(&with(390)), None);
+    }
+
+    #[test]
+    fn what_the_vm_and_the_kernel_do_is_asked_for_by_methods() {
+        let of = |place, caller| {
+            let places = BTreeMap::from([(place, BTreeMap::from([(caller, 1_000)]))]);
+            let evidence = Evidence {
+                places,
+                ..evidence(0, 0, 0)
+            };
+            sentence(&evidence).unwrap()
+        };
+        let art = Place::Image(Layer::Vm, "libart.so");
+        for (place, caller, expected) in [
+            (
+                art,
+                Some("run"),
+                "100 % is in libart.so called from run: look at what that asks of the VM, not at the app's dex",
+            ),
+            (
+                art,
+                None,
+                "100 % is in libart.so: look at what the app asks of the VM, not at single methods",
+            ),
+            (
+                Place::Kernel,
+                Some("run"),
+                "100 % is in the kernel called from run: look at what that asks of the kernel, not at the app's dex",
+            ),
+            (
+                Place::Kernel,
+                None,
+                "100 % is in the kernel: look there, not at the app's dex",
+            ),
+        ] {
+            assert_eq!(of(place, caller), expected);
+        }
     }
 
     #[test]
