@@ -37,7 +37,11 @@ impl<'p> Scope<'p> {
     ///
     /// The view is of an event that the profile does not have.
     pub fn new(profile: &'p Profile, view: &'p View) -> Result<Self> {
-        let event = profile.event(view.event)?;
+        Ok(Self::of_event(profile, view, profile.event(view.event)?))
+    }
+
+    /// The same view of an event, whichever it names.
+    pub fn of_event(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Self {
         let counters = ProfileCounter::of_samples(event.event);
         let (stacks, weights) = (&profile.stacks, &profile.weights);
         let mut scope = Self {
@@ -57,7 +61,7 @@ impl<'p> Scope<'p> {
                 scope.calls.entry(symbol).or_default().add(row.weight);
             }
         }
-        Ok(scope)
+        scope
     }
 
     /// Whether the view's layer and symbols are those of a stack's leaf.

@@ -51,6 +51,8 @@ pub enum ReportTable {
     Overview,
     /// One table.
     By(GroupBy),
+    /// One table with the shares of all events.
+    SideBySide(GroupBy),
     /// Symbols with their callers and callees.
     Callgraph,
     /// The profile's events side by side.

@@ -29,6 +29,9 @@ pub struct ReportArgs {
     /// Sort rows by self, total or name; or perf's keys for a table: comm, pid, dso, symbol, srcline.
     #[arg(long, value_name = "KEY", value_parser = sort_key, conflicts_with = "tree")]
     pub sort: Option<SortArg>,
+    /// The shares of all events in one table, and of a group the ratios; by symbol, or what --by says.
+    #[arg(long, conflicts_with_all = ["callgraph", "tree"])]
+    pub group: bool,
     /// The same as --sort total, as perf has it.
     #[arg(long, hide = true, conflicts_with_all = ["no_children", "sort", "tree"])]
     pub children: bool,
@@ -178,6 +181,12 @@ impl ReportArgs {
             Some(SortArg::By(by)) => self.by.or(Some(by)),
             _ => self.by,
         };
+        let table = by.map_or(ReportTable::By(GroupBy::Symbol), ReportTable::from);
+        if let (true, ReportTable::By(by)) = (self.group, table)
+            && by != GroupBy::Calls
+        {
+            return ReportTable::SideBySide(by);
+        }
         match (self.tree, by, self.callgraph) {
             (Some(tree), ..) => ReportTable::Tree(tree.into()),
             (None, _, true) => ReportTable::Callgraph,
@@ -232,6 +241,11 @@ mod tests {
             ("--tree=callee", ReportTable::Tree(TreeDirection::BottomUp)),
             ("--no-children --stdio", ReportTable::Overview),
             ("--sort total", ReportTable::Overview),
+            ("--group", ReportTable::SideBySide(GroupBy::Symbol)),
+            (
+                "--group --sort dso",
+                ReportTable::SideBySide(GroupBy::Image),
+            ),
         ] {
             assert_eq!(parsed(line).unwrap().table(), table, "{line}");
         }

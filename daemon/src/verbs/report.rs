@@ -26,7 +26,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionReader::open(&args.input.folder()?)?;
     let (table, order, min_percent) = (args.table(), args.order(), args.min_percent());
     let sampled_frames = table == ReportTable::SampledFrames;
-    let lines = sampled_frames || table == ReportTable::By(GroupBy::Line);
+    let by_line = [ReportTable::By, ReportTable::SideBySide].map(|table| table(GroupBy::Line));
+    let lines = sampled_frames || by_line.contains(&table);
+    let all_events = matches!(table, ReportTable::Events | ReportTable::SideBySide(_));
     // Debug information is read only for views that show it.
     let calls = matches!(table, ReportTable::Callgraph | ReportTable::Tree(_));
     let inlined = !sampled_frames && (lines || calls);
@@ -72,7 +74,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let mut text = Vec::new();
     let shown = match format {
-        OutputFormat::Text if table != ReportTable::Events => profile.events.len(),
+        OutputFormat::Text if !all_events => profile.events.len(),
         // All events in one table; and for programs one document is one event.
         OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => 1,
     };

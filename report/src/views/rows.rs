@@ -128,8 +128,8 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// Rows that took as much are in the order of these.
-    fn order(&self) -> impl Ord + use<'p> {
+    /// What tells a row from the others of its table; rows that took as much are in the order of these.
+    pub fn key(&self) -> impl Ord + use<'p> {
         let symbol = self.symbol();
         let name = symbol.map(|symbol| symbol.symbol.name.as_str());
         let inlined = symbol.is_some_and(|symbol| symbol.symbol.inlined);
@@ -171,8 +171,8 @@ pub struct Rows<'p> {
     pub hidden: usize,
 }
 
-/// The rows of a table, those with the most of their own first.
-pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
+/// The rows of a table that the view's filters choose.
+pub fn selected<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let mut rows = all(scope, by, view);
     rows.retain(|row| {
         view.layer
@@ -182,23 +182,41 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
                 .as_ref()
                 .is_none_or(|pattern| row.matches(pattern))
     });
-    let calls = |row: &Row| row.calls.filter(|_| by == GroupBy::Calls);
+    rows
+}
+
+/// The order of two rows in a view.
+pub fn compare(scope: &Scope, view: &View, one: &Row, other: &Row) -> Ordering {
     let value = |row: &Row| {
         let Share { own, total } = row.share;
-        let calls = calls(row).unwrap_or_default();
-        (calls, scope.value(own), scope.value(total))
+        (scope.value(own), scope.value(total))
     };
     let total_first = |row: &Row| {
-        let (calls, own, total) = value(row);
-        (calls, total, own)
+        let (own, total) = value(row);
+        (total, own)
+    };
+    match view.order {
+        RowOrder::Own => value(other).cmp(&value(one)),
+        RowOrder::Total => total_first(other).cmp(&total_first(one)),
+        RowOrder::Name => Ordering::Equal,
+    }
+}
+
+/// The rows of a table, in the view's order; of counted calls those with the most calls first.
+pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
+    let mut rows = selected(scope, by, view);
+    let calls = |row: &Row| match by {
+        GroupBy::Calls => row.calls.unwrap_or_default(),
+        _ => CallWeight::default(),
     };
     rows.sort_by(|one, other| {
-        let by_value = match view.order {
-            RowOrder::Own => value(other).cmp(&value(one)),
-            RowOrder::Total => total_first(other).cmp(&total_first(one)),
+        let by_calls = calls(other).cmp(&calls(one));
+        let by_calls = match view.order {
             RowOrder::Name => Ordering::Equal,
+            RowOrder::Own | RowOrder::Total => by_calls,
         };
-        by_value.then_with(|| one.order().cmp(&other.order()))
+        let by_value = by_calls.then_with(|| compare(scope, view, one, other));
+        by_value.then_with(|| one.key().cmp(&other.key()))
     });
     let found = rows.len();
     let invokes = |calls: &CallWeight| calls.invokes();
@@ -210,9 +228,9 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
             .fold(0, u64::saturating_add),
         _ => scope.value(scope.all),
     };
-    let part = |row: &Row| match (by, value(row)) {
-        (GroupBy::Calls, (calls, ..)) => calls.invokes(),
-        (_, (.., total)) => total,
+    let part = |row: &Row| match by {
+        GroupBy::Calls => calls(row).invokes(),
+        _ => scope.value(row.share.total),
     };
     rows.retain(|row| percent(part(row), all) >= view.min_percent);
     rows.truncate(view.limit.unwrap_or(usize::MAX));

@@ -22,8 +22,8 @@ pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
     }
     let lines: Vec<Option<Vec<Cell>>> = sheet.lines.iter().map(|line| cells(sheet, line)).collect();
     let widths = widths(&sheet.header, &lines, sheet.width);
-    let label = |&label: &&str| Cell {
-        text: label.to_owned(),
+    let label = |label: &Cow<'static, str>| Cell {
+        text: one_line(label),
         stem: 0,
     };
     let header: Vec<Cell> = sheet.header.iter().map(label).collect();
@@ -71,7 +71,11 @@ const GAP: &str = "  ";
 /// A column is never cut below this: numbers stay whole.
 const NARROWEST: usize = 12;
 
-fn widths(header: &[&str], lines: &[Option<Vec<Cell>>], terminal: Option<usize>) -> Vec<usize> {
+fn widths(
+    header: &[Cow<'static, str>],
+    lines: &[Option<Vec<Cell>>],
+    terminal: Option<usize>,
+) -> Vec<usize> {
     let width = |column: usize, label: &str| {
         let cells = lines.iter().flatten();
         let cells = cells.filter_map(|row| row.get(column));

@@ -104,3 +104,77 @@ fn ratios_are_of_events_of_one_group_and_of_the_samples_that_filters_choose() {
     };
     assert_eq!(ratios(&options, &events()), of_run);
 }
+
+#[test]
+fn events_side_by_side_in_text() {
+    let fixture = recorded();
+    for (name, by, width) in [
+        ("symbols_80", GroupBy::Symbol, 80),
+        ("symbols_160", GroupBy::Symbol, 160),
+        ("threads_160", GroupBy::Thread, 160),
+    ] {
+        let view = View {
+            table: ReportTable::SideBySide(by),
+            text: TextLimits {
+                width: Some(width),
+                ..TextLimits::default()
+            },
+            ..View::default()
+        };
+        let text = fixture.render(&Options::default(), &view, OutputFormat::Text);
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+#[test]
+fn a_row_has_the_shares_that_it_has_in_the_table_of_each_event() {
+    let fixture = recorded();
+    let side_by_side = View {
+        table: ReportTable::SideBySide(GroupBy::Symbol),
+        ..View::default()
+    };
+    let all = json(&fixture, &Options::default(), &side_by_side);
+    let all = all["rows"].as_array().unwrap();
+    assert_eq!(all.len(), 2);
+    for (place, name) in [
+        "cycles:u",
+        "instructions:u",
+        "cache-misses:u",
+        "page-faults",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = Options {
+            event: Some(name.to_owned()),
+            ..Options::default()
+        };
+        let one = json(&fixture, &options, &by(GroupBy::Symbol));
+        for row in one["rows"].as_array().unwrap() {
+            let same = |other: &&serde_json::Value| other["symbol"] == row["symbol"];
+            let event = &all.iter().find(same).unwrap()["events"][place];
+            assert_eq!(event["event"], name);
+            for key in [
+                "self",
+                "total",
+                "self_percent",
+                "total_percent",
+                "self_period",
+            ] {
+                assert_eq!(event[key], row[key], "{name} {key}");
+            }
+        }
+    }
+    let draw = all
+        .iter()
+        .find(|row| row["symbol"] == "org.example.Balls.draw");
+    let draw = &draw.unwrap()["events"];
+    assert_eq!(draw[1]["per_cycle"], 1.5);
+    assert_eq!(draw[2]["per_1000_instructions"], 2.0);
+    let csv = fixture.render(&Options::default(), &side_by_side, OutputFormat::Csv);
+    let header = csv.lines().next().unwrap();
+    assert!(
+        header.starts_with("layer,image,symbol,cycles:u self,cycles:u total,"),
+        "{header}"
+    );
+}
