@@ -24,7 +24,7 @@ impl Ratios {
         };
         let ratios = |&(id, count): &(EventId, u64)| {
             if plain(&profile.description(id).name) == "instructions" {
-                let cycles = counted(id, &["cycles", "cpu-cycles"]);
+                let cycles = counted(id, &CYCLES);
                 return Self {
                     per_cycle: cycles.and_then(|cycles| ratio(count, cycles)),
                     per_thousand: None,
@@ -49,6 +49,14 @@ impl Ratios {
     pub fn per_thousand<'p>(self) -> Value<'p> {
         self.per_thousand.map_or(Value::Absent, Value::Ratio)
     }
+}
+
+/// The names of the event that a cycle is.
+const CYCLES: [&str; 2] = ["cycles", "cpu-cycles"];
+
+/// Whether an event of this name counts cycles.
+pub fn is_cycles(name: &str) -> bool {
+    CYCLES.contains(&plain(name))
 }
 
 /// An event's name without its modifiers.

@@ -6,7 +6,7 @@ use varid_recording::terminal::one_line;
 
 use super::{
     groups,
-    ratios::{Ratios, plain},
+    ratios::{self, Ratios, plain},
     rows::{self, Row},
 };
 use crate::{
@@ -30,7 +30,7 @@ struct EventColumns<'s, 'p> {
     scope: &'s Scope<'p>,
     /// Its place among the events.
     place: usize,
-    /// Whether a row has a value of these.
+    /// Whether text has a column of these.
     per_cycle: bool,
     per_thousand: bool,
 }
@@ -49,7 +49,9 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
                 scope,
                 place,
                 per_cycle: ratios().any(|ratios| ratios.per_cycle() != Value::Absent),
-                per_thousand: ratios().any(|ratios| ratios.per_thousand() != Value::Absent),
+                // Of cycles it would be the inverse of what instructions have.
+                per_thousand: !ratios::is_cycles(&scope.description.name)
+                    && ratios().any(|ratios| ratios.per_thousand() != Value::Absent),
             }
         })
         .collect();
@@ -134,10 +136,8 @@ impl<'p> EventColumns<'_, 'p> {
 
     fn text_names(&self) -> Vec<Cow<'static, str>> {
         let name = one_line(plain(self.name()));
-        let per_cycle = self.per_cycle.then(|| Cow::Borrowed("per cycle"));
-        let per_thousand = self
-            .per_thousand
-            .then(|| format!("{name}/1000 instr.").into());
+        let per_cycle = self.per_cycle.then_some(Cow::Borrowed("per cycle"));
+        let per_thousand = self.per_thousand.then_some(Cow::Borrowed("/1k instr"));
         let share = Cow::Owned(format!("{name} %"));
         let all = [Some(share), per_cycle, per_thousand];
         all.into_iter().flatten().collect()
