@@ -31,6 +31,13 @@ pub enum Value<'p> {
     Signed(i64),
     /// With two decimals in text, with six in JSON and CSV.
     Percent(f64),
+    /// As a percentage.
+    Ratio(f64),
+    /// A name in a tree, with what connects it to the lines above: that is never cut. For text only.
+    Branch {
+        stem: String,
+        name: Cow<'p, str>,
+    },
     /// A flag that is set; one that is not set is [`Value::Absent`].
     True,
     /// For JSON only.
@@ -52,8 +59,17 @@ impl Value<'_> {
             Self::Text(text) => text.as_ref().into(),
             Self::Count(number) => number.to_string().into(),
             Self::Signed(number) => number.to_string().into(),
-            Self::Percent(percent) => format!("{percent:.decimals$}").into(),
+            Self::Percent(percent) | Self::Ratio(percent) => format!("{percent:.decimals$}").into(),
+            Self::Branch { stem, name } => format!("{stem}{name}").into(),
             Self::True => "true".into(),
+        }
+    }
+
+    /// The number of characters at the begin of the cell that are never cut off.
+    pub fn stem(&self) -> usize {
+        match self {
+            Self::Branch { stem, .. } => stem.chars().count(),
+            _ => 0,
         }
     }
 }
@@ -101,7 +117,10 @@ impl Serialize for Value<'_> {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) => serializer.serialize_u64(*number),
             Self::Signed(number) => serializer.serialize_i64(*number),
-            Self::Percent(percent) => serializer.serialize_f64(rounded(*percent)),
+            Self::Percent(percent) | Self::Ratio(percent) => {
+                serializer.serialize_f64(rounded(*percent))
+            }
+            Self::Branch { name, .. } => serializer.serialize_str(name),
             Self::True => serializer.serialize_bool(true),
             Self::Object(object) => object.serialize(serializer),
             Self::List(objects) => objects.serialize(serializer),
@@ -116,20 +135,27 @@ pub fn rounded(percent: f64) -> f64 {
 
 /// A JSON object: the columns of a row that have a value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Object<'p>(Vec<(&'static str, Value<'p>)>);
+pub struct Object<'p>(Vec<(Cow<'static, str>, Value<'p>)>);
 
 impl<'p> Object<'p> {
     /// The values of the columns that JSON has.
     pub fn new<R>(columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) -> Self {
         let named = columns.iter().filter_map(|column| {
             let name = column.name(OutputFormat::Json)?;
-            Some((name, (column.value)(scope, row)))
+            Some((Cow::Borrowed(name), (column.value)(scope, row)))
         });
         Self(named.collect())
     }
 
+    /// An object of these values alone.
+    pub fn of(values: impl IntoIterator<Item = (&'static str, Value<'p>)>) -> Self {
+        Self(Vec::new()).with(values)
+    }
+
     /// With these values behind its own.
     pub fn with(mut self, values: impl IntoIterator<Item = (&'static str, Value<'p>)>) -> Self {
+        let values = values.into_iter();
+        let values = values.map(|(name, value)| (Cow::Borrowed(name), value));
         self.0.extend(values);
         self
     }
@@ -263,7 +289,7 @@ pub struct Sheet<'p> {
     /// Text says this instead of the table.
     pub replacement: Option<String>,
     /// The columns' names.
-    pub header: Vec<&'static str>,
+    pub header: Vec<Cow<'static, str>>,
     /// Which columns have `-` for no or empty text.
     pub dashes: Vec<bool>,
     pub lines: Vec<SheetLine<'p>>,
@@ -273,6 +299,14 @@ pub struct Sheet<'p> {
     pub hidden: usize,
     /// Columns of the terminal that text has to fit into.
     pub width: Option<usize>,
+}
+
+/// Where further columns stand among so many.
+const fn inserted_at(columns: usize, format: OutputFormat) -> usize {
+    match format {
+        OutputFormat::Text => 0,
+        OutputFormat::Json | OutputFormat::Csv => columns,
+    }
 }
 
 /// What a sheet is among those of a view.
@@ -302,13 +336,35 @@ impl<'p> Sheet<'p> {
             role,
             intro: None,
             replacement: None,
-            header: named.collect(),
+            header: named.map(Cow::Borrowed).collect(),
             dashes: columns.iter().map(|column| column.dash).collect(),
             lines: Vec::new(),
             folded: None,
             hidden: 0,
             width: None,
         }
+    }
+
+    /// Adds columns that only this table has, behind those that it has in JSON and CSV, before them in text.
+    pub fn insert_columns(&mut self, names: Vec<Cow<'static, str>>, format: OutputFormat) {
+        let place = inserted_at(self.header.len(), format);
+        self.dashes.splice(place..place, names.iter().map(|_| true));
+        self.header.splice(place..place, names);
+    }
+
+    /// Adds a row, with the values of the columns that only this table has.
+    pub fn push_with<R>(
+        &mut self,
+        (columns, scope): (&[Column<'p, R>], &Scope<'p>),
+        row: &R,
+        inserted: Vec<Value<'p>>,
+        format: OutputFormat,
+    ) {
+        let values = columns.iter().map(|column| (column.value)(scope, row));
+        let mut values: Vec<_> = values.collect();
+        let place = inserted_at(values.len(), format);
+        values.splice(place..place, inserted);
+        self.lines.push(SheetLine::Cells(values));
     }
 
     /// Adds a row.
@@ -321,7 +377,7 @@ impl<'p> Sheet<'p> {
     pub fn into_objects(self) -> Vec<Object<'p>> {
         let Self { header, lines, .. } = self;
         let object = |line| match line {
-            SheetLine::Cells(cells) => Some(Object(header.iter().copied().zip(cells).collect())),
+            SheetLine::Cells(cells) => Some(Object(header.iter().cloned().zip(cells).collect())),
             SheetLine::Rule => None,
         };
         lines.into_iter().filter_map(object).collect()

@@ -35,7 +35,7 @@
 //! | question | file |
 //! |---|---|
 //! | what is known of the whole recording, how does a session become a profile | `profile`, `read` |
-//! | which samples count | `options` |
+//! | which samples count | `options`, `stack_filter`, `name_pattern`, `time_span` |
 //! | which images, symbols, lines and frames are there | `frames` |
 //! | which stacks of frames | `stacks` |
 //! | which threads, processes and services | `tasks` |
@@ -47,6 +47,8 @@
 //! | which files would give more names | `missing_files` |
 //! | how much did each line, symbol, image or layer take | `shares` |
 //! | what is shown of which event | `view`, `scope` |
+//! | how do stacks branch | `call_tree` |
+//! | which one sentence do the numbers bear | `finding` |
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
 //! | how does a profile get into other viewers | `export` |
@@ -74,12 +76,15 @@
 )]
 
 mod call_counts;
+mod call_tree;
 mod columns;
 mod error;
 mod export;
+mod finding;
 mod frames;
 mod missing_files;
 mod name_options;
+mod name_pattern;
 mod naming;
 mod options;
 mod profile;
@@ -89,8 +94,10 @@ mod sampled_frames;
 mod samples;
 mod scope;
 mod shares;
+mod stack_filter;
 mod stacks;
 mod tasks;
+mod time_span;
 mod view;
 mod views;
 mod weights;
@@ -103,15 +110,18 @@ pub use frames::{
 };
 pub use missing_files::{MissingFile, MissingPart};
 pub use name_options::NameOptions;
+pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern};
 pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
 pub use sampled_frames::{FrameMapping, SampledFrame};
 pub use samples::{ProfileSample, SampleTable};
 pub use shares::Share;
+pub use stack_filter::StackFilter;
 pub use stacks::{StackId, StackTable, StackTree, Visit};
 pub use tasks::{ServiceId, Task, TaskId, TaskTable};
-pub use view::{GroupBy, PercentOf, ReportTable, TextLimits, View};
+pub use time_span::{TimeSpan, TimeSpanError};
+pub use view::{GroupBy, PercentOf, ReportTable, RowOrder, TextLimits, TreeDirection, View};
 pub use weights::{
     CallWeight, EventId, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
 };

@@ -1,9 +1,11 @@
 //! Which samples of a recording count, and what are they called?
 
+use std::time::Duration;
+
 use varid_model::{Pid, Tid};
 use wildmatch::WildMatch;
 
-use crate::name_options::NameOptions;
+use crate::{name_options::NameOptions, stack_filter::StackFilter, time_span::TimeSpan};
 
 /// Which samples become part of a profile, and where it takes names from; the default is all of
 /// them, and names from where the recorded files were.
@@ -17,6 +19,12 @@ pub struct Options {
     pub tid: Option<Tid>,
     /// Only threads that had a matching name when they were sampled.
     pub thread: Option<Pattern>,
+    /// Only processes that had a matching name when they were sampled.
+    pub app: Option<Pattern>,
+    /// Only samples of this time.
+    pub time: Option<TimeSpan>,
+    /// Only samples with such stacks.
+    pub stacks: StackFilter,
     /// Where names and lines come from.
     pub names: NameOptions,
     /// Whether the frames in which threads were sampled are collected, one by one.
@@ -27,14 +35,31 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether a sample of this thread counts.
-    pub(crate) fn selects(&self, pid: Pid, tid: Tid, thread: &str) -> bool {
-        self.pid.is_none_or(|only| only == pid)
-            && self.tid.is_none_or(|only| only == tid)
-            && self
-                .thread
-                .as_ref()
-                .is_none_or(|pattern| pattern.matches(thread))
+    /// The option that leaves out a sample of this time since the start, wherever it was; none: no option does.
+    pub(crate) fn excluded_by(
+        &self,
+        since_start: Duration,
+        (pid, process): (Pid, Option<&str>),
+        (tid, thread): (Tid, &str),
+    ) -> Option<&'static str> {
+        let is_app = |pattern: &Pattern| process.is_some_and(|name| pattern.matches_process(name));
+        let selects = [
+            (
+                "--time",
+                self.time.is_none_or(|span| span.contains(since_start)),
+            ),
+            ("--pid", self.pid.is_none_or(|only| only == pid)),
+            ("--app", self.app.as_ref().is_none_or(is_app)),
+            ("--tid", self.tid.is_none_or(|only| only == tid)),
+            (
+                "--thread",
+                self.thread
+                    .as_ref()
+                    .is_none_or(|pattern| pattern.matches(thread)),
+            ),
+        ];
+        let excluding = selects.into_iter().find(|(_, selects)| !selects);
+        excluding.map(|(option, _)| option)
     }
 
     /// Whether samples of the event of this name count.
@@ -56,7 +81,11 @@ impl Options {
             .thread
             .as_ref()
             .map(|pattern| format!("--thread {}", pattern.text()));
-        let all: Vec<_> = [pid, tid, thread].into_iter().flatten().collect();
+        let app = self.app.as_ref();
+        let app = app.map(|pattern| format!("--app {}", pattern.text()));
+        let time = self.time.map(|span| format!("--time {span}"));
+        let tasks = [pid, tid, thread, app, time].into_iter().flatten();
+        let all: Vec<_> = tasks.chain(self.stacks.describe()).collect();
         all.join(" ")
     }
 }
@@ -89,6 +118,18 @@ impl Pattern {
         }
         WildMatch::new(&self.text).matches(name)
     }
+
+    /// Whether it is the pattern of a process's name. The kernel keeps 15 bytes of a name: those at its begin, or of an Android app those
+    /// at its end. Such a name matches what it may be a part of.
+    fn matches_process(&self, name: &str) -> bool {
+        /// `TASK_COMM_LEN` less the final zero.
+        const LONGEST: usize = 15;
+        let cut = || {
+            let ends = self.text.starts_with(name) || self.text.ends_with(name);
+            name.len() == LONGEST && ends
+        };
+        self.matches(name) || cut()
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +154,21 @@ mod tests {
                 ..Options::default()
             };
             assert_eq!(options.selects_event(name), expected, "{wanted} {name}");
+        }
+    }
+
+    #[test]
+    fn an_app_is_found_by_the_part_of_its_name_that_the_kernel_keeps() {
+        for (pattern, name, expected) in [
+            ("org.example.balls", "org.example.bal", true),
+            ("org.example.balls", "g.example.balls", true),
+            ("org.example.balls", "example.balls", false),
+            ("org.example.balls", "org.example.foo", false),
+            ("balls", "g.example.balls", true),
+            ("*.balls", "g.example.balls", true),
+        ] {
+            let matches = Pattern::new(pattern).matches_process(name);
+            assert_eq!(matches, expected, "{pattern} {name}");
         }
     }
 

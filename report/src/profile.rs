@@ -71,6 +71,8 @@ pub struct EventSummary {
     pub event: EventId,
     /// Samples of the event in the recording, whether they count or not.
     pub recorded: u64,
+    /// Samples that do not count, by the option that leaves them out. One that several leave out is under the first of them.
+    pub excluded: BTreeMap<&'static str, u64>,
     /// Samples that count and are not attributed, by reason.
     pub unattributed: BTreeMap<&'static str, u64>,
     /// The frames in which threads were sampled, if [`Options::sampled_frames`] is set.

@@ -18,6 +18,7 @@ use crate::{
     sampled_frames::SampledFrames,
     samples::{ProfileSample, SampleTable},
     shares::StackWeights,
+    stack_filter::StackSelector,
     stacks::StackTableBuilder,
     tasks::TaskTracker,
     weights::{EventId, ProfileCounter, Weight, WeightTableBuilder},
@@ -72,12 +73,14 @@ struct Builder {
     recording: RecordingSummary,
     /// The frames of the sample that is read.
     frames: Vec<FrameId>,
+    selector: StackSelector,
 }
 
 /// What is collected of an event.
 #[derive(Default)]
 struct EventSamples {
     recorded: u64,
+    excluded: BTreeMap<&'static str, u64>,
     unattributed: BTreeMap<&'static str, u64>,
     sampled_frames: SampledFrames,
 }
@@ -113,6 +116,7 @@ impl Builder {
                 notes: Vec::new(),
             },
             frames: Vec::new(),
+            selector: StackSelector::new(options.stacks.clone()),
         })
     }
 
@@ -166,13 +170,25 @@ impl Builder {
         let time = sample.time;
         let start = recording.manifest.start_time_ns;
         recording.duration = recording.duration.max(time.since(start));
+        let since_start = time.since(start);
         let thread = (sample.pid, sample.tid);
         let name = self.tasks.name(thread);
         let Some(Some(event)) = self.events.get_mut(sample.event) else {
             return;
         };
         event.recorded = event.recorded.saturating_add(1);
-        if !self.options.selects(thread.0, thread.1, &name) {
+        let process = (thread.0, self.tasks.process_name(thread.0));
+        let excluded = self
+            .options
+            .excluded_by(since_start, process, (thread.1, &name));
+        let excluded = excluded.or_else(|| {
+            self.frames.clear();
+            resolve_frames(&mut self.resolver, sample, &mut self.frames);
+            self.selector.excluded_by(&self.frames, &self.resolver)
+        });
+        if let Some(option) = excluded {
+            let count = event.excluded.entry(option).or_default();
+            *count = count.saturating_add(1);
             return;
         }
         let task = self.tasks.task(thread, name, time);
@@ -184,8 +200,6 @@ impl Builder {
             let weight = Weight([1, sample.period.get()]);
             event.sampled_frames.add(&mut self.resolver, sample, weight);
         }
-        self.frames.clear();
-        resolve_frames(&mut self.resolver, sample, &mut self.frames);
         let stack = self.stacks.intern(self.frames.iter().rev().copied());
         let event = EventId(u32::try_from(sample.event).unwrap_or(u32::MAX));
         let period = sample.period;
@@ -238,6 +252,7 @@ impl Builder {
             let event_id = EventId(u32::try_from(place).unwrap_or(u32::MAX));
             let EventSamples {
                 recorded,
+                excluded,
                 unattributed,
                 sampled_frames,
             } = event?;
@@ -254,6 +269,7 @@ impl Builder {
             Some(EventSummary {
                 event: event_id,
                 recorded,
+                excluded,
                 unattributed,
                 sampled_frames: sampled_frames.finish(|id| path_of(&names.frames, id)),
                 missing: missing_files(

@@ -6,9 +6,11 @@ use varid_recording::EventDesc;
 
 use crate::{
     error::Result,
-    frames::{FrameId, ProfileImage, SymbolId},
+    frames::{FrameId, ProfileImage, ProfileSymbol, SymbolId},
     profile::{EventSummary, Profile},
     shares::StackWeights,
+    stack_filter::has_name,
+    stacks::StackId,
     view::View,
     weights::{CallWeight, ProfileCounter, SampleWeight},
 };
@@ -26,6 +28,8 @@ pub(crate) struct Scope<'p> {
     pub weights: StackWeights<'p, 2>,
     /// How often symbols were called, where that was counted.
     pub calls: HashMap<SymbolId, CallWeight>,
+    /// By [`SymbolId`]: whether the view is of it. Empty: it is of all.
+    selected: Vec<bool>,
 }
 
 impl<'p> Scope<'p> {
@@ -33,7 +37,11 @@ impl<'p> Scope<'p> {
     ///
     /// The view is of an event that the profile does not have.
     pub fn new(profile: &'p Profile, view: &'p View) -> Result<Self> {
-        let event = profile.event(view.event)?;
+        Ok(Self::of_event(profile, view, profile.event(view.event)?))
+    }
+
+    /// The same view of an event, whichever it names.
+    pub fn of_event(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Self {
         let counters = ProfileCounter::of_samples(event.event);
         let (stacks, weights) = (&profile.stacks, &profile.weights);
         let mut scope = Self {
@@ -44,6 +52,7 @@ impl<'p> Scope<'p> {
             all: weights.sum(counters),
             weights: StackWeights::new(stacks, weights, counters),
             calls: HashMap::new(),
+            selected: selected_symbols(profile, view),
         };
         // A call counts for the method that was called: the leaf.
         for row in weights.rows(ProfileCounter::CALLS) {
@@ -52,7 +61,40 @@ impl<'p> Scope<'p> {
                 scope.calls.entry(symbol).or_default().add(row.weight);
             }
         }
-        Ok(scope)
+        scope
+    }
+
+    /// Whether the view's layer and symbols are those of a stack's leaf.
+    pub fn selects_leaf(&self, stack: Option<StackId>) -> bool {
+        let leaf = stack.and_then(|stack| self.profile.stacks.frame(stack));
+        let symbol = leaf.and_then(|leaf| self.symbol_of(leaf));
+        let place = symbol.and_then(|symbol| usize::try_from(symbol.0).ok());
+        let selected = place.and_then(|place| self.selected.get(place));
+        self.selected.is_empty() || selected.is_some_and(|selected| *selected)
+    }
+
+    /// What the samples weigh whose leaf is not of the view's layer and symbols; none: the view is of all.
+    pub fn elsewhere(&self) -> Option<SampleWeight> {
+        if self.selected.is_empty() {
+            return None;
+        }
+        let mut elsewhere = SampleWeight::default();
+        let counters = ProfileCounter::of_samples(self.event.event);
+        for row in self.profile.weights.rows(counters) {
+            if !self.selects_leaf(row.stack) {
+                elsewhere.add(row.weight);
+            }
+        }
+        Some(elsewhere)
+    }
+
+    /// The weights of the stacks whose leaf is of the view's layer and symbols.
+    pub fn selected_weights(&self) -> StackWeights<'p, 2> {
+        let counters = ProfileCounter::of_samples(self.event.event);
+        let (stacks, weights) = (&self.profile.stacks, &self.profile.weights);
+        StackWeights::of_leaves(stacks, weights, counters, |stack| {
+            self.selects_leaf(Some(stack))
+        })
     }
 
     /// The symbol of a frame.
@@ -80,6 +122,19 @@ impl<'p> Scope<'p> {
     pub fn unit(&self) -> &'static str {
         Unit::of(self.description).name()
     }
+}
+
+/// By [`SymbolId`]: whether a view is of it. Empty if it is of all.
+fn selected_symbols(profile: &Profile, view: &View) -> Vec<bool> {
+    if view.layer.is_none() && view.symbol.is_none() {
+        return Vec::new();
+    }
+    let selected = |symbol: &ProfileSymbol| {
+        let layer = view.layer.is_none_or(|layer| layer == symbol.layer);
+        let pattern = view.symbol.as_ref();
+        layer && pattern.is_none_or(|pattern| has_name(symbol, pattern))
+    };
+    profile.frames.symbols().iter().map(selected).collect()
 }
 
 /// What a number counts.

@@ -33,8 +33,22 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         weights: &WeightTable,
         counters: [ProfileCounter; N],
     ) -> Self {
+        Self::of_leaves(stacks, weights, counters, |_| true)
+    }
+
+    /// The weights of the stacks whose leaf passes a test, alone and with what is below them.
+    pub fn of_leaves(
+        stacks: &'s StackTable,
+        weights: &WeightTable,
+        counters: [ProfileCounter; N],
+        test: impl Fn(StackId) -> bool,
+    ) -> Self {
         let own = weights.by_stack(stacks, counters).into_iter();
-        let mut shares: Vec<_> = own.map(|own| Share { own, total: own }).collect();
+        let share = |(stack, own)| match test(stack) {
+            true => Share { own, total: own },
+            false => Share::default(),
+        };
+        let mut shares: Vec<_> = stacks.ids().zip(own).map(share).collect();
         for stack in stacks.ids().rev() {
             let total = shares.get(stack.index()).map(|share| share.total);
             let parent = stacks.parent(stack);

@@ -100,6 +100,11 @@ impl TaskTracker {
         Arc::clone(name.or_insert_with(|| format!(":{tid}").into()))
     }
 
+    /// The name of a process now.
+    pub fn process_name(&self, pid: Pid) -> Option<&str> {
+        self.table.processes.get(&pid).map(|name| &**name)
+    }
+
     /// The task of a sample.
     pub fn task(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>, time: MonotonicNs) -> TaskId {
         let task = Task {

@@ -3,7 +3,7 @@
 use varid_model::Layer;
 
 use crate::{
-    options::Pattern,
+    name_pattern::NamePattern,
     weights::{EventId, SampleWeight},
 };
 
@@ -14,16 +14,19 @@ pub struct View {
     pub event: Option<EventId>,
     /// The table.
     pub table: ReportTable,
-    /// Only rows of this layer. Percentages stay those of the whole profile.
+    /// Only rows of this layer; of tables whose rows are no code only samples whose leaf is of it. Percentages stay those of the whole profile.
     pub layer: Option<Layer>,
-    /// Only symbols with a matching name. Percentages stay those of the whole profile.
-    pub symbol: Option<Pattern>,
+    /// Only symbols with a matching name; of tables whose rows are no symbols only samples whose leaf has one. Percentages stay those of the whole profile.
+    pub symbol: Option<NamePattern>,
+    /// What rows are sorted by.
+    pub order: RowOrder,
     /// At most so many rows.
     pub limit: Option<usize>,
     /// Only rows whose total has at least so many percent, of counted calls whose calls are so many of
-    /// all; in call graphs, also only callers and callees that have so many percent of their method's total.
+    /// all; in call graphs, also only callers and callees that have so many percent of their method's total;
+    /// in trees only branches of so many percent.
     pub min_percent: f64,
-    /// What percentages are of, and what rows are sorted by.
+    /// What percentages and the order of rows are of.
     pub percent_of: PercentOf,
     /// How text is made shorter.
     pub text: TextLimits,
@@ -48,10 +51,48 @@ pub enum ReportTable {
     Overview,
     /// One table.
     By(GroupBy),
+    /// One table with the shares of all events.
+    SideBySide(GroupBy),
     /// Symbols with their callers and callees.
     Callgraph,
+    /// The profile's events side by side.
+    Events,
+    /// Whole stacks as a tree.
+    Tree(TreeDirection),
     /// The frames in which threads were sampled; known if [`Options::sampled_frames`](crate::Options::sampled_frames) is set.
     SampledFrames,
+}
+
+/// What the rows of a table are sorted by; those of counted calls are by these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowOrder {
+    /// What they took by themselves, the most first.
+    #[default]
+    Own,
+    /// What they took with what they called, the most first.
+    Total,
+    /// Their layers and names.
+    Name,
+}
+
+/// What a tree of stacks begins with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TreeDirection {
+    /// The outermost frames; below a function what it called.
+    #[default]
+    TopDown,
+    /// Leaves; below a function who called it.
+    BottomUp,
+}
+
+impl TreeDirection {
+    /// Its name in JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::TopDown => "tree",
+            Self::BottomUp => "tree-bottom-up",
+        }
+    }
 }
 
 /// What a row of a table is.

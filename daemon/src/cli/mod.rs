@@ -13,7 +13,7 @@ mod symbols;
 #[cfg(feature = "host")]
 pub use export::{ExportArgs, ExportFormatArg};
 #[cfg(feature = "host")]
-pub use report::{ByArg, FormatArg, ReportArgs};
+pub use report::{FormatArg, ReportArgs};
 #[cfg(feature = "host")]
 pub use session::TargetArgs;
 pub use session::{RecordArgs, SessionArgs};

@@ -3,8 +3,7 @@
 use super::selection::{InputArgs, NameArgs, SampleArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use varid_model::Layer;
-use varid_report::{GroupBy, ReportTable};
+use varid_report::{GroupBy, ReportTable, RowOrder, TreeDirection};
 
 /// `varid report`.
 #[derive(Debug, Args)]
@@ -12,29 +11,49 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub input: InputArgs,
     /// One table [default: layers, then symbols].
-    #[arg(long, value_enum, conflicts_with = "callgraph")]
+    #[arg(long, value_enum, conflicts_with_all = ["callgraph", "tree"])]
     pub by: Option<ByArg>,
     /// Callers above, the method, callees below, each with its share.
     #[arg(long)]
     pub callgraph: bool,
-    /// Only rows of this layer.
-    #[arg(long, value_enum)]
-    pub layer: Option<LayerArg>,
-    /// Only symbols that match; * stands for anything.
-    #[arg(long, value_name = "PATTERN")]
-    pub symbol: Option<String>,
+    /// Whole stacks as a tree: top-down, callers first, or bottom-up, leaves first.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FROM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "top-down",
+        conflicts_with = "callgraph"
+    )]
+    pub tree: Option<TreeArg>,
+    /// Sort rows by self, total or name; or perf's keys for a table: comm, pid, dso, symbol, srcline.
+    #[arg(long, value_name = "KEY", value_parser = sort_key, conflicts_with = "tree")]
+    pub sort: Option<SortArg>,
+    /// The shares of all events in one table, and of a group the ratios; by symbol, or what --by says.
+    #[arg(long, conflicts_with_all = ["callgraph", "tree"])]
+    pub group: bool,
+    /// The same as --sort total, as perf has it.
+    #[arg(long, hide = true, conflicts_with_all = ["no_children", "sort", "tree"])]
+    pub children: bool,
+    /// The same as --sort self, as perf has it.
+    #[arg(long, hide = true, conflicts_with_all = ["sort", "tree"])]
+    pub no_children: bool,
+    /// Text, as it is anyway; as perf has it.
+    #[arg(long, hide = true)]
+    pub stdio: bool,
     /// Only this event of the session, with or without its modifiers [default: one after the
     /// other; of JSON and CSV the first].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
     #[command(flatten)]
     pub samples: SampleArgs,
-    /// At most so many rows of a table.
-    #[arg(long, value_name = "ROWS")]
+    /// At most so many rows of a table, or lines of a tree.
+    #[arg(short = 'n', long, value_name = "ROWS")]
     pub limit: Option<usize>,
-    /// Only rows of at least this share; with --by calls, of all calls.
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
-    pub min_percent: f64,
+    /// Only rows of at least this share; with --by calls, of all calls [default: 0; of a tree 0.5].
+    #[arg(long, value_name = "PERCENT", visible_alias = "percent-limit")]
+    pub min_percent: Option<f64>,
     #[command(flatten)]
     pub names: NameArgs,
     /// Shares of the samples, not of the event's counts between them.
@@ -55,27 +74,75 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TreeArg {
+    /// From the outermost callers down.
+    #[value(alias = "caller")]
+    TopDown,
+    /// From the leaves up to their callers.
+    #[value(alias = "callee")]
+    BottomUp,
+}
+
+/// What `--sort` means: an order of rows, or a table by perf's name.
+#[derive(Debug, Clone, Copy)]
+pub enum SortArg {
+    Order(RowOrder),
+    By(ByArg),
+}
+
+/// One key of ours, or perf's keys, separated by commas.
+fn sort_key(text: &str) -> Result<SortArg, String> {
+    match text {
+        "self" => return Ok(SortArg::Order(RowOrder::Own)),
+        "total" => return Ok(SortArg::Order(RowOrder::Total)),
+        "name" => return Ok(SortArg::Order(RowOrder::Name)),
+        _ => {}
+    }
+    let mut keys: Vec<_> = text
+        .split(',')
+        .map(|key| match key.trim() {
+            "sym" => "symbol",
+            key => key,
+        })
+        .collect();
+    keys.sort_unstable();
+    let by = match keys[..] {
+        ["comm"] | ["tid"] | ["comm", "tid"] | ["comm", "pid"] => ByArg::Thread,
+        ["pid"] => ByArg::Process,
+        ["dso"] => ByArg::Image,
+        ["symbol"] | ["dso", "symbol"] => ByArg::Symbol,
+        ["srcline"] | ["srcline", "symbol"] | ["dso", "srcline", "symbol"] => ByArg::Line,
+        _ => {
+            return Err(
+                "no table has these keys: there are self, total and name for an order, and comm, pid, dso, symbol, dso,symbol and \
+                 srcline for a table; --thread, --app and --focus choose what is in it"
+                    .to_owned(),
+            );
+        }
+    };
+    Ok(SortArg::By(by))
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum ByArg {
+    #[value(alias = "dso")]
     Image,
+    #[value(alias = "sym")]
     Symbol,
+    #[value(alias = "srcline")]
     Line,
+    #[value(alias = "comm")]
     Thread,
+    #[value(alias = "pid")]
     Process,
     Service,
     Layer,
     Calls,
+    /// The session's events side by side; of a group the ratios.
+    Event,
     /// The VM's frames that were sampled, with their addresses, threads and mappings; the paper's dim.
     #[value(name = "vm-frame", alias = "dim")]
     Dim,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum LayerArg {
-    App,
-    Framework,
-    Vm,
-    Native,
-    Kernel,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -96,19 +163,117 @@ impl From<ByArg> for ReportTable {
             ByArg::Service => GroupBy::Service,
             ByArg::Layer => GroupBy::Layer,
             ByArg::Calls => GroupBy::Calls,
+            ByArg::Event => return ReportTable::Events,
             ByArg::Dim => return ReportTable::SampledFrames,
         })
     }
 }
 
-impl From<LayerArg> for Layer {
-    fn from(layer: LayerArg) -> Self {
-        match layer {
-            LayerArg::App => Layer::App,
-            LayerArg::Framework => Layer::Framework,
-            LayerArg::Vm => Layer::Vm,
-            LayerArg::Native => Layer::Native,
-            LayerArg::Kernel => Layer::Kernel,
+impl From<TreeArg> for TreeDirection {
+    fn from(tree: TreeArg) -> Self {
+        match tree {
+            TreeArg::TopDown => Self::TopDown,
+            TreeArg::BottomUp => Self::BottomUp,
+        }
+    }
+}
+
+impl ReportArgs {
+    /// The table that the arguments mean.
+    pub fn table(&self) -> ReportTable {
+        let by = match self.sort {
+            Some(SortArg::By(by)) => self.by.or(Some(by)),
+            _ => self.by,
+        };
+        let table = by.map_or(ReportTable::By(GroupBy::Symbol), ReportTable::from);
+        if let (true, ReportTable::By(by)) = (self.group, table)
+            && by != GroupBy::Calls
+        {
+            return ReportTable::SideBySide(by);
+        }
+        match (self.tree, by, self.callgraph) {
+            (Some(tree), ..) => ReportTable::Tree(tree.into()),
+            (None, _, true) => ReportTable::Callgraph,
+            (None, Some(by), false) => by.into(),
+            (None, None, false) => ReportTable::Overview,
+        }
+    }
+
+    /// The order of the rows that the arguments mean.
+    pub const fn order(&self) -> RowOrder {
+        match self.sort {
+            Some(SortArg::Order(order)) => order,
+            _ if self.children => RowOrder::Total,
+            _ => RowOrder::Own,
+        }
+    }
+
+    /// The share that a row has at least.
+    pub fn min_percent(&self) -> f64 {
+        /// As perf has it for its call graphs.
+        const TREE: f64 = 0.5;
+        self.min_percent
+            .unwrap_or(if self.tree.is_some() { TREE } else { 0.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        report: ReportArgs,
+    }
+
+    fn parsed(line: &str) -> Result<ReportArgs, clap::Error> {
+        let words = std::iter::once("varid").chain(line.split(' '));
+        Line::try_parse_from(words).map(|line| line.report)
+    }
+
+    #[test]
+    fn perf_s_words_for_a_table_mean_ours() {
+        let by = ReportTable::By;
+        for (line, table) in [
+            ("--sort dso", by(GroupBy::Image)),
+            ("--sort sym,dso", by(GroupBy::Symbol)),
+            ("--sort comm", by(GroupBy::Thread)),
+            ("--by srcline", by(GroupBy::Line)),
+            ("--tree session", ReportTable::Tree(TreeDirection::TopDown)),
+            ("--tree=callee", ReportTable::Tree(TreeDirection::BottomUp)),
+            ("--no-children --stdio", ReportTable::Overview),
+            ("--sort total", ReportTable::Overview),
+            ("--group", ReportTable::SideBySide(GroupBy::Symbol)),
+            (
+                "--group --sort dso",
+                ReportTable::SideBySide(GroupBy::Image),
+            ),
+        ] {
+            assert_eq!(parsed(line).unwrap().table(), table, "{line}");
+        }
+        let order = |line| parsed(line).unwrap().order();
+        assert_eq!(order("--children"), RowOrder::Total);
+        assert_eq!(order("--sort name --by image"), RowOrder::Name);
+        assert_eq!(order("--no-children"), RowOrder::Own);
+        let limits = |line| {
+            let args = parsed(line).unwrap();
+            (args.limit, args.min_percent())
+        };
+        assert_eq!(limits("--percent-limit 2 -n 5"), (Some(5), 2.0));
+        assert_eq!(limits("--tree"), (None, 0.5));
+        assert_eq!(limits("--callgraph"), (None, 0.0));
+        let session = parsed("--tree session").unwrap().input.session;
+        assert_eq!(session, Some("session".into()));
+    }
+
+    #[test]
+    fn what_no_table_has_is_refused() {
+        let error = parsed("--sort comm,dso,sym").unwrap_err().to_string();
+        assert!(error.contains("dso,symbol"), "{error}");
+        for line in ["--tree --by image", "--focus *.draw", "--time 3..1"] {
+            assert!(parsed(line).is_err(), "{line}");
         }
     }
 }

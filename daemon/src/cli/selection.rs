@@ -2,10 +2,10 @@
 
 use crate::{paths, sessions};
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use varid_model::{Pid, Tid};
-use varid_report::{NameOptions, Options, Pattern};
+use varid_model::{Layer, Pid, Tid};
+use varid_report::{NameOptions, NamePattern, Options, Pattern, StackFilter, TimeSpan};
 
 /// Which session.
 #[derive(Debug, Args)]
@@ -39,8 +39,59 @@ pub struct SampleArgs {
     #[arg(long)]
     pub tid: Option<u32>,
     /// Only samples of threads whose name matches; * stands for anything.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", alias = "comm", alias = "comms")]
     pub thread: Option<String>,
+    /// Only samples of processes whose name matches; * stands for anything.
+    #[arg(long, value_name = "PATTERN")]
+    pub app: Option<String>,
+    /// Only samples from A until before B, in seconds since the start: 1.5..3, 200ms.., ..2s.
+    #[arg(long, value_name = "A..B")]
+    pub time: Option<TimeSpan>,
+    /// Only samples with a function on their stack whose name, or whose image's, matches.
+    #[arg(long, value_name = "REGEX")]
+    pub focus: Option<NamePattern>,
+    /// No samples with a function on their stack whose name, or whose image's, matches.
+    #[arg(long, value_name = "REGEX")]
+    pub ignore: Option<NamePattern>,
+    /// Only this layer: rows of it in tables of code, else samples whose leaf is of it.
+    #[arg(long, value_enum)]
+    pub layer: Option<LayerArg>,
+    /// Only matching functions: rows of them in tables of functions, else samples whose leaf is one.
+    #[arg(long, value_name = "REGEX")]
+    pub symbol: Option<NamePattern>,
+}
+
+impl SampleArgs {
+    /// Whether they choose by what is known of samples and not of processes.
+    pub const fn chooses_in_processes(&self) -> bool {
+        self.tid.is_some()
+            || self.thread.is_some()
+            || self.app.is_some()
+            || self.time.is_some()
+            || self.focus.is_some()
+            || self.ignore.is_some()
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum LayerArg {
+    App,
+    Framework,
+    Vm,
+    Native,
+    Kernel,
+}
+
+impl From<LayerArg> for Layer {
+    fn from(layer: LayerArg) -> Self {
+        match layer {
+            LayerArg::App => Layer::App,
+            LayerArg::Framework => Layer::Framework,
+            LayerArg::Vm => Layer::Vm,
+            LayerArg::Native => Layer::Native,
+            LayerArg::Kernel => Layer::Kernel,
+        }
+    }
 }
 
 /// Where names come from.
@@ -63,7 +114,7 @@ pub struct NameArgs {
     pub mapping: Option<PathBuf>,
 }
 
-/// The same for the report's tables: samples of this event that these arguments select. Inlined functions are frames of their own
+/// The same for the report's tables, but for the layer and symbols, which an export takes of leaves, and a view of rows: samples of this event that these arguments select. Inlined functions are frames of their own
 /// if `inlined`, and lines are read if `lines`.
 pub fn options(
     event: Option<String>,
@@ -76,6 +127,13 @@ pub fn options(
         pid: samples.pid.map(Pid::new),
         tid: samples.tid.map(Tid::new),
         thread: samples.thread.map(Pattern::new),
+        app: samples.app.map(Pattern::new),
+        time: samples.time,
+        stacks: StackFilter {
+            focus: samples.focus,
+            ignore: samples.ignore,
+            ..StackFilter::default()
+        },
         names: NameOptions {
             symfs: names.symfs,
             symbols: names.symbols,

@@ -6,6 +6,7 @@ use anyhow::Context;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{Error, ExportFormat, PercentOf, Profile, export};
 
@@ -19,7 +20,11 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionReader::open(&args.input.folder()?)?;
     let names_event = args.event.is_some();
     let lines = format.has_lines() && !args.no_lines;
+    let layer = args.samples.layer.map(Layer::from);
+    let symbol = args.samples.symbol.clone();
     let mut options = selection::options(args.event, args.samples, args.names, (true, lines));
+    options.stacks.leaf_layer = layer;
+    options.stacks.leaf_symbol = symbol;
     options.sample_table = format.has_samples();
     let profile = Profile::from_session(&session, &options)?;
     let event = profile.event(None)?;

@@ -1,14 +1,13 @@
 //! `varid report`: what a session says.
 
 use super::{export, pager};
-use crate::cli::{ByArg, ExportArgs, ExportFormatArg, FormatArg, ReportArgs, selection};
+use crate::cli::{ExportArgs, ExportFormatArg, FormatArg, ReportArgs, selection};
 use crate::output;
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    GroupBy, Options, OutputFormat, Pattern, PercentOf, Profile, ReportTable, TextLimits, View,
-    render,
+    GroupBy, Options, OutputFormat, PercentOf, Profile, ReportTable, TextLimits, View, render,
 };
 
 /// On a terminal, rows below so many percent are one line.
@@ -30,23 +29,23 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             by_samples: args.by_samples,
         });
     }
-    if matches!(args.by, Some(ByArg::Calls))
-        && (args.samples.tid.is_some() || args.samples.thread.is_some())
-    {
+    let by_calls = args.table() == ReportTable::By(GroupBy::Calls);
+    if by_calls && args.samples.chooses_in_processes() {
         anyhow::bail!(
-            "calls are counted for whole processes: choose by --pid, not --tid or --thread"
+            "calls are counted for whole processes: choose by --pid, --layer and --symbol only"
         );
     }
     let session = SessionReader::open(&args.input.folder()?)?;
-    let table = match (args.by, args.callgraph) {
-        (_, true) => ReportTable::Callgraph,
-        (Some(by), _) => by.into(),
-        (None, false) => ReportTable::Overview,
-    };
+    let (table, order, min_percent) = (args.table(), args.order(), args.min_percent());
     let sampled_frames = table == ReportTable::SampledFrames;
-    let lines = sampled_frames || table == ReportTable::By(GroupBy::Line);
+    let by_line = [ReportTable::By, ReportTable::SideBySide].map(|table| table(GroupBy::Line));
+    let lines = sampled_frames || by_line.contains(&table);
+    let all_events = matches!(table, ReportTable::Events | ReportTable::SideBySide(_));
     // Debug information is read only for views that show it.
-    let inlined = !sampled_frames && (lines || table == ReportTable::Callgraph);
+    let calls = matches!(table, ReportTable::Callgraph | ReportTable::Tree(_));
+    let inlined = !sampled_frames && (lines || calls);
+    let layer = args.samples.layer.map(Layer::from);
+    let symbol = args.samples.symbol.clone();
     let options = Options {
         sampled_frames,
         ..selection::options(args.event, args.samples, args.names, (inlined, lines))
@@ -64,10 +63,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let view = View {
         event: None,
         table,
-        layer: args.layer.map(Layer::from),
-        symbol: args.symbol.map(Pattern::new),
+        layer,
+        symbol,
         limit: args.limit,
-        min_percent: args.min_percent,
+        order,
+        min_percent,
         percent_of: if args.by_samples {
             PercentOf::Samples
         } else {
@@ -76,7 +76,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         text: terminal.map_or_else(TextLimits::default, |columns| TextLimits {
             width: (!args.wide).then_some(columns),
             // A bound that the user names shows the rows above it.
-            fold_below: if args.all_rows || args.min_percent > 0.0 {
+            fold_below: if args.all_rows || min_percent > 0.0 {
                 0.0
             } else {
                 FOLD_BELOW
@@ -86,9 +86,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let mut text = Vec::new();
     let shown = match format {
-        OutputFormat::Text => profile.events.len(),
-        // For programs one document is one event.
-        OutputFormat::Json | OutputFormat::Csv => 1,
+        OutputFormat::Text if !all_events => profile.events.len(),
+        // All events in one table; and for programs one document is one event.
+        OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => 1,
     };
     for event in profile.events.iter().take(shown) {
         if !text.is_empty() {

@@ -18,7 +18,8 @@ use super::{
 use crate::{
     error::Result,
     frames::{
-        FrameId, FrameTable, FrameTableBuilder, ImageId, InlinedFrames, ProfileFrame, ProfileSymbol,
+        FrameId, FrameTable, FrameTableBuilder, ImageId, InlinedFrames, ProfileFrame, ProfileImage,
+        ProfileSymbol,
     },
     name_options::{Detail, NameOptions},
 };
@@ -228,6 +229,11 @@ impl Resolver {
     /// A frame and its symbol.
     pub fn frame(&self, id: FrameId) -> Option<(&ProfileSymbol, &ProfileFrame)> {
         self.frames.get(id)
+    }
+
+    /// An image.
+    pub fn image(&self, id: ImageId) -> Option<&ProfileImage> {
+        self.images.get(id)
     }
 
     /// The frames at a kernel address, as [`Resolver::user_frames`] has them.

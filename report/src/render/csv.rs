@@ -17,7 +17,7 @@ use crate::{
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let sheets = views::sheets(scope, OutputFormat::Csv);
     for sheet in sheets.iter().filter(|sheet| sheet.role == SheetRole::Rows) {
-        record(sheet.header.iter().map(|name| (*name).into()), out)?;
+        record(sheet.header.iter().map(|name| name.as_ref().into()), out)?;
         for line in &sheet.lines {
             if let SheetLine::Cells(cells) = line {
                 record(cells.iter().map(|value| value.cell(6)), out)?;

@@ -7,20 +7,24 @@ use std::{
 };
 
 use serde::Serialize;
-use varid_model::Rate;
+use varid_model::{Layer, Rate};
 use varid_recording::{SampleSource, SessionState, SessionTarget};
 
 use crate::{
     JSON_VERSION,
     columns::{Object, OutputFormat, SheetRole, rounded},
+    finding::{Finding, Place},
     missing_files::MissingFile,
     scope::Scope,
     views,
+    weights::SampleWeight,
 };
 
 #[derive(Serialize)]
 struct Report<'p> {
     version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finding: Option<JsonFinding<'p>>,
     session: String,
     state: SessionState,
     target: &'p SessionTarget,
@@ -39,6 +43,10 @@ struct Report<'p> {
     #[serde(skip_serializing_if = "String::is_empty")]
     selected_by: String,
     recorded: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    excluded: &'p BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples_elsewhere: Option<u64>,
     samples: u64,
     period_sum: u64,
     attributed: u64,
@@ -58,6 +66,19 @@ struct Report<'p> {
     rows_hidden: usize,
     missing: Vec<JsonMissing<'p>>,
     notes: Vec<&'p String>,
+}
+
+#[derive(Serialize)]
+struct JsonFinding<'p> {
+    text: String,
+    percent: f64,
+    layer: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caller: Option<&'p str>,
 }
 
 #[derive(Serialize)]
@@ -93,6 +114,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let several = manifest.events.len() > 1;
     let report = Report {
         version: JSON_VERSION,
+        finding: Finding::of(scope).map(json_finding),
         session: recording.session.to_string_lossy().into_owned(),
         state: manifest.state,
         target: &manifest.target,
@@ -111,6 +133,8 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         source: manifest.source,
         selected_by: scope.profile.options.describe(),
         recorded: scope.event.recorded,
+        excluded: &scope.event.excluded,
+        samples_elsewhere: scope.elsewhere().map(SampleWeight::samples),
         samples: scope.all.samples(),
         period_sum: scope.all.period(),
         attributed: scope
@@ -138,6 +162,22 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
     writeln!(out)
+}
+
+fn json_finding(finding: Finding<'_>) -> JsonFinding<'_> {
+    let (layer, image, symbol) = match finding.place {
+        Place::Kernel => (Layer::Kernel, None, None),
+        Place::Method(name) => (Layer::App, None, Some(name)),
+        Place::Image(layer, name) => (layer, Some(name), None),
+    };
+    JsonFinding {
+        text: finding.to_string(),
+        percent: rounded(finding.percent),
+        layer: layer.name(),
+        image,
+        symbol,
+        caller: finding.caller,
+    }
 }
 
 fn json_missing<'p>(scope: &Scope, missing: &'p MissingFile) -> JsonMissing<'p> {

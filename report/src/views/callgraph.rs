@@ -302,7 +302,7 @@ fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
 fn json<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
     let row_columns = groups::symbol_columns().of(OutputFormat::Json);
     let mut sheet = Sheet::new(SheetRole::Rows, &row_columns, OutputFormat::Json);
-    sheet.header.extend(["callers", "callees"]);
+    sheet.header.extend(["callers", "callees"].map(Into::into));
     for method in methods {
         sheet.push(&row_columns, scope, &method.row);
         let list = |neighbours: &[Neighbour<'p>]| {

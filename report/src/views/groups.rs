@@ -150,6 +150,15 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
     }
 }
 
+/// The columns of what a row is, without what it took.
+pub fn labels_alone<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
+    Columns {
+        labels: labels(by),
+        counts: Vec::new(),
+        shares: Vec::new(),
+    }
+}
+
 /// The labels of a method in a call graph, as JSON has them.
 pub fn symbol_labels<'p>() -> Vec<RowColumn<'p>> {
     labels(GroupBy::Symbol)

@@ -1,18 +1,19 @@
 //! Which rows does a table by image, symbol, thread and so on have?
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 
 use varid_model::{Layer, Pid, Tid};
 
 use crate::{
     frames::{ProfileImage, ProfileSymbol, SourceLine, SymbolId},
+    name_pattern::NamePattern,
     naming::MARKERS,
-    options::Pattern,
     profile::Profile,
     scope::{Scope, percent},
     shares::Share,
+    stack_filter::has_name,
     tasks::Task,
-    view::{GroupBy, View},
+    view::{GroupBy, RowOrder, View},
     weights::{CallWeight, ProfileCounter, SampleWeight},
 };
 
@@ -127,8 +128,8 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// Rows that took as much are in the order of these.
-    fn order(&self) -> impl Ord + use<'p> {
+    /// What tells a row from the others of its table; rows that took as much are in the order of these.
+    pub fn key(&self) -> impl Ord + use<'p> {
         let symbol = self.symbol();
         let name = symbol.map(|symbol| symbol.symbol.name.as_str());
         let inlined = symbol.is_some_and(|symbol| symbol.symbol.inlined);
@@ -156,11 +157,9 @@ impl<'p> Row<'p> {
     }
 
     /// Whether a pattern means the symbol, under either of its names.
-    fn matches(&self, pattern: &Pattern) -> bool {
-        self.symbol().is_none_or(|SymbolSubject { symbol, .. }| {
-            let recorded = symbol.recorded.as_deref();
-            pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
-        })
+    fn matches(&self, pattern: &NamePattern) -> bool {
+        let symbol = self.symbol();
+        symbol.is_none_or(|symbol| has_name(symbol.symbol, pattern))
     }
 }
 
@@ -172,9 +171,9 @@ pub struct Rows<'p> {
     pub hidden: usize,
 }
 
-/// The rows of a table, those with the most of their own first.
-pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
-    let mut rows = all(scope, by);
+/// The rows of a table that the view's filters choose.
+pub fn selected<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
+    let mut rows = all(scope, by, view);
     rows.retain(|row| {
         view.layer
             .is_none_or(|layer| row.layer().is_none_or(|of_row| of_row == layer))
@@ -183,15 +182,41 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
                 .as_ref()
                 .is_none_or(|pattern| row.matches(pattern))
     });
-    let calls = |row: &Row| row.calls.filter(|_| by == GroupBy::Calls);
+    rows
+}
+
+/// The order of two rows in a view.
+pub fn compare(scope: &Scope, view: &View, one: &Row, other: &Row) -> Ordering {
     let value = |row: &Row| {
         let Share { own, total } = row.share;
-        let calls = calls(row).unwrap_or_default();
-        (calls, scope.value(own), scope.value(total))
+        (scope.value(own), scope.value(total))
+    };
+    let total_first = |row: &Row| {
+        let (own, total) = value(row);
+        (total, own)
+    };
+    match view.order {
+        RowOrder::Own => value(other).cmp(&value(one)),
+        RowOrder::Total => total_first(other).cmp(&total_first(one)),
+        RowOrder::Name => Ordering::Equal,
+    }
+}
+
+/// The rows of a table, in the view's order; of counted calls those with the most calls first.
+pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
+    let mut rows = selected(scope, by, view);
+    let calls = |row: &Row| match by {
+        GroupBy::Calls => row.calls.unwrap_or_default(),
+        _ => CallWeight::default(),
     };
     rows.sort_by(|one, other| {
-        let by_value = value(other).cmp(&value(one));
-        by_value.then_with(|| one.order().cmp(&other.order()))
+        let by_calls = calls(other).cmp(&calls(one));
+        let by_calls = match view.order {
+            RowOrder::Name => Ordering::Equal,
+            RowOrder::Own | RowOrder::Total => by_calls,
+        };
+        let by_value = by_calls.then_with(|| compare(scope, view, one, other));
+        by_value.then_with(|| one.key().cmp(&other.key()))
     });
     let found = rows.len();
     let invokes = |calls: &CallWeight| calls.invokes();
@@ -203,9 +228,9 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
             .fold(0, u64::saturating_add),
         _ => scope.value(scope.all),
     };
-    let part = |row: &Row| match (by, value(row)) {
-        (GroupBy::Calls, (calls, ..)) => calls.invokes(),
-        (_, (.., total)) => total,
+    let part = |row: &Row| match by {
+        GroupBy::Calls => calls(row).invokes(),
+        _ => scope.value(row.share.total),
     };
     rows.retain(|row| percent(part(row), all) >= view.min_percent);
     rows.truncate(view.limit.unwrap_or(usize::MAX));
@@ -215,18 +240,22 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
     }
 }
 
-fn all<'p>(scope: &Scope<'p>, by: GroupBy) -> Vec<Row<'p>> {
+fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let profile = scope.profile;
     let symbol_of = |frame| scope.symbol_of(frame);
+    // A pattern of symbols means rows where these are symbols, else leaves.
+    let selected = matches!(by, GroupBy::Layer | GroupBy::Image) && view.symbol.is_some();
+    let selected = selected.then(|| scope.selected_weights());
+    let weights = selected.as_ref().unwrap_or(&scope.weights);
     match by {
         GroupBy::Layer => {
             let layer = |frame| Some(profile.frames.symbol_of(frame)?.layer);
-            let shares = scope.weights.by_frame(layer);
+            let shares = weights.by_frame(layer);
             made(shares, |layer| Some(Subject::Layer(layer)))
         }
         GroupBy::Image => {
             let image = |frame| Some(profile.frames.symbol_of(frame)?.image);
-            let mut shares = scope.weights.by_frame(image);
+            let mut shares = weights.by_frame(image);
             // Markers are in no file; they are shown only where one stands for a leaf.
             shares.retain(|id, share| {
                 let image = profile.frames.image(*id);
@@ -322,6 +351,9 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
     let counters = ProfileCounter::of_samples(scope.event.event);
     let mut tasks = vec![SampleWeight::default(); scope.profile.tasks.tasks.len()];
     for row in scope.profile.weights.rows(counters) {
+        if !scope.selects_leaf(row.stack) {
+            continue;
+        }
         let task = row.task.and_then(|task| usize::try_from(task.0).ok());
         if let Some(weight) = task.and_then(|task| tasks.get_mut(task)) {
             weight.add(row.weight);

@@ -12,7 +12,7 @@ use crate::common::{
     native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, options, run},
 };
 use varid_recording::{Host, SessionReader};
-use varid_report::{Error, GroupBy, MissingPart, NameOptions, Options, Pattern, Profile, View};
+use varid_report::{Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View};
 
 /// The only thing that is missing of the library.
 fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)> {
@@ -283,7 +283,7 @@ java.lang.Wrong -> java.lang.Math:
     let profile = fixture.profile(&options(names.clone()));
     for name in ["paint", "draw"] {
         let view = View {
-            symbol: Some(Pattern::new(format!("*.{name}"))),
+            symbol: Some(NamePattern::new(&format!(r"\.{name}$")).unwrap()),
             ..by(GroupBy::Symbol)
         };
         let report = json(&profile, &view);

@@ -12,7 +12,7 @@ use crate::common::{
 };
 use varid_model::{Address, Pid, Tid};
 use varid_recording::{MappingRecord, SessionRecord};
-use varid_report::{GroupBy, NameOptions, OutputFormat, Pattern, ReportTable, View};
+use varid_report::{GroupBy, NameOptions, NamePattern, OutputFormat, ReportTable, View};
 
 #[test]
 fn lines_and_inlined_functions_are_those_of_addr2line() {
@@ -61,7 +61,7 @@ fn the_call_graph_marks_what_is_inlined() {
     });
     let view = View {
         table: ReportTable::Callgraph,
-        symbol: Some(Pattern::new("twice")),
+        symbol: Some(NamePattern::new("twice").unwrap()),
         ..View::default()
     };
     let report = json(&profile, &view);

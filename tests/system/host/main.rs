@@ -30,6 +30,7 @@ mod shares;
 mod stackvm;
 mod substitutes;
 mod terminal;
+mod tree;
 mod unseen;
 mod unwinding;
 mod withstands;

@@ -47,6 +47,9 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
             "approximate   {samples}, {percent:.2} %, at lines with ~: compiled code was between calls and checks that are at known lines"
         )?;
     }
+    for line in excluded(scope) {
+        writeln!(out, "excluded      {line}")?;
+    }
     writeln!(out, "lost          {}", recording.lost)?;
     if !counts.filtered.is_empty() {
         let filtered = counts.filtered.iter();
@@ -78,6 +81,35 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "note          {}", one_line(note))?;
     }
     Ok(())
+}
+
+/// The samples that filters leave out, and those that are in no row.
+fn excluded(scope: &Scope) -> Vec<String> {
+    let mut lines = Vec::new();
+    let excluded = &scope.event.excluded;
+    if !excluded.is_empty() {
+        let sum = excluded
+            .values()
+            .fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let by = excluded
+            .iter()
+            .map(|(option, n)| format!("by {option} {n}"));
+        let by: Vec<_> = by.collect();
+        lines.push(format!("{sum}, {}", by.join(", ")));
+    }
+    if let Some(elsewhere) = scope.elsewhere() {
+        let (samples, percent) = (elsewhere.samples(), scope.percent(elsewhere));
+        let view = scope.view;
+        let layer = view.layer.map(|layer| format!("--layer {}", layer.name()));
+        let symbol = view.symbol.as_ref();
+        let symbol = symbol.map(|pattern| format!("--symbol {}", pattern.text()));
+        let options: Vec<_> = layer.into_iter().chain(symbol).collect();
+        let options = one_line(&options.join(" "));
+        lines.push(format!(
+            "{samples}, {percent:.2} %, have their leaf outside of {options}; percentages count them"
+        ));
+    }
+    lines
 }
 
 /// What was sampled in code that was made at run time and has no name.

@@ -5,10 +5,14 @@ use std::io::{self, Write};
 use varid_model::Rate;
 use varid_recording::{SessionState, TargetKind, terminal::one_line};
 
-use crate::{scope::Scope, view::PercentOf};
+use crate::{finding::Finding, scope::Scope, view::PercentOf};
 
 /// Writes what was recorded, when and how, and what percentages are of.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(finding) = Finding::of(scope) {
+        writeln!(out, "{}", one_line(&finding.to_string()))?;
+        writeln!(out)?;
+    }
     let recording = &scope.profile.recording;
     let manifest = &recording.manifest;
     let target = match (manifest.target.kind, one_line(&manifest.target.value)) {
@@ -33,7 +37,11 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     };
     let selected = match scope.profile.options.describe() {
         nothing if nothing.is_empty() => String::new(),
-        options => format!(", of {} in all, by {options}", scope.event.recorded),
+        options => format!(
+            ", of {} in all, by {}",
+            scope.event.recorded,
+            one_line(&options)
+        ),
     };
     let event = event(scope);
     writeln!(out, "Event {event}; percentages are of {of}{selected}")?;

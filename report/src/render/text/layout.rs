@@ -20,10 +20,13 @@ pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{intro}")?;
         writeln!(out)?;
     }
-    let lines: Vec<Option<Vec<String>>> =
-        sheet.lines.iter().map(|line| cells(sheet, line)).collect();
+    let lines: Vec<Option<Vec<Cell>>> = sheet.lines.iter().map(|line| cells(sheet, line)).collect();
     let widths = widths(&sheet.header, &lines, sheet.width);
-    let header: Vec<String> = sheet.header.iter().map(|&label| label.to_owned()).collect();
+    let label = |label: &Cow<'static, str>| Cell {
+        text: one_line(label),
+        stem: 0,
+    };
+    let header: Vec<Cell> = sheet.header.iter().map(label).collect();
     write_line(&header, &widths, out)?;
     for cells in &lines {
         match cells {
@@ -40,14 +43,25 @@ pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
+/// A cell as it is printed where there is room.
+struct Cell {
+    text: String,
+    /// Of the text, so many characters are never cut off.
+    stem: usize,
+}
+
 /// The cells of a line; none: a rule.
-fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<String>> {
+fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<Cell>> {
     let SheetLine::Cells(values) = line else {
         return None;
     };
-    let cell = |(value, dash): (&crate::columns::Value, &bool)| match one_line(&value.cell(2)) {
-        empty if empty.is_empty() && *dash => "-".to_owned(),
-        cell => cell,
+    let cell = |(value, dash): (&crate::columns::Value, &bool)| {
+        let text = match one_line(&value.cell(2)) {
+            empty if empty.is_empty() && *dash => "-".to_owned(),
+            text => text,
+        };
+        let stem = value.stem();
+        Cell { text, stem }
     };
     Some(values.iter().zip(&sheet.dashes).map(cell).collect())
 }
@@ -57,11 +71,18 @@ const GAP: &str = "  ";
 /// A column is never cut below this: numbers stay whole.
 const NARROWEST: usize = 12;
 
-fn widths(header: &[&str], lines: &[Option<Vec<String>>], terminal: Option<usize>) -> Vec<usize> {
+fn widths(
+    header: &[Cow<'static, str>],
+    lines: &[Option<Vec<Cell>>],
+    terminal: Option<usize>,
+) -> Vec<usize> {
     let width = |column: usize, label: &str| {
         let cells = lines.iter().flatten();
         let cells = cells.filter_map(|row| row.get(column));
-        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let widest = cells
+            .map(|cell| cell.text.chars().count())
+            .max()
+            .unwrap_or(0);
         widest.max(label.chars().count())
     };
     let columns = header.iter().enumerate();
@@ -82,7 +103,7 @@ fn widths(header: &[&str], lines: &[Option<Vec<String>>], terminal: Option<usize
     widths
 }
 
-fn write_line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
+fn write_line(cells: &[Cell], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
     let padded = cells.iter().zip(widths);
     let text: Vec<String> = padded
         .map(|(cell, &width)| format!("{:width$}", cut(cell, width)))
@@ -91,14 +112,19 @@ fn write_line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Re
 }
 
 /// A name in so many columns: its two ends, if it is longer.
-fn cut(name: &str, width: usize) -> Cow<'_, str> {
+fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
     const DOTS: &str = "..";
+    let name = cell.text.as_str();
     let length = name.chars().count();
     if length <= width {
         return name.into();
     }
-    let kept = width.saturating_sub(DOTS.len());
-    let front: String = name.chars().take(kept.div_ceil(2)).collect();
+    let stem = cell.stem.min(width);
+    let kept = width.saturating_sub(stem).saturating_sub(DOTS.len());
+    let front: String = name
+        .chars()
+        .take(stem.saturating_add(kept.div_ceil(2)))
+        .collect();
     let back: String = name.chars().skip(length.saturating_sub(kept / 2)).collect();
     format!("{front}{DOTS}{back}").into()
 }

@@ -83,9 +83,14 @@ pub fn manifest() -> Manifest {
 impl Fixture {
     /// A session with names and mappings of two processes, 100 and 200, and no samples.
     pub fn new() -> Self {
+        Self::with(manifest())
+    }
+
+    /// The same with another manifest.
+    pub fn with(manifest: Manifest) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let session = dir.path().join("session");
-        let mut writer = SessionWriter::create(&session, manifest()).unwrap();
+        let mut writer = SessionWriter::create(&session, manifest).unwrap();
         let symbols = writer.symbols();
         elf(
             &symbols.join("app.elf"),

@@ -3,8 +3,12 @@
 mod approximate;
 mod calls;
 mod dim;
+mod events;
+mod filters;
+mod finding;
 mod schema;
 mod services;
+mod tree;
 
 use std::collections::HashMap;
 
@@ -12,7 +16,7 @@ use crate::common::{DRAW, Fixture, JNI, RUN};
 use varid_model::{Address, Layer, MonotonicNs, Pid};
 use varid_recording::{ConfigurationChange, Membership, TargetKind};
 use varid_report::{
-    GroupBy, Options, OutputFormat, Pattern, PercentOf, ReportTable, TextLimits, View,
+    GroupBy, NamePattern, Options, OutputFormat, Pattern, PercentOf, ReportTable, TextLimits, View,
 };
 
 fn by(by: GroupBy) -> View {
@@ -150,7 +154,7 @@ fn threads_of_a_selection_in_text() {
 fn callgraph_of_one_method_in_json() {
     let fixture = Fixture::full();
     let view = View {
-        symbol: Some(Pattern::new("*.fib(int)")),
+        symbol: Some(NamePattern::new(r"\.fib\(int\)$").unwrap()),
         ..callgraph()
     };
     insta::assert_snapshot!(fixture.render(&Options::default(), &view, OutputFormat::Json));

@@ -2,6 +2,7 @@
 
 use super::dim::{by_dim, dim_options};
 use super::*;
+use varid_report::TreeDirection;
 
 #[test]
 fn json_keeps_to_its_schema() {
@@ -20,7 +21,12 @@ fn json_keeps_to_its_schema() {
     .map(ReportTable::By);
     for table in tables
         .into_iter()
-        .chain([ReportTable::Overview, ReportTable::Callgraph])
+        .chain([
+            ReportTable::Overview,
+            ReportTable::Callgraph,
+            ReportTable::Events,
+        ])
+        .chain([TreeDirection::TopDown, TreeDirection::BottomUp].map(ReportTable::Tree))
     {
         for percent_of in [PercentOf::Period, PercentOf::Samples] {
             let view = View {

@@ -1,0 +1,242 @@
+//! How do stacks branch, from the outermost frames down or from the leaves up?
+//!
+//! Frames of a function that calls itself are one node. A node below the view's share is not expanded: a tree takes time for what it shows.
+
+use std::cmp::Reverse;
+
+use crate::{
+    frames::SymbolId, scope::Scope, shares::StackWeights, stacks::StackId, view::TreeDirection,
+    weights::SampleWeight,
+};
+
+/// What is deeper is not expanded: the time for a hostile recording would grow with the square of its depth.
+const MAX_DEPTH: usize = 1_000;
+
+/// A node of a tree. A tree is a list of nodes in preorder: a node, then all that is below it.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeNode {
+    /// Its place in the list; none: it is at the top.
+    pub parent: Option<usize>,
+    /// The number of nodes above it.
+    pub depth: usize,
+    /// The function; none: a frame without one.
+    pub symbol: Option<SymbolId>,
+    /// The samples that pass through it.
+    pub total: SampleWeight,
+    /// Those of the total that end here: top-down the leaf is here, bottom-up the outermost frame.
+    pub own: SampleWeight,
+    /// The most frames of the function, each the caller of the next, that are this node.
+    pub frames: usize,
+    /// The number of nodes directly below it in the list.
+    pub children: usize,
+    /// The others.
+    pub hidden: Hidden,
+}
+
+/// Nodes with one parent that are not in the list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Hidden {
+    pub nodes: usize,
+    pub total: SampleWeight,
+}
+
+impl Hidden {
+    fn add(&mut self, total: SampleWeight) {
+        self.nodes = self.nodes.saturating_add(1);
+        self.total.add(total);
+    }
+}
+
+/// The tree of a view.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallTree {
+    pub nodes: Vec<TreeNode>,
+    /// At the top.
+    pub hidden: Hidden,
+}
+
+impl CallTree {
+    /// The tree of the samples whose leaf is of the view's layer and symbols.
+    pub fn new(scope: &Scope, direction: TreeDirection) -> Self {
+        let weights = scope.selected_weights();
+        let growth = Growth {
+            scope,
+            weights: &weights,
+            direction,
+        };
+        growth.grow()
+    }
+
+    /// The nodes that are not in the list and whose parent is, or that are at the top.
+    pub fn all_hidden(&self) -> Hidden {
+        let below = self.nodes.iter().map(|node| node.hidden);
+        let mut all = self.hidden;
+        for hidden in below {
+            all.nodes = all.nodes.saturating_add(hidden.nodes);
+            all.total.add(hidden.total);
+        }
+        all
+    }
+}
+
+/// The stacks that are one node.
+#[derive(Debug)]
+struct Group {
+    parent: Option<usize>,
+    depth: usize,
+    symbol: Option<SymbolId>,
+    /// Stacks whose last frame is the symbol's, each with what passes through it to the node.
+    entries: Vec<(StackId, SampleWeight)>,
+    total: SampleWeight,
+}
+
+/// What is found in the stacks of a node.
+#[derive(Debug, Default)]
+struct Expansion {
+    own: SampleWeight,
+    frames: usize,
+    /// The stacks one frame farther.
+    next: Vec<(Option<SymbolId>, StackId, SampleWeight)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Growth<'g, 'p> {
+    scope: &'g Scope<'p>,
+    weights: &'g StackWeights<'p, 2>,
+    direction: TreeDirection,
+}
+
+impl Growth<'_, '_> {
+    fn grow(self) -> CallTree {
+        let limit = self.scope.view.limit.unwrap_or(usize::MAX);
+        let mut tree = CallTree::default();
+        // The next one in preorder is the last.
+        let mut pending = self.groups(None, 0, self.top(), &mut tree.hidden);
+        while let Some(group) = pending.pop() {
+            let place = tree.nodes.len();
+            let parent = group.parent.and_then(|parent| tree.nodes.get_mut(parent));
+            if place >= limit {
+                let hidden = parent.map_or(&mut tree.hidden, |parent| &mut parent.hidden);
+                hidden.add(group.total);
+                continue;
+            }
+            if let Some(parent) = parent {
+                parent.children = parent.children.saturating_add(1);
+            }
+            let below = group.depth.saturating_add(1);
+            let Expansion { own, frames, next } = match self.direction {
+                TreeDirection::TopDown => self.callees(&group),
+                TreeDirection::BottomUp => self.callers(&group),
+            };
+            let mut hidden = Hidden::default();
+            pending.extend(self.groups(Some(place), below, next, &mut hidden));
+            tree.nodes.push(TreeNode {
+                parent: group.parent,
+                depth: group.depth,
+                symbol: group.symbol,
+                total: group.total,
+                own,
+                frames,
+                children: 0,
+                hidden,
+            });
+        }
+        tree
+    }
+
+    fn symbol(&self, stack: StackId) -> Option<SymbolId> {
+        let frame = self.scope.profile.stacks.frame(stack)?;
+        self.scope.symbol_of(frame)
+    }
+
+    /// The stacks that begin the tree.
+    fn top(&self) -> Vec<(Option<SymbolId>, StackId, SampleWeight)> {
+        let with_symbol = |(stack, weight)| (self.symbol(stack), stack, weight);
+        match self.direction {
+            TreeDirection::TopDown => {
+                let roots = self.weights.tree().roots();
+                let roots = roots.map(|stack| (stack, self.weights.share(stack).total));
+                roots.map(with_symbol).collect()
+            }
+            TreeDirection::BottomUp => {
+                let stacks = self.scope.profile.stacks.ids();
+                let leaves = stacks.map(|stack| (stack, self.weights.share(stack).own));
+                let leaves = leaves.filter(|(_, own)| !own.is_zero());
+                leaves.map(with_symbol).collect()
+            }
+        }
+    }
+
+    /// Stacks by their symbol, the group with the largest share last. Those below the view's limits are counted only.
+    fn groups(
+        &self,
+        parent: Option<usize>,
+        depth: usize,
+        mut stacks: Vec<(Option<SymbolId>, StackId, SampleWeight)>,
+        hidden: &mut Hidden,
+    ) -> Vec<Group> {
+        stacks.sort_unstable_by_key(|&(symbol, stack, _)| (symbol, stack));
+        let mut groups = Vec::new();
+        for group in stacks.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let mut total = SampleWeight::default();
+            group.iter().for_each(|(.., weight)| total.add(*weight));
+            let small = self.scope.percent(total) < self.scope.view.min_percent;
+            if small || depth >= MAX_DEPTH {
+                hidden.add(total);
+                continue;
+            }
+            let entries = group.iter().map(|&(_, stack, weight)| (stack, weight));
+            groups.push(Group {
+                parent,
+                depth,
+                symbol: group.first().and_then(|(symbol, ..)| *symbol),
+                entries: entries.collect(),
+                total,
+            });
+        }
+        let frames = &self.scope.profile.frames;
+        groups.sort_by_key(|group| {
+            let symbol = group.symbol.and_then(|id| frames.symbol(id));
+            let name = symbol.map(|symbol| (symbol.name.as_str(), symbol.layer));
+            (self.scope.value(group.total), Reverse((name, group.symbol)))
+        });
+        groups
+    }
+
+    /// The node's frames with their samples, and what they called.
+    fn callees(&self, group: &Group) -> Expansion {
+        let mut found = Expansion::default();
+        let first = |&(stack, _): &(StackId, _)| (stack, 1_usize);
+        let mut frames: Vec<_> = group.entries.iter().map(first).collect();
+        while let Some((stack, nested)) = frames.pop() {
+            found.frames = found.frames.max(nested);
+            found.own.add(self.weights.share(stack).own);
+            for child in self.weights.tree().children(stack) {
+                let symbol = self.symbol(child);
+                if symbol == group.symbol {
+                    frames.push((child, nested.saturating_add(1)));
+                } else {
+                    let total = self.weights.share(child).total;
+                    found.next.push((symbol, child, total));
+                }
+            }
+        }
+        found
+    }
+
+    /// The callers of the node's frames.
+    fn callers(&self, group: &Group) -> Expansion {
+        let mut found = Expansion::default();
+        let stacks = &self.scope.profile.stacks;
+        for &(stack, weight) in &group.entries {
+            let above = |stack: &StackId| self.symbol(*stack) == group.symbol;
+            let nested = stacks.walk(stack).take_while(above).count();
+            found.frames = found.frames.max(nested);
+            match stacks.walk(stack).nth(nested) {
+                Some(caller) => found.next.push((self.symbol(caller), caller, weight)),
+                None => found.own.add(weight),
+            }
+        }
+        found
+    }
+}

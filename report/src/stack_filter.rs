@@ -1,0 +1,130 @@
+//! Which samples count, by the functions on their stacks?
+
+use varid_model::Layer;
+
+use crate::{
+    frames::{FrameId, ProfileSymbol},
+    name_pattern::NamePattern,
+    naming::Resolver,
+};
+
+/// Conditions on the stack of a sample, all of which it has to meet; the default has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StackFilter {
+    /// A function on the stack, or its image, has a matching name.
+    pub focus: Option<NamePattern>,
+    /// No function on the stack, and none of their images, has a matching name.
+    pub ignore: Option<NamePattern>,
+    /// The leaf is of this layer.
+    pub leaf_layer: Option<Layer>,
+    /// The leaf has a matching name, under either of its names.
+    pub leaf_symbol: Option<NamePattern>,
+}
+
+impl StackFilter {
+    /// The conditions, as on the command line.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let pattern = |option: &str, pattern: &Option<NamePattern>| {
+            let pattern = pattern.as_ref()?;
+            Some(format!("{option} {}", pattern.text()))
+        };
+        let layer = self
+            .leaf_layer
+            .map(|layer| format!("--layer {}", layer.name()));
+        let all = [
+            pattern("--focus", &self.focus),
+            pattern("--ignore", &self.ignore),
+            layer,
+            pattern("--symbol", &self.leaf_symbol),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// Whether a symbol has a matching name, under either of its names.
+pub(crate) fn has_name(symbol: &ProfileSymbol, pattern: &NamePattern) -> bool {
+    let recorded = symbol.recorded.as_deref();
+    pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
+}
+
+/// Decides on stacks. A symbol is compared with the patterns once.
+#[derive(Debug)]
+pub(crate) struct StackSelector {
+    filter: StackFilter,
+    /// By [`SymbolId`](crate::frames::SymbolId); none: not compared yet.
+    symbols: Vec<Option<Matches>>,
+}
+
+/// What a symbol matches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Matches {
+    focus: bool,
+    ignore: bool,
+    symbol: bool,
+    layer: bool,
+}
+
+impl StackSelector {
+    pub fn new(filter: StackFilter) -> Self {
+        Self {
+            filter,
+            symbols: Vec::new(),
+        }
+    }
+
+    /// The option that leaves out a sample with these frames, leaf first; none: it counts.
+    pub fn excluded_by(&mut self, frames: &[FrameId], resolver: &Resolver) -> Option<&'static str> {
+        if self.filter == StackFilter::default() {
+            return None;
+        }
+        let leaf = frames.first().copied();
+        let leaf = leaf.map_or_else(Matches::default, |leaf| self.matches(leaf, resolver));
+        let (mut focus, mut ignore) = (false, false);
+        for frame in frames {
+            let matches = self.matches(*frame, resolver);
+            focus |= matches.focus;
+            ignore |= matches.ignore;
+        }
+        let filter = &self.filter;
+        let reasons = [
+            ("--ignore", filter.ignore.is_some() && ignore),
+            ("--focus", filter.focus.is_some() && !focus),
+            ("--layer", filter.leaf_layer.is_some() && !leaf.layer),
+            ("--symbol", filter.leaf_symbol.is_some() && !leaf.symbol),
+        ];
+        let reason = reasons.into_iter().find(|(_, excludes)| *excludes);
+        reason.map(|(option, _)| option)
+    }
+
+    fn matches(&mut self, frame: FrameId, resolver: &Resolver) -> Matches {
+        let Some((symbol, frame)) = resolver.frame(frame) else {
+            return Matches::default();
+        };
+        let place = usize::try_from(frame.symbol.0).unwrap_or(usize::MAX);
+        if let Some(Some(known)) = self.symbols.get(place) {
+            return *known;
+        }
+        let image = resolver
+            .image(symbol.image)
+            .map(|image| image.name.as_str());
+        let anywhere = |pattern: &Option<NamePattern>| {
+            pattern.as_ref().is_some_and(|pattern| {
+                has_name(symbol, pattern) || image.is_some_and(|name| pattern.matches(name))
+            })
+        };
+        let leaf = self.filter.leaf_symbol.as_ref();
+        let found = Matches {
+            focus: anywhere(&self.filter.focus),
+            ignore: anywhere(&self.filter.ignore),
+            symbol: leaf.is_some_and(|pattern| has_name(symbol, pattern)),
+            layer: self.filter.leaf_layer == Some(symbol.layer),
+        };
+        if self.symbols.len() <= place {
+            self.symbols.resize(place.saturating_add(1), None);
+        }
+        if let Some(slot) = self.symbols.get_mut(place) {
+            *slot = Some(found);
+        }
+        found
+    }
+}

@@ -1,0 +1,87 @@
+//! The events of a profile side by side, with what those of one group say together.
+
+use super::ratios::Ratios;
+use crate::{
+    columns::{Column, Columns, OutputFormat, Sheet, SheetRole},
+    scope::Scope,
+    weights::{EventId, ProfileCounter, SampleWeight},
+};
+
+/// An event with what was counted of it.
+#[derive(Debug)]
+struct Line<'p> {
+    name: &'p str,
+    weight: SampleWeight,
+    /// Scaled to all of the time if it had a counter for a part of it.
+    estimate: Option<u64>,
+    ratios: Ratios,
+}
+
+/// One sheet: a row for each event, in the order of the recording.
+pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+    let columns = columns().of(format);
+    let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
+    let lines = lines(scope);
+    for line in &lines {
+        sheet.push(&columns, scope, line);
+    }
+    sheet.width = scope.view.text.width;
+    vec![sheet]
+}
+
+fn lines<'p>(scope: &Scope<'p>) -> Vec<Line<'p>> {
+    let profile = scope.profile;
+    let events = profile.events.iter().map(|event| event.event);
+    let counts: Vec<_> = events.map(|event| (event, weight(scope, event))).collect();
+    let periods: Vec<_> = counts
+        .iter()
+        .map(|(event, weight)| (*event, weight.period()))
+        .collect();
+    let lines = counts.iter().zip(Ratios::of_group(profile, &periods));
+    lines
+        .map(|(&(event, weight), ratios)| {
+            let description = profile.description(event);
+            Line {
+                name: &description.name,
+                weight,
+                estimate: description.estimate(weight.period()),
+                ratios,
+            }
+        })
+        .collect()
+}
+
+/// What the samples of an event weigh whose leaf is of the view's layer and symbols.
+fn weight(scope: &Scope, event: EventId) -> SampleWeight {
+    let mut sum = SampleWeight::default();
+    let counters = ProfileCounter::of_samples(event);
+    for row in scope.profile.weights.rows(counters) {
+        if scope.selects_leaf(row.stack) {
+            sum.add(row.weight);
+        }
+    }
+    sum
+}
+
+fn columns<'p>() -> Columns<'p, Line<'p>> {
+    type LineColumn<'p> = Column<'p, Line<'p>>;
+    let name: LineColumn = Column::new(|_, line| line.name.into());
+    let samples: LineColumn = Column::new(|_, line| line.weight.samples().into());
+    let period: LineColumn = Column::new(|_, line| line.weight.period().into());
+    let estimate: LineColumn = Column::new(|_, line| line.estimate.into());
+    let ipc: LineColumn = Column::new(|_, line| line.ratios.per_cycle());
+    let per_thousand: LineColumn = Column::new(|_, line| line.ratios.per_thousand());
+    Columns {
+        labels: vec![name.text("event").data("event")],
+        counts: Vec::new(),
+        shares: vec![
+            samples.text("samples").data("samples"),
+            period.text("count").data("period"),
+            estimate.data("period_estimate"),
+            ipc.text_or_dash("per cycle").data("per_cycle"),
+            per_thousand
+                .text_or_dash("per 1000 instr.")
+                .data("per_1000_instructions"),
+        ],
+    }
+}

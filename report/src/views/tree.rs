@@ -1,0 +1,241 @@
+//! The tree of calls, top-down or bottom-up.
+
+use std::borrow::Cow;
+
+use super::rows::{self, Row};
+use crate::{
+    call_tree::{CallTree, TreeNode},
+    columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    scope::Scope,
+    shares::Share,
+    view::TreeDirection,
+};
+
+/// Text has the images' names from so many columns on.
+const WIDTH_WITH_IMAGES: usize = 120;
+
+/// What stands left of a name, at most, before its left end is cut off.
+const WIDEST_STEM: usize = 30;
+
+/// A line of the tree.
+#[derive(Debug)]
+struct Line<'t, 'p> {
+    node: &'t TreeNode,
+    /// None: a frame without a function.
+    row: Option<Row<'p>>,
+    /// What connects it with the lines above.
+    stem: String,
+}
+
+/// One sheet: a line for each node, in preorder.
+pub fn sheets<'p>(
+    scope: &Scope<'p>,
+    direction: TreeDirection,
+    format: OutputFormat,
+) -> Vec<Sheet<'p>> {
+    let tree = CallTree::new(scope, direction);
+    let width = scope.view.text.width;
+    let images = width.is_none_or(|width| width >= WIDTH_WITH_IMAGES);
+    let columns = columns(direction, images).of(format);
+    let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
+    for line in lines(scope, &tree) {
+        sheet.push(&columns, scope, &line);
+    }
+    let hidden = tree.all_hidden();
+    sheet.width = width;
+    if format == OutputFormat::Text {
+        sheet.intro = Some(match direction {
+            TreeDirection::TopDown => {
+                "Top-down: callers, and below them what they call. A call alone below its caller stands in the same column"
+            }
+            TreeDirection::BottomUp => {
+                "Bottom-up: where samples were, and below that who called it. A caller alone below its callee stands in the same column"
+            }
+        });
+        sheet.folded = (hidden.nodes > 0).then(|| {
+            let (samples, percent) = (hidden.total.samples(), scope.percent(hidden.total));
+            format!(
+                "(hidden by --percent-limit or -n: {} branches, {samples} samples, {percent:.2} %)",
+                hidden.nodes
+            )
+        });
+    } else {
+        sheet.hidden = hidden.nodes;
+    }
+    vec![sheet]
+}
+
+/// The nodes with what is left of their names.
+fn lines<'t, 'p>(scope: &Scope<'p>, tree: &'t CallTree) -> Vec<Line<'t, 'p>> {
+    let mut lines = Vec::with_capacity(tree.nodes.len());
+    // Of each node: what stands left of lines below it, and how many of its children have had no line.
+    let mut below: Vec<(String, usize)> = Vec::with_capacity(tree.nodes.len());
+    // What is at the top has the same marks as what is below a node.
+    let tops = tree.nodes.iter().filter(|node| node.parent.is_none());
+    let tops = tops.count();
+    let mut tops_left = tops;
+    for node in &tree.nodes {
+        let (stem, siblings, left) = match node.parent {
+            Some(parent) => {
+                let siblings = tree.nodes.get(parent).map_or(0, |parent| parent.children);
+                let above = below.get_mut(parent);
+                let (stem, left) = above.map_or((String::new(), 0), |(stem, left)| {
+                    *left = left.saturating_sub(1);
+                    (stem.clone(), *left)
+                });
+                (stem, siblings, left)
+            }
+            None => {
+                tops_left = tops_left.saturating_sub(1);
+                (String::new(), tops, tops_left)
+            }
+        };
+        let (stem, rest) = match (siblings, left) {
+            (1, _) => (stem.clone(), stem),
+            (_, 0) => (format!("{stem}'- "), format!("{stem}   ")),
+            _ => (format!("{stem}|- "), format!("{stem}|  ")),
+        };
+        let share = Share {
+            own: node.own,
+            total: node.total,
+        };
+        let row = node.symbol;
+        let row = row.and_then(|symbol| rows::symbol_row(scope, symbol, share));
+        lines.push(Line {
+            node,
+            row,
+            stem: cut_left(stem),
+        });
+        below.push((cut_left(rest), node.children));
+    }
+    lines
+}
+
+/// The right end of what stands left of a name, with `>` where more is on the left. It is ASCII.
+fn cut_left(stem: String) -> String {
+    match stem.len().checked_sub(WIDEST_STEM) {
+        None | Some(0) => stem,
+        Some(over) => {
+            let kept = stem.get(over.saturating_add(1)..).unwrap_or_default();
+            format!(">{kept}")
+        }
+    }
+}
+
+type LineColumn<'t, 'p> = Column<'p, Line<'t, 'p>>;
+
+fn columns<'t, 'p: 't>(direction: TreeDirection, images: bool) -> Columns<'p, Line<'t, 'p>> {
+    let depth: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.depth));
+    let layer: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
+        let layer = line.row.as_ref().and_then(Row::layer);
+        layer.map(|layer| layer.name()).into()
+    });
+    let image: LineColumn =
+        Column::new(|_, line: &Line<'t, 'p>| line.row.as_ref().and_then(Row::image).into());
+    let branch: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
+        let name = line.name();
+        let name = match line.node.frames {
+            0 | 1 => name,
+            frames => format!("{name} ({frames} deep)").into(),
+        };
+        let stem = line.stem.clone();
+        Value::Branch { stem, name }
+    });
+    let symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
+        let symbol = line.row.as_ref().and_then(Row::symbol);
+        symbol.map(|subject| subject.symbol.name.as_str()).into()
+    });
+    let marked_symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.name().into());
+    let recorded: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
+        let symbol = line.row.as_ref().and_then(Row::symbol);
+        symbol
+            .and_then(|subject| subject.symbol.recorded.as_deref())
+            .into()
+    });
+    let inlined: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
+        let symbol = line.row.as_ref().and_then(Row::symbol);
+        match symbol {
+            Some(subject) if subject.symbol.inlined => Value::True,
+            _ => Value::Absent,
+        }
+    });
+    let frames: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.frames));
+    let image = if images {
+        image.text("image name")
+    } else {
+        image
+    };
+    let name = match direction {
+        TreeDirection::TopDown => "calls",
+        TreeDirection::BottomUp => "callers",
+    };
+    Columns {
+        labels: vec![
+            depth.data("depth"),
+            layer.text("layer").data("layer"),
+            image.data("image"),
+            branch.text(name),
+            symbol.json("symbol"),
+            marked_symbol.csv("symbol"),
+            recorded.json("recorded_symbol"),
+            inlined.json("inlined"),
+            frames.data("frames"),
+        ],
+        counts: Vec::new(),
+        shares: shares(direction),
+    }
+}
+
+fn shares<'t, 'p: 't>(direction: TreeDirection) -> Vec<LineColumn<'t, 'p>> {
+    let total: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.total.samples().into());
+    let total_period: LineColumn =
+        Column::new(|_, line: &Line<'t, 'p>| line.node.total.period().into());
+    let total_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
+        Value::Percent(scope.percent(line.node.total))
+    });
+    let own: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.own.samples().into());
+    let own_period: LineColumn =
+        Column::new(|_, line: &Line<'t, 'p>| line.node.own.period().into());
+    let own_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
+        Value::Percent(scope.percent(line.node.own))
+    });
+    let hidden: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.hidden.nodes));
+    let hidden_total: LineColumn =
+        Column::new(|_, line: &Line<'t, 'p>| line.node.hidden.total.samples().into());
+    let hidden_period: LineColumn =
+        Column::new(|_, line: &Line<'t, 'p>| line.node.hidden.total.period().into());
+    let own = match direction {
+        TreeDirection::TopDown => [
+            own.data("self"),
+            own_percent.text("self %").data("self_percent"),
+            own_period.data("self_period"),
+        ],
+        TreeDirection::BottomUp => [
+            own.data("outermost"),
+            own_percent.data("outermost_percent"),
+            own_period.data("outermost_period"),
+        ],
+    };
+    let total = [
+        total.data("total"),
+        total_percent.text("total %").data("total_percent"),
+        total_period.data("total_period"),
+    ];
+    let hidden = [
+        hidden.data("hidden"),
+        hidden_total.data("hidden_total"),
+        hidden_period.data("hidden_period"),
+    ];
+    total.into_iter().chain(own).chain(hidden).collect()
+}
+
+fn count<'p>(number: usize) -> Value<'p> {
+    Value::Count(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+impl<'p> Line<'_, 'p> {
+    fn name(&self) -> Cow<'p, str> {
+        let unknown = || Cow::Borrowed("[unknown]");
+        self.row.as_ref().map_or_else(unknown, Row::symbol_name)
+    }
+}
