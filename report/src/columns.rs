@@ -239,7 +239,8 @@ impl<'p, R> Column<'p, R> {
         Self { text, ..self }
     }
 
-    const fn name(&self, format: OutputFormat) -> Option<&'static str> {
+    /// Its name in a format; none: the format does not have it.
+    pub const fn name(&self, format: OutputFormat) -> Option<&'static str> {
         match format {
             OutputFormat::Text => self.text,
             OutputFormat::Json => self.json,

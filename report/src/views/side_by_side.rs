@@ -16,6 +16,9 @@ use crate::{
     view::GroupBy,
 };
 
+/// Text has the images' names beside others from so many columns on.
+const WIDTH_WITH_IMAGES: usize = 120;
+
 /// A row with what it took of each event, in the order of the profile.
 #[derive(Debug)]
 struct Line<'p> {
@@ -55,7 +58,12 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
             }
         })
         .collect();
-    let labels = groups::labels_alone(by).of(format);
+    let mut labels = groups::labels_alone(by).of(format);
+    let narrow = scope.view.text.width;
+    let narrow = narrow.is_some_and(|width| width < WIDTH_WITH_IMAGES);
+    if format == OutputFormat::Text && narrow && labels.len() > 1 {
+        labels.retain(|label| label.name(format) != Some("image name"));
+    }
     let mut sheet = Sheet::new(SheetRole::Rows, &labels, format);
     let names = match format {
         OutputFormat::Json => vec!["events".into()],
