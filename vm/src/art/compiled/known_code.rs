@@ -78,7 +78,7 @@ impl KnownCode {
         for start in overlapping {
             if let Some(gone) = self.codes.remove(&start) {
                 self.kept = self.kept.saturating_sub(gone.size());
-                if !gone.is_same(&code) {
+                if !code.includes(&gone) {
                     self.replace(gone, until);
                 }
             }
@@ -150,13 +150,15 @@ impl CodeAt {
         size_of::<Self>().saturating_add(method)
     }
 
-    /// Whether both have the same code.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        match (&self.method, &other.method) {
-            (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+    /// Whether it tells all that an earlier look has told: the same code has been there since then.
+    fn includes(&self, earlier: &Self) -> bool {
+        let is_same = match (&self.method, &earlier.method) {
+            (Some(one), Some(earlier)) => Rc::ptr_eq(one, earlier),
             (None, None) => true,
             _ => false,
-        }
+        };
+        let since = |code: &Self| code.seen.map(|seen| seen.since);
+        is_same && since(self) <= since(earlier)
     }
 
     /// The code that a frame executed at a time. `at_sp`: as in [`KnownCode::replaced`].
@@ -290,5 +292,15 @@ mod tests {
         known.keep(at(Some(same), 10, 30), None);
         assert!(known.replaced.is_empty());
         assert_eq!(known.kept, known.codes[&0x1000].size());
+    }
+
+    #[test]
+    fn the_same_code_that_may_have_been_away_is_that_of_both_times() {
+        let mut known = KnownCode::default();
+        let same = code(0x1000, 1);
+        known.keep(at(Some(same.clone()), 10, 20), None);
+        known.keep(at(Some(same), 40, 50), None);
+        let found = |time| of_time(&known, time, None);
+        assert_eq!([15, 30, 45].map(found), [Some(1), None, Some(1)]);
     }
 }
