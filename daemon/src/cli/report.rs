@@ -66,7 +66,7 @@ pub struct ReportArgs {
     #[arg(long)]
     pub all_rows: bool,
     /// A page with all views for a browser, into FILE; no text.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "callgraph", "layer", "symbol", "limit", "min_percent", "format"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "callgraph", "tree", "sort", "group", "limit", "min_percent", "format"])]
     pub html: Option<PathBuf>,
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
