@@ -103,8 +103,8 @@ impl<'a> Chain<'a> {
                         vm.is_some_and(|vm| vm.has_live_native_method(enclosing))
                             && (depth > 1 || sp != Some(next.address()))
                     }
-                    // Unwinding would have met it: a note that is outdated led there.
-                    FramePc::Compiled { .. } => false,
+                    // Unwinding would have met it: a note that is outdated led there. By frame pointers native code may be left without meeting it.
+                    FramePc::Compiled { .. } => enclosing.is_none(),
                     _ => true,
                 };
                 if is_live {
@@ -208,6 +208,7 @@ impl<'a> Chain<'a> {
         }
         // An outdated note may also have led into the outermost frame that was unwound.
         while let Some((next, after)) = rest.split_first()
+            && enclosing.is_some()
             && matches!(next.pc(), FramePc::Compiled { .. })
             && native.end.is_some_and(|end| next.address() < end)
         {

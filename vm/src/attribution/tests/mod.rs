@@ -221,13 +221,13 @@ fn what_lies_inside_a_frame_that_was_unwound_is_no_compiled_codes() {
         managed(1, SECOND, 0x5000, COMPILED),
         managed(3, FIRST, pc, OUTERMOST),
     ];
-    let record = world.record(&["native", "native", "body", "bridge", "native", "outermost"]);
-    let [native, outermost] = ["native", "outermost"].map(|name| world.at(name));
+    let record = world.record(&["vm", "vm", "body", "bridge", "native", "outermost"]);
+    let [vm, native, outermost] = ["vm", "native", "outermost"].map(|name| world.at(name));
     let user = world.user(record.clone(), 0, &frames, Stack::Full);
-    assert_eq!(user, [native, native, pc + 1, native, outermost]);
+    assert_eq!(user, [vm, vm, pc + 1, native, outermost]);
     // Unwinding has ended at what the note led to.
     let user = world.user(record, 0, &frames, Stack::Vertical);
-    assert_eq!(user, [native, native, pc + 1]);
+    assert_eq!(user, [vm, vm, pc + 1]);
 }
 
 #[test]
