@@ -39,6 +39,8 @@ pub const RULE_AT_SP: u8 = 4;
 pub const RULE_SIZED: u8 = 5;
 /// [`Rule::kind`]: reserved for frames off the frame pointer.
 pub const RULE_FP: u8 = 6;
+/// [`Rule::kind`]: frames of compiled code whose size and that of the code belong to what describes the code.
+pub const RULE_CODE_INFO: u8 = 7;
 /// Rules that a layout has room for.
 pub const MAX_RULES: usize = 4;
 /// Special methods that a rule has room for.

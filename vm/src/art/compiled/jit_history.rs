@@ -4,6 +4,7 @@
 //! before it is looked up. The code cache counts what it compiles and collects: while one of the two numbers stays, no code has been
 //! replaced by other code. What a thread executes is never collected.
 
+use crate::art::code_format::CodeFormat;
 use std::collections::VecDeque;
 use std::time::Duration;
 use varid_model::MonotonicNs;
@@ -24,20 +25,24 @@ pub(super) struct JitCounts {
 }
 
 impl JitCounts {
-    /// Bytes from the byte that tells whether code is collected to the two numbers.
-    const COMPILED: u64 = 24;
-    const COLLECTED: u64 = 40;
-
     /// Those of a code cache; `at`: address of the byte that tells whether code is collected.
     ///
     /// # Errors
     ///
     /// The process's memory cannot be read.
-    pub(super) fn read(memory: &dyn Memory, at: u64) -> Result<Self, TunnelError> {
+    pub(super) fn read(
+        memory: &dyn Memory,
+        format: CodeFormat,
+        at: u64,
+    ) -> Result<Self, TunnelError> {
         let word = |offset: u64| memory.read_word(at.wrapping_add(offset), 8);
         // The VM counts a collection, then says that it is in progress. In this order of reading, one that begins meanwhile is seen as in
         // progress, or is counted later.
-        let (compiled, collected) = (word(Self::COMPILED)?, word(Self::COLLECTED)?);
+        let mut compiled = 0u64;
+        for count in format.compiled_counts() {
+            compiled = compiled.wrapping_add(word(*count)?);
+        }
+        let collected = word(format.collected_count())?;
         let mut collecting = [0];
         memory.read(at, &mut collecting)?;
         Ok(Self {
@@ -226,7 +231,7 @@ mod tests {
                 Ok(())
             }
         }
-        let counts = JitCounts::read(&Beginning(0.into()), 0x100).unwrap();
+        let counts = JitCounts::read(&Beginning(0.into()), CodeFormat::Android11, 0x100).unwrap();
         assert!(counts.collecting || counts.collected == 4, "{counts:?}");
     }
 }
