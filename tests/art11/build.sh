@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 name=art11
 art11=$here
-# shellcheck source=compiler_source.sh
+# shellcheck source-path=SCRIPTDIR source=compiler_source.sh
 . "$here/compiler_source.sh"
 mkdir -p "$1"
 out=$(cd "$1" && pwd)

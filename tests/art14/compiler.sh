@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 name=art14
 art11=$(cd "$here/../art11" && pwd)
-# shellcheck source=../art11/compiler_source.sh
+# shellcheck source-path=SCRIPTDIR source=../art11/compiler_source.sh
 . "$art11/compiler_source.sh"
 jobs=${JOBS:-$(nproc)}
 version=14.0.0+r15-4
@@ -33,6 +33,8 @@ unpack trixie "$version" "$work" android-libbase-dev android-liblog-dev android-
     android-libbacktrace-dev liblzma-dev liblz4-dev zlib1g-dev libssl-dev libtinyxml2-dev libcpu-features-dev libfmt-dev liblzma5
 cd "$work/art"
 repair_compiler
+# Else libart's own is called, which does not fit 7z.so.
+repair libelffile/elf/xz_utils.cc 's/int level) {/int level, size_t) {/'
 
 # As compiler/Android.bp has it.
 python3 tools/generate_operator_out.py compiler compiler/{linker/linker_patch,optimizing/locations,optimizing/nodes,optimizing/optimizing_compiler_stats,utils/arm/constants_arm}.h \

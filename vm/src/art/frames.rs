@@ -64,12 +64,21 @@ fn add_unwound(
             continue;
         };
         let above = managed.partition_point(|managed| managed.address().get() < address);
-        let known = managed.get(above).map(|managed| managed.address().get());
+        let known = managed.get(above);
+        let known = known.filter(|managed| managed.address().get() == address);
+        let known = known.map(ManagedFrame::is_quick);
         let caller = native.get(depth.saturating_add(1));
         let end = caller.map(|caller| caller.sp).or(sample.native.end);
-        if known != Some(address) {
-            let added = frame_at_sp(facts, caller, (address, pc));
-            managed.to_mut().insert(above, added);
+        let added = || frame_at_sp(facts, caller, (address, pc));
+        match known {
+            Some(false) => {}
+            // An outdated note led there: of a frame that was in the same place.
+            Some(true) => {
+                if let Some(noted) = managed.to_mut().get_mut(above) {
+                    *noted = added();
+                }
+            }
+            None => managed.to_mut().insert(above, added()),
         }
         let is_within = |other: &ManagedFrame| {
             other.address().get() > address && end.is_some_and(|end| other.address() < end)

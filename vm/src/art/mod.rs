@@ -89,6 +89,8 @@ impl Vm for ArtVm {
         // While nterp makes or leaves a frame, its caller may be native.
         let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
         match leaf {
+            // Those beyond the next frames of compiled code are only found by unwinding.
+            _ if self.unwinds_compiled_code() => false,
             _ if record.has(flags::IN_BODY) => true,
             // Compiled code calls some of the VM's directly.
             Some(CodeKind::Bridge) => !self.has_compiled_code(),
@@ -192,6 +194,10 @@ impl Vm for ArtVm {
     fn replaces_code(&self) -> bool {
         let compiled = self.compiled.as_ref();
         compiled.is_some_and(|compiled| compiled.is_changing())
+    }
+
+    fn unwinds_compiled_code(&self) -> bool {
+        self.has_compiled_code() && !self.facts.walks_compiled_code()
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

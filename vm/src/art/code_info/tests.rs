@@ -204,3 +204,31 @@ fn inlined_methods_without_an_end_are_an_error() {
     map.inline_info = Some(1000);
     assert!(info.inlined(&map).is_err());
 }
+
+/// A header of ART 14 with these flags and this size of the code, and a table of stack maps with one row.
+fn info_14(flags: u32, code_size: u32) -> Vec<u8> {
+    let mut numbers = vec![(flags, 4), (12, 4), (2, 4), (0, 4), (0, 4), (3, 4), (1, 4)];
+    numbers.push((code_size, 8));
+    numbers.extend([(1, 4), (0, 4), (4, 4), (3, 4)]);
+    numbers.extend([(0, 4); 5]);
+    numbers.extend([(10, 4), (4, 3)]);
+    bits(&numbers)
+}
+
+#[test]
+fn art_14_notes_down_the_size_of_the_code() {
+    let parse = |bytes: &[u8]| {
+        let info = CodeInfo::parse(CodeFormat::Android14, Machine::X86_64, bytes)?;
+        let call = dex_pc(info.stack_map_at(9));
+        Ok((info.code_size, info.frame_size, info.dex_registers, call))
+    };
+    let known = (Some(200), 32, 3, Some(3));
+    assert_eq!(parse(&info_14(0, 200)), Ok(known));
+    // Of a debuggable app.
+    assert_eq!(parse(&info_14(0b100, 200)), Ok(known));
+    for refused in [info_14(0b1000, 200), info_14(0, 0)] {
+        let refused = parse(&refused);
+        let broken = matches!(refused, Err(CodeInfoError::Broken { .. }));
+        assert!(broken, "{refused:?}");
+    }
+}
