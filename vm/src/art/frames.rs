@@ -171,6 +171,7 @@ fn lost(
 mod tests {
     use super::*;
     use varid_model::{Address, FrameAddress, Regs};
+    use varid_shim::FramePc;
     use varid_tunnel::abi::{
         CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
     };
@@ -238,5 +239,40 @@ mod tests {
         assert!(!is_whole(&[STUB, BRIDGE, NTERP, NATIVE], None));
         assert!(!is_whole(&[STUB, NTERP, NATIVE, NTERP, NATIVE], None));
         assert!(!is_whole(&[STUB, NTERP, SWITCH, NATIVE], None));
+    }
+
+    #[test]
+    fn a_live_frame_of_nterp_takes_the_place_of_an_outdated_note() {
+        const PC: u64 = 0x5000;
+        let mut regs = Regs::default();
+        regs.set_frame(NTERP + 0x10, 0x7000, 0);
+        regs.set(u16::from(Rule::default().reg_pc), Some(PC));
+        let frame = |at: u64, sp: u64| NativeFrame {
+            address: FrameAddress::Return(Address::new(at + 0x11)),
+            sp: Address::new(sp),
+            regs,
+        };
+        let native = NativeStack {
+            frames: vec![frame(NTERP, 0x7000), frame(NATIVE, 0x7100)],
+            end: None,
+            stopped: None,
+        };
+        let sample = Unwound {
+            record: &CapturedSample::default(),
+            ip: 0,
+            leaf: None,
+            leaf_is_managed: false,
+            native: &native,
+        };
+        let at = |pc| ManagedFrame::new(Address::new(0x7000), pc, true);
+        let nterp = at(FramePc::Absolute(Address::new(PC)));
+        let noted = at(FramePc::Native {
+            method: Address::new(0x6000),
+        });
+        for before in [vec![], vec![noted], vec![nterp]] {
+            let mut managed = Cow::Owned(before);
+            add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
+            assert_eq!(managed[..], [nterp]);
+        }
     }
 }
