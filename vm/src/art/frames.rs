@@ -170,7 +170,7 @@ fn lost(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use varid_model::{Address, FrameAddress, Regs};
+    use varid_model::{Address, FrameAddress, Machine, Regs};
     use varid_shim::FramePc;
     use varid_tunnel::abi::{
         CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
@@ -187,6 +187,8 @@ mod tests {
     fn facts() -> VmFacts {
         let at_sp = Rule {
             kind: RULE_AT_SP,
+            // Any that a sample has.
+            reg_pc: Machine::NATIVE.fp() as u8,
             ..Rule::default()
         };
         let range = |start, kind, rule| CodeRange {
@@ -245,8 +247,7 @@ mod tests {
     fn a_live_frame_of_nterp_takes_the_place_of_an_outdated_note() {
         const PC: u64 = 0x5000;
         let mut regs = Regs::default();
-        regs.set_frame(NTERP + 0x10, 0x7000, 0);
-        regs.set(u16::from(Rule::default().reg_pc), Some(PC));
+        regs.set_frame(NTERP + 0x10, 0x7000, PC);
         let frame = |at: u64, sp: u64| NativeFrame {
             address: FrameAddress::Return(Address::new(at + 0x11)),
             sp: Address::new(sp),
