@@ -61,9 +61,10 @@ fresh: test-deps build ## try the README's make demo in an empty Debian root
 fresh-base: test-deps
 	scripts/fresh.sh --base $(TARGET)
 
-# ART 11's compiler, for x86-64 only: a minute or two the first time.
+# The compilers of ART 11 and 14, for x86-64 only: some minutes the first time.
 art-compiler: test-deps
 	@[ "$$(uname -m)" != x86_64 ] || tests/art11/build.sh $(RELEASE)
+	@[ "$$(uname -m)" != x86_64 ] || tests/art14/compiler.sh $(RELEASE)
 
 test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
 	cargo build --locked --release -p varid-stackvm

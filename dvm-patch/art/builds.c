@@ -448,14 +448,14 @@ static const struct varid_build_range debian_14_arm64[] = {
 
 /*
  * ART 14 where pointers have eight bytes. Its switch interpreter's frames are in the list, without a register that leads to them; those of
- * nterp have their method at sp. runtime: where Runtime::instance_ is; a Runtime begins with its six methods for callee-saved registers. The last
- * arguments are the sizes of their frames, the third of which is a native method's, too.
+ * nterp have their method at sp. runtime: where Runtime::instance_ is; a Runtime begins with its six methods for callee-saved registers. count: 3 where
+ * compiled code is read, else 2. The last arguments are the sizes of their frames, the third of which is a native method's, too.
  */
-#define ART_14_LAYOUT_64(elf_machine, pc, references, above, pc_below, references_below, start, end, runtime, native, ...) \
+#define ART_14_LAYOUT_64(elf_machine, pc, references, above, pc_below, references_below, start, end, runtime, count, native, ...) \
 	{                                                                                     \
 		.machine = (elf_machine), .word = 8, .reference = 4,                          \
 		.flags = VARID_LAYOUT_ON_NATIVE_STACK | VARID_LAYOUT_CODE_ADDRESS,            \
-		.rule_count = 2, .quick_rule = 1,                                             \
+		.rule_count = (count), .quick_rule = 1,                                       \
 		.thread_tid = 0xc, .thread_fragment = 0xb0,                                   \
 		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
 		.method_class = 0, .method_code = 16, .method_index = 8,                      \
@@ -474,6 +474,13 @@ static const struct varid_build_range debian_14_arm64[] = {
 			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
 			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
 			.special_methods = (runtime), .code_start = (start), .code_end = (end),       \
+		}, {                                                                          \
+			.kind = VARID_RULE_CODE_INFO,                                         \
+			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
+			.method_entry = 24, .special_methods = (runtime),                     \
+			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
+			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
+			.code_cache = 672, .code_cache_map = 864, .code_cache_counts = 1256,  \
 		} },                                                                          \
 	}
 
@@ -541,7 +548,7 @@ static const struct varid_build builds[] = {
 			      0x2e, 0x82, 0x06, 0x34, 0x5c, 0x91, 0xfb, 0x28, 0xd2, 0x1d },
 		.name = "ART 14.0.0+r15 (Debian 13, amd64)",
 		.layout = ART_14_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 15 /* r15 */, 88, 40, 16,
-					   0x8ab560, 0x8baa12, 0x8d4e58, 208, 96, 96, 208, 272, 272, 272),
+					   0x8ab560, 0x8baa12, 0x8d4e58, 3, 208, 96, 96, 208, 272, 272, 272),
 		.tls_word = 0x8cc8a8,
 		.dex_debug = 0x8cee38,
 		.dex_debug_hook = 0x8cee30,
@@ -555,7 +562,7 @@ static const struct varid_build builds[] = {
 			      0xf4, 0x18, 0xff, 0xbb, 0x77, 0x42, 0xe0, 0x02, 0x3b, 0xcf },
 		.name = "ART 14.0.0+r15 (Debian 13, arm64)",
 		.layout = ART_14_LAYOUT_64(183 /* EM_AARCH64 */, 22 /* x22 */, 25 /* x25 */, 160, 72, 48,
-					   0x8698e0, 0x8789c4, 0x8b24c0, 224, 176, 96, 224, 512, 512, 512),
+					   0x8698e0, 0x8789c4, 0x8b24c0, 2, 224, 176, 96, 224, 512, 512, 512),
 		.tls_word = 0x89a028,
 		.dex_debug = 0x8ac570,
 		.dex_debug_hook = 0x8ac568,
@@ -595,7 +602,7 @@ void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_s
 	for (i = 0; i < layout->rule_count; i++) {
 		struct varid_rule *rule = &layout->rules[i];
 
-		if (rule->kind != VARID_RULE_AT_SP && rule->kind != VARID_RULE_SIZED)
+		if (rule->kind != VARID_RULE_AT_SP && rule->kind != VARID_RULE_SIZED && rule->kind != VARID_RULE_CODE_INFO)
 			continue;
 		rule->special_methods += base;
 		if (rule->kind != VARID_RULE_AT_SP)

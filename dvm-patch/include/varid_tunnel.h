@@ -66,6 +66,7 @@ enum varid_rule_kind {
 	VARID_RULE_AT_SP = 4,     /* on the native stack, the method at sp: ART's nterp */
 	VARID_RULE_SIZED = 5,     /* on the native stack, sp plus a size that belongs to the code: ART's compiled methods */
 	VARID_RULE_FP = 6,        /* reserved: off the frame pointer: HotSpot's interpreter */
+	VARID_RULE_CODE_INFO = 7, /* as SIZED, for varid alone: compiled methods of ART 14 */
 };
 
 #define VARID_RULE_BIT(kind) (1u << (kind))
@@ -104,6 +105,11 @@ enum varid_rule_kind {
  * method: *special_methods + code_cache leads to the cache, code_cache_map is in it. At code_cache_counts in it is a byte that is not 0
  * while code is collected, and 24 and 40 bytes behind that two words count what was compiled and how often it was collected: by them
  * varid knows whether code is still the one that was sampled. A stretch ends at a null method.
+ *
+ * CODE_INFO: the same where four bytes before the code have the distance back to what describes the code, and the size of the code is
+ * the second number there, that of the frame the third. What was compiled is counted by three words, 24 bytes behind code_cache_counts,
+ * and collections by the one behind them. The walker does not know these frames: a process that has them is walked without quick frames,
+ * and varid unwinds its stack.
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */

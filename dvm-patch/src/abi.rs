@@ -39,10 +39,27 @@ pub const RULE_AT_SP: u8 = 4;
 pub const RULE_SIZED: u8 = 5;
 /// [`Rule::kind`]: reserved for frames off the frame pointer.
 pub const RULE_FP: u8 = 6;
-/// [`RULE_SIZED`]: bytes behind `code_cache_counts` of the word that counts what was compiled.
-pub const COUNT_OF_COMPILED: u16 = 24;
-/// The same of the word that counts how often code was collected.
-pub const COUNT_OF_COLLECTIONS: u16 = 40;
+/// [`Rule::kind`]: frames of compiled code whose size and that of the code belong to what describes the code.
+pub const RULE_CODE_INFO: u8 = 7;
+/// Where a code cache has words that count, behind [`Rule::code_cache_counts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeCounts {
+    /// How often code was compiled: their sum counts.
+    pub compiled: &'static [u16],
+    /// How often code was collected; the last of them.
+    pub collections: u16,
+}
+
+/// With [`RULE_SIZED`]: of all code. The word behind it has a part of them, for on-stack replacement.
+pub const SIZED_COUNTS: CodeCounts = CodeCounts {
+    compiled: &[24],
+    collections: 40,
+};
+/// With [`RULE_CODE_INFO`]: of the first tier, optimised, for on-stack replacement.
+pub const CODE_INFO_COUNTS: CodeCounts = CodeCounts {
+    compiled: &[24, 32, 40],
+    collections: 48,
+};
 /// Rules that a layout has room for.
 pub const MAX_RULES: usize = 4;
 /// Special methods that a rule has room for.

@@ -2,9 +2,9 @@
 
 use crate::Description;
 use crate::abi::{
-    COUNT_OF_COLLECTIONS, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD,
-    NO_REG, NO_RULE, RULE_AT_SP, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW, RULE_SIZED, Rule,
-    SPECIAL_METHODS, Shadow,
+    CODE_INFO_COUNTS, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_FIELD,
+    NO_REG, NO_RULE, RULE_AT_SP, RULE_CODE_INFO, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW,
+    RULE_SIZED, Rule, SPECIAL_METHODS, Shadow,
 };
 use crate::{Memory, TunnelError};
 
@@ -81,8 +81,10 @@ fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
             RULE_LIST if index == 0 => check_list(layout, rule)?,
             RULE_AT_SP if index == usize::from(layout.quick_rule) => check_at_sp(layout, rule)?,
             // What has no such code is walked without it, as if it were not there.
-            RULE_SIZED if index.saturating_add(1) == rules.len() => check_sized(layout, rule)?,
-            RULE_LIST | RULE_AT_SP | RULE_SIZED => {
+            RULE_SIZED | RULE_CODE_INFO if index.saturating_add(1) == rules.len() => {
+                check_sized(layout, rule)?;
+            }
+            RULE_LIST | RULE_AT_SP | RULE_SIZED | RULE_CODE_INFO => {
                 return refuse("a rule that nothing leads to", u64::from(rule.kind));
             }
             RULE_SHADOW | RULE_SAVE_AREA => {
@@ -190,7 +192,7 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     /// Bytes of a map.
     const MAP: u16 = 48;
     /// Bytes to the end of the last word that is counted in.
-    const COUNTS: u16 = COUNT_OF_COLLECTIONS + 8;
+    const COUNTS: u16 = CODE_INFO_COUNTS.collections + 8;
     let word = layout.word;
     if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
         return refuse("compiled frames on another stack", u64::from(layout.flags));

@@ -19,6 +19,8 @@ there is one.
 import json
 import sys
 from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
 
 import board
 import dexdump
@@ -41,6 +43,12 @@ SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
 SOON = 100_000_000
 # Frames that a walk takes.
 DEEPEST = 100_000
+# Words of the stack in which nterp has its caller's return address while it makes a frame.
+NTERP_FRAME = 64
+# mov $435, %eax; syscall
+CLONE3 = bytes.fromhex("b8b30100000f05")
+# mov %rax, %rdi; mov $60, %eax; syscall
+EXIT = bytes.fromhex("4889c7b83c0000000f05")
 
 
 def pretty(method):
@@ -48,6 +56,19 @@ def pretty(method):
     descriptor = method.descriptor
     parameters = dexdump.parameters(descriptor).replace(",", ", ")
     return f"{dexdump.java_type(descriptor[descriptor.index(')') + 1 :])} {method.cls}.{method.name}{parameters}"
+
+
+@cache
+def content(path):
+    """A file's bytes."""
+    return Path(path).read_bytes()
+
+
+def is_new_thread(path, offset):
+    """Whether a new thread is at an offset of a C library without symbols: right behind clone3's system call, or where its function returns
+    to the system call that ends it."""
+    code = content(path)
+    return code[:offset].endswith(CLONE3) or code[offset:].startswith(EXIT)
 
 
 class Methods(Code):
@@ -232,7 +253,7 @@ class Oracle(per_sample.Oracle):
             self.counts["kernel only"] += 1
             return
         reasons = [at for at, frame in enumerate(user) if per_sample.is_reason(frame)]
-        if user[0].symbol in BEGINNINGS and (reasons == [1] or len(user) == 2 and self.has_link):
+        if self.is_beginning(user[0]) and (reasons == [1] or len(user) == 2 and self.has_link):
             # A new thread, before its first call: there is nothing that it could be unwound to. The link register is its creator's.
             self.counts["a thread's first instruction"] += 1
             return
@@ -249,10 +270,13 @@ class Oracle(per_sample.Oracle):
             self.counts["a thread's stack is touched"] += 1
             return
         # While nterp enters a method its frame is not there yet.
-        in_nterp = [at for at in reasons if at and self.in_nterp(user[at - 1])]
+        is_entered = self.in_nterp(user[0])  # by native code: there is no method at all
+        in_nterp = [at for at in reasons if at and (self.in_nterp(user[at - 1]) or (is_entered and at == len(user) - 1))]
         if reasons:
             self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
-        if not self.is_beginning(user[-1]):
+        # A reason at the end is told of already.
+        outermost = next((frame for frame in reversed(user) if not per_sample.is_reason(frame)), user[-1])
+        if not self.is_beginning(outermost):
             self.counts["broken stacks"] += 1
 
     def touches_stack(self, user):
@@ -260,9 +284,11 @@ class Oracle(per_sample.Oracle):
         return user[0].file == self.libart_path and self.libart.touches_stack(user[0].offset)
 
     def is_beginning(self, frame):
-        """Whether a thread begins in a frame. The board's C library has no symbols for that, and its dynamic linker none at all."""
+        """Whether a thread begins in a frame. C libraries need not have symbols for that: then the code there tells; the board's dynamic linker has none at all."""
         if frame.symbol in BEGINNINGS or per_sample.base(frame.file).startswith("ld-linux-aarch64"):
             return True
+        if frame.file.endswith("/libc.so.6") and not self.has_link:
+            return is_new_thread(frame.file, frame.offset)
         if not self.has_link or not frame.file.startswith("/"):
             return False
         if frame.file not in self.natives:
@@ -281,6 +307,21 @@ class Oracle(per_sample.Oracle):
         if is_marked != self.is_compiled(ip):
             return f"{user[0].symbol} is {'' if is_marked else 'not '}marked as approximate, the ip was {ip:#x}"
         return None
+
+    def in_method(self, ip, user):
+        """While compiled code enters nterp, nterp's frame is not there yet: the caller's return address is near the stack pointer."""
+        if self.part(ip) == "nterp window" and not self.code.is_managed(user[0]) and len(user) > 1:
+            words = [self.stacks.word(self.key, 8 * at) for at in range(NTERP_FRAME)]
+            callers = [self.compiled(word - 1) for word in words if word]
+            if any(found and self.is_of(found[0], user, self.depth_of(found[0], user)) for found in callers):
+                self.counts["nterp window, entered from compiled code"] += 1
+                return self.leaf(ip, user)
+        return super().in_method(ip, user)
+
+    def depth_of(self, code, user):
+        """Where the method of some code is, behind those that are inlined in it."""
+        depths = range(1, len(user))
+        return next((at for at in depths if not self.code.is_managed(user[at]) or self.is_of(code, user, at)), len(user))
 
     def in_nterp(self, frame):
         """Whether a frame is one of nterp."""

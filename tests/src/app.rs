@@ -55,14 +55,14 @@ impl App {
         self
     }
 
-    /// Executed so; what that needs is brought up to date.
+    /// Executed so in its release; what that needs is brought up to date.
     pub fn executed_by(self, code: Code) -> Result<Self> {
         self.compiled(code, &[])
     }
 
     /// The same, where the code that is written ahead of time is written with these options of the compiler.
     pub fn compiled(mut self, code: Code, compiler: &[&str]) -> Result<Self> {
-        self.code = Some(code.options(self.testbed, &self.dex(), compiler)?);
+        self.code = Some(code.options(self.release, self.testbed, &self.dex(), compiler)?);
         Ok(self)
     }
 

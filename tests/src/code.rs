@@ -1,7 +1,8 @@
-//! What executes an app in ART 11? The interpreter, or code of ART's compiler, which is built from Debian's source.
+//! What executes an app in ART? The interpreter, or code of ART's compiler, which is built from Debian's source.
 
+use crate::Release;
 use crate::testbed::{Testbed, run};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,13 +47,19 @@ impl Code {
     /// app. `compiler`: options for what the compiler writes ahead of time.
     pub(crate) fn options(
         self,
+        release: Release,
         testbed: &Testbed,
         dex: &Path,
         compiler: &[&str],
     ) -> Result<(Vec<String>, PathBuf)> {
         if self != Self::Interpreted {
             let target = testbed.release.parent().unwrap_or(Path::new("target"));
-            run(Command::new(script("build.sh"))
+            let build = match (release, self) {
+                (Release::Art11, _) => "art11/build.sh",
+                (Release::Art14, Self::Jit) => "art14/compiler.sh",
+                (Release::Art14, _) => bail!("no compiler writes code of ART 14 ahead of time"),
+            };
+            run(Command::new(script(build))
                 .arg(&testbed.release)
                 .env("CARGO_TARGET_DIR", target))?;
         }
@@ -168,16 +175,14 @@ impl DexFormat {
     }
 }
 
-/// A script of the folder that builds ART's compiler.
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("art11")
-        .join(name)
+/// A script that has to do with ART's compiler.
+fn script(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// Runs ART's compiler.
 fn compile(testbed: &Testbed, kind: &str, arguments: &[&Path], options: &[&str]) -> Result<()> {
-    let mut script = Command::new(script("compile.sh"));
+    let mut script = Command::new(script("art11/compile.sh"));
     script.arg(&testbed.release).arg(kind).args(arguments);
     if !options.is_empty() {
         script.arg("--").args(options);

@@ -13,8 +13,8 @@ use varid_process::{AddressSpace, MappedCode};
 use varid_shim::{Body, CodeState, CodeStates, Target};
 use varid_tunnel::PublishedBytecode;
 use varid_tunnel::abi::{
-    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_RULE, RULE_AT_SP, RULE_SIZED,
-    Rule, Trace,
+    self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_RULE, RULE_AT_SP,
+    RULE_CODE_INFO, RULE_SIZED, Rule, Trace,
 };
 use varid_tunnel::builds::Build;
 use varid_tunnel::reader::read_tunnel;
@@ -334,17 +334,29 @@ impl VmFacts {
         self.target_of(&layout, flags)
     }
 
-    /// The same of a process with compiled code: its frames are walked, which costs more.
+    /// The same of a process with compiled code: its frames are walked, which costs more. Where the shim cannot walk them, it walks linked
+    /// frames only.
     pub(crate) fn target_with_compiled_code(&self, flags: u32) -> Target {
         let mut layout = self.layout;
+        if !self.walks_compiled_code() {
+            (layout.rule_count, layout.quick_rule) = (1, NO_RULE);
+            let bodies = [self.body(0)];
+            return Target::ready(&layout, &bodies, self.machine(), flags);
+        }
         layout.quick_rule = self.compiled_rule().unwrap_or(layout.quick_rule);
         self.target_of(&layout, flags)
+    }
+
+    /// Whether the shim can walk frames of compiled code.
+    pub(crate) fn walks_compiled_code(&self) -> bool {
+        !self.layout.has_rule(RULE_CODE_INFO)
     }
 
     /// Index of the rule that only a process with compiled code is given: the last one, if it is one of compiled frames to which nothing
     /// leads yet.
     fn compiled_rule(&self) -> Option<u8> {
-        let is_given = self.layout.quick_rule == NO_RULE && self.layout.has_rule(RULE_SIZED);
+        let is_sized = self.layout.quick_rule == NO_RULE && self.layout.has_rule(RULE_SIZED);
+        let is_given = is_sized || !self.walks_compiled_code();
         is_given.then(|| self.layout.rule_count.saturating_sub(1))
     }
 

@@ -1,5 +1,6 @@
 //! How does a fuzz target reach the decoders that are private to this crate? Each takes an input, and panics where an answer is wrong.
 
+use crate::art::code_format::CodeFormat;
 use crate::art::code_info::CodeInfo;
 use crate::art::oat_file::OatFile;
 use crate::art_layout::{LibraryLayout, follow};
@@ -22,9 +23,11 @@ pub fn code_info(input: &[u8]) {
         2 => Machine::Arm,
         _ => Machine::X86,
     };
-    if let Ok(info) = CodeInfo::parse_at(machine, buffer, word >> 2) {
-        assert!(info.size <= buffer.len() as u64, "more than there is");
-        look_into(&info);
+    for format in [CodeFormat::Android11, CodeFormat::Android14] {
+        if let Ok(info) = CodeInfo::parse_at(format, machine, buffer, word >> 2) {
+            assert!(info.size <= buffer.len() as u64, "more than there is");
+            look_into(&info);
+        }
     }
 }
 

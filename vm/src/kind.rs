@@ -225,6 +225,11 @@ pub trait Vm: fmt::Debug {
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
     fn end_batch(&self, _process: &Process) {}
 
+    /// Whether frames of compiled code are only found by unwinding the copy of the stack, and the process has such code.
+    fn unwinds_compiled_code(&self) -> bool {
+        false
+    }
+
     /// Whether the VM compiles code at present, which may take the place of other code: the next samples should be looked up soon.
     fn replaces_code(&self) -> bool {
         false

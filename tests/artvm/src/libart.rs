@@ -100,8 +100,7 @@ impl Libart {
 const COMPILER: &str = "libart-compiler.so";
 
 const BUILD: &str = "; build artvm: cargo build --release -p artvm";
-const BUILD_COMPILER: &str =
-    "; build ART's compiler: tests/art11/build.sh FOLDER, with artvm's folder";
+const BUILD_COMPILER: &str = "; build ART's compiler with artvm's folder: tests/art11/build.sh FOLDER or tests/art14/compiler.sh FOLDER";
 
 /// Opens a library for good.
 fn open(path: &Path, flags: c_int, hint: &'static str) -> Result<*mut c_void, Error> {

@@ -64,12 +64,21 @@ fn add_unwound(
             continue;
         };
         let above = managed.partition_point(|managed| managed.address().get() < address);
-        let known = managed.get(above).map(|managed| managed.address().get());
+        let known = managed.get(above);
+        let known = known.filter(|managed| managed.address().get() == address);
+        let known = known.map(ManagedFrame::is_quick);
         let caller = native.get(depth.saturating_add(1));
         let end = caller.map(|caller| caller.sp).or(sample.native.end);
-        if known != Some(address) {
-            let added = frame_at_sp(facts, caller, (address, pc));
-            managed.to_mut().insert(above, added);
+        let added = || frame_at_sp(facts, caller, (address, pc));
+        match known {
+            Some(false) => {}
+            // An outdated note led there: of a frame that was in the same place.
+            Some(true) => {
+                if let Some(noted) = managed.to_mut().get_mut(above) {
+                    *noted = added();
+                }
+            }
+            None => managed.to_mut().insert(above, added()),
         }
         let is_within = |other: &ManagedFrame| {
             other.address().get() > address && end.is_some_and(|end| other.address() < end)
@@ -161,7 +170,8 @@ fn lost(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use varid_model::{Address, FrameAddress, Regs};
+    use varid_model::{Address, FrameAddress, Machine, Regs};
+    use varid_shim::FramePc;
     use varid_tunnel::abi::{
         CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
     };
@@ -177,6 +187,8 @@ mod tests {
     fn facts() -> VmFacts {
         let at_sp = Rule {
             kind: RULE_AT_SP,
+            // Any that a sample has.
+            reg_pc: Machine::NATIVE.fp() as u8,
             ..Rule::default()
         };
         let range = |start, kind, rule| CodeRange {
@@ -229,5 +241,39 @@ mod tests {
         assert!(!is_whole(&[STUB, BRIDGE, NTERP, NATIVE], None));
         assert!(!is_whole(&[STUB, NTERP, NATIVE, NTERP, NATIVE], None));
         assert!(!is_whole(&[STUB, NTERP, SWITCH, NATIVE], None));
+    }
+
+    #[test]
+    fn a_live_frame_of_nterp_takes_the_place_of_an_outdated_note() {
+        const PC: u64 = 0x5000;
+        let mut regs = Regs::default();
+        regs.set_frame(NTERP + 0x10, 0x7000, PC);
+        let frame = |at: u64, sp: u64| NativeFrame {
+            address: FrameAddress::Return(Address::new(at + 0x11)),
+            sp: Address::new(sp),
+            regs,
+        };
+        let native = NativeStack {
+            frames: vec![frame(NTERP, 0x7000), frame(NATIVE, 0x7100)],
+            end: None,
+            stopped: None,
+        };
+        let sample = Unwound {
+            record: &CapturedSample::default(),
+            ip: 0,
+            leaf: None,
+            leaf_is_managed: false,
+            native: &native,
+        };
+        let at = |pc| ManagedFrame::new(Address::new(0x7000), pc, true);
+        let nterp = at(FramePc::Absolute(Address::new(PC)));
+        let noted = at(FramePc::Native {
+            method: Address::new(0x6000),
+        });
+        for before in [vec![], vec![noted], vec![nterp]] {
+            let mut managed = Cow::Owned(before);
+            add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
+            assert_eq!(managed[..], [nterp]);
+        }
     }
 }

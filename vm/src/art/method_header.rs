@@ -1,13 +1,17 @@
-//! Where does a method's code end, and where is its CodeInfo? Eight bytes before the code say it.
+//! Where does a method's code end, and where is its CodeInfo? The bytes before the code say it.
 //!
-//! Source: runtime/oat_quick_method_header.h of ART 11; the same in JIT's code cache and in oat files.
+//! Source: runtime/oat_quick_method_header.h of ART 11 and 14; the same in JIT's code cache and in oat files.
+
+use super::code_format::CodeFormat;
 
 /// Bit of the size: the frame has a flag that the code checks before it goes on.
 const SHOULD_DEOPTIMIZE: u32 = 0x8000_0000;
+/// ART 14: bit of the one number, which is the distance of the CodeInfo; else it is the size of code that has none.
+const IS_CODE_INFO: u32 = 0x4000_0000;
 /// What stands for the size before ART's stubs, which have no header.
 const STUB: u32 = 0xffff_ffff;
 /// Bytes of code that no method has more of: JIT's code cache has at most 64 MB.
-const MAX_SIZE: u32 = 64 << 20;
+pub(super) const MAX_SIZE: u32 = 64 << 20;
 
 /// What keeps a header from being one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +22,9 @@ pub(crate) enum MethodHeaderError {
     /// There is no code, or too much.
     #[error("a method header of ART claims {0:#x} bytes of code")]
     Size(u32),
+    /// The code has no CodeInfo.
+    #[error("a method header of ART of code without a CodeInfo")]
+    NoCodeInfo,
     /// The CodeInfo is not before the header.
     #[error("a method header of ART claims a CodeInfo {0:#x} bytes before the code")]
     CodeInfo(u32),
@@ -28,30 +35,40 @@ pub(crate) enum MethodHeaderError {
 pub(crate) struct MethodHeader {
     /// How many bytes before the code's start its CodeInfo starts.
     pub(crate) code_info_distance: u32,
-    /// Bytes of code.
-    pub(crate) code_size: u32,
+    /// Bytes of code; None: the CodeInfo says it.
+    pub(crate) code_size: Option<u32>,
 }
 
 impl MethodHeader {
-    /// Bytes of a header; the code follows.
+    /// Bytes of the largest header; the code follows.
     pub(crate) const SIZE: u32 = 8;
 
     /// Reads the bytes before the code.
     ///
     /// # Errors
     /// [`MethodHeaderError`] if they can be none.
-    pub(crate) fn parse(bytes: [u8; Self::SIZE as usize]) -> Result<Self, MethodHeaderError> {
+    pub(crate) fn parse(
+        format: CodeFormat,
+        bytes: [u8; Self::SIZE as usize],
+    ) -> Result<Self, MethodHeaderError> {
         let [d0, d1, d2, d3, s0, s1, s2, s3] = bytes;
-        let code_info_distance = u32::from_le_bytes([d0, d1, d2, d3]);
-        let size = u32::from_le_bytes([s0, s1, s2, s3]);
-        if size == STUB {
+        let first = u32::from_le_bytes([d0, d1, d2, d3]);
+        let last = u32::from_le_bytes([s0, s1, s2, s3]);
+        if last == STUB {
             return Err(MethodHeaderError::Stub);
         }
-        let code_size = size & !SHOULD_DEOPTIMIZE;
-        if code_size == 0 || code_size > MAX_SIZE {
-            return Err(MethodHeaderError::Size(code_size));
-        }
-        if code_info_distance <= Self::SIZE {
+        let last = last & !SHOULD_DEOPTIMIZE;
+        let (code_info_distance, code_size, header) = match format {
+            CodeFormat::Android11 if last == 0 || last > MAX_SIZE => {
+                return Err(MethodHeaderError::Size(last));
+            }
+            CodeFormat::Android11 => (first, Some(last), 8),
+            CodeFormat::Android14 if last & IS_CODE_INFO == 0 => {
+                return Err(MethodHeaderError::NoCodeInfo);
+            }
+            CodeFormat::Android14 => (last & !IS_CODE_INFO, None, 4),
+        };
+        if code_info_distance <= header {
             return Err(MethodHeaderError::CodeInfo(code_info_distance));
         }
         Ok(Self {
@@ -69,14 +86,14 @@ mod tests {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&distance.to_le_bytes());
         bytes[4..].copy_from_slice(&size.to_le_bytes());
-        MethodHeader::parse(bytes)
+        MethodHeader::parse(CodeFormat::Android11, bytes)
     }
 
     #[test]
     fn a_header_that_can_be_none_is_refused() {
         let header = MethodHeader {
             code_info_distance: 0x3010,
-            code_size: 0x95,
+            code_size: Some(0x95),
         };
         assert_eq!(parse(0x3010, 0x95), Ok(header));
         assert_eq!(parse(0x3010, 0x8000_0095), Ok(header));
@@ -87,5 +104,23 @@ mod tests {
             Err(MethodHeaderError::Size(0x0400_0001))
         );
         assert_eq!(parse(8, 0x95), Err(MethodHeaderError::CodeInfo(8)));
+    }
+
+    #[test]
+    fn a_header_of_one_number_has_no_size() {
+        let parse = |word: u32| {
+            let mut bytes = [0xcc; 8];
+            bytes[4..].copy_from_slice(&word.to_le_bytes());
+            MethodHeader::parse(CodeFormat::Android14, bytes)
+        };
+        let header = MethodHeader {
+            code_info_distance: 0x3010,
+            code_size: None,
+        };
+        assert_eq!(parse(0x4000_3010), Ok(header));
+        assert_eq!(parse(0xc000_3010), Ok(header));
+        assert_eq!(parse(u32::MAX), Err(MethodHeaderError::Stub));
+        assert_eq!(parse(0x3010), Err(MethodHeaderError::NoCodeInfo));
+        assert_eq!(parse(0x4000_0004), Err(MethodHeaderError::CodeInfo(4)));
     }
 }

@@ -1,5 +1,6 @@
 //! ART: frames of its interpreters in a list of fragments on the native stack, between those of compiled code.
 
+pub(crate) mod code_format;
 pub(crate) mod code_info;
 mod compiled;
 mod frames;
@@ -14,6 +15,7 @@ use crate::interpreter_loop::registers;
 use crate::kind::{FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use crate::stack_copy::stack_of;
+use code_format::CodeFormat;
 use compiled::CompiledCode;
 use std::fs::File;
 use std::path::Path;
@@ -21,7 +23,7 @@ use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
-use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
+use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
 use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
 
@@ -60,9 +62,8 @@ impl VmKind for Art {
 
 /// The code that its compiler makes, if its layout says how that is found.
 fn compiled_code(facts: &VmFacts) -> Option<CompiledCode> {
-    let rule = facts.layout.rules().iter();
-    let rule = rule.copied().find(|rule| rule.kind == RULE_SIZED)?;
-    Some(CompiledCode::new(rule))
+    let mut rules = facts.layout.rules().iter();
+    rules.find_map(|rule| Some(CompiledCode::new(*rule, CodeFormat::of(rule)?)))
 }
 
 #[derive(Debug)]
@@ -88,6 +89,8 @@ impl Vm for ArtVm {
         // While nterp makes or leaves a frame, its caller may be native.
         let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
         match leaf {
+            // Those beyond the next frames of compiled code are only found by unwinding.
+            _ if self.unwinds_compiled_code() => false,
             _ if record.has(flags::IN_BODY) => true,
             // Compiled code calls some of the VM's directly.
             Some(CodeKind::Bridge) => !self.has_compiled_code(),
@@ -191,6 +194,10 @@ impl Vm for ArtVm {
     fn replaces_code(&self) -> bool {
         let compiled = self.compiled.as_ref();
         compiled.is_some_and(|compiled| compiled.is_changing())
+    }
+
+    fn unwinds_compiled_code(&self) -> bool {
+        self.has_compiled_code() && !self.facts.walks_compiled_code()
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

@@ -8,7 +8,7 @@ use super::library::Library;
 use super::shown::Shown;
 use super::trace::Event;
 use varid_model::Machine;
-use varid_tunnel::abi::COUNT_OF_COLLECTIONS;
+use varid_tunnel::abi::SIZED_COUNTS;
 
 /// The version of oat files, of Android 11, whose tables are read.
 pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
@@ -134,7 +134,7 @@ fn code_cache_counts(library: &Library) -> Result<u16, LayoutError> {
             .and_then(|(to, _)| shown.trace.offset_from(to, cache));
         at == Some(is_collecting)
     });
-    let number = is_collecting.checked_add(COUNT_OF_COLLECTIONS);
+    let number = is_collecting.checked_add(SIZED_COUNTS.collections);
     let counts = events().any(|event| match *event {
         Event::Load { from, size: 8 } => {
             number.is_some() && shown.trace.offset_from(from, cache) == number

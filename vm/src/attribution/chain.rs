@@ -80,6 +80,8 @@ impl<'a> Chain<'a> {
         stack: Stack,
     ) {
         let mut rest = managed;
+        // Frames beyond what is copied of the stack may be managed ones.
+        let is_unwound = vm.is_some_and(Vm::unwinds_compiled_code);
         let missing = match record.has(flags::NOT_READY) {
             true => Reason::VmNotReady,
             false => Reason::TornFrames,
@@ -224,7 +226,7 @@ impl<'a> Chain<'a> {
         if let Some(error) = native
             .stopped
             .as_ref()
-            .filter(|_| stack == Stack::Full || !rest.is_empty())
+            .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound)
         {
             self.marker(Marker::Reason(reason(error)));
         }

@@ -1,5 +1,5 @@
 /*
- * Which code does ART's JIT write, and when? Preloaded, this stands before JitCodeCache::Commit of ART 11 on x86-64, which is called when
+ * Which code does ART's JIT write, and when? Preloaded, this stands before JitCodeCache::Commit of ART 11 and 14 on x86-64, which is called when
  * memory is reserved for the code and before any thread can execute it. For each call it appends a record to the file that JIT_LOG names,
  * in the format of perf's jitdump: the time (CLOCK_MONOTONIC) is that of the call. ART's own log has the time when the code may run
  * already, and while ART writes it no code is collected.
@@ -16,7 +16,11 @@
 
 #define COMMIT                                                                                                                            \
 	"_ZN3art3jit12JitCodeCache6CommitEPNS_6ThreadEPNS0_15JitMemoryRegionEPNS_9ArtMethodENS_8ArrayRefIKhEESA_SA_RKSt6vectorINS_"       \
-	"6HandleINS_6mirror6ObjectEEESaISF_EESA_bbRKSt3setIS7_St4lessIS7_ENS_21ArenaAllocatorAdapterIS7_EEE"
+	"6HandleINS_6mirror6ObjectEEESaISF_EESA_"
+#define CHA_LIST "RKSt3setIS7_St4lessIS7_ENS_21ArenaAllocatorAdapterIS7_EEE"
+/* What follows the arguments that are looked at, which are the same in both. */
+#define COMMIT_11 COMMIT "bb" CHA_LIST
+#define COMMIT_14 COMMIT "RKSB_IhSaIhEEbNS_15CompilationKindEb" CHA_LIST
 #define PRETTY_METHOD "_ZN3art9ArtMethod12PrettyMethodB5cxx11Eb"
 
 namespace {
@@ -31,9 +35,11 @@ struct Record {
 	uint64_t zero, address, code_size, number;
 };
 
-void *symbol(const char *name)
+void *symbol(const char *name, const char *other)
 {
 	void *found = dlsym(RTLD_NEXT, name);
+	if (!found)
+		found = dlsym(RTLD_NEXT, other);
 	if (!found)
 		abort();
 	return found;
@@ -44,8 +50,8 @@ void *symbol(const char *name)
 extern "C" void *jit_log_commit(void *method, uint64_t memory, const void *code, uint64_t size)
 {
 	using PrettyMethod = std::string (*)(void *, bool);
-	static void *const commit = symbol(COMMIT);
-	static const auto pretty_method = reinterpret_cast<PrettyMethod>(symbol(PRETTY_METHOD));
+	static void *const commit = symbol(COMMIT_11, COMMIT_14);
+	static const auto pretty_method = reinterpret_cast<PrettyMethod>(symbol(PRETTY_METHOD, PRETTY_METHOD));
 	static const int file = open(getenv("JIT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	timespec now;
 
@@ -65,8 +71,9 @@ extern "C" void *jit_log_commit(void *method, uint64_t memory, const void *code,
 
 /* The fourth argument is the method, the fifth is where the memory is; the first two on the stack are the code and its size. All of them
  * go on to the real one. */
-__asm__(".text\n.globl " COMMIT "\n.type " COMMIT ", @function\n" COMMIT ":\n"
+__asm__(".text\n.globl " COMMIT_11 "\n.type " COMMIT_11 ", @function\n.globl " COMMIT_14 "\n.type " COMMIT_14 ", @function\n"
+	COMMIT_11 ":\n" COMMIT_14 ":\n"
 	"push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"
 	"mov %rcx, %rdi\nmov %r8, %rsi\nmov 64(%rsp), %rdx\nmov 72(%rsp), %rcx\ncall jit_log_commit@PLT\n"
 	"add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"
-	"jmp *%rax\n.size " COMMIT ", .-" COMMIT "\n");
+	"jmp *%rax\n.size " COMMIT_11 ", .-" COMMIT_11 "\n.size " COMMIT_14 ", .-" COMMIT_14 "\n");

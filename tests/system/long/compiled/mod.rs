@@ -1,4 +1,4 @@
-//! Is every sample in compiled code of ART 11 attributed to the methods that ran, inlined ones included?
+//! Is every sample in compiled code of ART 11, and of ART 14's JIT, attributed to the methods that ran, inlined ones included?
 
 mod jit_log;
 mod profile;
@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use jit_log::JitLog;
 use std::collections::{BTreeMap, BTreeSet};
 use varid_tests::{
-    App, Code, DexFormat, Scale, judge, lines_by_perf_script, methods_by_perf, methods_by_varid,
-    perf_annotates_as_varid_reports, sample, scale, skip_without_root,
+    App, Code, DexFormat, Release, Scale, judge, lines_by_perf_script, methods_by_perf,
+    methods_by_varid, perf_annotates_as_varid_reports, sample, scale, skip_without_root,
 };
 
 /// Runs of a workload's method that take longer than they are sampled.
@@ -58,6 +58,7 @@ const fn has_jit(code: Code) -> bool {
 
 /// A workload that is sampled.
 struct Run {
+    release: Release,
     code: Code,
     stack: Stack,
     workload: (&'static str, &'static str, u32),
@@ -75,6 +76,7 @@ impl Run {
         time: &'static str,
     ) -> Self {
         Self {
+            release: Release::Art11,
             code,
             stack,
             workload,
@@ -88,7 +90,9 @@ impl Run {
     fn judged(&self) -> Result<Counts> {
         let (name, method, rounds) = self.workload;
         let code = self.code;
-        let mut app = App::new(name, method, rounds)?.executed_by(code)?;
+        let mut app = App::new(name, method, rounds)?
+            .in_release(self.release)
+            .executed_by(code)?;
         for option in &self.vm_options {
             app = app.option("--vm-option").option(*option);
         }
@@ -107,8 +111,8 @@ impl Run {
         truth.extend(log.iter().map(JitLog::file));
         let files = [recording.session(), recording.maps()];
         let value = judge("compiled.py", files.into_iter().chain(truth))
-            .with_context(|| format!("{name} {method} in {code:?}"))?;
-        println!("{name} {method} in {code:?}: {value}");
+            .with_context(|| format!("{name} {method} in {code:?} of {:?}", self.release))?;
+        println!("{name} {method} in {code:?} of {:?}: {value}", self.release);
         Counts::of(&value)
     }
 }
@@ -144,7 +148,7 @@ impl Counts {
 }
 
 /// Samples of all workloads in code of a kind until there are enough, each compared with what the compiler tells of its code.
-fn check(code: Code, stack: Stack) -> Result<()> {
+fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
     if skip_without_root("compiled code") {
         return Ok(());
     }
@@ -157,7 +161,8 @@ fn check(code: Code, stack: Stack) -> Result<()> {
     // A machine that is busy with others takes fewer samples of these, of one of them next to none.
     for _ in 0..20 {
         for workload in WORKLOADS {
-            let counts = Run::new((code, stack), workload, time).judged()?;
+            let run = Run::new((code, stack), workload, time);
+            let counts = Run { release, ..run }.judged()?;
             if counts.get("compiled") > 0 {
                 interpreted.remove(workload.0);
             }
@@ -171,7 +176,7 @@ fn check(code: Code, stack: Stack) -> Result<()> {
         interpreted.is_empty() || scale() == Scale::Gate,
         "no compiled code of {interpreted:?}: {all:?}"
     );
-    println!("{code:?}: {all:?}");
+    println!("{code:?} of {release:?}: {all:?}");
     let judged = all.judged();
     if judged < enough {
         bail!("too few samples: {all:?}");
@@ -238,34 +243,39 @@ fn perf_annotates_and_prints_lines_of_compiled_code() -> Result<()> {
 
 #[test]
 fn every_sample_in_compiled_code_of_the_jit_is_what_its_log_says() -> Result<()> {
-    check(Code::Jit, Stack::Full)
+    check(Release::Art11, Code::Jit, Stack::Full)
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_art_14s_jit_is_what_its_log_says() -> Result<()> {
+    check(Release::Art14, Code::Jit, Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_a_boot_image_is_what_its_symbols_say() -> Result<()> {
-    check(Code::Image, Stack::Full)
+    check(Release::Art11, Code::Image, Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_an_app_with_compact_dex_is_what_its_symbols_say() -> Result<()>
 {
-    check(Code::Odex(DexFormat::Compact), Stack::Full)
+    check(Release::Art11, Code::Odex(DexFormat::Compact), Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_an_app_with_plain_dex_is_what_its_symbols_say() -> Result<()> {
-    check(Code::Odex(DexFormat::Plain), Stack::Full)
+    check(Release::Art11, Code::Odex(DexFormat::Plain), Stack::Full)
 }
 
 #[test]
 fn every_sample_in_compiled_code_of_an_app_and_the_jit_is_what_both_say() -> Result<()> {
-    check(Code::Mixed, Stack::Full)
+    check(Release::Art11, Code::Mixed, Stack::Full)
 }
 
 #[test]
 fn walked_callers_in_compiled_code_are_called_as_their_bytecode_says() -> Result<()> {
     for code in Code::COMPILED {
-        check(code, Stack::Vertical)?;
+        check(Release::Art11, code, Stack::Vertical)?;
     }
-    Ok(())
+    check(Release::Art14, Code::Jit, Stack::Vertical)
 }

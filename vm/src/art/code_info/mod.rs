@@ -1,17 +1,17 @@
 //! What did ART's compiler note down of a method's code? The size of its frame, and for each call which instructions of bytecode it is:
 //! the method's own, and those of the methods that are inlined there.
 //!
-//! Source: runtime/stack_map.h of ART 11. The locations of dex registers, which come last, are not read.
+//! Source: runtime/stack_map.h of ART 11 and 14. The locations of dex registers, which come last, are not read.
 
 mod bit_table;
 #[cfg(test)]
 mod tests;
 
+use super::code_format::CodeFormat;
+use super::method_header::MAX_SIZE;
 use bit_table::{BitReader, BitTable};
 use varid_model::{CodeUnits, Machine};
 
-/// It has inlined methods; it is of JIT's first tier.
-const FLAGS: u32 = 0b11;
 /// What a frame's size is a multiple of, in bytes.
 const STACK_ALIGNMENT: u32 = 16;
 /// Tables of a CodeInfo: a bit for each says that it is there, another that it is elsewhere.
@@ -41,6 +41,8 @@ pub(crate) enum CodeInfoError {
 /// What the compiler noted down of a method's code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodeInfo<'a> {
+    /// Bytes of the code; None: the header before the code says it.
+    pub(crate) code_size: Option<u32>,
     /// Bytes of a frame, with the return address; 0 of a method that has none of its own.
     ///
     /// The stub of a @CriticalNative method says 0, too, and saves no register, not even the return address: it keeps no method on
@@ -61,7 +63,30 @@ pub(crate) struct CodeInfo<'a> {
     pc_unit: u32,
     stack_maps: BitTable<'a, 8>,
     inline_infos: BitTable<'a, 6>,
-    method_infos: BitTable<'a, 1>,
+    /// Index of each inlined method that is named so. ART 14 names the dex file, too, in code of an oat file.
+    method_infos: MethodInfos<'a>,
+}
+
+/// What inlined methods are named by.
+#[derive(Debug, Clone, Copy)]
+enum MethodInfos<'a> {
+    /// Of ART 11: the index.
+    Index(BitTable<'a, 1>),
+    /// Of ART 14: the index, and which dex file.
+    WithDexFile(BitTable<'a, 3>),
+}
+
+impl MethodInfos<'_> {
+    /// The index in a row, if it is one in the dex file of the method that it is inlined into.
+    fn index(&self, row: u32) -> Option<u32> {
+        match self {
+            Self::Index(table) => table.get(row, 0),
+            Self::WithDexFile(table) => match (table.get(row, 1), table.get(row, 2)) {
+                (None, None) => table.get(row, 0),
+                _ => None,
+            },
+        }
+    }
 }
 
 /// What a stack map is for.
@@ -75,7 +100,7 @@ pub(crate) enum StackMapKind {
     Osr,
     /// What `--native-debuggable` notes down for a debugger.
     Debug,
-    /// None that ART 11 knows.
+    /// None that ART knows.
     Unknown,
 }
 
@@ -119,8 +144,12 @@ impl<'a> CodeInfo<'a> {
     /// # Errors
     /// [`CodeInfoError::CutShort`] if the buffer is too short, with what it takes or more: one who copies it from a process may
     /// begin with the header's three bytes. What it takes is up to the process: a sane limit is the reader's.
-    pub(crate) fn parse(machine: Machine, bytes: &'a [u8]) -> Result<Self, CodeInfoError> {
-        Self::parse_at(machine, bytes, 0)
+    pub(crate) fn parse(
+        format: CodeFormat,
+        machine: Machine,
+        bytes: &'a [u8],
+    ) -> Result<Self, CodeInfoError> {
+        Self::parse_at(format, machine, bytes, 0)
     }
 
     /// Reads what starts at an offset of a buffer: in an oat file a table may be an earlier CodeInfo's.
@@ -128,19 +157,39 @@ impl<'a> CodeInfo<'a> {
     /// # Errors
     /// [`CodeInfoError`]; of one that is cut short the size counts from the buffer's start.
     pub(crate) fn parse_at(
+        format: CodeFormat,
         machine: Machine,
         buffer: &'a [u8],
         offset: u32,
     ) -> Result<Self, CodeInfoError> {
         let mut reader = BitReader::new(buffer, u64::from(offset) << 3);
         #[cfg_attr(not(test), allow(unused_variables))]
-        let [flags, packed_frame_size, core, fp, dex_registers, tables] = reader.header()?;
+        let (code_size, [flags, packed_frame_size, core, fp, dex_registers, tables]) = match format
+        {
+            CodeFormat::Android11 => (None, reader.header()?),
+            CodeFormat::Android14 => {
+                let [
+                    flags,
+                    code_size,
+                    frame_size,
+                    core,
+                    fp,
+                    dex_registers,
+                    tables,
+                ] = reader.header()?;
+                let rest = [flags, frame_size, core, fp, dex_registers, tables];
+                (Some(code_size), rest)
+            }
+        };
         let broken = |problem| CodeInfoError::Broken {
             position: reader.position(),
             problem,
         };
-        if flags & !FLAGS != 0 {
-            return Err(broken("flags that ART 11 does not know"));
+        if flags & !format.flags() != 0 {
+            return Err(broken("flags that its release of ART does not know"));
+        }
+        if code_size.is_some_and(|size| size == 0 || size > MAX_SIZE) {
+            return Err(broken("no code, or more than a code cache has"));
         }
         let frame_size = packed_frame_size
             .checked_mul(STACK_ALIGNMENT)
@@ -149,8 +198,16 @@ impl<'a> CodeInfo<'a> {
         let _register_masks: BitTable<'_, 2> = table(&mut reader, tables, 1)?;
         let _stack_masks: BitTable<'_, 1> = table(&mut reader, tables, 2)?;
         let inline_infos = table(&mut reader, tables, 3)?.of_numbers()?;
-        let method_infos = table(&mut reader, tables, 4)?.of_numbers()?;
+        let method_infos = match format {
+            CodeFormat::Android11 => {
+                MethodInfos::Index(table(&mut reader, tables, 4)?.of_numbers()?)
+            }
+            CodeFormat::Android14 => {
+                MethodInfos::WithDexFile(table(&mut reader, tables, 4)?.of_numbers()?)
+            }
+        };
         Ok(Self {
+            code_size,
             frame_size,
             #[cfg(test)]
             core_spill_mask: core,
@@ -226,7 +283,7 @@ impl<'a> CodeInfo<'a> {
                 InlinedId::Pointer(u64::from(high) << 32 | u64::from(low))
             }
             (None, Some(name)) => {
-                let index = self.method_infos.get(name, 0)?;
+                let index = self.method_infos.index(name)?;
                 match dex_pc {
                     Some(_) => InlinedId::Index(index),
                     None => InlinedId::CharAt(index),

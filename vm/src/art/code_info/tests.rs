@@ -24,7 +24,7 @@ const JIT: &[u8] = b"\x91\xde\xcb\x28\xf0\x01\x00\xf0\xef\x2b\x5a\x12\x13\x41\x0
 \xdb\x1c\xe1\xfe\x01\x4d\xd8\xe6";
 
 fn info(offset: u32) -> CodeInfo<'static> {
-    CodeInfo::parse_at(Machine::X86_64, OAT, offset).unwrap()
+    CodeInfo::parse_at(CodeFormat::Android11, Machine::X86_64, OAT, offset).unwrap()
 }
 
 fn dex_pc(map: Option<StackMap>) -> Option<u32> {
@@ -73,7 +73,7 @@ fn of_maps_with_the_same_pc_the_one_of_a_call_is_taken() {
         numbers.extend([(kind, 2), (pc, 4), (dex_pc, 3)]);
     }
     let bytes = bits(&numbers);
-    let info = CodeInfo::parse(Machine::X86_64, &bytes).unwrap();
+    let info = CodeInfo::parse(CodeFormat::Android11, Machine::X86_64, &bytes).unwrap();
     let kinds: Vec<_> = info.stack_maps().map(|map| map.kind).collect();
     let expected = [
         StackMapKind::Debug,
@@ -118,7 +118,7 @@ fn inlined_methods_come_from_the_outermost_to_the_innermost() {
 
 #[test]
 fn code_that_was_compiled_in_the_process_names_inlined_methods_by_their_address() {
-    let info = CodeInfo::parse(Machine::X86_64, JIT).unwrap();
+    let info = CodeInfo::parse(CodeFormat::Android11, Machine::X86_64, JIT).unwrap();
     assert_eq!((info.frame_size, info.dex_registers), (144, 11));
     assert_eq!(
         (info.core_spill_mask, info.fp_spill_mask),
@@ -158,7 +158,11 @@ fn a_table_may_be_that_of_an_earlier_method() {
     assert_eq!(maps(TWICE), maps(DIFFERENCE));
     assert_eq!(maps(TWICE).len(), 3);
     // Without what is before it there is no such table.
-    let alone = CodeInfo::parse(Machine::X86_64, &OAT[TWICE as usize..]);
+    let alone = CodeInfo::parse(
+        CodeFormat::Android11,
+        Machine::X86_64,
+        &OAT[TWICE as usize..],
+    );
     let broken = matches!(alone, Err(CodeInfoError::Broken { .. }));
     assert!(broken, "{alone:?}");
 }
@@ -169,7 +173,7 @@ fn one_that_is_cut_short_says_what_it_needs() {
         let bytes = &OAT[offset as usize..];
         let mut copied = 0;
         let info = loop {
-            match CodeInfo::parse(Machine::X86_64, &bytes[..copied]) {
+            match CodeInfo::parse(CodeFormat::Android11, Machine::X86_64, &bytes[..copied]) {
                 Ok(info) => break info,
                 Err(CodeInfoError::CutShort { needed }) => {
                     assert!(needed as usize > copied, "the same again");
@@ -186,7 +190,7 @@ fn one_that_is_cut_short_says_what_it_needs() {
 #[test]
 fn pcs_count_in_the_instruction_sets_own_units() {
     for (machine, unit) in [(Machine::X86, 1), (Machine::Arm, 2), (Machine::Aarch64, 4)] {
-        let info = CodeInfo::parse_at(machine, OAT, ELEMENT).unwrap();
+        let info = CodeInfo::parse_at(CodeFormat::Android11, machine, OAT, ELEMENT).unwrap();
         let pcs: Vec<_> = info.stack_maps().map(|map| map.pc_offset).collect();
         assert_eq!(pcs, [0xe * unit, 0x2b * unit]);
         assert_eq!(dex_pc(info.stack_map_at(0xe * unit)), Some(2));
@@ -199,4 +203,32 @@ fn inlined_methods_without_an_end_are_an_error() {
     let mut map = info.stack_map_at(0xea).unwrap();
     map.inline_info = Some(1000);
     assert!(info.inlined(&map).is_err());
+}
+
+/// A header of ART 14 with these flags and this size of the code, and a table of stack maps with one row.
+fn info_14(flags: u32, code_size: u32) -> Vec<u8> {
+    let mut numbers = vec![(flags, 4), (12, 4), (2, 4), (0, 4), (0, 4), (3, 4), (1, 4)];
+    numbers.push((code_size, 8));
+    numbers.extend([(1, 4), (0, 4), (4, 4), (3, 4)]);
+    numbers.extend([(0, 4); 5]);
+    numbers.extend([(10, 4), (4, 3)]);
+    bits(&numbers)
+}
+
+#[test]
+fn art_14_notes_down_the_size_of_the_code() {
+    let parse = |bytes: &[u8]| {
+        let info = CodeInfo::parse(CodeFormat::Android14, Machine::X86_64, bytes)?;
+        let call = dex_pc(info.stack_map_at(9));
+        Ok((info.code_size, info.frame_size, info.dex_registers, call))
+    };
+    let known = (Some(200), 32, 3, Some(3));
+    assert_eq!(parse(&info_14(0, 200)), Ok(known));
+    // Of a debuggable app.
+    assert_eq!(parse(&info_14(0b100, 200)), Ok(known));
+    for refused in [info_14(0b1000, 200), info_14(0, 0)] {
+        let refused = parse(&refused);
+        let broken = matches!(refused, Err(CodeInfoError::Broken { .. }));
+        assert!(broken, "{refused:?}");
+    }
 }

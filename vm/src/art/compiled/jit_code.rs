@@ -4,6 +4,7 @@ use super::jit_history::{JitCounts, JitHistory};
 use super::jit_maps::JitMaps;
 use super::known_code::{CodeAt, Seen};
 use super::method::{CompiledMethod, InfoBytes, Owner};
+use crate::art::code_format::CodeFormat;
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use crate::art::method_header::MethodHeader;
 use nix::time::{ClockId, clock_gettime};
@@ -22,6 +23,7 @@ const MAX_SIZE: u64 = 1 << 22;
 #[derive(Debug)]
 pub(super) struct JitCode {
     rule: Rule,
+    format: CodeFormat,
     history: RefCell<JitHistory>,
     /// Where stubs start, as it was read in this batch of samples.
     stubs: OnceCell<BTreeSet<u64>>,
@@ -29,9 +31,10 @@ pub(super) struct JitCode {
 
 impl JitCode {
     /// That of a VM whose compiled frames follow this rule.
-    pub(super) fn new(rule: Rule) -> Self {
+    pub(super) fn new(rule: Rule, format: CodeFormat) -> Self {
         Self {
             rule,
+            format,
             history: RefCell::default(),
             stubs: OnceCell::new(),
         }
@@ -134,7 +137,8 @@ impl JitCode {
         address: u64,
         before: Option<&Rc<CompiledMethod>>,
     ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
-        let read = |start, owner| read_jit_method(memory, start, address, owner, before);
+        let read =
+            |start, owner| read_jit_method(memory, self.format, (start, address), owner, before);
         if let Some((start, method)) = maps.method_before(address)?
             && let Some(method) = read(start, Owner::Pointer(method))
         {
@@ -156,7 +160,7 @@ impl JitCode {
         let Some(at) = maps.counts else {
             return Ok(false);
         };
-        let counts = JitCounts::read(memory, at)?;
+        let counts = JitCounts::read(memory, self.format, at)?;
         self.history.borrow_mut().observe(now(), counts);
         Ok(true)
     }
@@ -186,24 +190,36 @@ fn now() -> MonotonicNs {
 /// `inside`. `before`: what was there when the process was last asked.
 fn read_jit_method(
     memory: &dyn Memory,
-    start: u64,
-    inside: u64,
+    format: CodeFormat,
+    (start, inside): (u64, u64),
     owner: Owner,
     before: Option<&Rc<CompiledMethod>>,
 ) -> Option<Rc<CompiledMethod>> {
     let mut header = [0; MethodHeader::SIZE as usize];
     let at = start.checked_sub(MethodHeader::SIZE.into())?;
     memory.read(at, &mut header).ok()?;
-    let header = MethodHeader::parse(header).ok()?;
-    let size = u64::from(header.code_size);
+    let header = MethodHeader::parse(format, header).ok()?;
+    let info = start.checked_sub(header.code_info_distance.into())?;
+    let read_info = || read_code_info(memory, format, info);
+    // Where the header has the size, the CodeInfo of code that ends before `inside` need not be read.
+    let (size, info) = match header.code_size {
+        Some(size) => (size, None),
+        None => {
+            let (size, info) = read_info()?;
+            (size?, Some(info))
+        }
+    };
+    let size = u64::from(size);
     if inside.checked_sub(start)? >= size || size > MAX_SIZE {
         return None;
     }
     let mut code = vec![0; usize::try_from(size).ok()?];
     memory.read(start, &mut code).ok()?;
-    let info = start.checked_sub(header.code_info_distance.into())?;
-    let info = read_code_info(memory, info)?;
-    let info = InfoBytes::Own(info);
+    let info = match info {
+        Some(info) => info,
+        None => read_info()?.1,
+    };
+    let info = InfoBytes::Own(format, info);
     if let Some(before) = before.filter(|before| before.is(start, &code, &owner, &info)) {
         return Some(before.clone());
     }
@@ -213,18 +229,22 @@ fn read_jit_method(
         .ok()
 }
 
-/// Copies what the compiler noted down, which says how long it is as it is read.
-fn read_code_info(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
+/// Copies what the compiler noted down, which says how long it is as it is read; and the size of the code, if that is noted down there.
+fn read_code_info(
+    memory: &dyn Memory,
+    format: CodeFormat,
+    address: u64,
+) -> Option<(Option<u32>, Vec<u8>)> {
     const FIRST: u64 = 256;
     let mut wanted = FIRST;
     loop {
         let mut bytes = vec![0; usize::try_from(wanted).ok()?];
         memory.read(address, &mut bytes).ok()?;
-        match CodeInfo::parse(Machine::NATIVE, &bytes) {
+        match CodeInfo::parse(format, Machine::NATIVE, &bytes) {
             Ok(info) => {
-                let size = usize::try_from(info.size).ok()?;
+                let (size, code_size) = (usize::try_from(info.size).ok()?, info.code_size);
                 bytes.truncate(size);
-                return Some(bytes);
+                return Some((code_size, bytes));
             }
             Err(CodeInfoError::CutShort { needed }) if needed > wanted && needed <= MAX_SIZE => {
                 // It may change as it is read: each time much more is.
@@ -329,14 +349,17 @@ mod tests {
     }
 
     fn jit() -> JitCode {
-        JitCode::new(Rule {
-            kind: varid_tunnel::abi::RULE_SIZED,
-            special_methods: 0x100,
-            code_cache: 0x18,
-            code_cache_map: 0x40,
-            code_cache_counts: 0x80,
-            ..Rule::default()
-        })
+        JitCode::new(
+            Rule {
+                kind: varid_tunnel::abi::RULE_SIZED,
+                special_methods: 0x100,
+                code_cache: 0x18,
+                code_cache_map: 0x40,
+                code_cache_counts: 0x80,
+                ..Rule::default()
+            },
+            CodeFormat::Android11,
+        )
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! before it is looked up. The code cache counts what it compiles and collects: while one of the two numbers stays, no code has been
 //! replaced by other code. What a thread executes is never collected.
 
+use crate::art::code_format::CodeFormat;
 use std::collections::VecDeque;
 use std::time::Duration;
 use varid_model::MonotonicNs;
-use varid_tunnel::abi::{COUNT_OF_COLLECTIONS, COUNT_OF_COMPILED};
 use varid_tunnel::{Memory, TunnelError};
 
 /// Changes that are remembered: more than one is made between two batches of samples only where the session is late.
@@ -30,11 +30,20 @@ impl JitCounts {
     /// # Errors
     ///
     /// The process's memory cannot be read.
-    pub(super) fn read(memory: &dyn Memory, at: u64) -> Result<Self, TunnelError> {
+    pub(super) fn read(
+        memory: &dyn Memory,
+        format: CodeFormat,
+        at: u64,
+    ) -> Result<Self, TunnelError> {
         let word = |offset: u16| memory.read_word(at.wrapping_add(offset.into()), 8);
         // The VM counts a collection, then says that it is in progress. In this order of reading, one that begins meanwhile is seen as in
         // progress, or is counted later.
-        let (compiled, collected) = (word(COUNT_OF_COMPILED)?, word(COUNT_OF_COLLECTIONS)?);
+        let counts = format.counts();
+        let mut compiled = 0u64;
+        for count in counts.compiled {
+            compiled = compiled.wrapping_add(word(*count)?);
+        }
+        let collected = word(counts.collections)?;
         let mut collecting = [0];
         memory.read(at, &mut collecting)?;
         Ok(Self {
@@ -225,7 +234,7 @@ mod tests {
                 Ok(())
             }
         }
-        let counts = JitCounts::read(&Beginning(0.into()), 0x100).unwrap();
+        let counts = JitCounts::read(&Beginning(0.into()), CodeFormat::Android11, 0x100).unwrap();
         assert!(counts.collecting || counts.collected == 4, "{counts:?}");
     }
 }

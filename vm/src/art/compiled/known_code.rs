@@ -186,7 +186,9 @@ impl CompiledMethod {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::art::code_format::CodeFormat;
     use crate::art::compiled::method::InfoBytes;
+    use crate::art::method_header::MethodHeader;
 
     /// Code of ART's compiler: tests/fixtures/art11/make.sh.
     const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
@@ -195,7 +197,7 @@ mod tests {
     fn code(start: u64, method: u64) -> Rc<CompiledMethod> {
         let oat = crate::art::oat_file::OatFile::parse(OAT).unwrap();
         let header =
-            crate::art::method_header::MethodHeader::parse(*OAT[0x1178..].first_chunk().unwrap());
+            MethodHeader::parse(CodeFormat::Android11, *OAT[0x1178..].first_chunk().unwrap());
         let info = InfoBytes::Oat(OAT.into(), 0x1180 - header.unwrap().code_info_distance);
         assert!(oat.executable_offset <= 0x1180);
         let bytes = &OAT[0x1180..][..0xf7];

@@ -1,6 +1,7 @@
 //! What is known of one method's compiled code?
 
 use super::frame_rows::FrameRows;
+use crate::art::code_format::CodeFormat;
 use crate::art::code_info::{CodeInfo, CodeInfoError, InlinedMethod};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,8 +40,8 @@ impl PartialEq for DexMethod {
 /// The bytes of a CodeInfo.
 #[derive(Debug, PartialEq)]
 pub(super) enum InfoBytes {
-    /// Its own.
-    Own(Vec<u8>),
+    /// Its own, in a format.
+    Own(CodeFormat, Vec<u8>),
     /// At an offset in an oat file, where others have bytes in common with it.
     Oat(Rc<[u8]>, u32),
 }
@@ -72,8 +73,11 @@ pub(super) struct Call {
 impl InfoBytes {
     fn parse(&self) -> Result<CodeInfo<'_>, CodeInfoError> {
         match self {
-            Self::Own(bytes) => CodeInfo::parse(Machine::NATIVE, bytes),
-            Self::Oat(bytes, offset) => CodeInfo::parse_at(Machine::NATIVE, bytes, *offset),
+            Self::Own(format, bytes) => CodeInfo::parse(*format, Machine::NATIVE, bytes),
+            // Oat files of other releases are not read.
+            Self::Oat(bytes, offset) => {
+                CodeInfo::parse_at(CodeFormat::Android11, Machine::NATIVE, bytes, *offset)
+            }
         }
     }
 }
@@ -98,7 +102,7 @@ impl CompiledMethod {
         let frame_size = info.parse()?.frame_size;
         Ok(Self {
             bytes: match &info {
-                InfoBytes::Own(_) => code.to_vec(),
+                InfoBytes::Own(..) => code.to_vec(),
                 InfoBytes::Oat(..) => Vec::new(),
             },
             code: start..start.saturating_add(code.len() as u64),
@@ -112,7 +116,7 @@ impl CompiledMethod {
     /// Bytes that are kept of it alone.
     pub(super) fn size(&self) -> usize {
         let info = match &self.info {
-            InfoBytes::Own(bytes) => bytes.len(),
+            InfoBytes::Own(_, bytes) => bytes.len(),
             InfoBytes::Oat(..) => 0,
         };
         let bytes = self.bytes.len().saturating_add(info);

@@ -12,6 +12,7 @@ mod known_code;
 mod method;
 mod oat_code;
 
+use crate::art::code_format::CodeFormat;
 use crate::kind::{FrameMethods, Methods};
 use crate::stack_copy::stack_of;
 use bytecode_frames::frames_of;
@@ -78,9 +79,9 @@ impl KnownOat {
 
 impl CompiledCode {
     /// That of a VM whose compiled frames follow this rule.
-    pub(super) fn new(rule: Rule) -> Self {
+    pub(super) fn new(rule: Rule, format: CodeFormat) -> Self {
         Self {
-            jit: RefCell::new(JitCode::new(rule)),
+            jit: RefCell::new(JitCode::new(rule, format)),
             rule,
             known: RefCell::default(),
             oats: RefCell::default(),

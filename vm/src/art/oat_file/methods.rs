@@ -1,6 +1,7 @@
 //! Which methods' code is at an offset of an oat file? All that share it: dex2oat writes equal code once.
 
 use super::{OatData, OatError, OatFile};
+use crate::art::code_format::CodeFormat;
 use crate::art::method_header::MethodHeader;
 use std::ops::Range;
 use varid_model::Machine;
@@ -152,11 +153,12 @@ impl OatFile<'_> {
             return None;
         }
         let header = self.data.array("method header", header).ok()?;
-        let header = MethodHeader::parse(header).ok()?;
-        self.data.bytes("code", start, header.code_size).ok()?;
+        let header = MethodHeader::parse(CodeFormat::Android11, header).ok()?;
+        let size = header.code_size?;
+        self.data.bytes("code", start, size).ok()?;
         Some(CompiledCode {
             start,
-            size: header.code_size,
+            size,
             code_info: start.checked_sub(header.code_info_distance)?,
             methods,
         })

@@ -8,6 +8,7 @@ mod tests;
 
 pub(crate) use methods::{CompiledCode, CompiledMethods};
 
+use crate::art::code_format::CodeFormat;
 use crate::art::code_info::{CodeInfo, CodeInfoError};
 use crate::art_layout::OAT_VERSION;
 use std::borrow::Cow;
@@ -128,7 +129,12 @@ impl<'a> OatFile<'a> {
     /// # Errors
     /// [`CodeInfoError`]
     pub(crate) fn code_info(&self, code: &CompiledCode) -> Result<CodeInfo<'a>, CodeInfoError> {
-        CodeInfo::parse_at(self.machine, self.data.0, code.code_info)
+        CodeInfo::parse_at(
+            CodeFormat::Android11,
+            self.machine,
+            self.data.0,
+            code.code_info,
+        )
     }
 }
 

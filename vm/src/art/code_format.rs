@@ -1,0 +1,43 @@
+//! How does a release of ART note down what it has compiled?
+//!
+//! Sources: runtime/oat_quick_method_header.h, runtime/stack_map.h and runtime/jit/jit_code_cache.h of each release.
+
+use varid_tunnel::abi::{
+    CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED, Rule, SIZED_COUNTS,
+};
+
+/// Whose notes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodeFormat {
+    /// The header before the code has the size of the code.
+    Android11,
+    /// The CodeInfo has the size of the code.
+    Android14,
+}
+
+impl CodeFormat {
+    /// That of compiled frames that follow a rule; None: it is of other frames.
+    pub(crate) fn of(rule: &Rule) -> Option<Self> {
+        match rule.kind {
+            RULE_SIZED => Some(Self::Android11),
+            RULE_CODE_INFO => Some(Self::Android14),
+            _ => None,
+        }
+    }
+
+    /// The flags that a CodeInfo may have: it has inlined methods; it is of JIT's first tier; 14: it is of a debuggable app.
+    pub(super) const fn flags(self) -> u32 {
+        match self {
+            Self::Android11 => 0b11,
+            Self::Android14 => 0b111,
+        }
+    }
+
+    /// Where a code cache counts.
+    pub(super) const fn counts(self) -> CodeCounts {
+        match self {
+            Self::Android11 => SIZED_COUNTS,
+            Self::Android14 => CODE_INFO_COUNTS,
+        }
+    }
+}
