@@ -1,21 +1,25 @@
 //! How is compiled code found?
 //!
-//! Only for the versions of ART whose tables of compiled code are understood, on the machines on which that is: ahead-of-time code on x86-64 and
-//! arm64, the JIT's on x86-64.
+//! Only for the versions of ART whose compiled code is understood, on the machines on which that is: ahead-of-time code of ART 11 on x86-64 and
+//! arm64, the JIT's of ART 11 and 14 on x86-64.
 
 use super::error::LayoutError;
 use super::library::Library;
 use super::shown::Shown;
 use super::trace::Event;
 use varid_model::Machine;
-use varid_tunnel::abi::SIZED_COUNTS;
+use varid_tunnel::abi::{CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED, SIZED_COUNTS};
 
 /// The version of oat files, of Android 11, whose tables are read.
 pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
+/// That of Android 14, of which the JIT's code is read.
+const OAT_VERSION_14: &[u8; 3] = b"230";
 
 /// Where the JIT's code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JitCode {
+    /// [`RULE_SIZED`] or [`RULE_CODE_INFO`].
+    pub(super) kind: u8,
     /// In a method: pointer to its code.
     pub(super) method_entry: u16,
     /// In the `Runtime`: pointer to the code cache; 0: the JIT's code is not looked for.
@@ -28,19 +32,22 @@ pub(super) struct JitCode {
 
 /// What a library says; None: frames of compiled code are not walked.
 pub(super) fn find(library: &Library) -> Option<JitCode> {
-    if library.oat_version.as_ref() != Some(OAT_VERSION) {
-        return None;
-    }
+    let (kind, counts) = match library.oat_version.as_ref() {
+        Some(OAT_VERSION) => (RULE_SIZED, SIZED_COUNTS),
+        Some(OAT_VERSION_14) => (RULE_CODE_INFO, CODE_INFO_COUNTS),
+        _ => return None,
+    };
     let (code_cache, code_cache_map, code_cache_counts) = match library.machine {
         Machine::X86_64 => (
             code_cache(library).ok()?,
             code_cache_map(library).ok()?,
-            code_cache_counts(library).ok()?,
+            code_cache_counts(library, counts).ok()?,
         ),
-        Machine::Aarch64 => (0, 0, 0),
-        Machine::X86 | Machine::Arm => return None,
+        Machine::Aarch64 if kind == RULE_SIZED => (0, 0, 0),
+        Machine::Aarch64 | Machine::X86 | Machine::Arm => return None,
     };
     Some(JitCode {
+        kind,
         method_entry: method_entry(library).ok()?,
         code_cache,
         code_cache_map,
@@ -62,7 +69,7 @@ fn method_entry(library: &Library) -> Result<u16, LayoutError> {
     })
 }
 
-/// `Runtime::CreateJitCodeCache(bool)` stores what `JitCodeCache::Create` returns.
+/// `Runtime::CreateJitCodeCache(bool)`, of ART 14 `Runtime::CreateJit()`, stores what `JitCodeCache::Create` returns.
 fn code_cache(library: &Library) -> Result<u16, LayoutError> {
     const CREATE: &str = "art::jit::JitCodeCache::Create";
     let create = library.named("_ZN3art3jit12JitCodeCache6CreateE", "");
@@ -71,7 +78,14 @@ fn code_cache(library: &Library) -> Result<u16, LayoutError> {
         library,
         "art::Runtime::CreateJitCodeCache",
         ("_ZN3art7Runtime18CreateJitCodeCacheEb", ""),
-    )?;
+    )
+    .or_else(|_| {
+        Shown::named(
+            library,
+            "art::Runtime::CreateJit",
+            ("_ZN3art7Runtime9CreateJitEv", ""),
+        )
+    })?;
     let runtime = shown.argument(0)?;
     shown.only("the code cache", |event| {
         let (to, what) = event.stored(8)?;
@@ -109,7 +123,7 @@ fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
 
 /// `JitCodeCache::NotifyCollectionDone(Thread*)` stores that no code is collected, `GarbageCollectCache(Thread*)` that some is; and that adds to
 /// the number of collections.
-fn code_cache_counts(library: &Library) -> Result<u16, LayoutError> {
+fn code_cache_counts(library: &Library, counts: CodeCounts) -> Result<u16, LayoutError> {
     let shown = Shown::named(
         library,
         "art::jit::JitCodeCache::NotifyCollectionDone",
@@ -134,8 +148,8 @@ fn code_cache_counts(library: &Library) -> Result<u16, LayoutError> {
             .and_then(|(to, _)| shown.trace.offset_from(to, cache));
         at == Some(is_collecting)
     });
-    let number = is_collecting.checked_add(SIZED_COUNTS.collections);
-    let counts = events().any(|event| match *event {
+    let number = is_collecting.checked_add(counts.collections);
+    let counts_it = events().any(|event| match *event {
         Event::Load { from, size: 8 } => {
             number.is_some() && shown.trace.offset_from(from, cache) == number
         }
@@ -145,7 +159,7 @@ fn code_cache_counts(library: &Library) -> Result<u16, LayoutError> {
         function: name,
         field: "how often code was collected",
     };
-    (stores_it && counts)
+    (stores_it && counts_it)
         .then_some(is_collecting)
         .ok_or(not_shown)
 }

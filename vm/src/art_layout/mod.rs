@@ -52,7 +52,7 @@ use trace::{Code, Trace};
 use varid_model::Machine;
 use varid_tunnel::abi::{
     CodeRange, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, NO_RULE, RULE_AT_SP,
-    RULE_LIST, RULE_SIZED, Rule,
+    RULE_LIST, Rule,
 };
 
 /// Bytes of a reference between heap objects.
@@ -259,7 +259,10 @@ fn rules(
     let mut rules = vec![list(fields, interpreters.mterp.as_ref())];
     let saved = saves.map(|saves| saved(library, fields, saves));
     match (&interpreters.mterp, &interpreters.nterp, saved) {
-        (None, Some(nterp), Some(saved)) => rules.extend(at_sp(nterp, &saved)),
+        (None, Some(nterp), Some(saved)) => {
+            rules.extend(at_sp(nterp, &saved));
+            rules.extend(jit_code::find(library).map(|jit| sized(&jit, saved)));
+        }
         (None, _, _) => {
             return Err(LayoutError::NotShown {
                 function: "art_quick_*",
@@ -307,7 +310,7 @@ fn list(fields: &Fields, mterp: Option<&Mterp>) -> Rule {
 
 /// Frames of compiled code.
 const fn sized(jit: &JitCode, mut rule: Rule) -> Rule {
-    rule.kind = RULE_SIZED;
+    rule.kind = jit.kind;
     (rule.reg_pc, rule.reg_frame) = (NO_REG, NO_REG);
     rule.method_entry = jit.method_entry;
     (rule.code_cache, rule.code_cache_map) = (jit.code_cache, jit.code_cache_map);
