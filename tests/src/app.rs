@@ -1,6 +1,7 @@
 //! Which app runs? A workload in artvm.
 
 use crate::code::Code;
+use crate::release::Release;
 use crate::testbed::{Testbed, testbed};
 use anyhow::{Result, anyhow};
 use std::iter;
@@ -23,15 +24,6 @@ pub struct App {
     options: Vec<String>,
     /// The options for the dex file, and the file that is mapped for it, where it is not only interpreted.
     code: Option<(Vec<String>, PathBuf)>,
-}
-
-/// Which release of ART an app runs in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Release {
-    /// Android 11's, which is installed.
-    Art11,
-    /// Android 14's, beside artvm.
-    Art14,
 }
 
 impl App {

@@ -1,6 +1,6 @@
 //! What executes an app in ART? The interpreter, or code of ART's compiler, which is built from Debian's source.
 
-use crate::Release;
+use crate::release::Release;
 use crate::testbed::{Testbed, run};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};

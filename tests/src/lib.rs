@@ -13,12 +13,13 @@ mod lines;
 mod methods;
 mod oracle;
 mod process;
+mod release;
 mod scale;
 mod session;
 mod testbed;
 mod threads;
 
-pub use app::{App, Release};
+pub use app::App;
 pub use board::{
     Board, BoardCode, CompiledApp, Processor, board, board_of, board_with_module, run_on_board,
     run_on_other_board,
@@ -35,6 +36,7 @@ pub use methods::{
 };
 pub use oracle::{judge, judge_in, oracle};
 pub use process::{is_alive, is_stopped, ticks};
+pub use release::Release;
 pub use scale::{Scale, scale};
 pub use session::{Recording, attach, attach_to, beside_raw, processes_noted, record, sample};
 pub use testbed::{Testbed, skip_without_root, skipped, testbed};
