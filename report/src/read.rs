@@ -169,8 +169,8 @@ impl Builder {
         let recording = &mut self.recording;
         let time = sample.time;
         let start = recording.manifest.start_time_ns;
-        recording.duration = recording.duration.max(time.since(start));
         let since_start = time.since(start);
+        recording.duration = recording.duration.max(since_start);
         let thread = (sample.pid, sample.tid);
         let name = self.tasks.name(thread);
         let Some(Some(event)) = self.events.get_mut(sample.event) else {

@@ -8,7 +8,7 @@ use std::{
     io::{self, Write},
 };
 
-use super::walk::{UNKNOWN, Walk, plain};
+use super::walk::{SourceFiles, UNKNOWN, Walk, plain};
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
     scope::Unit,
@@ -29,8 +29,7 @@ struct Costs {
 /// Names that have been written: later only their numbers are.
 struct Written<'w, 'p> {
     walk: &'w Walk<'p>,
-    /// By symbol.
-    sources: Vec<Option<&'p str>>,
+    sources: SourceFiles<'p>,
     functions: HashSet<SymbolId>,
     images: HashSet<ImageId>,
     files: HashSet<SymbolId>,
@@ -148,8 +147,7 @@ impl Written<'_, '_> {
         let new = name(self.images.insert(image), image_name);
         writeln!(out, "{object}=({}){new}", number(image.0))?;
         // One file for each function: its first line's, or none.
-        let place = usize::try_from(id.0).ok();
-        let file_name = place.and_then(|place| *self.sources.get(place)?);
+        let file_name = self.sources.of(id);
         let new = name(self.files.insert(id), file_name.unwrap_or("???"));
         writeln!(out, "{file}=({}){new}", number(id.0))?;
         let symbol_name = symbol.map_or(UNKNOWN, |symbol| &symbol.name);

@@ -5,7 +5,7 @@
 //! | what do all of them write | `walk` |
 //! | how does one viewer read it | `folded`, `flamegraph`, `html`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp` |
 //! | which number has what in a table of a format | `interner`, `strings` |
-//! | how is text or a list written | `markup`, `json` |
+//! | how is text, a list or a large message written | `markup`, `json`, `message_writer` |
 
 mod callgrind;
 mod chrome;
@@ -18,6 +18,7 @@ mod interner;
 mod json;
 mod json_lines;
 mod markup;
+mod message_writer;
 mod otlp;
 mod perfetto;
 mod pprof;

@@ -162,7 +162,7 @@ impl<'p> Walk<'p> {
     }
 
     /// The source file of each symbol: that of its first line; none if no line is known.
-    pub fn files(&self) -> Vec<Option<&'p str>> {
+    pub fn files(&self) -> SourceFiles<'p> {
         let frames = &self.profile.frames;
         let mut files = vec![None; frames.symbols().len()];
         for frame in frames.frames() {
@@ -172,7 +172,7 @@ impl<'p> Walk<'p> {
                 *file = Some(line.file.as_ref());
             }
         }
-        files
+        SourceFiles(files)
     }
 
     /// What a stack's leaf counts for.
@@ -215,6 +215,18 @@ impl<'p> Walk<'p> {
     pub fn title(&self) -> String {
         let target = &self.profile.recording.manifest.target.value;
         one_line(&format!("{} of {target}", self.description.name))
+    }
+}
+
+/// By [`SymbolId`]: source files.
+#[derive(Debug)]
+pub(crate) struct SourceFiles<'p>(Vec<Option<&'p str>>);
+
+impl<'p> SourceFiles<'p> {
+    /// That of a symbol, if it is known.
+    pub fn of(&self, symbol: SymbolId) -> Option<&'p str> {
+        let place = usize::try_from(symbol.0).ok()?;
+        *self.0.get(place)?
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
     interner::Interner,
     json::write as to_writer,
     strings::Strings,
-    walk::{Thread, Walk},
+    walk::{SourceFiles, Thread, Walk},
 };
 use crate::{
     error::Result,
@@ -105,7 +105,7 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 
 impl FirefoxThread {
     /// The thread; the first one also has the markers.
-    fn new(walk: &Walk, thread: &Thread, files: &[Option<&str>], is_first: bool) -> Self {
+    fn new(walk: &Walk, thread: &Thread, files: &SourceFiles, is_first: bool) -> Self {
         let mut tables = Tables {
             walk,
             strings: Strings::new(),
@@ -164,8 +164,7 @@ struct Tables<'w, 'p> {
     stacks: Interner<StackId>,
     frames: Interner<FrameId>,
     symbols: Interner<SymbolId>,
-    /// By [`SymbolId`].
-    files: &'w [Option<&'p str>],
+    files: &'w SourceFiles<'p>,
     images: Interner<ImageId>,
 }
 
@@ -293,8 +292,7 @@ impl Tables<'_, '_> {
             let symbol = self.walk.symbol(*id);
             let name = symbol.map_or("", |symbol| symbol.name.as_str());
             table.name.push(self.strings.id(name));
-            let place = usize::try_from(id.0).ok();
-            let file = place.and_then(|place| *self.files.get(place)?);
+            let file = self.files.of(*id);
             table.file_name.push(file.map(|file| self.strings.id(file)));
             let image = symbol.map_or(ImageId(u32::MAX), |symbol| symbol.image);
             table.resource.push(self.images.id(image));

@@ -22,7 +22,7 @@ use messages::{
 use super::{
     interner::Interner,
     strings::Strings,
-    walk::{Row, Walk, plain},
+    walk::{Row, SourceFiles, Walk, plain},
 };
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
@@ -90,8 +90,7 @@ fn attribute(key: &str, value: Value) -> KeyValue {
 /// What indices refer to. An index is the number in the interner and one more.
 struct Tables<'w, 'p> {
     walk: &'w Walk<'p>,
-    /// By [`SymbolId`].
-    files: Vec<Option<&'p str>>,
+    files: SourceFiles<'p>,
     strings: Strings,
     stacks: Interner<StackId>,
     frames: Interner<FrameId>,
@@ -180,8 +179,7 @@ impl Tables<'_, '_> {
             let symbol = self.walk.symbol(*id);
             let name = symbol.map_or("", |symbol| &symbol.name);
             let recorded = symbol.and_then(|symbol| symbol.recorded.as_deref());
-            let place = usize::try_from(id.0).ok();
-            let file = place.and_then(|place| *self.files.get(place)?);
+            let file = self.files.of(*id);
             dictionary.function_table.push(Function {
                 name: signed(self.strings.id(name)),
                 system_name: signed(self.strings.id(recorded.unwrap_or(name))),

@@ -9,7 +9,6 @@ use std::{
     io::{self, Write},
 };
 
-use prost::Message;
 use varid_model::{Layer, Rate};
 
 use messages::{
@@ -19,6 +18,7 @@ use messages::{
 
 use super::{
     interner::Interner,
+    message_writer::MessageWriter,
     walk::{Walk, plain},
 };
 use crate::{
@@ -36,8 +36,6 @@ const NEEDS_INTERNED: u32 = 2;
 /// Values of `cpu_mode`.
 const KERNEL: i32 = 1;
 const USER: i32 = 2;
-/// Bytes that are collected before they are written.
-const CHUNK: usize = 1 << 16;
 
 /// Writes the trace by time.
 pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
@@ -48,8 +46,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
         symbols: HashSet::new(),
         images: HashSet::new(),
         sources: Interner::new(),
-        buffer: Vec::new(),
-        out,
+        out: MessageWriter::new(out),
     };
     writer.head()?;
     for loss in &walk.profile.recording.losses {
@@ -65,7 +62,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     for sample in walk.samples()? {
         writer.sample(&sample)?;
     }
-    writer.flush()?;
+    writer.out.finish()?;
     Ok(())
 }
 
@@ -77,8 +74,7 @@ struct Writer<'w, 'p> {
     symbols: HashSet<SymbolId>,
     images: HashSet<ImageId>,
     sources: Interner<&'p str>,
-    buffer: Vec<u8>,
-    out: &'w mut dyn Write,
+    out: MessageWriter<&'w mut dyn Write>,
 }
 
 impl Writer<'_, '_> {
@@ -214,17 +210,7 @@ impl Writer<'_, '_> {
                 ..packet
             }],
         };
-        trace.encode(&mut self.buffer).map_err(io::Error::other)?;
-        if self.buffer.len() < CHUNK {
-            return Ok(());
-        }
-        self.flush()
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+        self.out.part(&trace)
     }
 }
 

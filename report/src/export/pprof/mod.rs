@@ -10,21 +10,18 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use prost::Message;
 
 use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
 use super::{
+    message_writer::MessageWriter,
     strings::Strings,
-    walk::{Row, Walk},
+    walk::{Row, SourceFiles, Walk},
 };
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
     scope::Unit,
 };
-
-/// Bytes that are collected before they are compressed.
-const CHUNK: usize = 1 << 16;
 
 /// Writes the profile with two values for each stack: samples, and the event's periods.
 pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
@@ -35,29 +32,25 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         symbols: HashSet::new(),
         frames: HashSet::new(),
         images: HashSet::new(),
-        buffer: Vec::with_capacity(CHUNK),
-        out: GzEncoder::new(out, Compression::fast()),
+        out: MessageWriter::new(GzEncoder::new(out, Compression::fast())),
     };
     writer.head()?;
     for row in walk.rows() {
         writer.row(row)?;
     }
-    writer.flush()?;
-    writer.out.finish()?;
+    writer.out.finish()?.finish()?;
     Ok(())
 }
 
 /// What has been written so far: an entry of a table is written before the first sample that has it.
 struct Writer<'w, 'p> {
     walk: &'w Walk<'p>,
-    /// By [`SymbolId`].
-    files: Vec<Option<&'p str>>,
+    files: SourceFiles<'p>,
     strings: Strings,
     symbols: HashSet<SymbolId>,
     frames: HashSet<FrameId>,
     images: HashSet<ImageId>,
-    buffer: Vec<u8>,
-    out: GzEncoder<&'w mut dyn Write>,
+    out: MessageWriter<GzEncoder<&'w mut dyn Write>>,
 }
 
 impl Writer<'_, '_> {
@@ -142,8 +135,7 @@ impl Writer<'_, '_> {
             }
             if self.symbols.insert(frame.symbol) {
                 let recorded = symbol.recorded.as_ref().unwrap_or(&symbol.name);
-                let place = usize::try_from(frame.symbol.0).ok();
-                let file = place.and_then(|place| *self.files.get(place)?);
+                let file = self.files.of(frame.symbol);
                 part.function.push(Function {
                     id: function_id(frame.symbol),
                     name: self.string(&symbol.name),
@@ -186,17 +178,7 @@ impl Writer<'_, '_> {
     /// Writes a part with the strings that are new in it.
     fn part(&mut self, mut part: Profile) -> io::Result<()> {
         part.string_table = self.strings.take_new();
-        part.encode(&mut self.buffer).map_err(io::Error::other)?;
-        if self.buffer.len() < CHUNK {
-            return Ok(());
-        }
-        self.flush()
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+        self.out.part(&part)
     }
 }
 
