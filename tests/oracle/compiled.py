@@ -27,7 +27,7 @@ import dexdump
 import machine_code
 import per_sample
 import vdex
-from compiled_code import JitLog, OatFile
+from compiled_code import WORD, JitLog, OatFile
 from managed import Code
 from maps import Maps
 from sample_marks import approximate
@@ -311,12 +311,17 @@ class Oracle(per_sample.Oracle):
     def in_method(self, ip, user):
         """While compiled code enters nterp, nterp's frame is not there yet: the caller's return address is near the stack pointer."""
         if self.part(ip) == "nterp window" and not self.code.is_managed(user[0]) and len(user) > 1:
-            words = [self.stacks.word(self.key, 8 * at) for at in range(NTERP_FRAME)]
-            callers = [self.compiled(word - 1) for word in words if word]
-            if any(found and self.is_of(found[0], user, self.depth_of(found[0], user)) for found in callers):
+            if any(self.is_of(code, user, self.depth_of(code, user)) for code in self.near_callers()):
                 self.counts["nterp window, entered from compiled code"] += 1
                 return self.leaf(ip, user)
         return super().in_method(ip, user)
+
+    def near_callers(self):
+        """The compiled code that addresses near the stack pointer return to; where no stack is copied, all that there was up to then."""
+        if self.stacks.copies:
+            words = [self.stacks.word(self.key, WORD * at) for at in range(NTERP_FRAME)]
+            return [found[0] for found in (self.compiled(word - 1) for word in words if word) if found]
+        return [*(code for oat in self.oats.values() for code in oat.codes), *(self.jit.before(self.time()) if self.jit else [])]
 
     def depth_of(self, code, user):
         """Where the method of some code is, behind those that are inlined in it."""
@@ -395,11 +400,11 @@ class Oracle(per_sample.Oracle):
         return None
 
     def cannot_be_named(self, code, user, at):
-        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell, or whose code the JIT
-        has collected before it was read."""
-        behind = user[at + 1 : at + 2]
+        """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell, whose code the JIT
+        has collected before it was read, or whose class the collector was moving."""
+        reason = user[at + 1].symbol if at + 1 < len(user) else None
         is_collected = self.jit and code.start in self.jit.starts
-        return (code.is_shared or self.is_stub(code) or is_collected) and bool(behind) and behind[0].symbol == "[art-quick]"
+        return reason == "[unknown-method]" or reason == "[art-quick]" and (code.is_shared or self.is_stub(code) or is_collected)
 
     def is_stub(self, code):
         """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""

@@ -156,6 +156,10 @@ class JitLog:
         before, _ = self.around(address, time)
         return before
 
+    def before(self, time):
+        """All code that became runnable up to a time."""
+        return {code for page in self.by_page.values() for load, code in page if load <= time}
+
     def around(self, address, time):
         """The code at an address at a time, and the first later one with when it became runnable; None: there is none."""
         found = None

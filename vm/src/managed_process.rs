@@ -360,6 +360,8 @@ impl Methods for ManagedProcess {
     }
 
     fn method(&mut self, pointer: u64) -> Method {
+        /// How often a method is read whose class does not lead to a dex file: the collector may be moving the class.
+        const TRIES: usize = 3;
         if let Some(known) = self.methods.get(&pointer) {
             return known.clone();
         }
@@ -369,22 +371,24 @@ impl Methods for ManagedProcess {
         if self.gone {
             return Method::Gone;
         }
-        let method = match vm.method(&mut self.process, pointer) {
-            Ok(method) => method,
-            Err(error) => {
-                tracing::debug!(pid = self.pid().get(), pointer, %error, "method not resolved");
-                self.gone = !self.process.has_memory();
-                // Not remembered: the collector may have been at work just then.
-                return match self.gone {
-                    true => Method::Gone,
-                    false => Method::Unknown,
-                };
+        for _ in 0..TRIES {
+            match vm.method(&mut self.process, pointer) {
+                // Not remembered: a later look may tell.
+                Ok(Method::Unknown) => {}
+                Ok(method) => {
+                    self.methods.insert(pointer, method.clone());
+                    return method;
+                }
+                Err(error) => {
+                    tracing::debug!(pid = self.pid().get(), pointer, %error, "method not resolved");
+                    self.gone = !self.process.has_memory();
+                    if self.gone {
+                        return Method::Gone;
+                    }
+                }
             }
-        };
-        if !matches!(method, Method::Unknown) {
-            self.methods.insert(pointer, method.clone());
         }
-        method
+        Method::Unknown
     }
 
     fn is_known(&self, pointer: u64) -> bool {

@@ -52,9 +52,11 @@ pub(super) fn frames_of(
             let dex_pc = call.dex_pc.unwrap_or_default();
             instruction(&outer, dex_pc).ok_or(Reason::ArtQuick)?
         }
-        _ => FramePc::Native {
+        Method::Known { code: None, .. } | Method::Runtime => FramePc::Native {
             method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
         },
+        Method::Unknown => return Err(Reason::UnknownMethod),
+        Method::Gone => return Err(Reason::VmGone),
     };
     frames.push(at(pc));
     Ok(FrameMethods { frames, precision })

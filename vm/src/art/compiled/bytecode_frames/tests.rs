@@ -21,7 +21,7 @@ const SHARED: u32 = 0x12e0;
 const BASE: u64 = 0x7000_0000;
 const DEX_AT: u64 = 0x7100_0000;
 const SP: u64 = 0x7fff_0000;
-/// Nothing is known of a method here.
+/// Nothing is known of a method here, unless a test says so.
 const POINTER: u64 = 0x1234_5678;
 
 /// A process with the dex file, in which no VM is found.
@@ -81,6 +81,15 @@ fn precision(
     methods.unwrap().precision
 }
 
+/// A method that has no bytecode.
+fn native_method(image: &Rc<CodeImage>) -> Method {
+    Method::Known {
+        image: image.clone(),
+        index: 0,
+        code: None,
+    }
+}
+
 /// The address of an instruction of the only method of some code.
 fn bytecode(code: &CompiledMethod, dex_pc: u32) -> FramePc {
     let Owner::Dex(methods) = &code.owner else {
@@ -132,6 +141,8 @@ fn only_the_instruction_of_a_call_with_a_stack_map_is_exact() {
     }
     // A native method has no instructions.
     let stub = code(CATCHING, &image, Some(Owner::Stub));
+    process.insert(POINTER, native_method(&image));
+    let mut of = |code, at, offset| precision(code, at, offset, &mut process);
     let found = of(&stub, FrameAddress::Instruction, CALL);
     assert_eq!(found, Precision::Exact);
 }
@@ -149,9 +160,22 @@ fn of_methods_that_share_code_the_frame_tells_which() {
         called(&stub, CALL, None, &mut process),
         Err(Reason::ArtQuick)
     );
+    process.insert(POINTER, native_method(&image));
     let method = Address::new(POINTER);
     assert_eq!(
         called(&stub, CALL, Some(POINTER), &mut process),
         Ok(vec![FramePc::Native { method }])
     );
+}
+
+#[test]
+fn a_method_that_cannot_be_read_is_no_frame_at_its_beginning() {
+    let (mut process, image) = process();
+    for owner in [Owner::Pointer(POINTER), Owner::Stub] {
+        let code = code(CATCHING, &image, Some(owner));
+        assert_eq!(
+            called(&code, CALL, Some(POINTER), &mut process),
+            Err(Reason::UnknownMethod)
+        );
+    }
 }
