@@ -1,8 +1,10 @@
 //! Which stacks does a profile have? A prefix tree of frames.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
-use crate::frames::FrameId;
+use hashbrown::hash_table::{Entry, HashTable};
+
+use crate::{fast_hash::FastHash, frames::FrameId};
 
 /// A node of a [`StackTable`]: a frame with all its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,6 +119,14 @@ impl StackTable {
         }
     }
 
+    /// What tells a node from all others: its parent and its frame.
+    fn key(&self, node: u32) -> (u32, FrameId) {
+        let place = StackId(node).index();
+        let parent = self.parents.get(place).copied().unwrap_or(NONE);
+        let frame = self.frames.get(place).copied();
+        (parent, frame.unwrap_or(FrameId(NONE)))
+    }
+
     /// Bytes that the table has allocated.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -193,53 +203,42 @@ impl StackTree<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct StackTableBuilder {
     table: StackTable,
-    /// The child of a stack, or of [`NONE`], with a frame.
-    children: HashMap<(u32, FrameId), u32>,
-    /// The nodes of the stack that was added last: the next one mostly has the same outer frames.
-    last: Vec<u32>,
+    /// The nodes by their parents and frames.
+    nodes: HashTable<u32>,
+    hash: FastHash,
 }
 
 impl StackTableBuilder {
     /// The stack with these frames, from the outermost to the leaf; none of no frames.
     pub fn intern(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
-        let (mut at, mut depth, mut same_prefix) = (NONE, 0usize, true);
-        for frame in frames {
-            let same = self
-                .last
-                .get(depth)
-                .copied()
-                .filter(|&node| same_prefix && self.table.frame(StackId(node)) == Some(frame));
-            at = if let Some(node) = same {
-                node
-            } else {
-                if same_prefix {
-                    self.last.truncate(depth);
-                    same_prefix = false;
-                }
-                let node = self.child(at, frame);
-                self.last.push(node);
-                node
-            };
-            depth = depth.saturating_add(1);
-        }
-        self.last.truncate(depth);
-        (at != NONE).then_some(StackId(at))
+        let child = |stack, frame| self.child(stack, frame);
+        frames.into_iter().fold(None, child)
     }
 
-    /// The child of a node with this frame, made if there is none.
-    fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
+    /// The stack with one frame more than a stack, made if there is none.
+    pub fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> Option<StackId> {
         // Nodes are far fewer than bytes of the recording; one too many joins its parent.
         let next = u32::try_from(self.table.len()).unwrap_or(NONE);
+        let place = parent.map_or(NONE, StackId::number);
+        let (table, hash) = (&mut self.table, &self.hash);
+        let key = (place, frame);
+        let of_key = hash.hash_one(key);
         if next == NONE {
-            let known = self.children.get(&(parent, frame)).copied();
-            return known.unwrap_or(parent);
+            let known = self.nodes.find(of_key, |node| table.key(*node) == key);
+            return known.map(|node| StackId(*node)).or(parent);
         }
-        let node = *self.children.entry((parent, frame)).or_insert(next);
-        if node == next {
-            self.table.parents.push(parent);
-            self.table.frames.push(frame);
-        }
-        node
+        let is_it = |node: &u32| table.key(*node) == key;
+        let rehash = |node: &u32| hash.hash_one(table.key(*node));
+        let node = match self.nodes.entry(of_key, is_it, rehash) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                entry.insert(next);
+                table.parents.push(place);
+                table.frames.push(frame);
+                next
+            }
+        };
+        Some(StackId(node))
     }
 
     /// The table; nothing can be added any more, which frees what finds nodes.
