@@ -13,7 +13,8 @@ use crate::{
     frames::FrameId,
     naming::{Resolver, SpaceState},
     stack_filter::{StackFilter, StackOption, StackSelector},
-    stacks::{NONE, StackId, StackTableBuilder},
+    stack_table_builder::StackTableBuilder,
+    stacks::{NONE, StackId},
 };
 
 /// What a callchain is.

@@ -37,7 +37,7 @@
 //! | what is known of the whole recording, how does a session become a profile | `profile`, `read` |
 //! | which samples count | `options`, `stack_filter`, `name_pattern`, `time_span` |
 //! | which images, symbols, lines and frames are there | `frames` |
-//! | which stacks of frames, which one is of a callchain | `stacks`, `callchains` |
+//! | which stacks of frames, which one is of a callchain | `stacks`, `stack_table_builder`, `callchains` |
 //! | which threads, processes and services | `tasks` |
 //! | how much does each stack weigh, in which counters | `weights` |
 //! | when was each sample taken | `samples` |
@@ -98,6 +98,7 @@ mod samples;
 mod scope;
 mod shares;
 mod stack_filter;
+mod stack_table_builder;
 mod stacks;
 mod tasks;
 mod time_span;

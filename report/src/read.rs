@@ -19,7 +19,7 @@ use crate::{
     sampled_frames::SampledFrames,
     samples::{ProfileSample, SampleTable},
     shares::StackWeights,
-    stacks::StackTableBuilder,
+    stack_table_builder::StackTableBuilder,
     tasks::TaskTracker,
     weights::{EventId, ProfileCounter, Weight, WeightTableBuilder},
 };
@@ -173,15 +173,15 @@ impl Builder {
         let since_start = time.since(start);
         recording.duration = recording.duration.max(since_start);
         let thread = (sample.pid, sample.tid);
-        let name = self.tasks.name(thread);
+        // A thread without a name is called by its number from its first sample on; threads that it makes inherit that.
+        self.tasks.name(thread);
         let Some(Some(event)) = self.events.get_mut(sample.event) else {
             return;
         };
         event.recorded = event.recorded.saturating_add(1);
-        let process = (thread.0, self.tasks.process_name(thread.0));
         let excluded = self
             .options
-            .excluded_by(since_start, process, (thread.1, &name));
+            .excluded_by(since_start, thread, &mut self.tasks);
         let stack = match excluded {
             Some(option) => Err(option),
             None => {
@@ -200,7 +200,7 @@ impl Builder {
                 return;
             }
         };
-        let task = self.tasks.task(thread, name, time);
+        let task = self.tasks.task(thread, time);
         if let Some(reason) = reason {
             let count = event.unattributed.entry(reason.name()).or_default();
             *count = count.saturating_add(1);

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, hash::Hash};
 
 use crate::{
+    fast_hash::FastMap,
     frames::FrameId,
     stacks::{StackId, StackTable, StackTree, Visit},
     weights::{ProfileCounter, Weight, WeightTable},
@@ -43,12 +44,15 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         counters: [ProfileCounter; N],
         test: impl Fn(StackId) -> bool,
     ) -> Self {
-        let own = weights.by_stack(stacks, counters).into_iter();
-        let share = |(stack, own)| match test(stack) {
-            true => Share { own, total: own },
-            false => Share::default(),
-        };
-        let mut shares: Vec<_> = stacks.ids().zip(own).map(share).collect();
+        let mut shares = vec![Share::default(); stacks.len()];
+        for row in weights.rows(counters) {
+            let stack = row.stack.filter(|stack| test(*stack));
+            let share = stack.and_then(|stack| shares.get_mut(stack.index()));
+            if let Some(Share { own, total }) = share {
+                own.add(row.weight);
+                total.add(row.weight);
+            }
+        }
         for stack in stacks.ids().rev() {
             let total = shares.get(stack.index()).map(|share| share.total);
             let parent = stacks.parent(stack);
@@ -84,7 +88,21 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         &self,
         group: impl Fn(FrameId) -> Option<G>,
     ) -> HashMap<G, Share<N>> {
-        self.grouped(|stack| group(self.stacks.frame(stack)?))
+        // By frame: the number of its group, once it is known.
+        let mut known: Vec<Option<u32>> = Vec::new();
+        self.grouped(|stack, numbers| {
+            let Some(frame) = self.stacks.frame(stack) else {
+                return NO_GROUP;
+            };
+            let place = usize::try_from(frame.0).unwrap_or(usize::MAX);
+            if known.len() <= place {
+                known.resize(place.saturating_add(1), None);
+            }
+            match known.get_mut(place) {
+                Some(known) => *known.get_or_insert_with(|| numbers.of(group(frame))),
+                None => NO_GROUP,
+            }
+        })
     }
 
     /// The samples in which a frame of one group called one of another, each counted once for the pair.
@@ -93,32 +111,34 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         caller: impl Fn(FrameId) -> Option<Caller>,
         callee: impl Fn(FrameId) -> Option<Callee>,
     ) -> HashMap<(Caller, Callee), Weight<N>> {
-        let calls = self.grouped(|stack| {
+        let call = |stack| {
             let parent = self.stacks.parent(stack)?;
             Some((
                 caller(self.stacks.frame(parent)?)?,
                 callee(self.stacks.frame(stack)?)?,
             ))
-        });
+        };
+        let calls = self.grouped(|stack, numbers| numbers.of(call(stack)));
         let total = |(pair, share): (_, Share<N>)| (pair, share.total);
         calls.into_iter().map(total).collect()
     }
 
+    /// `group`: the number of a stack's group.
     fn grouped<G: Copy + Eq + Hash>(
         &self,
-        group: impl Fn(StackId) -> Option<G>,
+        mut group: impl FnMut(StackId, &mut GroupNumbers<G>) -> u32,
     ) -> HashMap<G, Share<N>> {
-        /// Instead of the number of a group, where there is none.
-        const NO_GROUP: u32 = u32::MAX;
         // Groups by number, so that the walk needs no hashing.
-        let mut numbers: HashMap<G, u32> = HashMap::new();
+        let mut numbers = GroupNumbers(FastMap::default());
         let mut group_of = Vec::with_capacity(self.stacks.len());
         for stack in self.stacks.ids() {
             let counted = !self.share(stack).total.is_zero();
-            let group = if counted { group(stack) } else { None };
-            let next = u32::try_from(numbers.len()).unwrap_or(NO_GROUP);
-            group_of.push(group.map_or(NO_GROUP, |group| *numbers.entry(group).or_insert(next)));
+            group_of.push(match counted {
+                true => group(stack, &mut numbers),
+                false => NO_GROUP,
+            });
         }
+        let GroupNumbers(numbers) = numbers;
         let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let mut shares = vec![Share::<N>::default(); numbers.len()];
         // How often each group is among the callers of the stack that the walk is at.
@@ -149,11 +169,24 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     }
 }
 
+/// The number of each group, in the order in which they were seen.
+struct GroupNumbers<G>(FastMap<G, u32>);
+
+/// Instead of the number of a group, where there is none.
+const NO_GROUP: u32 = u32::MAX;
+
+impl<G: Copy + Eq + Hash> GroupNumbers<G> {
+    fn of(&mut self, group: Option<G>) -> u32 {
+        let next = u32::try_from(self.0.len()).unwrap_or(NO_GROUP);
+        group.map_or(NO_GROUP, |group| *self.0.entry(group).or_insert(next))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        stacks::StackTableBuilder,
+        stack_table_builder::StackTableBuilder,
         tasks::TaskId,
         weights::{EventId, WeightTableBuilder},
     };

@@ -1,10 +1,6 @@
 //! Which stacks does a profile have? A prefix tree of frames.
 
-use std::hash::BuildHasher;
-
-use hashbrown::hash_table::{Entry, HashTable};
-
-use crate::{fast_hash::FastHash, frames::FrameId};
+use crate::frames::FrameId;
 
 /// A node of a [`StackTable`]: a frame with all its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +46,12 @@ pub enum Visit {
 }
 
 impl StackTable {
+    /// With the parent, [`NONE`] of outermost frames, and the frame of each stack. Parents come before their children.
+    pub(crate) fn new(stacks: impl ExactSizeIterator<Item = (u32, FrameId)>) -> Self {
+        let (parents, frames) = stacks.unzip();
+        Self { parents, frames }
+    }
+
     /// The number of stacks.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -117,14 +119,6 @@ impl StackTable {
             next_siblings,
             first_root,
         }
-    }
-
-    /// What tells a node from all others: its parent and its frame.
-    fn key(&self, node: u32) -> (u32, FrameId) {
-        let place = StackId(node).index();
-        let parent = self.parents.get(place).copied().unwrap_or(NONE);
-        let frame = self.frames.get(place).copied();
-        (parent, frame.unwrap_or(FrameId(NONE)))
     }
 
     /// Bytes that the table has allocated.
@@ -199,60 +193,10 @@ impl StackTree<'_> {
     }
 }
 
-/// A stack table that grows.
-#[derive(Debug, Default)]
-pub(crate) struct StackTableBuilder {
-    table: StackTable,
-    /// The nodes by their parents and frames.
-    nodes: HashTable<u32>,
-    hash: FastHash,
-}
-
-impl StackTableBuilder {
-    /// The stack with these frames, from the outermost to the leaf; none of no frames.
-    pub fn intern(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
-        let child = |stack, frame| self.child(stack, frame);
-        frames.into_iter().fold(None, child)
-    }
-
-    /// The stack with one frame more than a stack, made if there is none.
-    pub fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> Option<StackId> {
-        // Nodes are far fewer than bytes of the recording; one too many joins its parent.
-        let next = u32::try_from(self.table.len()).unwrap_or(NONE);
-        let place = parent.map_or(NONE, StackId::number);
-        let (table, hash) = (&mut self.table, &self.hash);
-        let key = (place, frame);
-        let of_key = hash.hash_one(key);
-        if next == NONE {
-            let known = self.nodes.find(of_key, |node| table.key(*node) == key);
-            return known.map(|node| StackId(*node)).or(parent);
-        }
-        let is_it = |node: &u32| table.key(*node) == key;
-        let rehash = |node: &u32| hash.hash_one(table.key(*node));
-        let node = match self.nodes.entry(of_key, is_it, rehash) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => {
-                entry.insert(next);
-                table.parents.push(place);
-                table.frames.push(frame);
-                next
-            }
-        };
-        Some(StackId(node))
-    }
-
-    /// The table; nothing can be added any more, which frees what finds nodes.
-    pub fn finish(self) -> StackTable {
-        let mut table = self.table;
-        table.parents.shrink_to_fit();
-        table.frames.shrink_to_fit();
-        table
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stack_table_builder::StackTableBuilder;
     use proptest::{collection::vec, prelude::*};
     use std::collections::HashSet;
 

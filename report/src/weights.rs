@@ -352,7 +352,7 @@ impl WeightTableBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{frames::FrameId, stacks::StackTableBuilder};
+    use crate::{frames::FrameId, stack_table_builder::StackTableBuilder};
 
     #[test]
     fn events_and_exact_counts_are_columns_of_one_table() {
