@@ -3,12 +3,18 @@
 //! By foldhash, with a seed that is another one in each process: it takes a fraction of the time of the standard library's SipHash,
 //! and a recording cannot be made so that its keys collide.
 
-use std::{collections::HashMap, hash::Hash};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{BuildHasher, Hash},
+};
 
 use foldhash::fast::RandomState;
 
 /// A map with such keys.
 pub(crate) type FastMap<K, V> = HashMap<K, V, FastHash>;
+
+/// A set of such keys.
+pub(crate) type FastSet<K> = HashSet<K, FastHash>;
 
 /// The hashes of a map's keys.
 pub(crate) type FastHash = RandomState;
@@ -26,7 +32,6 @@ pub(crate) type Fingerprint = [u64; 2];
 impl Fingerprints {
     /// The fingerprint of a thing.
     pub fn of(&self, thing: impl Hash) -> Fingerprint {
-        use std::hash::BuildHasher;
         self.hashers
             .each_ref()
             .map(|hasher| hasher.hash_one(&thing))
