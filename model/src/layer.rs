@@ -28,6 +28,12 @@ impl Layer {
         Self::Kernel,
     ];
 
+    /// Its place in [`ALL`](Self::ALL).
+    #[must_use]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
+
     /// The name that manifests and reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -37,6 +43,18 @@ impl Layer {
             Self::Vm => "vm",
             Self::Native => "native",
             Self::Kernel => "kernel",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Layer;
+
+    #[test]
+    fn every_layer_is_at_its_place_among_all() {
+        for (place, layer) in Layer::ALL.into_iter().enumerate() {
+            assert_eq!(layer.place(), place, "{layer:?}");
         }
     }
 }

@@ -21,17 +21,49 @@ use crate::{
     record::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord},
 };
 
+/// A record of which the callchains stand in a list of many.
+#[derive(Debug)]
+pub enum Decoded {
+    /// A sample.
+    Sample(Sample<ChainSpan>),
+    /// Any other record.
+    Other(Box<SessionRecord>),
+}
+
+/// A part of a list of addresses.
+#[derive(Debug, Clone, Copy)]
+pub struct ChainSpan {
+    start: usize,
+    end: usize,
+}
+
+impl ChainSpan {
+    /// The callchain in its list.
+    pub fn of(self, chains: &[Address]) -> &[Address] {
+        chains.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// The callchain at the end of another list, to which it is copied.
+    pub fn moved(self, from: &[Address], to: &mut Vec<Address>) -> Self {
+        let start = to.len();
+        to.extend_from_slice(self.of(from));
+        let end = to.len();
+        Self { start, end }
+    }
+}
+
 /// The time of a record and the record; `None` for kinds that no session needs.
 ///
-/// `body` is everything behind the record's header, of a file of so many `events`.
+/// `body` is everything behind the record's header, of a file of so many `events`. Callchains are appended to `chains`.
 pub fn record(
     header: Header,
     body: &[u8],
     events: usize,
-) -> Result<Option<(MonotonicNs, SessionRecord)>, Malformed> {
+    chains: &mut Vec<Address>,
+) -> Result<Option<(MonotonicNs, Decoded)>, Malformed> {
     if header.kind == kind::SAMPLE {
-        let sample = sample(header.misc, body, events)?;
-        return Ok(Some((sample.time, SessionRecord::Sample(sample))));
+        let sample = sample(header.misc, body, events, chains)?;
+        return Ok(Some((sample.time, Decoded::Sample(sample))));
     }
     let Some((time, record)) = KernelRecord::parse(header.kind, header.misc, body)? else {
         return Ok(None);
@@ -79,7 +111,7 @@ pub fn record(
         KernelRecord::Lost(count) => SessionRecord::Lost { time, count },
         KernelRecord::Throttle => return Ok(None),
     };
-    Ok(Some((time, record)))
+    Ok(Some((time, Decoded::Other(Box::new(record)))))
 }
 
 fn mapping(record_misc: u16, time: MonotonicNs, record: &Mmap2Record<'_>) -> MappingRecord {
@@ -107,7 +139,12 @@ const LAYOUT: SampleLayout = SampleLayout {
     registers: 0,
 };
 
-fn sample(record_misc: u16, body: &[u8], events: usize) -> Result<Sample, Malformed> {
+fn sample(
+    record_misc: u16,
+    body: &[u8],
+    events: usize,
+    chains: &mut Vec<Address>,
+) -> Result<Sample<ChainSpan>, Malformed> {
     let mut fields = Fields::new(body);
     let no_event = fields.malformed("a sample of none of the events");
     let event = fields
@@ -117,7 +154,7 @@ fn sample(record_misc: u16, body: &[u8], events: usize) -> Result<Sample, Malfor
         .filter(|&place| place < events)
         .ok_or(no_event)?;
     let sample = SampleFields::parse(LAYOUT, &mut fields)?;
-    let (kernel, user) = callchain(sample.callchain)?;
+    let (kernel, user) = callchain(sample.callchain, chains)?;
     let (uid, frame, precision) = raw(&mut fields)?;
     Ok(Sample {
         event,
@@ -166,12 +203,15 @@ fn raw(fields: &mut Fields<'_>) -> Result<(u32, Address, Precision), Malformed> 
 const CALLCHAIN_AT: usize = 56;
 
 /// The kernel's addresses and the user's.
-fn callchain(entries: CallchainEntries<'_>) -> Result<(Vec<Address>, Vec<Address>), Malformed> {
-    let (mut kernel, mut user) = (Vec::new(), Vec::new());
+fn callchain(
+    entries: CallchainEntries<'_>,
+    chains: &mut Vec<Address>,
+) -> Result<(ChainSpan, ChainSpan), Malformed> {
+    let kernel = chains.len();
     for (context, address) in entries.addresses() {
         match context {
-            Some(CONTEXT_KERNEL) => kernel.push(address),
-            Some(CONTEXT_USER) => user.push(address),
+            Some(CONTEXT_KERNEL) => chains.push(address),
+            Some(CONTEXT_USER) => {}
             _ => {
                 return Err(Malformed {
                     at: CALLCHAIN_AT,
@@ -180,5 +220,12 @@ fn callchain(entries: CallchainEntries<'_>) -> Result<(Vec<Address>, Vec<Address
             }
         }
     }
-    Ok((kernel, user))
+    let user = chains.len();
+    let of_user = entries.addresses().filter_map(|(context, address)| {
+        let is_user = context == Some(CONTEXT_USER);
+        is_user.then_some(address)
+    });
+    chains.extend(of_user);
+    let span = |start, end| ChainSpan { start, end };
+    Ok((span(kernel, user), span(user, chains.len())))
 }

@@ -15,7 +15,7 @@
 //! | how often was each method called | `calls` |
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | `writer` |
-//! | how is it read | `reader` |
+//! | how is it read, in which order | `reader`, `time_order` |
 //! | what may be printed of it | [`terminal`] |
 //!
 //! ```
@@ -95,6 +95,7 @@ mod record;
 mod regular;
 pub mod remap;
 pub mod terminal;
+mod time_order;
 mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
@@ -107,7 +108,9 @@ pub use manifest::{
     SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use reader::{Records, SessionReader};
-pub use record::{CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord};
+pub use record::{
+    CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, RecordRef, Sample, SessionRecord,
+};
 pub use regular::open_regular;
 pub use varid_model::is_own_memory;
 pub use writer::{BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, may_hold, remove_session};

@@ -177,6 +177,14 @@ impl Manifest {
     }
 }
 
+impl Manifest {
+    /// When it started, in seconds since 1970; none: it does not say.
+    #[must_use]
+    pub fn wall_start_seconds(&self) -> Option<i64> {
+        unix_seconds(&self.wall_start)
+    }
+}
+
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
@@ -393,6 +401,34 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
+/// The inverse of [`rfc3339`]: the seconds of `2024-02-29T12:00:00Z`.
+fn unix_seconds(text: &str) -> Option<i64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hours, minutes, seconds) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && year >= 1970;
+    // Years begin in March, so that a leap day is the last one.
+    let (year, month) = match month.checked_sub(3)? {
+        month @ 0.. => (year, month),
+        before => (year.checked_sub(1)?, before.checked_add(12)?),
+    };
+    let leap_days = (year / 4)
+        .checked_sub(year / 100)?
+        .checked_add(year / 400)?;
+    let days = year.checked_mul(365)?.checked_add(leap_days)?;
+    let days = days.checked_add(month.checked_mul(153)?.checked_add(2)? / 5)?;
+    // 719,469 days are from March of year 0 to the first of January 1970.
+    let days = days.checked_add(day)?.checked_sub(719_469)?;
+    let of_day = hours
+        .checked_mul(3_600)?
+        .checked_add(minutes.checked_mul(60)?)?;
+    let seconds = days
+        .checked_mul(86_400)?
+        .checked_add(of_day)?
+        .checked_add(seconds)?;
+    is_date.then_some(seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -411,6 +447,21 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn a_manifest_s_start_is_a_time() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2024-02-29T12:00:00Z", Some(1_709_208_000)),
+            ("2024-03-01T00:00:01Z", Some(1_709_251_201)),
+            ("2026-12-31T23:59:59.5Z", Some(1_798_761_599)),
+            ("2024-13-01T00:00:00Z", None),
+            ("", None),
+            ("soon", None),
+        ] {
+            assert_eq!(unix_seconds(text), expected, "{text}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! How is a session read, live, killed or complete?
 
 use std::{
-    collections::VecDeque,
     fs::File,
     io::{BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
@@ -20,9 +19,13 @@ use crate::{
         SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
     },
     manifest::Manifest,
-    record::SessionRecord,
+    record::{RecordRef, SessionRecord},
     regular::open_regular,
+    time_order::TimeOrder,
 };
+
+/// Bytes that are read at once.
+const READ_AHEAD: usize = 256 << 10;
 
 /// A session folder, opened for reading. Nothing in it is trusted.
 #[derive(Debug)]
@@ -87,7 +90,8 @@ impl SessionReader {
 
 /// The records of a session in order of time; after those before it an error ends them.
 ///
-/// Holds back what may still be overtaken: the records of two flushes.
+/// Holds back what may still be overtaken: the records of two flushes. As an iterator it gives each record memory of its own;
+/// [`next_ref`](Self::next_ref) allocates none for samples.
 #[derive(Debug)]
 pub struct Records {
     path: PathBuf,
@@ -102,10 +106,8 @@ pub struct Records {
     len: u64,
     /// The body of the current record.
     body: Vec<u8>,
-    /// Records in order of time that nothing can overtake any more.
-    ready: VecDeque<SessionRecord>,
-    /// The others, in the order of the file.
-    waiting: Vec<(MonotonicNs, SessionRecord)>,
+    /// Records that were read and not delivered.
+    order: TimeOrder,
     /// The latest time of the rounds before the current one.
     previous_round: MonotonicNs,
     /// The latest time so far.
@@ -125,42 +127,57 @@ impl Records {
             .map_err(Error::io("read", path.clone()))?
             .len();
         let (offset, size) = data_section(&mut file, &path, len, events)?;
+        let mut file = file.into_inner();
         file.seek(SeekFrom::Start(offset))
             .map_err(Error::io("read", path.clone()))?;
         Ok(Self {
             path,
-            file,
+            file: BufReader::with_capacity(READ_AHEAD, file),
             events,
             offset,
             end: offset.saturating_add(size),
             len,
             body: Vec::new(),
-            ready: VecDeque::new(),
-            waiting: Vec::new(),
+            order: TimeOrder::default(),
             previous_round: MonotonicNs::ZERO,
             latest: MonotonicNs::ZERO,
             damage: None,
         })
     }
 
+    /// The next record, as [`Iterator::next`] has it; a sample's callchains are valid until the one after.
+    pub fn next_ref(&mut self) -> Option<Result<RecordRef<'_>>> {
+        if !self.order.has_next()
+            && let Err(error) = self.fill()
+        {
+            self.offset = self.end;
+            self.order.release(MonotonicNs::MAX);
+            self.damage = Some(error);
+        }
+        match self.order.next_ref() {
+            Some(record) => Some(Ok(record)),
+            None => self.damage.take().map(Err),
+        }
+    }
+
     /// Reads on until a record is ready or the records end.
     fn fill(&mut self) -> Result<()> {
-        while self.ready.is_empty() && self.offset < self.end {
+        while !self.order.has_next() && self.offset < self.end {
             let header_at = self.offset;
             let header = self.read_record()?;
             match header.kind {
                 kind::FINISHED_ROUND => {
-                    self.release(self.previous_round);
+                    self.order.release(self.previous_round);
                     self.previous_round = self.latest;
                 }
                 kind::COMPRESSED | kind::COMPRESSED2 => {
                     return Err(self.wrong(header_at, "compressed records, which are not read yet"));
                 }
-                _ => match decode::record(header, &self.body, self.events) {
+                _ => match decode::record(header, &self.body, self.events, self.order.chains()) {
                     Ok(None) => {}
                     Ok(Some((time, record))) => {
                         self.latest = self.latest.max(time);
-                        self.waiting.push((time, record));
+                        self.order.push(time, record);
                     }
                     Err(Malformed { at, reason }) => {
                         let at = header_at
@@ -171,8 +188,8 @@ impl Records {
                 },
             }
         }
-        if self.ready.is_empty() {
-            self.release(MonotonicNs::MAX);
+        if !self.order.has_next() {
+            self.order.release(MonotonicNs::MAX);
         }
         Ok(())
     }
@@ -216,18 +233,6 @@ impl Records {
             .map_err(Error::io("read", self.path.clone()))
     }
 
-    /// Makes ready what waits and is not later than `time`, in order of time; records of the
-    /// same time stay in the order of the file.
-    fn release(&mut self, time: MonotonicNs) {
-        let (mut ready, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|(at, _)| *at <= time);
-        self.waiting = waiting;
-        ready.sort_by_key(|(at, _)| *at);
-        self.ready
-            .extend(ready.into_iter().map(|(_, record)| record));
-    }
-
     fn wrong(&self, offset: u64, reason: &'static str) -> Error {
         Error::Data {
             path: self.path.clone(),
@@ -241,17 +246,7 @@ impl Iterator for Records {
     type Item = Result<SessionRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ready.is_empty()
-            && let Err(error) = self.fill()
-        {
-            self.offset = self.end;
-            self.release(MonotonicNs::MAX);
-            self.damage = Some(error);
-        }
-        match self.ready.pop_front() {
-            Some(record) => Some(Ok(record)),
-            None => self.damage.take().map(Err),
-        }
+        Some(self.next_ref()?.map(RecordRef::into_owned))
     }
 }
 

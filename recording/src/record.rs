@@ -62,6 +62,21 @@ impl Sample {
     /// The same with borrowed callchains.
     #[must_use]
     pub fn borrowed(&self) -> Sample<&[Address]> {
+        self.with_chains(&self.kernel, &self.user)
+    }
+}
+
+impl Sample<&[Address]> {
+    /// The same with callchains of its own.
+    #[must_use]
+    pub fn to_owned(&self) -> Sample {
+        self.with_chains(self.kernel.to_vec(), self.user.to_vec())
+    }
+}
+
+impl<Chain> Sample<Chain> {
+    /// The same with other callchains.
+    pub(crate) fn with_chains<Other>(&self, kernel: Other, user: Other) -> Sample<Other> {
         let Self {
             event,
             time,
@@ -74,8 +89,8 @@ impl Sample {
             uid,
             frame,
             precision,
-            ref kernel,
-            ref user,
+            kernel: _,
+            user: _,
         } = *self;
         Sample {
             event,
@@ -93,15 +108,17 @@ impl Sample {
             user,
         }
     }
+}
 
+impl<Chain: AsRef<[Address]>> Sample<Chain> {
     /// The kernel's frames, leaf first.
     pub fn kernel_frames(&self) -> impl ExactSizeIterator<Item = FrameAddress> {
-        frames(&self.kernel)
+        frames(self.kernel.as_ref())
     }
 
     /// The user's frames, leaf first. A leaf that entered the kernel is an [`Instruction`](FrameAddress::Instruction), too.
     pub fn user_frames(&self) -> impl ExactSizeIterator<Item = FrameAddress> {
-        frames(&self.user)
+        frames(self.user.as_ref())
     }
 }
 
@@ -188,6 +205,35 @@ pub enum SessionRecord {
     },
     /// A sample.
     Sample(Sample),
+}
+
+/// A record of a session that is borrowed from its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordRef<'r> {
+    /// A sample.
+    Sample(Sample<&'r [Address]>),
+    /// Any other record.
+    Other(&'r SessionRecord),
+}
+
+impl RecordRef<'_> {
+    /// When it was.
+    #[must_use]
+    pub const fn time(&self) -> MonotonicNs {
+        match self {
+            Self::Sample(sample) => sample.time,
+            Self::Other(record) => record.time(),
+        }
+    }
+
+    /// The same with memory of its own.
+    #[must_use]
+    pub fn into_owned(self) -> SessionRecord {
+        match self {
+            Self::Sample(sample) => SessionRecord::Sample(sample.to_owned()),
+            Self::Other(record) => record.clone(),
+        }
+    }
 }
 
 impl SessionRecord {

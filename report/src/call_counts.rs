@@ -5,7 +5,7 @@ use varid_recording::CallCount;
 
 use crate::{
     naming::Resolver,
-    stacks::StackTableBuilder,
+    stack_table_builder::StackTableBuilder,
     weights::{ProfileCounter, Weight, WeightTableBuilder},
 };
 

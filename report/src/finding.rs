@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_vm_and_the_kernel_do_is_asked_for_by_methods() {
+    fn a_share_of_the_vm_or_the_kernel_names_the_method_that_calls_it() {
         let of = |place, caller| {
             let places = BTreeMap::from([(place, BTreeMap::from([(caller, 1_000)]))]);
             let evidence = Evidence {

@@ -37,7 +37,7 @@
 //! | what is known of the whole recording, how does a session become a profile | `profile`, `read` |
 //! | which samples count | `options`, `stack_filter`, `name_pattern`, `time_span` |
 //! | which images, symbols, lines and frames are there | `frames` |
-//! | which stacks of frames | `stacks` |
+//! | which stacks of frames, which one is of a callchain | `stacks`, `stack_table_builder`, `callchains` |
 //! | which threads, processes and services | `tasks` |
 //! | how much does each stack weigh, in which counters | `weights` |
 //! | when was each sample taken | `samples` |
@@ -52,6 +52,7 @@
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
 //! | how does a profile get into other viewers | `export` |
+//! | how are numbers hashed | `fast_hash` |
 //!
 //! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
 //! What cannot be named is shown as `image+0xoffset`, and why is said at the foot
@@ -77,9 +78,11 @@
 
 mod call_counts;
 mod call_tree;
+mod callchains;
 mod columns;
 mod error;
 mod export;
+mod fast_hash;
 mod finding;
 mod frames;
 mod missing_files;
@@ -95,6 +98,7 @@ mod samples;
 mod scope;
 mod shares;
 mod stack_filter;
+mod stack_table_builder;
 mod stacks;
 mod tasks;
 mod time_span;

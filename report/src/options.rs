@@ -5,7 +5,9 @@ use std::time::Duration;
 use varid_model::{Pid, Tid};
 use wildmatch::WildMatch;
 
-use crate::{name_options::NameOptions, stack_filter::StackFilter, time_span::TimeSpan};
+use crate::{
+    name_options::NameOptions, stack_filter::StackFilter, tasks::TaskTracker, time_span::TimeSpan,
+};
 
 /// Which samples become part of a profile, and where it takes names from; the default is all of
 /// them, and names from where the recorded files were.
@@ -39,10 +41,13 @@ impl Options {
     pub(crate) fn excluded_by(
         &self,
         since_start: Duration,
-        (pid, process): (Pid, Option<&str>),
-        (tid, thread): (Tid, &str),
+        (pid, tid): (Pid, Tid),
+        tasks: &mut TaskTracker,
     ) -> Option<&'static str> {
-        let is_app = |pattern: &Pattern| process.is_some_and(|name| pattern.matches_process(name));
+        let is_app = |pattern: &Pattern| {
+            let process = tasks.process_name(pid);
+            process.is_some_and(|name| pattern.matches_process(name))
+        };
         let selects = [
             (
                 "--time",
@@ -55,7 +60,7 @@ impl Options {
                 "--thread",
                 self.thread
                     .as_ref()
-                    .is_none_or(|pattern| pattern.matches(thread)),
+                    .is_none_or(|pattern| pattern.matches(tasks.name((pid, tid)))),
             ),
         ];
         let excluding = selects.into_iter().find(|(_, selects)| !selects);

@@ -2,15 +2,16 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use varid_model::{FrameAddress, MonotonicNs};
+use varid_model::{Address, MonotonicNs};
 use varid_recording::{
-    ConfigurationChange, CpuMode, Manifest, Sample, SessionReader, SessionRecord, Tactic, remap,
+    ConfigurationChange, Manifest, RecordRef, Sample, SessionReader, SessionRecord, Tactic,
 };
 
 use crate::{
     call_counts::CallCounts,
+    callchains::{CallchainTable, ChainStack},
     error::{Error, Result},
-    frames::{FrameId, FrameTable, ImageId},
+    frames::{FrameTable, ImageId},
     missing_files::missing_files,
     naming::Resolver,
     options::Options,
@@ -18,8 +19,7 @@ use crate::{
     sampled_frames::SampledFrames,
     samples::{ProfileSample, SampleTable},
     shares::StackWeights,
-    stack_filter::StackSelector,
-    stacks::StackTableBuilder,
+    stack_table_builder::StackTableBuilder,
     tasks::TaskTracker,
     weights::{EventId, ProfileCounter, Weight, WeightTableBuilder},
 };
@@ -46,11 +46,15 @@ impl Profile {
             .into_iter()
             .filter(|count| options.pid.is_none_or(|only| only == count.pid));
         let mut calls = CallCounts::new(selected.collect());
-        for record in session.records()? {
+        let mut records = session.records()?;
+        while let Some(record) = records.next_ref() {
             match record {
                 Ok(record) => {
                     builder.calls(&mut calls, Some(record.time()));
-                    builder.record(&record);
+                    match record {
+                        RecordRef::Sample(sample) => builder.sample(&sample),
+                        RecordRef::Other(record) => builder.record(record),
+                    }
                 }
                 Err(error) => damage = Some(format!("{error}; what follows is left out")),
             }
@@ -71,9 +75,7 @@ struct Builder {
     /// By the place of the event in the manifest; none: it is not selected.
     events: Vec<Option<EventSamples>>,
     recording: RecordingSummary,
-    /// The frames of the sample that is read.
-    frames: Vec<FrameId>,
-    selector: StackSelector,
+    callchains: CallchainTable,
 }
 
 /// What is collected of an event.
@@ -115,8 +117,7 @@ impl Builder {
                 duration: std::time::Duration::from_nanos(manifest.duration_ns),
                 notes: Vec::new(),
             },
-            frames: Vec::new(),
-            selector: StackSelector::new(options.stacks.clone()),
+            callchains: CallchainTable::new(options.stacks.clone()),
         })
     }
 
@@ -161,38 +162,46 @@ impl Builder {
                     self.recording.losses.push(Loss { time, count });
                 }
             }
-            SessionRecord::Sample(sample) => self.sample(sample),
+            SessionRecord::Sample(sample) => self.sample(&sample.borrowed()),
         }
     }
 
-    fn sample(&mut self, sample: &Sample) {
+    fn sample(&mut self, sample: &Sample<&[Address]>) {
         let recording = &mut self.recording;
         let time = sample.time;
         let start = recording.manifest.start_time_ns;
         let since_start = time.since(start);
         recording.duration = recording.duration.max(since_start);
         let thread = (sample.pid, sample.tid);
-        let name = self.tasks.name(thread);
+        // A thread without a name is called by its number from its first sample on; threads that it makes inherit that.
+        self.tasks.name(thread);
         let Some(Some(event)) = self.events.get_mut(sample.event) else {
             return;
         };
         event.recorded = event.recorded.saturating_add(1);
-        let process = (thread.0, self.tasks.process_name(thread.0));
         let excluded = self
             .options
-            .excluded_by(since_start, process, (thread.1, &name));
-        let excluded = excluded.or_else(|| {
-            self.frames.clear();
-            resolve_frames(&mut self.resolver, sample, &mut self.frames);
-            self.selector.excluded_by(&self.frames, &self.resolver)
-        });
-        if let Some(option) = excluded {
-            let count = event.excluded.entry(option).or_default();
-            *count = count.saturating_add(1);
-            return;
-        }
-        let task = self.tasks.task(thread, name, time);
-        if let Some(reason) = remap::unattributed(&sample.user) {
+            .excluded_by(since_start, thread, &mut self.tasks);
+        let stack = match excluded {
+            Some(option) => Err(option),
+            None => {
+                let tables = (&mut self.resolver, &mut self.stacks);
+                match self.callchains.stack_of(tables, sample) {
+                    ChainStack::Excluded(option) => Err(option.name()),
+                    ChainStack::Counted { stack, reason } => Ok((stack, reason)),
+                }
+            }
+        };
+        let (stack, reason) = match stack {
+            Ok(counted) => counted,
+            Err(option) => {
+                let count = event.excluded.entry(option).or_default();
+                *count = count.saturating_add(1);
+                return;
+            }
+        };
+        let task = self.tasks.task(thread, time);
+        if let Some(reason) = reason {
             let count = event.unattributed.entry(reason.name()).or_default();
             *count = count.saturating_add(1);
         }
@@ -200,7 +209,6 @@ impl Builder {
             let weight = Weight([1, sample.period.get()]);
             event.sampled_frames.add(&mut self.resolver, sample, weight);
         }
-        let stack = self.stacks.intern(self.frames.iter().rev().copied());
         let event = EventId(u32::try_from(sample.event).unwrap_or(u32::MAX));
         let period = sample.period;
         self.weights.add_sample(task, stack, (event, period));
@@ -301,34 +309,6 @@ fn path_of(frames: &FrameTable, id: ImageId) -> Option<PathBuf> {
     let image = frames.image(id)?;
     let named = || PathBuf::from(&image.name);
     Some(image.path.clone().unwrap_or_else(named))
-}
-
-/// The frames of a sample, leaf first. The first address of either part is where its code
-/// was interrupted, the others are callers.
-fn resolve_frames(resolver: &mut Resolver, sample: &Sample, frames: &mut Vec<FrameId>) {
-    let pid = sample.pid;
-    for frame in sample.kernel_frames() {
-        frames.extend_from_slice(resolver.kernel_frames(frame));
-    }
-    // The instruction of the innermost method may be known approximately.
-    let mut is_approximate = sample.precision.is_approximate();
-    for frame in sample.user_frames() {
-        let first = frames.len();
-        frames.extend_from_slice(resolver.user_frames(pid, frame));
-        if is_approximate && resolver.is_in_method(pid, frame) {
-            is_approximate = false;
-            for frame in frames.iter_mut().skip(first) {
-                *frame = resolver.approximate(*frame);
-            }
-        }
-    }
-    if frames.is_empty() {
-        let leaf = FrameAddress::Instruction(sample.original_ip);
-        frames.extend_from_slice(match sample.mode {
-            CpuMode::Kernel => resolver.kernel_frames(leaf),
-            CpuMode::User => resolver.user_frames(pid, leaf),
-        });
-    }
 }
 
 /// How the configuration changed during the recording, as sentences.

@@ -4,12 +4,13 @@
 //! method, class and source line, at which address of which mapping, in whose thread, how deep
 //! in its stack and where its frame lies.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use varid_model::{Address, FrameAddress, Interval, Layer, Mode, Pid, Tid};
 use varid_recording::{CpuMode, NO_UID, Sample, remap};
 
 use crate::{
+    fast_hash::FastMap,
     frames::{ImageId, ProfileFrame, ProfileSymbol},
     naming::Resolver,
     shares::Share,
@@ -88,12 +89,17 @@ struct FrameKey {
 pub(crate) struct SampledFrames {
     /// Each with the image that its mapping shows.
     rows: Vec<(Option<ImageId>, SampledFrame)>,
-    places: HashMap<FrameKey, usize>,
+    places: FastMap<FrameKey, usize>,
 }
 
 impl SampledFrames {
     /// A further sample.
-    pub fn add(&mut self, resolver: &mut Resolver, sample: &Sample, weight: SampleWeight) {
+    pub fn add(
+        &mut self,
+        resolver: &mut Resolver,
+        sample: &Sample<&[Address]>,
+        weight: SampleWeight,
+    ) {
         let pid = sample.pid;
         // A kernel sample's managed frames are all callers of the kernel's.
         let kernel = sample.mode == CpuMode::Kernel;
@@ -107,7 +113,7 @@ impl SampledFrames {
         let (depth, found) = match innermost {
             Some(found) => ((managed.count() as u64).saturating_add(1), found),
             None => {
-                let chain = if kernel { &sample.kernel } else { &sample.user };
+                let chain = if kernel { sample.kernel } else { sample.user };
                 let leaf = chain.first().copied().unwrap_or(sample.original_ip);
                 let leaf = FrameAddress::Instruction(leaf);
                 if kernel {
@@ -161,7 +167,7 @@ impl SampledFrames {
     fn add_kernel(
         &mut self,
         resolver: &mut Resolver,
-        sample: &Sample,
+        sample: &Sample<&[Address]>,
         leaf: FrameAddress,
         weight: SampleWeight,
     ) {
@@ -217,7 +223,7 @@ impl SampledFrames {
     }
 }
 
-const fn owner(sample: &Sample) -> (Pid, Tid, u32) {
+const fn owner(sample: &Sample<&[Address]>) -> (Pid, Tid, u32) {
     (sample.pid, sample.tid, sample.uid)
 }
 

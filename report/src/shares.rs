@@ -1,8 +1,9 @@
 //! How much did each line, symbol, image or layer take, by itself and with what it called?
 
-use std::{collections::HashMap, hash::Hash};
+use std::{cell::OnceCell, collections::HashMap, hash::Hash};
 
 use crate::{
+    fast_hash::FastMap,
     frames::FrameId,
     stacks::{StackId, StackTable, StackTree, Visit},
     weights::{ProfileCounter, Weight, WeightTable},
@@ -21,10 +22,12 @@ pub struct Share<const N: usize = 2> {
 #[derive(Debug, Clone)]
 pub(crate) struct StackWeights<'s, const N: usize> {
     stacks: &'s StackTable,
-    /// By [`StackId`].
-    shares: Vec<Share<N>>,
+    /// By [`StackId`]: what each took by itself.
+    own: Vec<Weight<N>>,
+    /// The same with what is below it.
+    totals: OnceCell<Vec<Weight<N>>>,
     /// Of the stacks that weigh anything: others are of other events.
-    tree: StackTree<'s>,
+    tree: OnceCell<StackTree<'s>>,
 }
 
 impl<'s, const N: usize> StackWeights<'s, N> {
@@ -43,40 +46,56 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         counters: [ProfileCounter; N],
         test: impl Fn(StackId) -> bool,
     ) -> Self {
-        let own = weights.by_stack(stacks, counters).into_iter();
-        let share = |(stack, own)| match test(stack) {
-            true => Share { own, total: own },
-            false => Share::default(),
-        };
-        let mut shares: Vec<_> = stacks.ids().zip(own).map(share).collect();
-        for stack in stacks.ids().rev() {
-            let total = shares.get(stack.index()).map(|share| share.total);
-            let parent = stacks.parent(stack);
-            let parent = parent.and_then(|parent| shares.get_mut(parent.index()));
-            if let (Some(parent), Some(total)) = (parent, total) {
-                parent.total.add(total);
+        let mut own = vec![Weight::default(); stacks.len()];
+        for row in weights.rows(counters) {
+            let stack = row.stack.filter(|stack| test(*stack));
+            let weight = stack.and_then(|stack| own.get_mut(stack.index()));
+            if let Some(weight) = weight {
+                weight.add(row.weight);
             }
         }
-        let weighs = |stack: StackId| {
-            let share = shares.get(stack.index());
-            share.is_some_and(|share| !share.total.is_zero())
-        };
-        let tree = stacks.tree_of(weighs);
         Self {
             stacks,
-            shares,
-            tree,
+            own,
+            totals: OnceCell::new(),
+            tree: OnceCell::new(),
         }
     }
 
     /// What a stack took by itself, and with what it called.
     pub fn share(&self, stack: StackId) -> Share<N> {
-        self.shares.get(stack.index()).copied().unwrap_or_default()
+        let weight = |weights: &[Weight<N>]| weights.get(stack.index()).copied();
+        Share {
+            own: weight(&self.own).unwrap_or_default(),
+            total: weight(self.totals()).unwrap_or_default(),
+        }
+    }
+
+    fn totals(&self) -> &[Weight<N>] {
+        self.totals.get_or_init(|| {
+            let mut totals = self.own.clone();
+            for stack in self.stacks.ids().rev() {
+                let total = totals.get(stack.index()).copied();
+                let parent = self.stacks.parent(stack);
+                let parent = parent.and_then(|parent| totals.get_mut(parent.index()));
+                if let (Some(parent), Some(total)) = (parent, total) {
+                    parent.add(total);
+                }
+            }
+            totals
+        })
     }
 
     /// The way down, of stacks that weigh anything.
-    pub const fn tree(&self) -> &StackTree<'s> {
-        &self.tree
+    pub fn tree(&self) -> &StackTree<'s> {
+        self.tree.get_or_init(|| {
+            let totals = self.totals();
+            let weighs = |stack: StackId| {
+                let total = totals.get(stack.index());
+                total.is_some_and(|total| !total.is_zero())
+            };
+            self.stacks.tree_of(weighs)
+        })
     }
 
     /// What each group of frames took, of those that took anything. Frames without a group take no part; what they called does.
@@ -84,7 +103,22 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         &self,
         group: impl Fn(FrameId) -> Option<G>,
     ) -> HashMap<G, Share<N>> {
-        self.grouped(|stack| group(self.stacks.frame(stack)?))
+        let mut numbers = GroupNumbers::default();
+        // By frame: the number of its group, once it is known.
+        let mut known: Vec<Option<u32>> = Vec::new();
+        let mut number = |frame: FrameId| {
+            let place = usize::try_from(frame.0).unwrap_or(usize::MAX);
+            if known.len() <= place {
+                known.resize(place.saturating_add(1), None);
+            }
+            match known.get_mut(place) {
+                Some(known) => *known.get_or_insert_with(|| numbers.of(group(frame))),
+                None => NO_GROUP,
+            }
+        };
+        let of_stack = |stack| self.stacks.frame(stack).map_or(NO_GROUP, &mut number);
+        let groups: Vec<u32> = self.stacks.ids().map(of_stack).collect();
+        self.grouped(numbers, &groups)
     }
 
     /// The samples in which a frame of one group called one of another, each counted once for the pair.
@@ -93,39 +127,74 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         caller: impl Fn(FrameId) -> Option<Caller>,
         callee: impl Fn(FrameId) -> Option<Callee>,
     ) -> HashMap<(Caller, Callee), Weight<N>> {
-        let calls = self.grouped(|stack| {
+        let call = |stack| {
             let parent = self.stacks.parent(stack)?;
             Some((
                 caller(self.stacks.frame(parent)?)?,
                 callee(self.stacks.frame(stack)?)?,
             ))
-        });
+        };
+        let mut numbers = GroupNumbers::default();
+        let of_stack = |stack| numbers.of(call(stack));
+        let groups: Vec<u32> = self.stacks.ids().map(of_stack).collect();
+        let calls = self.grouped(numbers, &groups);
         let total = |(pair, share): (_, Share<N>)| (pair, share.total);
         calls.into_iter().map(total).collect()
     }
 
+    /// `groups`: by [`StackId`], the number of its group.
     fn grouped<G: Copy + Eq + Hash>(
         &self,
-        group: impl Fn(StackId) -> Option<G>,
+        GroupNumbers(numbers): GroupNumbers<G>,
+        groups: &[u32],
     ) -> HashMap<G, Share<N>> {
-        /// Instead of the number of a group, where there is none.
-        const NO_GROUP: u32 = u32::MAX;
-        // Groups by number, so that the walk needs no hashing.
-        let mut numbers: HashMap<G, u32> = HashMap::new();
-        let mut group_of = Vec::with_capacity(self.stacks.len());
-        for stack in self.stacks.ids() {
-            let counted = !self.share(stack).total.is_zero();
-            let group = if counted { group(stack) } else { None };
-            let next = u32::try_from(numbers.len()).unwrap_or(NO_GROUP);
-            group_of.push(group.map_or(NO_GROUP, |group| *numbers.entry(group).or_insert(next)));
+        let shares = match numbers.len() <= MASK_BITS {
+            true => self.few_groups(numbers.len(), groups),
+            false => self.many_groups(numbers.len(), groups),
+        };
+        let share = |(group, number)| {
+            let share = shares.get(index(number)).copied();
+            (group, share.unwrap_or_default())
+        };
+        let all = numbers.into_iter().map(share);
+        all.filter(|(_, share)| !share.total.is_zero()).collect()
+    }
+
+    /// By number of a group: what it took, where a word has a bit for each group.
+    fn few_groups(&self, count: usize, groups: &[u32]) -> Vec<Share<N>> {
+        let mut shares = vec![Share::<N>::default(); count];
+        // By stack: the groups that are in it.
+        let mut masks: Vec<u64> = Vec::with_capacity(groups.len());
+        for ((stack, group), own) in self.stacks.ids().zip(groups).zip(&self.own) {
+            let parent = self.stacks.parent(stack);
+            let parent = parent.and_then(|parent| masks.get(parent.index()));
+            let mut mask = parent.copied().unwrap_or_default();
+            mask |= 1u64.checked_shl(*group).unwrap_or_default();
+            masks.push(mask);
+            if own.is_zero() {
+                continue;
+            }
+            if let Some(share) = shares.get_mut(index(*group)) {
+                share.own.add(*own);
+            }
+            while mask != 0 {
+                if let Some(share) = shares.get_mut(index(mask.trailing_zeros())) {
+                    share.total.add(*own);
+                }
+                mask &= mask.saturating_sub(1);
+            }
         }
-        let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        let mut shares = vec![Share::<N>::default(); numbers.len()];
+        shares
+    }
+
+    /// The same of any number of groups.
+    fn many_groups(&self, count: usize, groups: &[u32]) -> Vec<Share<N>> {
+        let mut shares = vec![Share::<N>::default(); count];
         // How often each group is among the callers of the stack that the walk is at.
-        let mut on_path = vec![0u32; numbers.len()];
-        self.tree.visit(|visit| {
+        let mut on_path = vec![0u32; count];
+        self.tree().visit(|visit| {
             let (Visit::Enter(stack) | Visit::Leave(stack)) = visit;
-            let number = index(group_of.get(stack.index()).copied().unwrap_or(NO_GROUP));
+            let number = index(groups.get(stack.index()).copied().unwrap_or(NO_GROUP));
             let (Some(share), Some(count)) = (shares.get_mut(number), on_path.get_mut(number))
             else {
                 return;
@@ -141,19 +210,41 @@ impl<'s, const N: usize> StackWeights<'s, N> {
                 share.total.add(here.total);
             }
         });
-        let share = |(group, number)| {
-            let share = shares.get(index(number)).copied();
-            (group, share.unwrap_or_default())
-        };
-        numbers.into_iter().map(share).collect()
+        shares
     }
+}
+
+/// Bits of a word.
+const MASK_BITS: usize = 64;
+
+/// The number of each group, in the order in which they were seen.
+struct GroupNumbers<G>(FastMap<G, u32>);
+
+impl<G> Default for GroupNumbers<G> {
+    fn default() -> Self {
+        Self(FastMap::default())
+    }
+}
+
+/// Instead of the number of a group, where there is none.
+const NO_GROUP: u32 = u32::MAX;
+
+impl<G: Copy + Eq + Hash> GroupNumbers<G> {
+    fn of(&mut self, group: Option<G>) -> u32 {
+        let next = u32::try_from(self.0.len()).unwrap_or(NO_GROUP);
+        group.map_or(NO_GROUP, |group| *self.0.entry(group).or_insert(next))
+    }
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        stacks::StackTableBuilder,
+        stack_table_builder::StackTableBuilder,
         tasks::TaskId,
         weights::{EventId, WeightTableBuilder},
     };
@@ -211,6 +302,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn few_and_many_groups_take_the_same(stacks in vec(vec(0..5u32, 0..8), 0..30)) {
+            let tables = tables(&stacks);
+            let weights = weights(&tables);
+            let group = |frame: Option<FrameId>| frame.map_or(NO_GROUP, |frame| frame.0 % 4);
+            let of_stack = |stack| group(weights.stacks.frame(stack)).min(3);
+            let groups: Vec<u32> = weights.stacks.ids().map(of_stack).collect();
+            prop_assert_eq!(weights.few_groups(3, &groups), weights.many_groups(3, &groups));
+        }
+
         #[test]
         fn shares_and_calls_equal_a_count_over_the_stacks(
             stacks in vec(vec(0..5u32, 0..8), 0..30),

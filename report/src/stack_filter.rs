@@ -47,6 +47,27 @@ pub(crate) fn has_name(symbol: &ProfileSymbol, pattern: &NamePattern) -> bool {
     pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
 }
 
+/// An option by which stacks are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackOption {
+    Ignore,
+    Focus,
+    Layer,
+    Symbol,
+}
+
+impl StackOption {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ignore => "--ignore",
+            Self::Focus => "--focus",
+            Self::Layer => "--layer",
+            Self::Symbol => "--symbol",
+        }
+    }
+}
+
 /// Decides on stacks. A symbol is compared with the patterns once.
 #[derive(Debug)]
 pub(crate) struct StackSelector {
@@ -72,9 +93,14 @@ impl StackSelector {
         }
     }
 
+    /// Whether there is any condition.
+    pub fn is_active(&self) -> bool {
+        self.filter != StackFilter::default()
+    }
+
     /// The option that leaves out a sample with these frames, leaf first; none: it counts.
-    pub fn excluded_by(&mut self, frames: &[FrameId], resolver: &Resolver) -> Option<&'static str> {
-        if self.filter == StackFilter::default() {
+    pub fn excluded_by(&mut self, frames: &[FrameId], resolver: &Resolver) -> Option<StackOption> {
+        if !self.is_active() {
             return None;
         }
         let leaf = frames.first().copied();
@@ -87,10 +113,16 @@ impl StackSelector {
         }
         let filter = &self.filter;
         let reasons = [
-            ("--ignore", filter.ignore.is_some() && ignore),
-            ("--focus", filter.focus.is_some() && !focus),
-            ("--layer", filter.leaf_layer.is_some() && !leaf.layer),
-            ("--symbol", filter.leaf_symbol.is_some() && !leaf.symbol),
+            (StackOption::Ignore, filter.ignore.is_some() && ignore),
+            (StackOption::Focus, filter.focus.is_some() && !focus),
+            (
+                StackOption::Layer,
+                filter.leaf_layer.is_some() && !leaf.layer,
+            ),
+            (
+                StackOption::Symbol,
+                filter.leaf_symbol.is_some() && !leaf.symbol,
+            ),
         ];
         let reason = reasons.into_iter().find(|(_, excludes)| *excludes);
         reason.map(|(option, _)| option)

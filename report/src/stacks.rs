@@ -1,7 +1,5 @@
 //! Which stacks does a profile have? A prefix tree of frames.
 
-use std::collections::HashMap;
-
 use crate::frames::FrameId;
 
 /// A node of a [`StackTable`]: a frame with all its callers.
@@ -48,6 +46,12 @@ pub enum Visit {
 }
 
 impl StackTable {
+    /// With the parent, [`NONE`] of outermost frames, and the frame of each stack. Parents come before their children.
+    pub(crate) fn new(stacks: impl ExactSizeIterator<Item = (u32, FrameId)>) -> Self {
+        let (parents, frames) = stacks.unzip();
+        Self { parents, frames }
+    }
+
     /// The number of stacks.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -189,71 +193,10 @@ impl StackTree<'_> {
     }
 }
 
-/// A stack table that grows.
-#[derive(Debug, Default)]
-pub(crate) struct StackTableBuilder {
-    table: StackTable,
-    /// The child of a stack, or of [`NONE`], with a frame.
-    children: HashMap<(u32, FrameId), u32>,
-    /// The nodes of the stack that was added last: the next one mostly has the same outer frames.
-    last: Vec<u32>,
-}
-
-impl StackTableBuilder {
-    /// The stack with these frames, from the outermost to the leaf; none of no frames.
-    pub fn intern(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
-        let (mut at, mut depth, mut same_prefix) = (NONE, 0usize, true);
-        for frame in frames {
-            let same = self
-                .last
-                .get(depth)
-                .copied()
-                .filter(|&node| same_prefix && self.table.frame(StackId(node)) == Some(frame));
-            at = if let Some(node) = same {
-                node
-            } else {
-                if same_prefix {
-                    self.last.truncate(depth);
-                    same_prefix = false;
-                }
-                let node = self.child(at, frame);
-                self.last.push(node);
-                node
-            };
-            depth = depth.saturating_add(1);
-        }
-        self.last.truncate(depth);
-        (at != NONE).then_some(StackId(at))
-    }
-
-    /// The child of a node with this frame, made if there is none.
-    fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
-        // Nodes are far fewer than bytes of the recording; one too many joins its parent.
-        let next = u32::try_from(self.table.len()).unwrap_or(NONE);
-        if next == NONE {
-            let known = self.children.get(&(parent, frame)).copied();
-            return known.unwrap_or(parent);
-        }
-        let node = *self.children.entry((parent, frame)).or_insert(next);
-        if node == next {
-            self.table.parents.push(parent);
-            self.table.frames.push(frame);
-        }
-        node
-    }
-
-    /// The table; nothing can be added any more, which frees what finds nodes.
-    pub fn finish(self) -> StackTable {
-        let mut table = self.table;
-        table.parents.shrink_to_fit();
-        table.frames.shrink_to_fit();
-        table
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stack_table_builder::StackTableBuilder;
     use proptest::{collection::vec, prelude::*};
     use std::collections::HashSet;
 

@@ -5,6 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use varid_model::{MonotonicNs, Pid, Tid};
 use varid_recording::Membership;
 
+use crate::fast_hash::FastMap;
+
 /// A task of a [`TaskTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u32);
@@ -57,9 +59,22 @@ impl TaskTable {
 pub(crate) struct TaskTracker {
     table: TaskTable,
     ids: HashMap<Task, TaskId>,
-    /// Names of threads now.
-    names: HashMap<(Pid, Tid), Arc<str>>,
+    threads: FastMap<(Pid, Tid), Thread>,
     memberships: Memberships,
+}
+
+/// What is known of a thread now.
+#[derive(Debug)]
+struct Thread {
+    name: Arc<str>,
+    /// The task of its last sample, under this name and in this service.
+    task: Option<(Option<ServiceId>, TaskId)>,
+}
+
+impl Thread {
+    const fn new(name: Arc<str>) -> Self {
+        Self { name, task: None }
+    }
 }
 
 impl TaskTracker {
@@ -72,7 +87,7 @@ impl TaskTracker {
                 ..TaskTable::default()
             },
             ids: HashMap::new(),
-            names: HashMap::new(),
+            threads: FastMap::default(),
             memberships,
         }
     }
@@ -82,22 +97,26 @@ impl TaskTracker {
         if tid.is_main_thread_of(pid) {
             self.table.processes.insert(pid, Arc::clone(&name));
         }
-        self.names.insert((pid, tid), name);
+        self.threads.insert((pid, tid), Thread::new(name));
     }
 
     /// A thread was made: it has the name of the thread that made it.
     pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
-        match self.names.get(&parent).cloned() {
-            Some(name) => self.set_name(child, name),
+        match self.threads.get(&parent).map(|thread| &thread.name) {
+            Some(name) => self.set_name(child, Arc::clone(name)),
             // The name that is known belongs to an earlier thread of this id.
-            None => _ = self.names.remove(&child),
+            None => _ = self.threads.remove(&child),
         }
     }
 
     /// The name of a thread now.
-    pub fn name(&mut self, (pid, tid): (Pid, Tid)) -> Arc<str> {
-        let name = self.names.entry((pid, tid));
-        Arc::clone(name.or_insert_with(|| format!(":{tid}").into()))
+    pub fn name(&mut self, thread: (Pid, Tid)) -> &str {
+        &self.thread(thread).name
+    }
+
+    fn thread(&mut self, (pid, tid): (Pid, Tid)) -> &mut Thread {
+        let unnamed = || Thread::new(format!(":{tid}").into());
+        self.threads.entry((pid, tid)).or_insert_with(unnamed)
     }
 
     /// The name of a process now.
@@ -106,19 +125,29 @@ impl TaskTracker {
     }
 
     /// The task of a sample.
-    pub fn task(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>, time: MonotonicNs) -> TaskId {
+    pub fn task(&mut self, (pid, tid): (Pid, Tid), time: MonotonicNs) -> TaskId {
+        let service = self.memberships.at(pid, time);
+        let thread = self.thread((pid, tid));
+        if let Some((known, task)) = thread.task
+            && known == service
+        {
+            return task;
+        }
+        let name = Arc::clone(&thread.name);
         let task = Task {
             pid,
             tid,
             name,
-            service: self.memberships.at(pid, time),
+            service,
         };
         let tasks = &mut self.table.tasks;
         let next = TaskId(u32::try_from(tasks.len()).unwrap_or(u32::MAX));
-        *self.ids.entry(task).or_insert_with_key(|task| {
+        let id = *self.ids.entry(task).or_insert_with_key(|task| {
             tasks.push(task.clone());
             next
-        })
+        });
+        self.thread((pid, tid)).task = Some((service, id));
+        id
     }
 
     /// The tasks that were sampled.
@@ -131,7 +160,7 @@ impl TaskTracker {
 #[derive(Debug, Clone, Default)]
 struct Memberships {
     /// Of each process, by time: from when on it belongs to which.
-    by_process: HashMap<Pid, Vec<(MonotonicNs, Option<ServiceId>)>>,
+    by_process: FastMap<Pid, Vec<(MonotonicNs, Option<ServiceId>)>>,
 }
 
 impl Memberships {

@@ -43,6 +43,13 @@ pub struct TextLimits {
     pub missing: Option<usize>,
 }
 
+impl TextLimits {
+    /// Whether the lines of a table are long enough for the images' names beside other ones.
+    pub(crate) fn has_room_for_images(&self) -> bool {
+        self.width.is_none_or(|width| width >= 120)
+    }
+}
+
 /// What a view's rows are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReportTable {

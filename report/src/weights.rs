@@ -1,10 +1,9 @@
 //! How much does each stack weigh, in how many counters?
 
-use std::collections::HashMap;
-
 use varid_model::Period;
 
 use crate::{
+    fast_hash::FastMap,
     stacks::{NONE, StackId, StackTable, bytes_of},
     tasks::TaskId,
 };
@@ -268,9 +267,9 @@ impl WeightTable {
 pub(crate) struct WeightTableBuilder {
     table: WeightTable,
     /// The columns of counters.
-    columns: HashMap<ProfileCounter, usize>,
+    columns: FastMap<ProfileCounter, usize>,
     /// Rows by task and stack.
-    rows: HashMap<(u32, u32), u32>,
+    rows: FastMap<(u32, u32), u32>,
     /// The row that was used last.
     last: Option<((u32, u32), u32)>,
 }
@@ -353,7 +352,7 @@ impl WeightTableBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{frames::FrameId, stacks::StackTableBuilder};
+    use crate::{frames::FrameId, stack_table_builder::StackTableBuilder};
 
     #[test]
     fn events_and_exact_counts_are_columns_of_one_table() {

@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use varid_model::{Layer, Pid, Tid};
-use varid_report::{NameOptions, NamePattern, Options, Pattern, StackFilter, TimeSpan};
+use varid_report::{NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TimeSpan};
 
 /// Which session.
 #[derive(Debug, Args)]
@@ -26,6 +26,14 @@ impl InputArgs {
             None => sessions::last()
                 .context("there is no session yet: 'varid record' or 'varid start' makes one"),
         }
+    }
+}
+
+/// What shares are of, with `--by-samples` or without.
+pub const fn percent_of(by_samples: bool) -> PercentOf {
+    match by_samples {
+        true => PercentOf::Samples,
+        false => PercentOf::Period,
     }
 }
 

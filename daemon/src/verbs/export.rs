@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
-use varid_report::{Error, ExportFormat, PercentOf, Profile, export};
+use varid_report::{Error, ExportFormat, Profile, export};
 
 /// Writes the file.
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
@@ -42,11 +42,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     for note in profile.recording.notes.iter().chain(&event.notes) {
         output::message(&format!("varid: {note}"));
     }
-    let weigh = if args.by_samples {
-        PercentOf::Samples
-    } else {
-        PercentOf::Period
-    };
+    let weigh = selection::percent_of(args.by_samples);
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, out);
         export(&profile, (Some(event.event), weigh), format, &mut out)?;

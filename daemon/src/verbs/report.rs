@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    GroupBy, Options, OutputFormat, PercentOf, Profile, ReportTable, TextLimits, View, render,
+    GroupBy, Options, OutputFormat, Profile, ReportTable, TextLimits, View, render,
 };
 
 /// On a terminal, rows below so many percent are one line.
@@ -68,11 +68,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         limit: args.limit,
         order,
         min_percent,
-        percent_of: if args.by_samples {
-            PercentOf::Samples
-        } else {
-            PercentOf::Period
-        },
+        percent_of: selection::percent_of(args.by_samples),
         text: terminal.map_or_else(TextLimits::default, |columns| TextLimits {
             width: (!args.wide).then_some(columns),
             // A bound that the user names shows the rows above it.

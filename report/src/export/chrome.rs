@@ -3,15 +3,13 @@
 //! A slice lasts from the first sample that has the frame to the last one after the other; where a thread has no sample for longer than
 //! two samples are apart, it ends. `own` at its end is what the samples weigh whose leaf it is.
 
-use std::{borrow::Cow, io::Write};
+use std::io::{self, Write};
 
-use serde::Serialize;
 use serde_json::json;
-use varid_model::Layer;
 
 use super::{
     json::write as to_writer,
-    walk::{Thread, UNKNOWN, Walk, plain},
+    walk::{Thread, Walk, plain},
 };
 use crate::{error::Result, frames::SymbolId, samples::ProfileSample};
 
@@ -40,11 +38,21 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
             }),
         )?;
     }
+    let texts = symbol_texts(walk)?;
+    let mut buffer = Vec::new();
     for thread in walk.threads()? {
+        let (pid, tid) = (thread.pid, thread.tid);
+        let event =
+            |kind: char| format!(",\n{{\"ph\":\"{kind}\",\"pid\":{pid},\"tid\":{tid},\"ts\":");
         Slices {
             walk,
             thread: &thread,
+            texts: &texts,
+            begin: event('B'),
+            end: event('E'),
             open: Vec::new(),
+            symbols: Vec::new(),
+            buffer: &mut buffer,
             out,
         }
         .write()?;
@@ -58,37 +66,50 @@ fn microseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / MICROSECOND
 }
 
-#[derive(Serialize)]
-struct Begin<'w> {
-    ph: &'static str,
-    pid: u32,
-    tid: u32,
-    ts: f64,
-    name: &'w str,
-    cat: &'static str,
+/// What the beginnings and ends of a symbol's slices have behind their times, as JSON.
+#[derive(Debug, Clone)]
+struct SymbolText {
+    begin: String,
+    /// speedscope looks for the beginning of the same name. `own` may follow.
+    end: String,
 }
 
-#[derive(Serialize)]
-struct End<'w> {
-    ph: &'static str,
-    pid: u32,
-    tid: u32,
-    ts: f64,
-    /// speedscope looks for the beginning of the same name.
-    name: &'w str,
-    #[serde(skip_serializing_if = "is_zero")]
-    own: u64,
+impl SymbolText {
+    fn new(walk: &Walk, symbol: Option<SymbolId>) -> io::Result<Self> {
+        let name = serde_json::to_string(&walk.symbol_name(symbol))?;
+        let layer = walk.symbol_layer(symbol).name();
+        Ok(Self {
+            begin: format!(r#","name":{name},"cat":"{layer}"}}"#),
+            end: format!(r#","name":{name}"#),
+        })
+    }
 }
 
-fn is_zero(value: &u64) -> bool {
-    *value == 0
+/// The texts of all symbols; the first is that of none.
+fn symbol_texts(walk: &Walk) -> io::Result<Vec<SymbolText>> {
+    let ids = (0..walk.profile.frames.symbols().len()).map(|place| u32::try_from(place).ok());
+    let symbols = std::iter::once(None).chain(ids.map(|id| id.map(SymbolId)));
+    symbols
+        .map(|symbol| SymbolText::new(walk, symbol))
+        .collect()
 }
+
+/// Bytes that are collected before they are written.
+const CHUNK: usize = 1 << 18;
 
 /// A thread's slices that have begun and not ended, the outermost first, with what each weighs by itself.
 struct Slices<'w, 'p> {
     walk: &'w Walk<'p>,
     thread: &'w Thread<'p>,
+    texts: &'w [SymbolText],
+    /// What events of the thread begin with.
+    begin: String,
+    end: String,
     open: Vec<(Option<SymbolId>, u64)>,
+    /// The symbols of the sample that is written, the outermost first.
+    symbols: Vec<Option<SymbolId>>,
+    /// What is not written yet.
+    buffer: &'w mut Vec<u8>,
     out: &'w mut dyn Write,
 }
 
@@ -97,11 +118,12 @@ impl Slices<'_, '_> {
         let (pid, tid) = (self.thread.pid.get(), self.thread.tid.get());
         let process = self.walk.process_name(self.thread.pid, self.thread.name);
         for (name, text) in [("process_name", process), ("thread_name", self.thread.name)] {
-            writeln!(self.out, ",")?;
-            to_writer(
-                self.out,
+            writeln!(self.buffer, ",")?;
+            serde_json::to_writer(
+                &mut *self.buffer,
                 &json!({"ph": "M", "pid": pid, "tid": tid, "name": name, "args": {"name": plain(text)}}),
-            )?;
+            )
+            .map_err(io::Error::from)?;
         }
         let interval = self.walk.interval();
         let mut end = 0;
@@ -116,74 +138,69 @@ impl Slices<'_, '_> {
             self.sample(sample, begin, end)?;
             end = time.max(begin.saturating_add(1));
         }
-        self.end_from(0, end)
+        self.end_from(0, end)?;
+        self.out.write_all(self.buffer)?;
+        self.buffer.clear();
+        Ok(())
     }
 
     /// Ends the slices that a sample does not have, and begins those that are new in it.
     fn sample(&mut self, sample: &ProfileSample, begin: u64, end: u64) -> Result<()> {
         let walk = self.walk;
+        self.symbols.clear();
         let frames = walk.frames(sample.stack);
-        let mut symbols: Vec<_> = frames
-            .map(|frame| self.walk.frame(frame).map(|frame| frame.symbol))
-            .collect();
-        symbols.reverse();
+        self.symbols
+            .extend(frames.map(|frame| walk.frame(frame).map(|frame| frame.symbol)));
+        self.symbols.reverse();
         let open = self.open.iter().map(|(symbol, _)| symbol);
         let common = open
-            .zip(&symbols)
+            .zip(&self.symbols)
             .take_while(|(open, new)| open == new)
             .count();
         self.end_from(common, end)?;
-        for symbol in symbols.into_iter().skip(common) {
-            writeln!(self.out, ",")?;
-            to_writer(
-                self.out,
-                &Begin {
-                    ph: "B",
-                    pid: self.thread.pid.get(),
-                    tid: self.thread.tid.get(),
-                    ts: microseconds(begin),
-                    name: &name(walk, symbol),
-                    cat: layer(walk, symbol).name(),
-                },
-            )?;
-            self.open.push((symbol, 0));
+        let time = serde_json::to_string(&microseconds(begin)).map_err(io::Error::from)?;
+        for symbol in self.symbols.iter().skip(common) {
+            self.buffer.extend_from_slice(self.begin.as_bytes());
+            self.buffer.extend_from_slice(time.as_bytes());
+            let text = text(self.texts, *symbol).map_or("", |text| &text.begin);
+            self.buffer.extend_from_slice(text.as_bytes());
+            self.open.push((*symbol, 0));
         }
         if let Some((_, own)) = self.open.last_mut() {
             *own = own.saturating_add(self.walk.sample_value(sample));
+        }
+        if self.buffer.len() >= CHUNK {
+            self.out.write_all(self.buffer)?;
+            self.buffer.clear();
         }
         Ok(())
     }
 
     /// Ends all slices but the outermost ones.
     fn end_from(&mut self, kept: usize, time: u64) -> Result<()> {
-        let walk = self.walk;
+        let time = serde_json::to_string(&microseconds(time)).map_err(io::Error::from)?;
         while self.open.len() > kept {
             let Some((symbol, own)) = self.open.pop() else {
                 break;
             };
-            writeln!(self.out, ",")?;
-            to_writer(
-                self.out,
-                &End {
-                    ph: "E",
-                    pid: self.thread.pid.get(),
-                    tid: self.thread.tid.get(),
-                    ts: microseconds(time),
-                    name: &name(walk, symbol),
-                    own,
-                },
-            )?;
+            self.buffer.extend_from_slice(self.end.as_bytes());
+            self.buffer.extend_from_slice(time.as_bytes());
+            let text = text(self.texts, symbol).map_or("", |text| &text.end);
+            self.buffer.extend_from_slice(text.as_bytes());
+            if own > 0 {
+                write!(self.buffer, ",\"own\":{own}")?;
+            }
+            self.buffer.push(b'}');
         }
         Ok(())
     }
 }
 
-fn name<'p>(walk: &Walk<'p>, symbol: Option<SymbolId>) -> Cow<'p, str> {
-    let symbol = symbol.and_then(|symbol| walk.symbol(symbol));
-    plain(symbol.map_or(UNKNOWN, |symbol| &symbol.name))
-}
-
-fn layer(walk: &Walk, symbol: Option<SymbolId>) -> Layer {
-    let symbol = symbol.and_then(|symbol| walk.symbol(symbol));
-    symbol.map_or(Layer::Native, |symbol| symbol.layer)
+/// The text of a symbol, or of none.
+fn text(texts: &[SymbolText], symbol: Option<SymbolId>) -> Option<&SymbolText> {
+    let place = match symbol {
+        Some(symbol) => usize::try_from(symbol.0).ok()?.checked_add(1)?,
+        None => 0,
+    };
+    texts.get(place)
 }

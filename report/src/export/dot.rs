@@ -7,7 +7,7 @@ use std::{
 
 use varid_model::Layer;
 
-use super::walk::{UNKNOWN, Walk, plain};
+use super::walk::Walk;
 use crate::{
     frames::{FrameId, SymbolId},
     scope::percent,
@@ -50,13 +50,11 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let mut ids = HashMap::new();
     for (number, (id, node)) in nodes.iter().enumerate() {
         ids.insert(*id, number);
-        let symbol = walk.symbol(*id);
-        let name = symbol.map_or(UNKNOWN, |symbol| &symbol.name);
-        let layer = symbol.map_or(Layer::Native, |symbol| symbol.layer);
+        let layer = walk.symbol_layer(Some(*id));
         let (own, total) = (share(node.own), share(node.total));
         let label = format!(
             "{}\n{own:.2} % ({}) of {total:.2} % ({})",
-            plain(name),
+            walk.symbol_name(Some(*id)),
             walk.value(node.own),
             walk.value(node.total)
         );

@@ -1,18 +1,20 @@
 //! Which number has a thing in a table of its own?
 
-use std::{collections::HashMap, hash::Hash};
+use std::hash::Hash;
+
+use crate::fast_hash::FastMap;
 
 /// Things that are numbered in the order in which they are first asked for.
 #[derive(Debug)]
 pub struct Interner<K> {
-    ids: HashMap<K, u32>,
+    ids: FastMap<K, u32>,
     keys: Vec<K>,
 }
 
 impl<K: Copy + Eq + Hash> Interner<K> {
     pub fn new() -> Self {
         Self {
-            ids: HashMap::new(),
+            ids: FastMap::default(),
             keys: Vec::new(),
         }
     }

@@ -75,6 +75,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     // A frame is written often, its text is made once.
     let mut texts: Vec<Option<String>> = Vec::new();
     texts.resize_with(walk.profile.frames.frames().len(), || None);
+    let mut written = Vec::new();
     for sample in walk.samples()? {
         let Some(task) = walk.profile.tasks.task(sample.task) else {
             continue;
@@ -94,14 +95,18 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
             layer: walk.layer(sample.stack).name(),
             period: sample.period.get(),
         };
-        let line = serde_json::to_string(&line).map_err(std::io::Error::from)?;
-        let open = line.strip_suffix('}').unwrap_or(&line);
-        write!(out, "{open},\"frames\":[")?;
+        written.clear();
+        serde_json::to_writer(&mut written, &line).map_err(std::io::Error::from)?;
+        written.pop();
+        written.extend_from_slice(b",\"frames\":[");
         for (number, text) in walk.frames(sample.stack).filter_map(text).enumerate() {
-            let comma = if number > 0 { "," } else { "" };
-            write!(out, "{comma}{text}")?;
+            if number > 0 {
+                written.push(b',');
+            }
+            written.extend_from_slice(text.as_bytes());
         }
-        writeln!(out, "]}}")?;
+        written.extend_from_slice(b"]}\n");
+        out.write_all(&written)?;
     }
     Ok(())
 }
@@ -117,8 +122,8 @@ fn frame_text(walk: &Walk, id: FrameId) -> std::io::Result<String> {
     let frame = Frame {
         symbol: &plain(symbol.map_or("", |symbol| &symbol.name)),
         image: &plain(image.map_or("", |image| &image.name)),
-        layer: symbol
-            .map_or(varid_model::Layer::Native, |symbol| symbol.layer)
+        layer: walk
+            .symbol_layer(walk.frame(id).map(|frame| frame.symbol))
             .name(),
         file: line.map(|line| plain(&line.file)),
         line: line.map(|line| line.line),

@@ -8,11 +8,11 @@ use serde_json::json;
 use super::{
     interner::Interner,
     json::{List, write as to_writer},
-    walk::{Thread, UNKNOWN, Walk, plain},
+    walk::{Thread, Walk, plain},
 };
 use crate::{
     error::Result,
-    frames::{FrameId, SymbolId},
+    frames::{FrameId, ProfileFrame, SymbolId},
     samples::ProfileSample,
     scope::Unit,
     stacks::StackId,
@@ -41,20 +41,22 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     to_writer(out, &walk.title())?;
     write!(out, r#","activeProfileIndex":0,"shared":{{"frames":"#)?;
     let frame = |symbol: &Option<SymbolId>| {
-        let symbol = symbol.and_then(|symbol| walk.symbol(symbol));
-        let image = symbol.and_then(|symbol| walk.image_of(symbol));
+        let image = symbol.and_then(|symbol| walk.image_of(walk.symbol(symbol)?));
         json!({
-            "name": plain(symbol.map_or(UNKNOWN, |symbol| &symbol.name)),
+            "name": walk.symbol_name(*symbol),
             "file": plain(image.map_or("", |image| &image.name)),
         })
     };
     to_writer(out, &List(|| symbols.keys().iter().map(frame)))?;
     write!(out, r#"}},"profiles":["#)?;
+    let frames = walk.profile.frames.frames().iter();
+    let number = |frame: &ProfileFrame| symbols.get(Some(frame.symbol)).unwrap_or_default();
+    let numbers: Vec<u32> = frames.map(number).collect();
     for (number, thread) in threads.iter().enumerate() {
         if number > 0 {
             writeln!(out, ",")?;
         }
-        write_thread(walk, thread, &symbols, out)?;
+        write_thread(walk, thread, &numbers, out)?;
     }
     writeln!(out, "]}}")?;
     Ok(())
@@ -79,16 +81,13 @@ fn symbols(walk: &Walk) -> Interner<Option<SymbolId>> {
     symbols
 }
 
-fn write_thread(
-    walk: &Walk,
-    thread: &Thread,
-    symbols: &Interner<Option<SymbolId>>,
-    out: &mut dyn Write,
-) -> Result<()> {
+/// `symbols`: by [`FrameId`], the number of its symbol.
+fn write_thread(walk: &Walk, thread: &Thread, symbols: &[u32], out: &mut dyn Write) -> Result<()> {
     let runs = runs(walk, &thread.samples);
     let number = |frame: FrameId| {
-        let symbol = walk.frame(frame).map(|frame| frame.symbol);
-        symbols.get(symbol).unwrap_or_default()
+        let place = usize::try_from(frame.0).ok();
+        let symbol = place.and_then(|place| symbols.get(place));
+        symbol.copied().unwrap_or_default()
     };
     let frames = |(stack, _): &(Option<StackId>, u64)| {
         let mut frames: Vec<u32> = walk.frames(*stack).map(number).collect();

@@ -1,13 +1,12 @@
 //! Which number has a string in a format's table of strings?
 
-use std::collections::HashMap;
-
 use super::walk::plain;
+use crate::fast_hash::FastMap;
 
 /// Strings, each once, in one line each. The first one is empty.
 #[derive(Debug)]
 pub struct Strings {
-    ids: HashMap<String, u32>,
+    ids: FastMap<String, u32>,
     /// Those that have been asked for since the last [`take_new`](Self::take_new), in the order of their numbers.
     new: Vec<String>,
 }
@@ -15,7 +14,7 @@ pub struct Strings {
 impl Strings {
     pub fn new() -> Self {
         let mut strings = Self {
-            ids: HashMap::new(),
+            ids: FastMap::default(),
             new: Vec::new(),
         };
         strings.id("");

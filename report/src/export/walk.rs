@@ -157,6 +157,18 @@ impl<'p> Walk<'p> {
         self.profile.frames.symbol_of(id)
     }
 
+    /// The name of a symbol in one line; of none [`UNKNOWN`].
+    pub fn symbol_name(&self, id: Option<SymbolId>) -> Cow<'p, str> {
+        let symbol = id.and_then(|id| self.symbol(id));
+        plain(symbol.map_or(UNKNOWN, |symbol| &symbol.name))
+    }
+
+    /// What a symbol counts for.
+    pub fn symbol_layer(&self, id: Option<SymbolId>) -> Layer {
+        let symbol = id.and_then(|id| self.symbol(id));
+        symbol.map_or(Layer::Native, |symbol| symbol.layer)
+    }
+
     pub fn image_of(&self, symbol: &ProfileSymbol) -> Option<&'p ProfileImage> {
         self.profile.frames.image(symbol.image)
     }
@@ -178,8 +190,8 @@ impl<'p> Walk<'p> {
     /// What a stack's leaf counts for.
     pub fn layer(&self, stack: Option<StackId>) -> Layer {
         let frame = stack.and_then(|stack| self.profile.stacks.frame(stack));
-        let symbol = frame.and_then(|frame| self.symbol_of(frame));
-        symbol.map_or(Layer::Native, |symbol| symbol.layer)
+        let frame = frame.and_then(|frame| self.frame(frame));
+        self.symbol_layer(frame.map(|frame| frame.symbol))
     }
 
     /// The name of a process; that of the thread if its own is not known.
@@ -196,7 +208,11 @@ impl<'p> Walk<'p> {
 
     /// The recording's start as seconds since 1970; 0 if the manifest does not say.
     pub fn wall_start(&self) -> i64 {
-        unix_seconds(&self.profile.recording.manifest.wall_start).unwrap_or_default()
+        self.profile
+            .recording
+            .manifest
+            .wall_start_seconds()
+            .unwrap_or_default()
     }
 
     /// Nanoseconds between two samples of a processor; for events that are not of time a millisecond.
@@ -230,34 +246,6 @@ impl<'p> SourceFiles<'p> {
     }
 }
 
-/// The seconds of `2024-02-29T12:00:00Z`.
-fn unix_seconds(text: &str) -> Option<i64> {
-    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hours, minutes, seconds) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && year >= 1970;
-    // Years begin in March, so that a leap day is the last one.
-    let (year, month) = match month.checked_sub(3)? {
-        month @ 0.. => (year, month),
-        before => (year.checked_sub(1)?, before.checked_add(12)?),
-    };
-    let leap_days = (year / 4)
-        .checked_sub(year / 100)?
-        .checked_add(year / 400)?;
-    let days = year.checked_mul(365)?.checked_add(leap_days)?;
-    let days = days.checked_add(month.checked_mul(153)?.checked_add(2)? / 5)?;
-    // 719,469 days are from March of year 0 to the first of January 1970.
-    let days = days.checked_add(day)?.checked_sub(719_469)?;
-    let of_day = hours
-        .checked_mul(3_600)?
-        .checked_add(minutes.checked_mul(60)?)?;
-    let seconds = days
-        .checked_mul(86_400)?
-        .checked_add(of_day)?
-        .checked_add(seconds)?;
-    is_date.then_some(seconds)
-}
-
 /// A name in one line, without what a terminal or a viewer would take for a command.
 pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     let is_plain = name
@@ -267,25 +255,5 @@ pub(crate) fn plain(name: &str) -> Cow<'_, str> {
         Cow::Borrowed(name)
     } else {
         Cow::Owned(one_line(name))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unix_seconds;
-
-    #[test]
-    fn a_manifest_s_start_is_a_time() {
-        for (text, expected) in [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2024-02-29T12:00:00Z", Some(1_709_208_000)),
-            ("2024-03-01T00:00:01Z", Some(1_709_251_201)),
-            ("2026-12-31T23:59:59.5Z", Some(1_798_761_599)),
-            ("2024-13-01T00:00:00Z", None),
-            ("", None),
-            ("soon", None),
-        ] {
-            assert_eq!(unix_seconds(text), expected, "{text}");
-        }
     }
 }

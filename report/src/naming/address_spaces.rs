@@ -2,11 +2,14 @@
 //!
 //! Records come in order of time: what is mapped when a sample is read was mapped when it was taken.
 
-use std::{collections::HashMap, ops::Range, rc::Rc};
+use std::{ops::Range, rc::Rc};
 
 use varid_model::{Address, Interval, IntervalMap, IntervalValue, Mode, Pid};
 
-use crate::frames::ImageId;
+use crate::{
+    fast_hash::{FastMap, Fingerprint, Fingerprints},
+    frames::ImageId,
+};
 
 /// What a process has mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +43,23 @@ const MAX_MAPPINGS: usize = 4 << 20;
 /// The mappings of every process.
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
-    /// A child shares its parent's map until either changes.
-    processes: HashMap<Pid, Rc<IntervalMap<MappedImage>>>,
+    processes: FastMap<Pid, AddressSpace>,
+    fingerprints: Fingerprints,
     /// Entries of all distinct maps.
     entries: usize,
 }
+
+/// The mappings of a process.
+#[derive(Debug, Clone, Default)]
+struct AddressSpace {
+    /// A child shares its parent's map until either changes.
+    mappings: Rc<IntervalMap<MappedImage>>,
+    state: SpaceState,
+}
+
+/// What an address space has mapped, as a number: equal ones have the same mappings. It is made of all that was mapped in turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct SpaceState(Fingerprint);
 
 impl AddressSpaces {
     /// Maps a range; whatever it covers is unmapped there. `false`: there are too many
@@ -60,7 +75,8 @@ impl AddressSpaces {
         if range.is_empty() {
             return true;
         }
-        let shared = self.processes.entry(pid).or_default();
+        let process = self.processes.entry(pid).or_default();
+        let shared = &mut process.mappings;
         let (before, others) = (shared.len(), Rc::strong_count(shared) > 1);
         // A copy if it is shared, the range, and what is left behind it of one that it splits.
         let needed = if others { before } else { 0 }.saturating_add(2);
@@ -69,6 +85,8 @@ impl AddressSpaces {
         }
         let space = Rc::make_mut(shared);
         let bias = pgoff.wrapping_sub(range.start.get());
+        let mapped = (process.state, (range.start, range.end), (bias, image, mode));
+        process.state = SpaceState(self.fingerprints.of(mapped));
         space.insert(range, MappedImage { image, bias, mode });
         let kept = if others { 0 } else { before };
         self.entries = self
@@ -90,14 +108,20 @@ impl AddressSpaces {
     /// A process replaces its mappings, or is gone.
     pub fn clear(&mut self, pid: Pid) {
         let gone = self.processes.remove(&pid);
-        if let Some(space) = gone.and_then(Rc::into_inner) {
+        if let Some(space) = gone.and_then(|gone| Rc::into_inner(gone.mappings)) {
             self.entries = self.entries.saturating_sub(space.len());
         }
     }
 
     /// The mapping of an address, and what is left of its range.
     pub fn lookup(&self, pid: Pid, address: Address) -> Option<&Interval<MappedImage>> {
-        self.processes.get(&pid)?.get(address)
+        self.processes.get(&pid)?.mappings.get(address)
+    }
+
+    /// What a process has mapped now, as a number.
+    pub fn state(&self, pid: Pid) -> SpaceState {
+        let process = self.processes.get(&pid);
+        process.map(|process| process.state).unwrap_or_default()
     }
 }
 
@@ -153,6 +177,25 @@ mod tests {
         assert!(spaces.map(ONE, range(5, 5), 0, image));
         assert_eq!(image_at(&spaces, ONE, 5), None);
         assert!(image_at(&spaces, ONE, u64::MAX - 1).is_some());
+    }
+
+    #[test]
+    fn address_spaces_of_the_same_state_have_the_same_mappings() {
+        let mut spaces = AddressSpaces::default();
+        let image = |number| (ImageId(number), None);
+        assert_eq!(spaces.state(ONE), spaces.state(TWO));
+        assert!(spaces.map(ONE, range(0, 0x1000), 0, image(0)));
+        assert_ne!(spaces.state(ONE), spaces.state(TWO));
+        spaces.fork(ONE, TWO);
+        assert_eq!(spaces.state(ONE), spaces.state(TWO));
+        assert!(spaces.map(ONE, range(0x1000, 0x2000), 0, image(1)));
+        assert!(spaces.map(TWO, range(0x1000, 0x2000), 8, image(1)));
+        assert_ne!(spaces.state(ONE), spaces.state(TWO));
+        spaces.clear(ONE);
+        assert_eq!(spaces.state(ONE), SpaceState::default());
+        assert!(spaces.map(ONE, range(0, 0x1000), 0, image(0)));
+        assert!(spaces.map(ONE, range(0x1000, 0x2000), 8, image(1)));
+        assert_eq!(spaces.state(ONE), spaces.state(TWO));
     }
 
     #[test]

@@ -16,5 +16,6 @@ mod recorded_files;
 mod resolver;
 mod retrace;
 
+pub use address_spaces::SpaceState;
 pub use images::ImageFileState;
 pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};

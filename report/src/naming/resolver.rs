@@ -1,6 +1,6 @@
 //! What is an address called?
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use varid_model::{Address, FrameAddress, Interval, Layer, Marker, Pid, Reason};
 use varid_recording::{
@@ -9,7 +9,7 @@ use varid_recording::{
 };
 
 use super::{
-    address_spaces::{AddressSpaces, MappedImage},
+    address_spaces::{AddressSpaces, MappedImage, SpaceState},
     images::{ImageFileState, ImageTable, NamedFunction},
     kernel::KernelNames,
     recorded_files::RecordedFiles,
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     error::Result,
+    fast_hash::FastMap,
     frames::{
         FrameId, FrameTable, FrameTableBuilder, ImageId, InlinedFrames, ProfileFrame, ProfileImage,
         ProfileSymbol,
@@ -39,71 +40,55 @@ pub struct Resolver {
     detail: Detail,
     retracer: Option<Retracer>,
     /// Whether a method has lines, by its image and start.
-    have_lines: HashMap<(ImageId, u64), bool>,
+    have_lines: FastMap<(ImageId, u64), bool>,
     frames: FrameTableBuilder,
     cache: AddressCache,
     /// Offsets of images that have been looked up.
-    by_offset: HashMap<(ImageId, u64), InlinedFrames>,
+    by_offset: FastMap<(ImageId, u64), InlinedFrames>,
     /// Kernel addresses that have been looked up.
-    by_kernel_address: HashMap<Address, InlinedFrames>,
-    by_marker: HashMap<Address, InlinedFrames>,
+    by_kernel_address: FastMap<Address, InlinedFrames>,
+    by_marker: FastMap<Address, InlinedFrames>,
     notes: BTreeSet<String>,
 }
 
 /// User addresses that were looked up lately, each in the slot of its last bits.
 ///
-/// It owns its invalidation: an entry holds while no mapping has changed since.
+/// An entry holds in the address spaces with the mappings that it was looked up in.
 #[derive(Debug)]
 struct AddressCache {
-    slots: Vec<CachedAddress>,
-    /// Grows with every change of the mappings.
-    generation: u64,
+    slots: Vec<Option<CachedAddress>>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct CachedAddress {
-    pid: Pid,
+    space: SpaceState,
     address: Address,
-    generation: u64,
     frames: InlinedFrames,
 }
 
 impl AddressCache {
     /// A power of two.
-    const SLOTS: usize = 1 << 13;
+    const SLOTS: usize = 1 << 14;
 
     fn new() -> Self {
         Self {
-            slots: vec![CachedAddress::default(); Self::SLOTS],
-            // Slots begin with generation 0, which never holds.
-            generation: 1,
+            slots: vec![None; Self::SLOTS],
         }
-    }
-
-    /// Mappings change.
-    const fn invalidate(&mut self) {
-        self.generation = self.generation.saturating_add(1);
     }
 
     fn slot(address: Address) -> usize {
         usize::try_from(address.get()).unwrap_or(0) & Self::SLOTS.saturating_sub(1)
     }
 
-    fn get(&self, pid: Pid, address: Address) -> Option<InlinedFrames> {
-        let cached = self.slots.get(Self::slot(address))?;
-        let holds =
-            (cached.pid, cached.address, cached.generation) == (pid, address, self.generation);
+    fn get(&self, space: SpaceState, address: Address) -> Option<InlinedFrames> {
+        let cached = self.slots.get(Self::slot(address))?.as_ref()?;
+        let holds = (cached.space, cached.address) == (space, address);
         holds.then_some(cached.frames)
     }
 
-    fn insert(&mut self, pid: Pid, address: Address, frames: InlinedFrames) {
-        if let Some(slot) = self.slots.get_mut(Self::slot(address)) {
-            *slot = CachedAddress {
-                pid,
-                address,
-                generation: self.generation,
-                frames,
-            };
+    fn insert(&mut self, cached: CachedAddress) {
+        if let Some(slot) = self.slots.get_mut(Self::slot(cached.address)) {
+            *slot = Some(cached);
         }
     }
 }
@@ -140,12 +125,12 @@ impl Resolver {
             kernel,
             detail: names.detail(),
             retracer,
-            have_lines: HashMap::new(),
+            have_lines: FastMap::default(),
             frames: FrameTableBuilder::default(),
             cache: AddressCache::new(),
-            by_offset: HashMap::new(),
-            by_kernel_address: HashMap::new(),
-            by_marker: HashMap::new(),
+            by_offset: FastMap::default(),
+            by_kernel_address: FastMap::default(),
+            by_marker: FastMap::default(),
             notes: note.into_iter().collect(),
         })
     }
@@ -156,7 +141,6 @@ impl Resolver {
             self.kernel.map(mapping);
             return;
         }
-        self.cache.invalidate();
         let image = self.images.intern(mapping);
         let start = mapping.start;
         let end = Address::new(start.get().saturating_add(mapping.len));
@@ -173,26 +157,37 @@ impl Resolver {
 
     /// A process was forked.
     pub fn fork(&mut self, parent: Pid, child: Pid) {
-        self.cache.invalidate();
         self.spaces.fork(parent, child);
     }
 
     /// A process is gone, or another program runs in it.
     pub fn clear(&mut self, pid: Pid) {
-        self.cache.invalidate();
         self.spaces.clear(pid);
     }
 
     /// The frames at a user address, innermost first: more than one where functions were inlined.
     pub fn user_frames(&mut self, pid: Pid, address: FrameAddress) -> &[FrameId] {
+        self.user_frames_in((pid, self.space_state(pid)), address)
+    }
+
+    /// The same of a process of which the state of the address space is known.
+    pub fn user_frames_in(
+        &mut self,
+        (pid, space): (Pid, SpaceState),
+        address: FrameAddress,
+    ) -> &[FrameId] {
         let address = remap::lookup(address);
         let frames = match marker_at(address) {
             Some(marker) => self.marker(marker),
-            None => match self.cache.get(pid, address) {
+            None => match self.cache.get(space, address) {
                 Some(frames) => frames,
                 None => {
                     let frames = self.look_up(pid, address);
-                    self.cache.insert(pid, address, frames);
+                    self.cache.insert(CachedAddress {
+                        space,
+                        address,
+                        frames,
+                    });
                     frames
                 }
             },
@@ -210,6 +205,11 @@ impl Resolver {
         let address = remap::lookup(address);
         let mapped = self.mapping(pid, address);
         mapped.is_some_and(|mapped| self.is_managed(mapped.value.image, address))
+    }
+
+    /// What a process has mapped now: in two processes with the same state all addresses have the same frames.
+    pub fn space_state(&self, pid: Pid) -> SpaceState {
+        self.spaces.state(pid)
     }
 
     /// The mapping of a user address now, and what is left of its range.

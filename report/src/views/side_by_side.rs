@@ -16,9 +16,6 @@ use crate::{
     view::GroupBy,
 };
 
-/// Text has the images' names beside others from so many columns on.
-const WIDTH_WITH_IMAGES: usize = 120;
-
 /// A row with what it took of each event, in the order of the profile.
 #[derive(Debug)]
 struct Line<'p> {
@@ -59,8 +56,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
         })
         .collect();
     let mut labels = groups::labels_alone(by).of(format);
-    let narrow = scope.view.text.width;
-    let narrow = narrow.is_some_and(|width| width < WIDTH_WITH_IMAGES);
+    let narrow = !scope.view.text.has_room_for_images();
     if format == OutputFormat::Text && narrow && labels.len() > 1 {
         labels.retain(|label| label.name(format) != Some("image name"));
     }

@@ -11,9 +11,6 @@ use crate::{
     view::TreeDirection,
 };
 
-/// Text has the images' names from so many columns on.
-const WIDTH_WITH_IMAGES: usize = 120;
-
 /// What stands left of a name, at most, before its left end is cut off.
 const WIDEST_STEM: usize = 30;
 
@@ -35,7 +32,7 @@ pub fn sheets<'p>(
 ) -> Vec<Sheet<'p>> {
     let tree = CallTree::new(scope, direction);
     let width = scope.view.text.width;
-    let images = width.is_none_or(|width| width >= WIDTH_WITH_IMAGES);
+    let images = scope.view.text.has_room_for_images();
     let columns = columns(direction, images).of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
     for line in lines(scope, &tree) {

@@ -93,9 +93,8 @@ const fn color(layer: Layer) -> &'static str {
 }
 
 /// The place among the categories; 0 is `other`.
-fn category(layer: Layer) -> usize {
-    let place = Layer::ALL.iter().position(|known| *known == layer);
-    place.map_or(0, |place| place.saturating_add(1))
+const fn category(layer: Layer) -> usize {
+    layer.place().saturating_add(1)
 }
 
 #[allow(clippy::cast_precision_loss)] // a day has 47 bits of nanoseconds

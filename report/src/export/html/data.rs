@@ -238,7 +238,10 @@ impl Tables<'_, '_> {
         );
         let image = all().map(|symbol| images.id(symbol.image).into());
         columns.push("symbol.image", image);
-        columns.push("symbol.layer", all().map(|symbol| number(symbol.layer)));
+        columns.push(
+            "symbol.layer",
+            all().map(|symbol| symbol.layer.place() as u64),
+        );
         let marker = all().map(|symbol| u64::from(symbol.marker.is_some()));
         columns.push("symbol.marker", marker);
         let image = |id: &ImageId| {
@@ -306,11 +309,4 @@ impl Tables<'_, '_> {
         };
         threads.all.iter().map(thread).collect()
     }
-}
-
-/// Its place among all layers.
-fn number(layer: Layer) -> u64 {
-    let mut all = Layer::ALL.into_iter().zip(0u64..);
-    let found = all.find(|(one, _)| *one == layer);
-    found.map_or(0, |(_, place)| place)
 }

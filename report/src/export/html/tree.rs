@@ -1,9 +1,8 @@
 //! Which calling contexts does a page draw? Those of symbols: the lines of a symbol are one node.
 
-use std::collections::HashMap;
-
 use crate::{
     export::walk::Walk,
+    fast_hash::FastMap,
     frames::SymbolId,
     stacks::{NONE, StackId},
 };
@@ -47,7 +46,7 @@ impl Merged {
         let stacks = &walk.profile.stacks;
         let mut nodes = Vec::new();
         let mut node_of = vec![NONE; stacks.len()];
-        let mut ids: HashMap<(u32, SymbolId), u32> = HashMap::new();
+        let mut ids: FastMap<(u32, SymbolId), u32> = FastMap::default();
         for stack in stacks.ids() {
             let frame = stacks.frame(stack).and_then(|frame| walk.frame(frame));
             let (Some(frame), Some(true)) = (frame, is_used.get(stack.index())) else {

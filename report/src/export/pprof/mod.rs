@@ -4,10 +4,7 @@
 
 mod messages;
 
-use std::{
-    collections::HashSet,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use flate2::{Compression, write::GzEncoder};
 
@@ -19,6 +16,7 @@ use super::{
     walk::{Row, SourceFiles, Walk},
 };
 use crate::{
+    fast_hash::FastSet,
     frames::{FrameId, ImageId, SymbolId},
     scope::Unit,
 };
@@ -29,9 +27,9 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         walk,
         files: walk.files(),
         strings: Strings::new(),
-        symbols: HashSet::new(),
-        frames: HashSet::new(),
-        images: HashSet::new(),
+        symbols: FastSet::default(),
+        frames: FastSet::default(),
+        images: FastSet::default(),
         out: MessageWriter::new(GzEncoder::new(out, Compression::fast())),
     };
     writer.head()?;
@@ -47,9 +45,9 @@ struct Writer<'w, 'p> {
     walk: &'w Walk<'p>,
     files: SourceFiles<'p>,
     strings: Strings,
-    symbols: HashSet<SymbolId>,
-    frames: HashSet<FrameId>,
-    images: HashSet<ImageId>,
+    symbols: FastSet<SymbolId>,
+    frames: FastSet<FrameId>,
+    images: FastSet<ImageId>,
     out: MessageWriter<GzEncoder<&'w mut dyn Write>>,
 }
 

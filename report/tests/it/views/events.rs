@@ -61,7 +61,7 @@ fn events_in_text() {
 }
 
 #[test]
-fn ratios_are_of_events_of_one_group_and_of_the_samples_that_filters_choose() {
+fn ratios_take_events_of_one_group_and_only_samples_that_filters_choose() {
     let fixture = recorded();
     let ratios = |options: &Options, view: &View| -> Vec<_> {
         let report = json(&fixture, options, view);

@@ -25,9 +25,9 @@ pub(super) fn interrupted(
         let at = frame.sp.get().checked_add(offset)?;
         stack.word(machine, Address::new(at))
     };
-    let is_of_kernel = word(machine.link()?) == linked.regs.get(machine.ip())
+    let is_signal_frame = word(machine.link()?) == linked.regs.get(machine.ip())
         && word(machine.fp()) == linked.regs.get(machine.fp());
-    if !is_of_kernel {
+    if !is_signal_frame {
         return None;
     }
     let mut regs = frame.regs;

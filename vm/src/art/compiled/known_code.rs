@@ -120,10 +120,10 @@ impl KnownCode {
     ) -> Option<&Rc<CompiledMethod>> {
         let has_instruction = |code: &&Replaced| code.method.code.contains(&address.get());
         let mut codes = self.replaced.iter().rev().filter(has_instruction);
-        let is_of = |code: &&Replaced| {
+        let was_executed = |code: &&Replaced| {
             code.since <= time && time <= code.until || code.method.is_stored(at_sp(&code.method))
         };
-        codes.find(is_of).map(|code| &code.method)
+        codes.find(was_executed).map(|code| &code.method)
     }
 }
 

@@ -1,0 +1,225 @@
+//! Which stack is a sample's callchain?
+//!
+//! Most callchains were there before: a callchain is first looked up as a whole. A new one mostly has the same outer frames as the one
+//! before it in its thread, and only the others are looked up one by one.
+
+use std::hash::{Hash, Hasher};
+
+use varid_model::{Address, FrameAddress, Reason, Tid};
+use varid_recording::{CpuMode, Sample, remap};
+
+use crate::{
+    fast_hash::{FastMap, Fingerprint, Fingerprints},
+    frames::FrameId,
+    naming::{Resolver, SpaceState},
+    stack_filter::{StackFilter, StackOption, StackSelector},
+    stack_table_builder::StackTableBuilder,
+    stacks::{NONE, StackId},
+};
+
+/// What a callchain is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChainStack {
+    /// An option leaves out its samples.
+    Excluded(StackOption),
+    /// Its samples count.
+    Counted {
+        /// Its frames; none: no frame is known.
+        stack: Option<StackId>,
+        /// Why they are not attributed, if they are not.
+        reason: Option<Reason>,
+    },
+}
+
+/// The callchains so far, with what became of them.
+#[derive(Debug)]
+pub(crate) struct CallchainTable {
+    selector: StackSelector,
+    known: FastMap<Fingerprint, KnownChain>,
+    fingerprints: Fingerprints,
+    /// By the last bits of the thread's id.
+    recent: Vec<RecentChain>,
+    /// Frames of the callchain that is looked up, leaf first.
+    frames: Vec<FrameId>,
+    /// Where in them those of each address of the user's callchain end.
+    ends: Vec<usize>,
+}
+
+/// [`ChainStack`] in few bytes.
+#[derive(Debug, Clone, Copy)]
+enum KnownChain {
+    Excluded(StackOption),
+    Counted {
+        /// [`NONE`] for no stack.
+        stack: u32,
+        reason: Option<Reason>,
+    },
+}
+
+/// The user's part of a callchain that was looked up, outermost first: each address with the stack that ends in it.
+#[derive(Debug, Clone, Default)]
+struct RecentChain {
+    space: SpaceState,
+    addresses: Vec<(Address, Option<StackId>)>,
+}
+
+/// Callchains that are kept, 32 bytes each: more are forgotten, all at once.
+const MAX_KNOWN: usize = 1 << 21;
+/// A power of two.
+const RECENT: usize = 1 << 7;
+
+impl CallchainTable {
+    pub fn new(filter: StackFilter) -> Self {
+        Self {
+            selector: StackSelector::new(filter),
+            known: FastMap::default(),
+            fingerprints: Fingerprints::default(),
+            recent: vec![RecentChain::default(); RECENT],
+            frames: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The stack of a sample's callchain.
+    pub fn stack_of(
+        &mut self,
+        (resolver, stacks): (&mut Resolver, &mut StackTableBuilder),
+        sample: &Sample<&[Address]>,
+    ) -> ChainStack {
+        let space = resolver.space_state(sample.pid);
+        let key = self.fingerprints.of(ChainKey { space, sample });
+        if let Some(known) = self.known.get(&key) {
+            return (*known).into();
+        }
+        let found = self.look_up((resolver, stacks), space, sample);
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(key, found);
+        found.into()
+    }
+
+    fn look_up(
+        &mut self,
+        (resolver, stacks): (&mut Resolver, &mut StackTableBuilder),
+        space: SpaceState,
+        sample: &Sample<&[Address]>,
+    ) -> KnownChain {
+        let mut no_recent = RecentChain::default();
+        let is_plain = !self.selector.is_active() && !sample.precision.is_approximate();
+        let recent = match self.recent.get_mut(slot(sample.tid)) {
+            Some(recent) if is_plain => recent,
+            _ => &mut no_recent,
+        };
+        recent.keep_shared(space, sample.user);
+        let shared = recent.addresses.len();
+        let new = sample.user.len().saturating_sub(shared);
+        let frames = &mut self.frames;
+        frames.clear();
+        for frame in sample.kernel_frames() {
+            frames.extend_from_slice(resolver.kernel_frames(frame));
+        }
+        let mut kernel = frames.len();
+        self.ends.clear();
+        // The instruction of the innermost method may be known approximately.
+        let mut is_approximate = sample.precision.is_approximate();
+        for frame in sample.user_frames().take(new) {
+            let first = frames.len();
+            frames.extend_from_slice(resolver.user_frames_in((sample.pid, space), frame));
+            if is_approximate && resolver.is_in_method(sample.pid, frame) {
+                is_approximate = false;
+                for frame in frames.iter_mut().skip(first) {
+                    *frame = resolver.approximate(*frame);
+                }
+            }
+            self.ends.push(frames.len());
+        }
+        if frames.is_empty() && shared == 0 {
+            let leaf = FrameAddress::Instruction(sample.original_ip);
+            frames.extend_from_slice(match sample.mode {
+                CpuMode::Kernel => resolver.kernel_frames(leaf),
+                CpuMode::User => resolver.user_frames_in((sample.pid, space), leaf),
+            });
+            kernel = frames.len();
+            self.ends.clear();
+        }
+        if let Some(option) = self.selector.excluded_by(frames, resolver) {
+            return KnownChain::Excluded(option);
+        }
+        let mut stack = recent.addresses.last().and_then(|(_, stack)| *stack);
+        let mut push = |frames: &[FrameId]| {
+            for frame in frames.iter().rev() {
+                stack = stacks.child(stack, *frame);
+            }
+            stack
+        };
+        for (depth, address) in sample.user.iter().enumerate().take(self.ends.len()).rev() {
+            let start = match depth.checked_sub(1) {
+                Some(before) => self.ends.get(before).copied(),
+                None => Some(kernel),
+            };
+            let range = start.zip(self.ends.get(depth).copied());
+            let frames = range.and_then(|(start, end)| frames.get(start..end));
+            let stack = push(frames.unwrap_or_default());
+            recent.addresses.push((*address, stack));
+        }
+        let stack = push(frames.get(..kernel).unwrap_or_default());
+        KnownChain::Counted {
+            stack: stack.map_or(NONE, StackId::number),
+            reason: remap::unattributed(sample.user),
+        }
+    }
+}
+
+impl RecentChain {
+    /// Leaves the outermost frames that another callchain has, too. The leaf is not among them: it is no return address.
+    fn keep_shared(&mut self, space: SpaceState, user: &[Address]) {
+        let callers = user.get(1..).unwrap_or_default().iter().rev();
+        let own_callers = self.addresses.len().saturating_sub(1);
+        let both = self.addresses.iter().take(own_callers).zip(callers);
+        let shared = match self.space == space {
+            true => both.take_while(|((own, _), other)| own == *other).count(),
+            false => 0,
+        };
+        self.space = space;
+        self.addresses.truncate(shared);
+    }
+}
+
+fn slot(tid: Tid) -> usize {
+    usize::try_from(tid.get()).unwrap_or(0) & RECENT.saturating_sub(1)
+}
+
+/// All that decides on what a callchain is.
+struct ChainKey<'s> {
+    space: SpaceState,
+    sample: &'s Sample<&'s [Address]>,
+}
+
+impl Hash for ChainKey<'_> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let sample = self.sample;
+        self.space.hash(hasher);
+        sample.precision.is_approximate().hash(hasher);
+        hasher.write_usize(sample.kernel.len());
+        for address in sample.kernel.iter().chain(sample.user) {
+            hasher.write_u64(address.get());
+        }
+        if sample.kernel.is_empty() && sample.user.is_empty() {
+            sample.mode.hash(hasher);
+            hasher.write_u64(sample.original_ip.get());
+        }
+    }
+}
+
+impl From<KnownChain> for ChainStack {
+    fn from(known: KnownChain) -> Self {
+        match known {
+            KnownChain::Excluded(option) => Self::Excluded(option),
+            KnownChain::Counted { stack, reason } => Self::Counted {
+                stack: (stack != NONE).then_some(StackId::from_number(stack)),
+                reason,
+            },
+        }
+    }
+}
