@@ -1,0 +1,89 @@
+//! What is imported, and where to?
+
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use varid_model::{MonotonicNs, Stack};
+use varid_recording::{
+    EventDesc, Host, ImportedFrom, Manifest, SampleSource, SessionEvents, SessionTarget,
+    SessionWriter, manifest::rfc3339,
+};
+
+use crate::{format::SourceFormat, input::Input, summary::ImportSummary};
+
+/// What is imported, and how.
+#[derive(Debug)]
+pub struct ImportRequest {
+    /// The source.
+    pub input: Input,
+    /// Its format; none: it is found by the content.
+    pub format: Option<SourceFormat>,
+    /// The session's folder.
+    pub output: PathBuf,
+    /// Names that the source carries are not taken: files name its addresses, as in a session that varid recorded.
+    pub without_names: bool,
+    /// The first entry of a folded stack is a frame, not the thread's name.
+    pub first_is_frame: bool,
+}
+
+/// A session that is written, what became of its source, and what that was called.
+pub(crate) type Imported = ((SessionWriter, ImportSummary), PathBuf);
+
+/// What a manifest says of a source, whatever its format.
+pub(crate) struct Origin<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) format: SourceFormat,
+    pub(crate) writer: Option<String>,
+    pub(crate) target: SessionTarget,
+    pub(crate) host: Host,
+    pub(crate) events: Vec<EventDesc>,
+}
+
+impl Origin<'_> {
+    /// The manifest of its session; none if there is no event.
+    pub(crate) fn manifest(self) -> Option<Manifest> {
+        let mut events = self.events.into_iter();
+        let events = SessionEvents {
+            first: events.next()?,
+            others: events.collect(),
+        };
+        let start = MonotonicNs::ZERO;
+        let mut manifest = Manifest::new(events, SampleSource::Import, self.target, start);
+        manifest.host = self.host;
+        manifest.stack = Stack::Full;
+        manifest.imported = Some(ImportedFrom {
+            path: self.input.path.to_string_lossy().into_owned(),
+            format: self.format.name().to_owned(),
+            writer: self.writer.unwrap_or_default(),
+        });
+        manifest.wall_start = rfc3339(self.input.modified);
+        Some(manifest)
+    }
+}
+
+/// When and how long a recording was, as far as its samples and its end tell.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Span {
+    first: Option<u64>,
+    last: u64,
+}
+
+impl Span {
+    /// A record was at this time.
+    pub(crate) fn add(&mut self, time: u64) {
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = self.last.max(time);
+    }
+
+    /// Writes it into a manifest. The recording ended at `end`, by the wall clock.
+    pub(crate) fn write(self, manifest: &mut Manifest, end: SystemTime) {
+        let start = self.first.unwrap_or(0);
+        let duration = self.last.saturating_sub(start);
+        manifest.start_time_ns = MonotonicNs::new(start);
+        manifest.duration_ns = duration;
+        let wall = end.checked_sub(Duration::from_nanos(duration));
+        manifest.wall_start = rfc3339(wall.unwrap_or(UNIX_EPOCH));
+    }
+}
