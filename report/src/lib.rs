@@ -52,6 +52,7 @@
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
 //! | how does a profile get into other viewers | `export` |
+//! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
 //!
 //! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
 //! What cannot be named is shown as `image+0xoffset`, and why is said at the foot
@@ -75,6 +76,7 @@
     )
 )]
 
+mod annotate;
 mod call_counts;
 mod call_tree;
 mod columns;
@@ -90,6 +92,7 @@ mod options;
 mod profile;
 mod read;
 mod render;
+mod sampled_addresses;
 mod sampled_frames;
 mod samples;
 mod scope;
@@ -102,6 +105,10 @@ mod view;
 mod views;
 mod weights;
 
+pub use annotate::{
+    AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates,
+    InlinedLine, annotate, write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
+};
 pub use columns::OutputFormat;
 pub use error::{Error, Result};
 pub use export::{ExportFormat, export};
@@ -114,6 +121,7 @@ pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern};
 pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
+pub use sampled_addresses::SampledAddress;
 pub use sampled_frames::{FrameMapping, SampledFrame};
 pub use samples::{ProfileSample, SampleTable};
 pub use shares::Share;

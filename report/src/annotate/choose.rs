@@ -1,0 +1,225 @@
+//! Which method is meant?
+
+use std::collections::HashMap;
+
+use varid_recording::terminal::one_line;
+
+use super::annotation::{AnnotateRequest, AnnotatedMethod};
+use crate::{
+    error::{Error, Result},
+    frames::{ProfileSymbol, SymbolId},
+    name_pattern::NamePattern,
+    scope::Scope,
+    shares::Share,
+    weights::SampleWeight,
+};
+
+/// So many candidates are shown at most.
+const MOST: usize = 40;
+
+/// Methods that a name may mean, those with most samples first.
+#[derive(Debug, Clone)]
+pub struct Candidates {
+    /// The name.
+    pub name: String,
+    /// The methods.
+    pub methods: Vec<Candidate>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// A method that a name may mean.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// What it is, with its samples.
+    pub method: AnnotatedMethod,
+    /// How many percent of all samples are in it.
+    pub own_percent: f64,
+    /// How many percent of all samples have it in their stack.
+    pub total_percent: f64,
+}
+
+/// Which methods are meant.
+pub enum Choice {
+    One(SymbolId, Share),
+    Several(Candidates),
+}
+
+/// The method that a request means.
+///
+/// # Errors
+///
+/// [`Error::NoMethod`]: there is none with samples.
+pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
+    let selected = selected(scope, request);
+    let Some(text) = &request.method else {
+        let hottest = selected.iter().max_by_key(|(id, symbol, share)| {
+            let own = scope.value(share.own);
+            // Of equals the named one, then the first.
+            (own, symbol.named, std::cmp::Reverse(*id))
+        });
+        return match hottest {
+            Some((id, _, share)) => Ok(Choice::One(*id, *share)),
+            None => Err(Error::NoMethod(
+                "no function has samples: 'varid report' says what was recorded".to_owned(),
+            )),
+        };
+    };
+    let meant = meant(text, &selected);
+    match meant[..] {
+        [] => Err(Error::NoMethod(not_found(text, &selected))),
+        [(id, _, share)] => Ok(Choice::One(id, share)),
+        _ => Ok(Choice::Several(candidates(scope, text, meant))),
+    }
+}
+
+type Found<'p> = (SymbolId, &'p ProfileSymbol, Share);
+
+/// The methods with samples that the request's filters leave.
+fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> {
+    let frames = &scope.profile.frames;
+    let shares = shares(scope);
+    let selects = |symbol: &ProfileSymbol| {
+        let image = request.image.as_ref().is_none_or(|wanted| {
+            let image = frames.image(symbol.image);
+            image.is_some_and(|image| image.name.contains(wanted))
+        });
+        let layer = request.layer.is_none_or(|layer| layer == symbol.layer);
+        let name = request.symbol.as_ref();
+        let name = name.is_none_or(|pattern| crate::stack_filter::has_name(symbol, pattern));
+        symbol.marker.is_none() && image && layer && name
+    };
+    let mut found: Vec<Found> = shares
+        .into_iter()
+        .filter_map(|(id, share)| Some((id, frames.symbol(id)?, share)))
+        .filter(|(_, symbol, _)| selects(symbol))
+        .collect();
+    found.sort_by_key(|(id, ..)| *id);
+    found
+}
+
+/// What each symbol took. What functions took that were compiled into another one, that one took by itself, too.
+fn shares(scope: &Scope) -> HashMap<SymbolId, Share> {
+    let (frames, stacks) = (&scope.profile.frames, &scope.profile.stacks);
+    let mut shares: HashMap<SymbolId, Share> =
+        scope.weights.by_frame(|frame| scope.symbol_of(frame));
+    for (id, share) in &mut shares {
+        if frames.symbol(*id).is_some_and(|symbol| !symbol.inlined) {
+            share.own = SampleWeight::default();
+        }
+    }
+    for stack in stacks.ids() {
+        let own = scope.weights.share(stack).own;
+        if own.is_zero() {
+            continue;
+        }
+        let mut symbols = stacks
+            .frames_of(stack)
+            .filter_map(|frame| scope.symbol_of(frame));
+        let whole = symbols.find(|id| frames.symbol(*id).is_some_and(|symbol| !symbol.inlined));
+        if let Some(share) = whole.and_then(|whole| shares.get_mut(&whole)) {
+            share.own.add(own);
+        }
+    }
+    shares
+}
+
+/// Those that a name means: by the whole name, else by its place, else by the name without parameters, else by a part of it, else as a
+/// regular expression. Of functions and their copies in callers, the functions.
+fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
+    let address = text.strip_prefix("0x");
+    let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let pattern = NamePattern::new(text).ok();
+    let names = |symbol: &'p ProfileSymbol| {
+        std::iter::once(symbol.name.as_str()).chain(symbol.recorded.as_deref())
+    };
+    let tests: [&dyn Fn(&'p ProfileSymbol) -> bool; 5] = [
+        &|symbol| names(symbol).any(|name| name == text),
+        &|symbol| !symbol.inlined && address == Some(symbol.start),
+        &|symbol| names(symbol).any(|name| without_parameters(name) == text),
+        &|symbol| names(symbol).any(|name| name.contains(text)),
+        &|symbol| {
+            let pattern = pattern.as_ref();
+            pattern.is_some_and(|pattern| crate::stack_filter::has_name(symbol, pattern))
+        },
+    ];
+    for test in tests {
+        let found: Vec<Found> = selected
+            .iter()
+            .filter(|(_, symbol, _)| test(symbol))
+            .copied()
+            .collect();
+        let whole: Vec<Found> = found
+            .iter()
+            .filter(|(_, symbol, _)| !symbol.inlined)
+            .copied()
+            .collect();
+        if !whole.is_empty() {
+            return whole;
+        }
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+/// A name without the types of its parameters.
+fn without_parameters(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(name, _)| name)
+}
+
+fn not_found(text: &str, selected: &[Found]) -> String {
+    let mut hottest: Vec<_> = selected.iter().collect();
+    hottest.sort_by_key(|(.., share)| std::cmp::Reverse(share.own.samples()));
+    let names: Vec<_> = hottest
+        .iter()
+        .take(3)
+        .map(|(_, symbol, _)| symbol.name.as_str())
+        .collect();
+    let known = match names[..] {
+        [] => "no function has samples".to_owned(),
+        _ => format!("with samples there are {} and others", names.join(", ")),
+    };
+    one_line(&format!(
+        "no function with samples is called '{text}', in whole or in part: {known}; 'varid report --by symbol' lists them"
+    ))
+}
+
+fn candidates(scope: &Scope, text: &str, mut found: Vec<Found>) -> Candidates {
+    found.sort_by_key(|(id, _, share)| {
+        let value = |weight: SampleWeight| std::cmp::Reverse(scope.value(weight));
+        (value(share.own), value(share.total), *id)
+    });
+    let more = found.len().saturating_sub(MOST);
+    let candidate = |(id, _, share): &Found| Candidate {
+        method: described(scope, *id, *share),
+        own_percent: scope.percent(share.own),
+        total_percent: scope.percent(share.total),
+    };
+    Candidates {
+        name: text.to_owned(),
+        methods: found.iter().take(MOST).map(candidate).collect(),
+        more,
+    }
+}
+
+/// What a profile knows of a symbol that took this.
+pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
+    let frames = &scope.profile.frames;
+    let symbol = frames.symbol(id);
+    let image = symbol.and_then(|symbol| frames.image(symbol.image));
+    let start = symbol.filter(|symbol| !symbol.inlined);
+    AnnotatedMethod {
+        name: symbol.map_or_else(String::new, |symbol| symbol.name.clone()),
+        recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
+        image: image.map_or_else(String::new, |image| image.name.clone()),
+        path: image.and_then(|image| image.path.clone()),
+        layer: symbol.map_or(varid_model::Layer::Native, |symbol| symbol.layer),
+        addresses: start.map(|symbol| symbol.start..symbol.start),
+        code: None,
+        own: share.own,
+        total: share.total,
+        approximate: SampleWeight::default(),
+    }
+}
