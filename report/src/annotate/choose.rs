@@ -124,8 +124,8 @@ fn shares(scope: &Scope) -> HashMap<SymbolId, Share> {
     shares
 }
 
-/// Those that a name means: by the whole name, else by its place, else by the name without parameters, else by a part of it, else as a
-/// regular expression. Of functions and their copies in callers, the functions.
+/// Those that a name means: by the whole name, its last part or the address, else by a part of it, else as a regular expression. Functions go
+/// before those that were compiled into them and have such a name.
 fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     let address = text.strip_prefix("0x");
     let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -133,35 +133,36 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     let names = |symbol: &'p ProfileSymbol| {
         std::iter::once(symbol.name.as_str()).chain(symbol.recorded.as_deref())
     };
-    let tests: [&dyn Fn(&'p ProfileSymbol) -> bool; 5] = [
-        &|symbol| names(symbol).any(|name| name == text),
-        &|symbol| !symbol.inlined && address == Some(symbol.start),
-        &|symbol| names(symbol).any(|name| without_parameters(name) == text),
-        &|symbol| names(symbol).any(|name| name.contains(text)),
-        &|symbol| {
-            let pattern = pattern.as_ref();
-            pattern.is_some_and(|pattern| crate::stack_filter::has_name(symbol, pattern))
-        },
-    ];
-    for test in tests {
-        let found: Vec<Found> = selected
-            .iter()
-            .filter(|(_, symbol, _)| test(symbol))
-            .copied()
-            .collect();
-        let whole: Vec<Found> = found
-            .iter()
-            .filter(|(_, symbol, _)| !symbol.inlined)
-            .copied()
-            .collect();
-        if !whole.is_empty() {
-            return whole;
-        }
-        if !found.is_empty() {
-            return found;
+    let whole = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name == text);
+    let at = |symbol: &'p ProfileSymbol| !symbol.inlined && address == Some(symbol.start);
+    let plain = |symbol: &'p ProfileSymbol| names(symbol).any(|name| without_parameters(name) == text);
+    let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| last_part(name) == text);
+    let part = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name.contains(text));
+    let expression = |symbol: &'p ProfileSymbol| {
+        let pattern = pattern.as_ref();
+        pattern.is_some_and(|pattern| names(symbol).any(|name| pattern.matches(name)))
+    };
+    type Test<'t, 'p> = &'t dyn Fn(&'p ProfileSymbol) -> bool;
+    let exact: [Test<'_, 'p>; 4] = [&whole, &at, &plain, &last];
+    let loose: [Test<'_, 'p>; 2] = [&part, &expression];
+    for tests in [&exact[..], &loose] {
+        for inlined in [false, true] {
+            for test in tests {
+                let is_meant = |(_, symbol, _): &&Found<'p>| symbol.inlined == inlined && test(symbol);
+                let found: Vec<Found> = selected.iter().filter(is_meant).copied().collect();
+                if !found.is_empty() {
+                    return found;
+                }
+            }
         }
     }
     Vec::new()
+}
+
+/// A function's own name, without its class or namespace, and parameters.
+fn last_part(name: &str) -> &str {
+    let name = without_parameters(name);
+    name.rsplit(['.', ':']).next().unwrap_or(name)
 }
 
 /// A name without the types of its parameters.

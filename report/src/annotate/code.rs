@@ -162,14 +162,30 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
         return Err("it is not known where the function ends".to_owned());
     }
     let (path, entry) = in_archive(Path::new(image.path()));
-    let code = MachineCode::read((path, entry), &file.build_id, range)
+    let code = MachineCode::read((path, entry), &file.build_id, range.clone())
         .map_err(|error| format!("{error}; --symbols DIR with the recorded file, not its debug information alone"))?;
     let (instructions, kind) = machine::disassemble(&code, MOST);
-    let instructions = instructions.into_iter().map(|found| CodeInstruction {
-        text: shown(&found.text),
-        ..found
+    let instructions = instructions.into_iter().map(|found| {
+        let mut text = found.text;
+        if let Some(target) = target(&text).filter(|target| !range.contains(target))
+            && let Some(name) = image.name_at(target)
+        {
+            text.push_str(&format!(" <{name}>"));
+        }
+        CodeInstruction {
+            text: shown(&text),
+            ..found
+        }
     });
     Ok(Code::Machine(instructions.collect(), kind, image.path().to_owned()))
+}
+
+/// Where a call or a branch leads, if its text ends with that.
+fn target(text: &str) -> Option<u64> {
+    let (mnemonic, operands) = text.split_once(' ')?;
+    let leads = mnemonic.starts_with(['b', 'c', 'j', 't']);
+    let last = operands.rsplit(' ').next().filter(|_| leads)?;
+    u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
 }
 
 /// A text in one line that is not too long.

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use varid_model::Layer;
+
 use super::{
     annotation::{AnnotatedFile, AnnotatedInstruction, AnnotatedLine, InlinedLine},
     code::Code,
@@ -245,8 +247,10 @@ impl<'s, 'p> Lines<'s, 'p> {
                 name,
             });
         }
-        let without = files.iter().any(|file| file.name.is_none());
-        if without && files.len() == 1 {
+        let symbol = self.scope.profile.frames.symbol(self.symbol);
+        // Of the kernel more is said elsewhere.
+        let is_kernel = symbol.is_some_and(|symbol| symbol.layer == Layer::Kernel);
+        if files.iter().all(|file| file.name.is_none()) && !is_kernel {
             notes.push(
                 "no lines: there is no line table of it; compile it with debug information (-g; for R8 -keepattributes SourceFile,LineNumberTable), or give the file with it by --symbols DIR"
                     .to_owned(),

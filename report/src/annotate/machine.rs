@@ -88,6 +88,7 @@ fn x86(bits: u32, start: u64, bytes: &[u8], found: &mut Vec<CodeInstruction>) {
     options.set_hex_suffix("");
     options.set_uppercase_hex(false);
     options.set_branch_leading_zeros(false);
+    options.set_show_branch_size(false);
     options.set_small_hex_numbers_in_decimal(false);
     options.set_space_after_operand_separator(true);
     let mut address = start;

@@ -38,6 +38,7 @@ pub fn write_annotation_text(
         colour: text.colour,
         place: widest.max().unwrap_or(0).max(5),
         columns,
+        indent: indent(&rows),
     };
     let beside = text.width.is_some_and(|width| width >= SIDE_BY_SIDE);
     if beside && has_source && annotation.method.code.is_some() {
@@ -115,12 +116,20 @@ struct Layout<'a> {
     place: usize,
     /// All columns.
     columns: usize,
+    /// Blanks that all source lines begin with.
+    indent: usize,
 }
 
-/// Columns of percentages and of what stands before and between them.
-const NUMBERS: usize = 27;
-/// The same of an instruction that stands beside the source.
-const INSTRUCTION_NUMBERS: usize = 17;
+/// Blanks that all source lines begin with.
+fn indent(rows: &[Row]) -> usize {
+    let sources = rows.iter().filter_map(|row| match row {
+        Row::Line(line) => line.source.as_deref(),
+        Row::File(_) | Row::Gap | Row::Inlined(_) | Row::Instruction(_) => None,
+    });
+    let texts = sources.filter(|source| !source.is_empty());
+    let blanks = texts.map(|source| source.chars().take_while(|one| *one == ' ').count());
+    blanks.min().unwrap_or(0)
+}
 
 impl Layout<'_> {
     fn write_stacked(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
@@ -151,7 +160,8 @@ impl Layout<'_> {
             }
             Row::Gap => return ("  ...".to_owned(), Heat::Cold),
             Row::Line(line) => {
-                let source = line.source.as_deref().unwrap_or_default().to_owned();
+                let source = line.source.as_deref().unwrap_or_default();
+                let source = source.chars().skip(self.indent).collect();
                 let share = line.share;
                 (share.own, share.total, number(line), source)
             }
@@ -222,6 +232,7 @@ impl Layout<'_> {
                 .map_or((String::new(), Heat::Cold), |row| self.left(row));
             let padded = format!("{:left_width$}", cut(&text, left_width));
             let mut line = self.painted(&padded, heat);
+            line.push_str(" |");
             if let Some(Row::Instruction(found)) = right.get(index) {
                 let share = found.share;
                 let percent = Percentages::of(self.annotation, share.own, share.total);
@@ -231,10 +242,10 @@ impl Layout<'_> {
                     percent.of_method, percent.total, found.text
                 );
                 let heat = Heat::of(self.annotation, share.own);
-                line.push_str(" | ");
+                line.push(' ');
                 line.push_str(&self.painted(&cut(&text, right_width), heat));
             }
-            writeln!(out, "{}", line.trim_end())?;
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }

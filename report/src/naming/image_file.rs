@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use varid_recording::Manifest;
-use varid_symbolizer::elf::ElfSource;
+use varid_symbolizer::elf::{ElfSource, SymbolOrigin};
 
 use super::{
     images::{self, ImageFile, NamedFunction},
@@ -69,6 +69,13 @@ impl<'p> OpenImage<'p> {
     pub fn bounds(&self, address: u64) -> Option<Range<u64>> {
         let symbol = self.source.symbols().lookup(address)?;
         Some(symbol.start..symbol.end)
+    }
+
+    /// The name of the function that begins at an address.
+    pub fn name_at(&self, address: u64) -> Option<String> {
+        let symbol = self.source.symbols().lookup(address)?;
+        let begins = symbol.start == address && symbol.origin != SymbolOrigin::Unnamed;
+        begins.then(|| symbol.name().into_owned())
     }
 
     /// The functions at an address with their lines, innermost first, as a profile names them.
