@@ -106,8 +106,9 @@ mod views;
 mod weights;
 
 pub use annotate::{
-    AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates,
-    InlinedLine, annotate, write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
+    AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
+    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine, annotate,
+    write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
 };
 pub use columns::OutputFormat;
 pub use error::{Error, Result};

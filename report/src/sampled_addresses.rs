@@ -5,12 +5,7 @@ use std::collections::HashMap;
 use varid_model::{FrameAddress, Pid};
 use varid_recording::{Sample, remap};
 
-use crate::{
-    frames::ImageId,
-    naming::Resolver,
-    shares::Share,
-    weights::SampleWeight,
-};
+use crate::{frames::ImageId, naming::Resolver, shares::Share, weights::SampleWeight};
 
 /// An address at which there are samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,10 +28,12 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
         limit: args.limit,
         context: args.context,
     };
-    let options = Options {
+    let mut options = Options {
         sampled_addresses: true,
         ..selection::options(args.event, args.samples, args.names, (true, true))
     };
+    // What is compiled into a method counts for it here, and lines are its own only if that is told apart.
+    options.names.inlined = true;
     let profile = Profile::from_session(&session, &options)?;
     let format = args.format;
     let terminal = (format == AnnotateFormatArg::Text)

@@ -4,7 +4,6 @@ use std::{ops::Range, path::PathBuf, sync::Arc};
 
 use varid_model::Layer;
 
-use super::choose::Candidates;
 use crate::{
     name_pattern::NamePattern,
     scope::percent,
@@ -43,6 +42,28 @@ pub enum Annotated {
     Method(Box<Annotation>),
     /// Several methods are meant.
     Candidates(Candidates),
+}
+
+/// Methods that a name may mean, those with most samples first.
+#[derive(Debug, Clone)]
+pub struct Candidates {
+    /// The name.
+    pub name: String,
+    /// The methods.
+    pub methods: Vec<Candidate>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// A method that a name may mean.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// What it is, with its samples.
+    pub method: AnnotatedMethod,
+    /// How many percent of all samples are in it.
+    pub own_percent: f64,
+    /// How many percent of all samples have it in their stack.
+    pub total_percent: f64,
 }
 
 /// A method's lines and instructions with their samples.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use varid_recording::terminal::one_line;
 
-use super::annotation::{AnnotateRequest, AnnotatedMethod};
+use super::annotation::{AnnotateRequest, AnnotatedMethod, Candidate, Candidates};
 use crate::{
     error::{Error, Result},
     frames::{ProfileSymbol, SymbolId},
@@ -16,28 +16,6 @@ use crate::{
 
 /// So many candidates are shown at most.
 const MOST: usize = 40;
-
-/// Methods that a name may mean, those with most samples first.
-#[derive(Debug, Clone)]
-pub struct Candidates {
-    /// The name.
-    pub name: String,
-    /// The methods.
-    pub methods: Vec<Candidate>,
-    /// How many more there are.
-    pub more: usize,
-}
-
-/// A method that a name may mean.
-#[derive(Debug, Clone)]
-pub struct Candidate {
-    /// What it is, with its samples.
-    pub method: AnnotatedMethod,
-    /// How many percent of all samples are in it.
-    pub own_percent: f64,
-    /// How many percent of all samples have it in their stack.
-    pub total_percent: f64,
-}
 
 /// Which methods are meant.
 pub enum Choice {
@@ -135,7 +113,8 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     };
     let whole = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name == text);
     let at = |symbol: &'p ProfileSymbol| !symbol.inlined && address == Some(symbol.start);
-    let plain = |symbol: &'p ProfileSymbol| names(symbol).any(|name| without_parameters(name) == text);
+    let plain =
+        |symbol: &'p ProfileSymbol| names(symbol).any(|name| without_parameters(name) == text);
     let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| last_part(name) == text);
     let part = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name.contains(text));
     let expression = |symbol: &'p ProfileSymbol| {
@@ -148,7 +127,8 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     for tests in [&exact[..], &loose] {
         for inlined in [false, true] {
             for test in tests {
-                let is_meant = |(_, symbol, _): &&Found<'p>| symbol.inlined == inlined && test(symbol);
+                let is_meant =
+                    |(_, symbol, _): &&Found<'p>| symbol.inlined == inlined && test(symbol);
                 let found: Vec<Found> = selected.iter().filter(is_meant).copied().collect();
                 if !found.is_empty() {
                     return found;

@@ -8,7 +8,7 @@ use varid_symbolizer::{
     elf::MachineCode,
 };
 
-use super::{annotation::AnnotateRequest, dex_files, machine};
+use super::{annotation::AnnotateRequest, dex_files, instruction::CodeInstruction, machine};
 use crate::{
     naming::{ImageFile, OpenImage, in_archive},
     profile::Profile,
@@ -18,17 +18,6 @@ use crate::{
 const LONGEST: usize = 400;
 /// The most instructions of a method that are shown.
 const MOST: usize = 1 << 18;
-
-/// An instruction as it is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodeInstruction {
-    /// Its address in the file.
-    pub address: u64,
-    /// Bytes.
-    pub len: u32,
-    /// What it reads like, in one line.
-    pub text: String,
-}
 
 /// A method's instructions.
 #[derive(Debug, Default)]
@@ -162,8 +151,12 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
         return Err("it is not known where the function ends".to_owned());
     }
     let (path, entry) = in_archive(Path::new(image.path()));
-    let code = MachineCode::read((path, entry), &file.build_id, range.clone())
-        .map_err(|error| format!("{error}; --symbols DIR with the recorded file, not its debug information alone"))?;
+    let code =
+        MachineCode::read((path, entry), &file.build_id, range.clone()).map_err(|error| {
+            format!(
+                "{error}; --symbols DIR with the recorded file, not its debug information alone"
+            )
+        })?;
     let (instructions, kind) = machine::disassemble(&code, MOST);
     let instructions = instructions.into_iter().map(|found| {
         let mut text = found.text;
@@ -177,7 +170,11 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
             ..found
         }
     });
-    Ok(Code::Machine(instructions.collect(), kind, image.path().to_owned()))
+    Ok(Code::Machine(
+        instructions.collect(),
+        kind,
+        image.path().to_owned(),
+    ))
 }
 
 /// Where a call or a branch leads, if its text ends with that.

@@ -82,7 +82,9 @@ fn in_file(path: &Path, sha1: &[u8]) -> Result<Option<(DexFile<'static>, String)
             false => format!("{shown}!{}", entry.name),
         };
         let own = DexFile::from_vec(entry.bytes.into_owned());
-        return own.map(|dex| Some((dex, place))).map_err(|error| error.to_string());
+        return own
+            .map(|dex| Some((dex, place)))
+            .map_err(|error| error.to_string());
     }
     Ok(None)
 }

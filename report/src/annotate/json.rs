@@ -7,12 +7,9 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    annotation::{
-        AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation,
-        InlinedLine,
-    },
-    choose::{Candidate, Candidates},
+use super::annotation::{
+    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation, Candidate,
+    Candidates, InlinedLine,
 };
 use crate::{
     JSON_VERSION,
@@ -118,7 +115,10 @@ fn method(method: &AnnotatedMethod) -> Object<'_> {
         ("image", method.image.as_str().into()),
         ("path", path.into()),
         ("start", start.map_or(Value::Absent, Value::hex)),
-        ("end", whole.map_or(Value::Absent, |range| Value::hex(range.end))),
+        (
+            "end",
+            whole.map_or(Value::Absent, |range| Value::hex(range.end)),
+        ),
     ])
 }
 

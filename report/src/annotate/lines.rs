@@ -205,10 +205,12 @@ impl<'s, 'p> Lines<'s, 'p> {
             found: HashMap::new(),
         };
         let mut inlined: Vec<_> = std::mem::take(&mut self.inlined).into_iter().collect();
-        inlined.sort_by(|((_, one, one_line), weight), ((_, other, other_line), other_weight)| {
-            let most = other_weight.samples().cmp(&weight.samples());
-            most.then_with(|| (one, one_line).cmp(&(other, other_line)))
-        });
+        inlined.sort_by(
+            |((_, one, one_line), weight), ((_, other, other_line), other_weight)| {
+                let most = other_weight.samples().cmp(&weight.samples());
+                most.then_with(|| (one, one_line).cmp(&(other, other_line)))
+            },
+        );
         for ((key, function, line), own) in inlined {
             let source = line
                 .as_ref()
@@ -334,14 +336,22 @@ impl Texts<'_> {
 
     /// Says which were not found, and why.
     fn notes(self, notes: &mut Vec<String>) {
-        let missing = self
-            .found
-            .into_iter()
-            .filter_map(|(file, found)| Some((file, found.err()?)));
-        let mut missing: Vec<_> = missing
-            .map(|(file, why)| format!("no source of {file}: {why}"))
-            .collect();
-        missing.sort();
-        notes.append(&mut missing);
+        /// So many names are enough.
+        const NAMED: usize = 4;
+        let mut by_reason: BTreeMap<String, Vec<Arc<str>>> = BTreeMap::new();
+        for (file, found) in self.found {
+            if let Err(why) = found {
+                by_reason.entry(why).or_default().push(file);
+            }
+        }
+        for (why, mut files) in by_reason {
+            files.sort();
+            let named: Vec<&str> = files.iter().take(NAMED).map(AsRef::as_ref).collect();
+            let more = match files.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} others"),
+            };
+            notes.push(format!("no source of {}{more}: {why}", named.join(", ")));
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what is asked for, and what is the answer | `annotation` |
 //! | which method is meant | `choose` |
-//! | which instructions does it have, and what do they read like | `code`, `machine` |
+//! | which instructions does it have, and what do they read like | `code`, `instruction`, `machine` |
 //! | where is the recorded dex file | `dex_files` |
 //! | where are the sources, and what is in them | `sources`, `source_text` |
 //! | what did each line and instruction take | `lines` |
@@ -19,6 +19,7 @@ mod annotation;
 mod choose;
 mod code;
 mod dex_files;
+mod instruction;
 mod json;
 mod lines;
 mod machine;
@@ -32,9 +33,8 @@ use varid_recording::ImageKind;
 
 pub use annotation::{
     AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
-    AnnotatedMethod, Annotation, AnnotationText, InlinedLine,
+    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine,
 };
-pub use choose::{Candidate, Candidates};
 pub use json::{write_annotation_json, write_candidates_json};
 pub use text::{write_annotation_text, write_candidates};
 
@@ -90,7 +90,9 @@ fn annotation_of(
     let mut notes = Vec::new();
     let opened = open_image(profile, id, &mut notes)?;
     let symbol = profile.frames.symbol(id);
-    let start = symbol.filter(|symbol| !symbol.inlined).map(|symbol| symbol.start);
+    let start = symbol
+        .filter(|symbol| !symbol.inlined)
+        .map(|symbol| symbol.start);
     let mut lines = Lines::new(scope, id);
     let mut code = Code::None;
     if let (Some((image, file)), Some(start)) = (&opened, start) {

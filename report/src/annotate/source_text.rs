@@ -95,7 +95,10 @@ mod tests {
         assert_eq!(lines[4].as_ref().map(String::len), Some(LONGEST + 2));
         assert_eq!(lines[5], None);
         assert!(SourceText::new(b"\x7fELF\0\0").is_err());
-        assert_eq!(SourceText::new(b"\xff\xfe").unwrap().line(1).unwrap(), "\u{fffd}\u{fffd}");
+        assert_eq!(
+            SourceText::new(b"\xff\xfe").unwrap().line(1).unwrap(),
+            "\u{fffd}\u{fffd}"
+        );
     }
 
     #[test]

@@ -115,7 +115,10 @@ impl Sources {
         Err(match (&problems[..], &self.0[..]) {
             ([], []) => "--source-path DIR or JAR says where sources are".to_owned(),
             ([], roots) => {
-                let roots: Vec<_> = roots.iter().map(|root| root.path.display().to_string()).collect();
+                let roots: Vec<_> = roots
+                    .iter()
+                    .map(|root| root.path.display().to_string())
+                    .collect();
                 format!(
                     "it is not in {}: --source-path takes the folder that has its packages or modules",
                     roots.join(", ")
@@ -304,7 +307,9 @@ fn files_below(root: &Path) -> HashMap<String, Vec<PathBuf>> {
                 return found;
             };
             left = fewer;
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             if kind.is_dir() && depth < MAX_DEPTH {
                 folders.push((entry.path(), depth.saturating_add(1)));
             } else if kind.is_file() {
@@ -342,7 +347,10 @@ mod tests {
         let package = |name| found(root, name, NameKind::Package);
         let path = |name| found(root, name, NameKind::Path);
         assert_eq!(package("org/example/A.java").unwrap(), "maven");
-        assert_eq!(package("./org/example/B.kt").unwrap(), "package org.example");
+        assert_eq!(
+            package("./org/example/B.kt").unwrap(),
+            "package org.example"
+        );
         // Another package's file of this name is another file.
         assert!(package("com/example/A.java").is_err());
         assert_eq!(path("/build/lib/two/util.c").unwrap(), "two");
@@ -378,7 +386,10 @@ mod tests {
             for kind in [NameKind::Package, NameKind::Path] {
                 let found = found(&root, name, kind);
                 let is_own = found.as_ref().is_ok_and(|text| text == "in");
-                assert!(found.is_err() || is_own && name == "in.c/", "{name}: {found:?}");
+                assert!(
+                    found.is_err() || is_own && name == "in.c/",
+                    "{name}: {found:?}"
+                );
             }
         }
         assert_eq!(found(&root, "../in.c", NameKind::Path).unwrap(), "in");

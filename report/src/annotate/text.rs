@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use varid_recording::terminal::one_line;
 
 use super::{
-    annotation::{Annotation, AnnotationText},
-    choose::Candidates,
+    annotation::{Annotation, AnnotationText, Candidates},
     text_rows::{Heat, Percentages, Row, inlined, number, place, rows},
 };
 use crate::weights::SampleWeight;
@@ -116,24 +115,36 @@ struct Layout<'a> {
     place: usize,
     /// All columns.
     columns: usize,
-    /// Blanks that all source lines begin with.
+    /// Blanks that are left out of source lines.
     indent: usize,
 }
 
-/// Blanks that all source lines begin with.
+/// Blanks that are left out of source lines: a method's first line, which has no instructions, is a step further left than its others.
 fn indent(rows: &[Row]) -> usize {
+    const STEP: usize = 4;
     let sources = rows.iter().filter_map(|row| match row {
-        Row::Line(line) => line.source.as_deref(),
-        Row::File(_) | Row::Gap | Row::Inlined(_) | Row::Instruction(_) => None,
+        Row::Line(line) if line.is_of_method => line.source.as_deref(),
+        _ => None,
     });
     let texts = sources.filter(|source| !source.is_empty());
     let blanks = texts.map(|source| source.chars().take_while(|one| *one == ' ').count());
-    blanks.min().unwrap_or(0)
+    blanks.min().unwrap_or(0).saturating_sub(STEP)
+}
+
+/// A source line without so many of its blanks.
+fn unindented(source: &str, indent: usize) -> String {
+    let blanks = source.chars().take_while(|one| *one == ' ').count();
+    source.chars().skip(blanks.min(indent)).collect()
 }
 
 impl Layout<'_> {
     fn write_stacked(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
-        let title = match self.annotation.files.iter().any(|file| file.found.is_some()) {
+        let title = match self
+            .annotation
+            .files
+            .iter()
+            .any(|file| file.found.is_some())
+        {
             true => "source",
             false => "",
         };
@@ -161,11 +172,16 @@ impl Layout<'_> {
             Row::Gap => return ("  ...".to_owned(), Heat::Cold),
             Row::Line(line) => {
                 let source = line.source.as_deref().unwrap_or_default();
-                let source = source.chars().skip(self.indent).collect();
+                let source = unindented(source, self.indent);
                 let share = line.share;
                 (share.own, share.total, number(line), source)
             }
-            Row::Inlined(found) => (found.own, SampleWeight::default(), String::new(), inlined(found)),
+            Row::Inlined(found) => (
+                found.own,
+                SampleWeight::default(),
+                String::new(),
+                inlined(found),
+            ),
             Row::Instruction(found) => {
                 let place = place(self.annotation, found);
                 let share = found.share;
@@ -200,7 +216,11 @@ impl Layout<'_> {
             Some("dex") => "bytecode",
             _ => "instruction",
         };
-        writeln!(out, "{title:left_width$} | method %  total %  {:>place$}  {kind}", "pc")?;
+        writeln!(
+            out,
+            "{title:left_width$} | method %  total %  {:>place$}  {kind}",
+            "pc"
+        )?;
         let mut left: Vec<&Row> = Vec::new();
         let mut right: Vec<&Row> = Vec::new();
         for row in rows {
@@ -292,9 +312,15 @@ fn cut(text: &str, columns: usize) -> String {
 /// Those of `out`.
 pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Result<()> {
     let count = candidates.methods.len().saturating_add(candidates.more);
-    let intro = format!("{count} functions with samples are meant by '{}':", candidates.name);
+    let intro = format!(
+        "{count} functions with samples are meant by '{}':",
+        candidates.name
+    );
     writeln!(out, "{}\n", one_line(&intro))?;
-    writeln!(out, " self %  total %  samples  layer      image                 address  function")?;
+    writeln!(
+        out,
+        " self %  total %  samples  layer      image                 address  function"
+    )?;
     for found in &candidates.methods {
         let method = &found.method;
         let address = method.addresses.as_ref().map(|range| range.start);

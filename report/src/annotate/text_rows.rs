@@ -102,7 +102,9 @@ pub fn place(annotation: &Annotation, found: &AnnotatedInstruction) -> String {
 
 /// The number of a line.
 pub fn number(line: &AnnotatedLine) -> String {
-    let number = line.number.map_or_else(String::new, |number| number.to_string());
+    let number = line
+        .number
+        .map_or_else(String::new, |number| number.to_string());
     format!("{}{number}", mark(line.approximate))
 }
 

@@ -37,8 +37,8 @@ impl<'p> OpenImage<'p> {
         file: &'p ImageFile,
     ) -> Result<Result<Self, String>> {
         let files = RecordedFiles::new(names, manifest)?;
-        let is_app = file.kind != varid_recording::ImageKind::Elf
-            && image.layer == varid_model::Layer::App;
+        let is_app =
+            file.kind != varid_recording::ImageKind::Elf && image.layer == varid_model::Layer::App;
         let retracer = match &names.mapping {
             Some(path) if is_app => Some(retrace::read(path)?.0),
             _ => None,

@@ -112,14 +112,21 @@ fn place<'i>(image: &'i ElfReader<'_>, address: u64) -> Result<(u64, Option<&'i 
             let problem = "has debug information only, and no instructions";
             return Err(image.wrong("text", problem));
         }
-        let offset = section.offset.saturating_add(address.saturating_sub(section.address));
+        let offset = section
+            .offset
+            .saturating_add(address.saturating_sub(section.address));
         return Ok((offset, Some(section)));
     }
     let mut segments = image.segments.iter().filter(|segment| segment.executable);
     let offset = segments.find_map(|segment| {
-        Some(segment.offset.saturating_add(within(segment.address, segment.size)?))
+        Some(
+            segment
+                .offset
+                .saturating_add(within(segment.address, segment.size)?),
+        )
     });
-    let offset = offset.ok_or_else(|| image.wrong("text", format!("has no instructions at {address:#x}")))?;
+    let offset = offset
+        .ok_or_else(|| image.wrong("text", format!("has no instructions at {address:#x}")))?;
     Ok((offset, None))
 }
 
@@ -207,7 +214,9 @@ fn marks_of<S: Sym<Endian = Endianness>>(
     let entries = pod::slice_from_bytes::<S>(entries, count.unwrap_or_default());
     for symbol in entries.map_or(&[][..], |(entries, _)| entries) {
         let address: u64 = symbol.st_value(endian).into();
-        let name = names.get(symbol.st_name(endian) as usize..).unwrap_or_default();
+        let name = names
+            .get(symbol.st_name(endian) as usize..)
+            .unwrap_or_default();
         let name = c_string(name.get(..8).unwrap_or(name));
         let (address, rank, kind) = match (symbol.st_type(), name) {
             (elf::STT_NOTYPE, [b'$', mark, rest @ ..]) if matches!(rest, [] | [b'.', ..]) => {

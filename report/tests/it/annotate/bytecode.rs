@@ -84,7 +84,11 @@ fn json_has_each_instructions_samples_and_keeps_to_its_schema() {
     let mut found = Vec::new();
     for line in file["lines"].as_array().unwrap() {
         if line["total"].as_u64().is_some_and(|total| total > 0) {
-            lines.push((line["line"].clone(), line["self"].clone(), line["total"].clone()));
+            lines.push((
+                line["line"].clone(),
+                line["self"].clone(),
+                line["total"].clone(),
+            ));
         }
         for instruction in line["instructions"].as_array().into_iter().flatten() {
             if instruction["total"] != 0 {
@@ -115,7 +119,10 @@ fn a_method_is_meant_by_its_name_a_part_of_it_or_an_expression() {
     };
     assert_eq!(name(None), "org.example.corpus.Lines.steps");
     for (method, expected) in [
-        ("org.example.corpus.Lines.steps", "org.example.corpus.Lines.steps"),
+        (
+            "org.example.corpus.Lines.steps",
+            "org.example.corpus.Lines.steps",
+        ),
         ("Lines.step", "org.example.corpus.Lines.steps"),
         ("^org.*Lines.*ps$", "org.example.corpus.Lines.steps"),
         ("0x1134", "org.example.corpus.Lines.steps"),
@@ -128,7 +135,9 @@ fn a_method_is_meant_by_its_name_a_part_of_it_or_an_expression() {
         method: Some(method.to_owned()),
         ..AnnotateRequest::default()
     };
-    let error = annotate(&profile, &request("nowhere")).unwrap_err().to_string();
+    let error = annotate(&profile, &request("nowhere"))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("Lines.steps, org.example"), "{error}");
     let Annotated::Candidates(several) = annotate(&profile, &request("corpus")).unwrap() else {
         panic!("one method");

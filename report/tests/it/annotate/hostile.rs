@@ -5,13 +5,16 @@ use super::*;
 /// Whether a text is lines of characters that a terminal prints.
 fn is_harmless(text: &str) -> bool {
     let mut characters = text.chars();
-    characters.all(|character| !varid_recording::terminal::is_command(character) || character == '\n')
+    characters
+        .all(|character| !varid_recording::terminal::is_command(character) || character == '\n')
 }
 
 #[test]
 fn hostile_sources_are_printed_as_text() {
     let bytecode = Bytecode::new();
-    let file = bytecode.sources.join("src/main/java/org/example/corpus/Lines.java");
+    let file = bytecode
+        .sources
+        .join("src/main/java/org/example/corpus/Lines.java");
     let mut lines: Vec<String> = source().lines().map(str::to_owned).collect();
     lines[99] = "\x1b]0;owned\x07\x1b[2J\u{9b}31m \u{202e}right to left".to_owned();
     lines[115] = format!("{}end", "x".repeat(1 << 20));
@@ -25,8 +28,14 @@ fn hostile_sources_are_printed_as_text() {
         };
         let text = text(&annotation, look);
         assert!(is_harmless(&text), "{text:?}");
-        assert!(text.contains("?]0;owned??[2J") || width.is_some_and(|width| width < 80), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() < 1000), "{text}");
+        assert!(
+            text.contains("?]0;owned??[2J") || width.is_some_and(|width| width < 80),
+            "{text}"
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() < 1000),
+            "{text}"
+        );
     }
     let whole = json(&annotation).to_string();
     assert!(whole.len() < 1 << 17, "{}", whole.len());
@@ -36,7 +45,9 @@ fn hostile_sources_are_printed_as_text() {
 #[test]
 fn what_is_no_text_is_not_shown() {
     let bytecode = Bytecode::new();
-    let file = bytecode.sources.join("src/main/java/org/example/corpus/Lines.java");
+    let file = bytecode
+        .sources
+        .join("src/main/java/org/example/corpus/Lines.java");
     fs::write(&file, DEX).unwrap();
     let annotation = bytecode.annotated("steps");
     let text = text(&annotation, columns(80));
@@ -63,13 +74,23 @@ fn a_recording_names_no_file_outside_of_the_folders_that_the_user_names() {
         "\x1b[31m/secret.c".to_owned(),
     ];
     for (number, name) in names.iter().enumerate() {
-        text += &format!("int f{number}(int n) {{\n# {} \"{name}\"\n    return n;\n}}\n", number + 3);
+        text += &format!(
+            "int f{number}(int n) {{\n# {} \"{name}\"\n    return n;\n}}\n",
+            number + 3
+        );
     }
     let (source, library) = (dir.join("built.c"), dir.join("built.so"));
     fs::write(&source, text).unwrap();
     crate::common::native::run(
         std::process::Command::new("cc")
-            .args(["-O1", "-g", "-fPIC", "-shared", "-Wl,--build-id=0x1234", "-o"])
+            .args([
+                "-O1",
+                "-g",
+                "-fPIC",
+                "-shared",
+                "-Wl,--build-id=0x1234",
+                "-o",
+            ])
             .args([&library, &source]),
     );
     let time = fixture.tick();
@@ -102,8 +123,14 @@ fn a_recording_names_no_file_outside_of_the_folders_that_the_user_names() {
         };
         let annotation = one(annotate(&profile, &request).unwrap());
         let shown = super::text(&annotation, columns(160)) + &json(&annotation).to_string();
-        assert!(!shown.contains("TOP SECRET") && !shown.contains("root:"), "{shown}");
-        assert!(is_harmless(&super::text(&annotation, columns(80))), "{shown:?}");
+        assert!(
+            !shown.contains("TOP SECRET") && !shown.contains("root:"),
+            "{shown}"
+        );
+        assert!(
+            is_harmless(&super::text(&annotation, columns(80))),
+            "{shown:?}"
+        );
         assert!(shown.contains("no source of"), "{shown}");
     }
 }

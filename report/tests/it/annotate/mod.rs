@@ -69,7 +69,11 @@ impl Bytecode {
             (20, Precision::Exact, &[SECOND, ARRAYS + 1]),
             (4, Precision::Approximate, &[STEPS, ARRAYS + 1]),
             // A recursion: each sample counts once for a line, and once for an instruction.
-            (6, Precision::Exact, &[END, LATER + 1, LATER + 1, SECOND + 1, ARRAYS + 1]),
+            (
+                6,
+                Precision::Exact,
+                &[END, LATER + 1, LATER + 1, SECOND + 1, ARRAYS + 1],
+            ),
             (20, Precision::Exact, &[ARRAYS]),
         ] {
             samples(&mut fixture, count, precision, user);
@@ -97,7 +101,11 @@ impl Bytecode {
     }
 
     fn annotate(&self, request: &AnnotateRequest) -> Annotation {
-        one(annotate(&self.fixture.profile(&options(NameOptions::default())), request).unwrap())
+        one(annotate(
+            &self.fixture.profile(&options(NameOptions::default())),
+            request,
+        )
+        .unwrap())
     }
 
     /// The text, without the folder's name of this run.

@@ -18,13 +18,17 @@ fn by_objdump(objdump: &str, library: &Path, function: &str) -> Vec<(u64, u64, S
     let sizes = run(Command::new("nm").arg("-S").arg(library));
     let end = sizes.lines().find_map(|line| {
         let words: Vec<_> = line.split_whitespace().collect();
-        let [start, size, _, name] = words[..] else { return None };
+        let [start, size, _, name] = words[..] else {
+            return None;
+        };
         let hex = |word| u64::from_str_radix(word, 16).unwrap();
         (name == function).then(|| (hex(start) & !1) + hex(size))
     });
     let mut found: Vec<(u64, u64, String)> = Vec::new();
     for line in text.lines() {
-        let Some((address, rest)) = line.split_once(":\t") else { continue };
+        let Some((address, rest)) = line.split_once(":\t") else {
+            continue;
+        };
         let address = u64::from_str_radix(address.trim(), 16).unwrap();
         let mnemonic = rest.split_whitespace().next().unwrap_or_default();
         // What binutils writes before a no-op that is long.
@@ -50,7 +54,12 @@ fn instructions(annotation: &Annotation) -> Vec<(u64, u64, String, u64)> {
         .flat_map(|line| &line.instructions)
         .map(|found| {
             let mnemonic = found.text.split(' ').next().unwrap_or_default().to_owned();
-            (found.address, found.len.into(), mnemonic, found.share.own.samples())
+            (
+                found.address,
+                found.len.into(),
+                mnemonic,
+                found.share.own.samples(),
+            )
         })
         .collect();
     found.sort();
@@ -106,7 +115,10 @@ fn instructions_are_those_of_objdump_each_with_its_samples() {
         ..AnnotateRequest::default()
     };
     let text = super::text(&one(annotate(&profile, &request).unwrap()), columns(160));
-    assert!(text.contains("(inlined) store native.c:3: sink = n;"), "{text}");
+    assert!(
+        text.contains("(inlined) store native.c:3: sink = n;"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -118,7 +130,15 @@ fn arm_instructions_are_those_of_objdump() {
         let extra = "double scaled(double x, int n) { return x * n + 0.3; }\n";
         fs::write(&source, format!("{SOURCE}{extra}")).unwrap();
         run(Command::new(format!("{target}-gcc"))
-            .args(["-O2", "-g", "-fPIC", "-shared", "-nostdlib", "-Wl,--build-id=0x1234", "-o"])
+            .args([
+                "-O2",
+                "-g",
+                "-fPIC",
+                "-shared",
+                "-nostdlib",
+                "-Wl,--build-id=0x1234",
+                "-o",
+            ])
             .args([&library, &source]));
         let time = fixture.tick();
         fixture.write(&SessionRecord::Mapping(MappingRecord {
@@ -165,12 +185,16 @@ fn arm_instructions_are_those_of_objdump() {
                     _ => name.trim_end_matches('s').to_owned(),
                 }
             };
-            let other = found.iter().zip(&expected).filter(|(found, expected)| {
-                plain(&found.2) != plain(&expected.2)
-            });
+            let other = found
+                .iter()
+                .zip(&expected)
+                .filter(|(found, expected)| plain(&found.2) != plain(&expected.2));
             let other: Vec<_> = other.collect();
             let is_float = function == "scaled" && target != "aarch64-linux-gnu";
-            assert!(is_float || other.len() <= most_unknown, "{target} {function}: {other:?}");
+            assert!(
+                is_float || other.len() <= most_unknown,
+                "{target} {function}: {other:?}"
+            );
         }
     }
 }
