@@ -47,6 +47,17 @@ pub enum Error {
     /// A format that has the samples one by one cannot be made of sums.
     #[error("the profile has no table of its samples: Options::sample_table makes one")]
     NoSampleTable,
+    /// No function with samples has the name that is asked for.
+    #[error("{0}")]
+    NoMethod(String),
+    /// Sources cannot be looked for there.
+    #[error("cannot look for sources in {}: {source}; --source-path takes folders and archives (jar, zip, apk)", path.display())]
+    SourcePath {
+        /// The folder or archive.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
     /// The report cannot be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),

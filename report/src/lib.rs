@@ -53,6 +53,7 @@
 //! | how do they look | `render` |
 //! | how does a profile get into other viewers | `export` |
 //! | how are numbers hashed | `fast_hash` |
+//! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
 //!
 //! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
 //! What cannot be named is shown as `image+0xoffset`, and why is said at the foot
@@ -76,6 +77,7 @@
     )
 )]
 
+mod annotate;
 mod call_counts;
 mod call_tree;
 mod callchains;
@@ -93,6 +95,7 @@ mod options;
 mod profile;
 mod read;
 mod render;
+mod sampled_addresses;
 mod sampled_frames;
 mod samples;
 mod scope;
@@ -106,6 +109,11 @@ mod view;
 mod views;
 mod weights;
 
+pub use annotate::{
+    AnnotateRequest, Annotated, AnnotatedFile, AnnotatedInstruction, AnnotatedLine,
+    AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine, annotate,
+    write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
+};
 pub use columns::OutputFormat;
 pub use error::{Error, Result};
 pub use export::{ExportFormat, export};
@@ -118,6 +126,7 @@ pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern};
 pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
+pub use sampled_addresses::SampledAddress;
 pub use sampled_frames::{FrameMapping, SampledFrame};
 pub use samples::{ProfileSample, SampleTable};
 pub use shares::Share;

@@ -31,6 +31,8 @@ pub struct Options {
     pub names: NameOptions,
     /// Whether the frames in which threads were sampled are collected, one by one.
     pub sampled_frames: bool,
+    /// Whether the samples of each address are collected: [`annotate`](crate::annotate) needs them.
+    pub sampled_addresses: bool,
     /// Whether the profile has a table of its samples, [`Profile::samples`](crate::Profile::samples), 28 bytes each. Without it memory grows with the
     /// number of different stacks only.
     pub sample_table: bool,

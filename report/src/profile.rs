@@ -9,7 +9,9 @@ use crate::{
     error::{Error, Result},
     frames::FrameTable,
     missing_files::MissingFile,
+    naming::ImageFileState,
     options::Options,
+    sampled_addresses::SampledAddress,
     sampled_frames::SampledFrame,
     samples::SampleTable,
     stacks::StackTable,
@@ -26,6 +28,8 @@ pub struct Profile {
     pub options: Options,
     /// Frames with their symbols and images.
     pub frames: FrameTable,
+    /// By [`ImageId`](crate::ImageId): the files that names were looked for in.
+    pub(crate) files: Vec<Option<ImageFileState>>,
     /// The stacks of the samples that count.
     pub stacks: StackTable,
     /// Threads and processes.
@@ -77,6 +81,8 @@ pub struct EventSummary {
     pub unattributed: BTreeMap<&'static str, u64>,
     /// The frames in which threads were sampled, if [`Options::sampled_frames`] is set.
     pub sampled_frames: Vec<SampledFrame>,
+    /// The samples of each address, by file and offset, if [`Options::sampled_addresses`] is set.
+    pub addresses: Vec<SampledAddress>,
     /// Files without which samples have no names or lines, those that most samples miss first.
     pub missing: Vec<MissingFile>,
     /// What to know of the event beside [`RecordingSummary::notes`].

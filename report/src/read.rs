@@ -16,6 +16,7 @@ use crate::{
     naming::Resolver,
     options::Options,
     profile::{EventSummary, Loss, Profile, RecordingSummary, event_names},
+    sampled_addresses::SampledAddresses,
     sampled_frames::SampledFrames,
     samples::{ProfileSample, SampleTable},
     shares::StackWeights,
@@ -85,6 +86,7 @@ struct EventSamples {
     excluded: BTreeMap<&'static str, u64>,
     unattributed: BTreeMap<&'static str, u64>,
     sampled_frames: SampledFrames,
+    addresses: SampledAddresses,
 }
 
 impl Builder {
@@ -209,6 +211,10 @@ impl Builder {
             let weight = Weight([1, sample.period.get()]);
             event.sampled_frames.add(&mut self.resolver, sample, weight);
         }
+        if self.options.sampled_addresses {
+            let weight = Weight([1, sample.period.get()]);
+            event.addresses.add(&self.resolver, sample, weight);
+        }
         let event = EventId(u32::try_from(sample.event).unwrap_or(u32::MAX));
         let period = sample.period;
         self.weights.add_sample(task, stack, (event, period));
@@ -263,6 +269,7 @@ impl Builder {
                 excluded,
                 unattributed,
                 sampled_frames,
+                addresses,
             } = event?;
             let counters = ProfileCounter::of_samples(event_id);
             let all = weights.sum(counters);
@@ -280,6 +287,7 @@ impl Builder {
                 excluded,
                 unattributed,
                 sampled_frames: sampled_frames.finish(|id| path_of(&names.frames, id)),
+                addresses: addresses.finish(),
                 missing: missing_files(
                     &stack_weights,
                     all,
@@ -295,6 +303,7 @@ impl Builder {
             events: events.collect(),
             recording,
             frames: names.frames,
+            files: names.files,
             stacks,
             tasks: tasks.finish(),
             weights,

@@ -1,6 +1,8 @@
 //! The command line.
 
 #[cfg(feature = "host")]
+mod annotate;
+#[cfg(feature = "host")]
 mod export;
 #[cfg(feature = "host")]
 mod import;
@@ -12,6 +14,8 @@ mod session;
 #[cfg(feature = "host")]
 mod symbols;
 
+#[cfg(feature = "host")]
+pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
 pub use export::{ExportArgs, ExportFormatArg};
 #[cfg(feature = "host")]
@@ -99,6 +103,9 @@ pub enum Verb {
     /// Print a session: layers, then symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
     Report(ReportArgs),
+    /// Print the source lines and instructions of a method with their samples.
+    #[cfg(feature = "host")]
+    Annotate(Box<AnnotateArgs>),
     /// Write a session for another viewer: flame graph, pprof, Firefox Profiler and others.
     #[cfg(feature = "host")]
     Export(ExportArgs),

@@ -1,5 +1,7 @@
 //! What each verb does.
 
+#[cfg(feature = "host")]
+mod annotate;
 mod config;
 mod daemon;
 mod doctor;
@@ -37,6 +39,8 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
         #[cfg(feature = "host")]
         Verb::Report(args) => report::run(args),
+        #[cfg(feature = "host")]
+        Verb::Annotate(args) => annotate::run(*args),
         #[cfg(feature = "host")]
         Verb::Export(args) => export::run(args),
         #[cfg(feature = "host")]

@@ -164,7 +164,9 @@ impl ImageTable {
                     .ok()
                     .and_then(|index| self.images.get(index));
                 let image = image.map_or("", |image| &image.name);
-                functions(source, image, file.kind, offset, detail)
+                let address = source.symbols().vaddr(offset);
+                let of = |address| functions(source, image, file.kind, address, detail);
+                address.map(of).unwrap_or_default()
             }
             _ => Vec::new(),
         }
@@ -173,17 +175,8 @@ impl ImageTable {
     /// Whether any instruction of the dex method at an offset has a line.
     pub fn has_lines(&self, id: ImageId, offset: u64) -> bool {
         let index = usize::try_from(id.0).ok();
-        let Some(State::Read(_, Ok(source))) = index.and_then(|index| self.states.get(index))
-        else {
-            return false;
-        };
-        let symbol = source.symbols().lookup_offset(offset);
-        let code = symbol.map_or(0..0, |symbol| symbol.start..symbol.end);
-        // Instructions start at code units.
-        code.step_by(2).any(|offset| {
-            let frames = source.frames_at_offset(offset);
-            frames.iter().any(|frame| frame.location.is_some())
-        })
+        let state = index.and_then(|index| self.states.get(index));
+        matches!(state, Some(State::Read(_, Ok(source))) if has_lines(source, offset))
     }
 
     /// What kind of file an image is; none: it is only a name.
@@ -286,19 +279,30 @@ impl ImageTable {
     }
 }
 
-/// The functions at an offset of an image's file, innermost first. One without a name is called
+/// Whether any instruction of the dex method at an offset of its substitute has a line.
+pub fn has_lines(source: &ElfSource, offset: u64) -> bool {
+    let symbol = source.symbols().lookup_offset(offset);
+    let code = symbol.map_or(0..0, |symbol| symbol.start..symbol.end);
+    // Instructions start at code units.
+    code.step_by(2).any(|offset| {
+        let frames = source.frames_at_offset(offset);
+        frames.iter().any(|frame| frame.location.is_some())
+    })
+}
+
+/// The functions at an address of an image's file, innermost first. One without a name is called
 /// by the image's: the file's own may be that of a cache.
-fn functions(
+pub fn functions(
     source: &ElfSource,
     image: &str,
     kind: ImageKind,
-    offset: u64,
+    address: u64,
     detail: Detail,
 ) -> Vec<NamedFunction> {
-    let symbol = source.symbols().lookup_offset(offset);
+    let symbol = source.symbols().lookup(address);
     // Debug information is slow to read: only what needs it asks for it.
     let frames = if detail.inlined || detail.lines {
-        source.frames_at_offset(offset)
+        source.frames(address)
     } else {
         Vec::new()
     };

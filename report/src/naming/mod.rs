@@ -8,8 +8,10 @@
 //! | what is a kernel address called | `kernel` |
 //! | what were an app's methods called before R8 or ProGuard | `retrace` |
 //! | all of it together | `resolver` |
+//! | what is in the file of one image | `image_file` |
 
 mod address_spaces;
+mod image_file;
 mod images;
 mod kernel;
 mod recorded_files;
@@ -17,5 +19,7 @@ mod resolver;
 mod retrace;
 
 pub use address_spaces::SpaceState;
-pub use images::ImageFileState;
+pub use image_file::OpenImage;
+pub use images::{ImageFile, ImageFileState, NamedFunction};
+pub use recorded_files::{in_archive, inside};
 pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};

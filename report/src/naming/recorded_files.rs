@@ -225,7 +225,7 @@ impl RecordedFiles {
 }
 
 /// The file that a recorded path leads to and, of a library in an archive, `base.apk!lib/x86_64/libx.so`, its name there.
-fn in_archive(recorded: &Path) -> (&Path, Option<&str>) {
+pub fn in_archive(recorded: &Path) -> (&Path, Option<&str>) {
     let parts = recorded.to_str().and_then(|path| path.rsplit_once('!'));
     match parts {
         Some((archive, library)) if library.ends_with(".so") && !recorded.is_file() => {
@@ -253,7 +253,7 @@ const MAX_LINKS: u32 = 40;
 
 /// `path` of the machine whose file system is at `root`, where its links lead: none leads out, as after chroot(2).
 /// None if they lead in circles.
-fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
+pub fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
     let owned = |component: Component<'_>| component.as_os_str().to_owned();
     let mut rest: VecDeque<OsString> = path.components().map(owned).collect();
     // Relative to the root.

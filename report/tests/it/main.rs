@@ -1,6 +1,7 @@
 //! Are reports of sessions what the sessions hold?
 #![allow(missing_docs)]
 
+mod annotate;
 mod common;
 mod elsewhere;
 mod exports;

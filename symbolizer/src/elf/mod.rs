@@ -7,9 +7,12 @@
 //! Which source lines are there, and which functions were inlined, [`ElfSource`] answers; it
 //! finds debug information that is kept apart in [`DebugFiles`].
 //!
+//! What a function's bytes are, [`MachineCode`] reads.
+//!
 //! Addresses are those the file itself uses (ELF virtual addresses).
 //! [`ElfSymbols::vaddr`] makes one of an offset in the file.
 
+mod code;
 mod data;
 mod debug_files;
 mod demangle;
@@ -26,6 +29,7 @@ mod reader;
 mod source;
 mod symbols;
 
+pub use code::{CodeKind, InstructionSet, MachineCode};
 pub use debug_files::{DebugFiles, MissingDebug};
 pub use demangle::demangle;
 pub use package::library_in;

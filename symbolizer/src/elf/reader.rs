@@ -134,6 +134,13 @@ impl<'d> ElfReader<'d> {
             .map_err(|problem| unusable(&self.name, "compressed section", problem))
     }
 
+    /// The bytes of a stretch of the file.
+    pub(super) fn stretch(&self, offset: u64, size: u64) -> Result<Cow<'_, [u8]>> {
+        self.data
+            .read(offset, size)
+            .map_err(|problem| unusable(&self.name, "text", problem))
+    }
+
     /// What is in the section of that name; nothing if there is none.
     pub(super) fn bytes_of(&self, name: &str) -> Result<Cow<'_, [u8]>> {
         self.section(name)

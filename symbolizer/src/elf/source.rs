@@ -139,6 +139,12 @@ impl ElfSource {
         &self.symbols
     }
 
+    /// The path of the file, of a library in an archive followed by `!` and its name there.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The name of the symbol at `address`.
     fn symbol(&self, address: u64) -> Option<Cow<'_, str>> {
         let (number, raw) = self.symbols.numbered(address)?;

@@ -5,7 +5,7 @@ use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use varid_symbolizer::elf::{ElfSymbols, SymbolOrigin};
+use varid_symbolizer::elf::{ElfSymbols, MachineCode, SymbolOrigin};
 
 /// Libraries of this machine: with unnamed functions between exported ones, and with assembly.
 fn libraries() -> Vec<PathBuf> {
@@ -353,5 +353,58 @@ fn what_is_loaded_is_known_without_section_headers() {
     assert_eq!(without.build_id(), whole.build_id());
     for offset in [0, 0x1000, bytes.len() as u64 / 2] {
         assert_eq!(without.vaddr(offset), whole.vaddr(offset));
+    }
+}
+
+#[test]
+fn a_functions_bytes_are_those_of_the_file_or_there_is_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let debug = folder.path().join("debug.so");
+    for path in libraries() {
+        let symbols = ElfSymbols::open(&path).unwrap();
+        let content = std::fs::read(&path).unwrap();
+        let build_id = symbols.build_id().unwrap_or_default();
+        // Where the text is mapped.
+        let offset = (0..content.len() as u64).step_by(0x1000).find(|offset| {
+            symbols
+                .vaddr(*offset)
+                .is_some_and(|at| symbols.lookup(at).is_some())
+        });
+        let offset = offset.unwrap();
+        let bias = symbols.vaddr(offset).unwrap() - offset;
+        let functions = symbols
+            .functions()
+            .filter(|function| function.start >= bias + offset);
+        let mut read = 0;
+        for function in functions.step_by(100) {
+            let range = function.start..function.end;
+            let code = MachineCode::read((&path, None), build_id, range.clone()).unwrap();
+            let from = usize::try_from(function.start - bias).unwrap();
+            let size = usize::try_from((range.end - range.start).min(1 << 20)).unwrap();
+            assert_eq!(code.bytes, &content[from..from + size], "{function:?}");
+            read += 1;
+        }
+        assert!(read > 5, "{path:?}");
+        let function = symbols.functions().next().unwrap();
+        let range = function.start..function.end;
+        let why = |path: &Path, id: &[u8], range| {
+            MachineCode::read((path, None), id, range)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(why(&path, &[1, 2], range.clone()).contains("build-id"));
+        assert!(why(&path, build_id, u64::MAX - 8..u64::MAX).contains("no instructions at"));
+        let copied = common::run(
+            "objcopy",
+            &[
+                "--only-keep-debug",
+                common::text(&path),
+                common::text(&debug),
+            ],
+        );
+        if copied.is_some() {
+            let why = why(&debug, build_id, range);
+            assert!(why.contains("debug information only"), "{why}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Does the whole system do on this machine what it promises?
 
+mod annotate;
 mod areas;
 mod attribution;
 mod callgraph;

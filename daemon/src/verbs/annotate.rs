@@ -1,0 +1,72 @@
+//! `varid annotate`: which lines and instructions of a method have the samples.
+
+use super::pager;
+use crate::cli::{AnnotateArgs, AnnotateFormatArg, selection};
+use crate::output;
+use std::process::ExitCode;
+use varid_model::Layer;
+use varid_recording::SessionReader;
+use varid_report::{
+    AnnotateRequest, Annotated, AnnotationText, Options, PercentOf, Profile, annotate,
+    write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
+};
+
+/// Prints the method's lines and instructions; or, with exit code 1, the methods that may be meant.
+pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
+    let session = SessionReader::open(&args.session().folder()?)?;
+    let request = AnnotateRequest {
+        method: args.method,
+        image: args.image,
+        layer: args.samples.layer.map(Layer::from),
+        symbol: args.samples.symbol.clone(),
+        event: None,
+        percent_of: match args.by_samples {
+            true => PercentOf::Samples,
+            false => PercentOf::Period,
+        },
+        sources: args.source_path,
+        limit: args.limit,
+        context: args.context,
+    };
+    let mut options = Options {
+        sampled_addresses: true,
+        ..selection::options(args.event, args.samples, args.names, (true, true))
+    };
+    // What is compiled into a method counts for it here, and lines are its own only if that is told apart.
+    options.names.inlined = true;
+    let profile = Profile::from_session(&session, &options)?;
+    let format = args.format;
+    let terminal = (format == AnnotateFormatArg::Text)
+        .then(pager::columns)
+        .flatten();
+    // https://no-color.org
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let mut text = Vec::new();
+    let found = annotate(&profile, &request)?;
+    match (&found, format) {
+        (Annotated::Method(method), AnnotateFormatArg::Text) => {
+            let look = AnnotationText {
+                width: terminal.filter(|_| !args.wide),
+                colour: terminal.is_some() && !no_colour,
+            };
+            write_annotation_text(method, look, &mut text)?;
+        }
+        (Annotated::Method(method), AnnotateFormatArg::Json) => {
+            write_annotation_json(method, &mut text)?;
+        }
+        (Annotated::Candidates(several), AnnotateFormatArg::Text) => {
+            write_candidates(several, &mut text)?;
+        }
+        (Annotated::Candidates(several), AnnotateFormatArg::Json) => {
+            write_candidates_json(several, &mut text)?;
+        }
+    }
+    match terminal {
+        Some(_) => pager::show(&text)?,
+        None => output::bytes(&text)?,
+    }
+    Ok(match found {
+        Annotated::Method(_) => ExitCode::SUCCESS,
+        Annotated::Candidates(_) => ExitCode::FAILURE,
+    })
+}

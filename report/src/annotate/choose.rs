@@ -1,0 +1,206 @@
+//! Which method is meant?
+
+use std::collections::HashMap;
+
+use varid_recording::terminal::one_line;
+
+use super::annotation::{AnnotateRequest, AnnotatedMethod, Candidate, Candidates};
+use crate::{
+    error::{Error, Result},
+    frames::{ProfileSymbol, SymbolId},
+    name_pattern::NamePattern,
+    scope::Scope,
+    shares::Share,
+    weights::SampleWeight,
+};
+
+/// So many candidates are shown at most.
+const MOST: usize = 40;
+
+/// Which methods are meant.
+pub enum Choice {
+    One(SymbolId, Share),
+    Several(Candidates),
+}
+
+/// The method that a request means.
+///
+/// # Errors
+///
+/// [`Error::NoMethod`]: there is none with samples.
+pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
+    let selected = selected(scope, request);
+    let Some(text) = &request.method else {
+        let hottest = selected.iter().max_by_key(|(id, symbol, share)| {
+            let own = scope.value(share.own);
+            // Of equals the named one, then the first.
+            (own, symbol.named, std::cmp::Reverse(*id))
+        });
+        return match hottest {
+            Some((id, _, share)) => Ok(Choice::One(*id, *share)),
+            None => Err(Error::NoMethod(
+                "no function has samples: 'varid report' says what was recorded".to_owned(),
+            )),
+        };
+    };
+    let meant = meant(text, &selected);
+    match meant[..] {
+        [] => Err(Error::NoMethod(not_found(text, &selected))),
+        [(id, _, share)] => Ok(Choice::One(id, share)),
+        _ => Ok(Choice::Several(candidates(scope, text, meant))),
+    }
+}
+
+type Found<'p> = (SymbolId, &'p ProfileSymbol, Share);
+
+/// The methods with samples that the request's filters leave.
+fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> {
+    let frames = &scope.profile.frames;
+    let shares = shares(scope);
+    let selects = |symbol: &ProfileSymbol| {
+        let image = request.image.as_ref().is_none_or(|wanted| {
+            let image = frames.image(symbol.image);
+            image.is_some_and(|image| image.name.contains(wanted))
+        });
+        let layer = request.layer.is_none_or(|layer| layer == symbol.layer);
+        let name = request.symbol.as_ref();
+        let name = name.is_none_or(|pattern| crate::stack_filter::has_name(symbol, pattern));
+        symbol.marker.is_none() && image && layer && name
+    };
+    let mut found: Vec<Found> = shares
+        .into_iter()
+        .filter_map(|(id, share)| Some((id, frames.symbol(id)?, share)))
+        .filter(|(_, symbol, _)| selects(symbol))
+        .collect();
+    found.sort_by_key(|(id, ..)| *id);
+    found
+}
+
+/// What each symbol took. What functions took that were compiled into another one, that one took by itself, too.
+fn shares(scope: &Scope) -> HashMap<SymbolId, Share> {
+    let (frames, stacks) = (&scope.profile.frames, &scope.profile.stacks);
+    let mut shares: HashMap<SymbolId, Share> =
+        scope.weights.by_frame(|frame| scope.symbol_of(frame));
+    for (id, share) in &mut shares {
+        if frames.symbol(*id).is_some_and(|symbol| !symbol.inlined) {
+            share.own = SampleWeight::default();
+        }
+    }
+    for stack in stacks.ids() {
+        let own = scope.weights.share(stack).own;
+        if own.is_zero() {
+            continue;
+        }
+        let mut symbols = stacks
+            .frames_of(stack)
+            .filter_map(|frame| scope.symbol_of(frame));
+        let whole = symbols.find(|id| frames.symbol(*id).is_some_and(|symbol| !symbol.inlined));
+        if let Some(share) = whole.and_then(|whole| shares.get_mut(&whole)) {
+            share.own.add(own);
+        }
+    }
+    shares
+}
+
+/// Those that a name means: by the whole name, its last part or the address, else by a part of it, else as a regular expression. Functions go
+/// before those that were compiled into them and have such a name.
+fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
+    let address = text.strip_prefix("0x");
+    let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let pattern = NamePattern::new(text).ok();
+    let names = |symbol: &'p ProfileSymbol| {
+        std::iter::once(symbol.name.as_str()).chain(symbol.recorded.as_deref())
+    };
+    let whole = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name == text);
+    let at = |symbol: &'p ProfileSymbol| !symbol.inlined && address == Some(symbol.start);
+    let plain =
+        |symbol: &'p ProfileSymbol| names(symbol).any(|name| without_parameters(name) == text);
+    let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| last_part(name) == text);
+    let part = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name.contains(text));
+    let expression = |symbol: &'p ProfileSymbol| {
+        let pattern = pattern.as_ref();
+        pattern.is_some_and(|pattern| names(symbol).any(|name| pattern.matches(name)))
+    };
+    type Test<'t, 'p> = &'t dyn Fn(&'p ProfileSymbol) -> bool;
+    let exact: [Test<'_, 'p>; 4] = [&whole, &at, &plain, &last];
+    let loose: [Test<'_, 'p>; 2] = [&part, &expression];
+    for tests in [&exact[..], &loose] {
+        for inlined in [false, true] {
+            for test in tests {
+                let is_meant =
+                    |(_, symbol, _): &&Found<'p>| symbol.inlined == inlined && test(symbol);
+                let found: Vec<Found> = selected.iter().filter(is_meant).copied().collect();
+                if !found.is_empty() {
+                    return found;
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// A function's own name, without its class or namespace, and parameters.
+fn last_part(name: &str) -> &str {
+    let name = without_parameters(name);
+    name.rsplit(['.', ':']).next().unwrap_or(name)
+}
+
+/// A name without the types of its parameters.
+fn without_parameters(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(name, _)| name)
+}
+
+fn not_found(text: &str, selected: &[Found]) -> String {
+    let mut hottest: Vec<_> = selected.iter().collect();
+    hottest.sort_by_key(|(.., share)| std::cmp::Reverse(share.own.samples()));
+    let names: Vec<_> = hottest
+        .iter()
+        .take(3)
+        .map(|(_, symbol, _)| symbol.name.as_str())
+        .collect();
+    let known = match names[..] {
+        [] => "no function has samples".to_owned(),
+        _ => format!("with samples there are {} and others", names.join(", ")),
+    };
+    one_line(&format!(
+        "no function with samples is called '{text}', in whole or in part: {known}; 'varid report --by symbol' lists them"
+    ))
+}
+
+fn candidates(scope: &Scope, text: &str, mut found: Vec<Found>) -> Candidates {
+    found.sort_by_key(|(id, _, share)| {
+        let value = |weight: SampleWeight| std::cmp::Reverse(scope.value(weight));
+        (value(share.own), value(share.total), *id)
+    });
+    let more = found.len().saturating_sub(MOST);
+    let candidate = |(id, _, share): &Found| Candidate {
+        method: described(scope, *id, *share),
+        own_percent: scope.percent(share.own),
+        total_percent: scope.percent(share.total),
+    };
+    Candidates {
+        name: text.to_owned(),
+        methods: found.iter().take(MOST).map(candidate).collect(),
+        more,
+    }
+}
+
+/// What a profile knows of a symbol that took this.
+pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
+    let frames = &scope.profile.frames;
+    let symbol = frames.symbol(id);
+    let image = symbol.and_then(|symbol| frames.image(symbol.image));
+    let start = symbol.filter(|symbol| !symbol.inlined);
+    AnnotatedMethod {
+        name: symbol.map_or_else(String::new, |symbol| symbol.name.clone()),
+        recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
+        image: image.map_or_else(String::new, |image| image.name.clone()),
+        path: image.and_then(|image| image.path.clone()),
+        layer: symbol.map_or(varid_model::Layer::Native, |symbol| symbol.layer),
+        addresses: start.map(|symbol| symbol.start..symbol.start),
+        code: None,
+        own: share.own,
+        total: share.total,
+        approximate: SampleWeight::default(),
+    }
+}

@@ -1,0 +1,195 @@
+//! Which instructions does a method have?
+
+use std::{ops::Range, path::Path};
+
+use varid_recording::{ImageKind, terminal::one_line};
+use varid_symbolizer::{
+    dex::{DexFile, MethodIndex},
+    elf::MachineCode,
+};
+
+use super::{annotation::AnnotateRequest, dex_files, instruction::CodeInstruction, machine};
+use crate::{
+    naming::{ImageFile, OpenImage, in_archive},
+    profile::Profile,
+};
+
+/// The longest text of an instruction that is kept, in characters: a string constant can have 65,535.
+const LONGEST: usize = 400;
+/// The most instructions of a method that are shown.
+const MOST: usize = 1 << 18;
+
+/// A method's instructions.
+#[derive(Debug, Default)]
+pub enum Code {
+    /// They are not known.
+    #[default]
+    None,
+    /// Bytecode; and where the dex file was found.
+    Dex(Vec<CodeInstruction>, String),
+    /// Of a machine: which; and where the file was found.
+    Machine(Vec<CodeInstruction>, &'static str, String),
+}
+
+impl Code {
+    /// What they are: `dex`, or the instruction set.
+    pub const fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Dex(..) => Some("dex"),
+            Self::Machine(_, kind, _) => Some(kind),
+        }
+    }
+
+    /// The instructions, by address.
+    pub fn instructions(&self) -> &[CodeInstruction] {
+        match self {
+            Self::None => &[],
+            Self::Dex(instructions, _) | Self::Machine(instructions, ..) => instructions,
+        }
+    }
+
+    /// Where an instruction is in the method, as disassemblers of its kind say it: of bytecode in code units from its begin.
+    pub const fn place(&self, start: u64, address: u64) -> u64 {
+        match self {
+            Self::Dex(..) => address.saturating_sub(start) / 2,
+            Self::None | Self::Machine(..) => address,
+        }
+    }
+
+    /// The file that they were read from.
+    pub fn into_file(self) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::Dex(_, file) | Self::Machine(_, _, file) => Some(file),
+        }
+    }
+}
+
+/// Reads the instructions at a range of addresses of an image. Why there are none, or not all, becomes a note.
+pub fn read(
+    (image, file): (&OpenImage, &ImageFile),
+    range: Range<u64>,
+    profile: &Profile,
+    request: &AnnotateRequest,
+    notes: &mut Vec<String>,
+) -> Code {
+    let read = match file.kind {
+        ImageKind::Dex => bytecode(file, range.clone(), profile, request),
+        ImageKind::Elf => machine_code(image, file, range.clone()),
+        ImageKind::Remap => Err(
+            "the method is native: what runs is a function of a library, below it in 'varid report --tree'"
+                .to_owned(),
+        ),
+    };
+    let code = read.unwrap_or_else(|why| {
+        notes.push(format!("no instructions: {why}"));
+        Code::None
+    });
+    let end = code.instructions().last().map_or(range.end, |last| {
+        last.address.saturating_add(u64::from(last.len))
+    });
+    if end < range.end {
+        notes.push(format!(
+            "instructions from {end:#x} to {:#x} are not shown: they are broken, or too many",
+            range.end
+        ));
+    }
+    code
+}
+
+fn bytecode(
+    file: &ImageFile,
+    range: Range<u64>,
+    profile: &Profile,
+    request: &AnnotateRequest,
+) -> Result<Code, String> {
+    let mut images = profile.recording.manifest.images.iter();
+    let name = file.path.file_name().and_then(|name| name.to_str());
+    let listed = images.find(|image| {
+        let substitute = image.substitute.as_deref().map(Path::new);
+        let substitute = substitute.and_then(|path| path.file_name()?.to_str());
+        substitute.is_some() && substitute == name
+    });
+    let recorded = listed.map(|image| Path::new(&image.path));
+    let names = &profile.options.names;
+    let (dex, place) = dex_files::find(recorded, &file.build_id, names, &request.sources)?;
+    let instructions = dex_instructions(&dex, range)?;
+    Ok(Code::Dex(instructions, place))
+}
+
+/// The instructions of the method that has this range of a dex file, or of one of those that follow it in its container.
+fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruction>, String> {
+    let mut header = Some(dex.header_offset());
+    while let Some(at) = header {
+        let one = DexFile::parse_at(dex.bytes(), at).map_err(|error| error.to_string())?;
+        header = one.next_header().filter(|next| *next > at);
+        let index = MethodIndex::new(&one).map_err(|error| error.to_string())?;
+        let start = u32::try_from(range.start).ok();
+        let Some(method) = start.and_then(|start| index.lookup(start)) else {
+            continue;
+        };
+        // One that cannot be read is the last.
+        let instructions = one.disassemble(method).map_while(Result::ok);
+        let instruction = |found: varid_symbolizer::dex::Instruction| CodeInstruction {
+            address: found.offset.into(),
+            len: found.units.saturating_mul(2),
+            text: shown(&found.to_string()),
+        };
+        return Ok(instructions.take(MOST).map(instruction).collect());
+    }
+    Err("the dex file has no method there".to_owned())
+}
+
+fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Result<Code, String> {
+    let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+    // A session has the names of code that was made at run time, and not the code.
+    if file.in_session && !name.starts_with("vdso-") {
+        return Err("code that was made at run time is not kept".to_owned());
+    }
+    if range.is_empty() {
+        return Err("it is not known where the function ends".to_owned());
+    }
+    let (path, entry) = in_archive(Path::new(image.path()));
+    let code =
+        MachineCode::read((path, entry), &file.build_id, range.clone()).map_err(|error| {
+            format!(
+                "{error}; --symbols DIR with the recorded file, not its debug information alone"
+            )
+        })?;
+    let (instructions, kind) = machine::disassemble(&code, MOST);
+    let instructions = instructions.into_iter().map(|found| {
+        let mut text = found.text;
+        if let Some(target) = target(&text).filter(|target| !range.contains(target))
+            && let Some(name) = image.name_at(target)
+        {
+            text.push_str(&format!(" <{name}>"));
+        }
+        CodeInstruction {
+            text: shown(&text),
+            ..found
+        }
+    });
+    Ok(Code::Machine(
+        instructions.collect(),
+        kind,
+        image.path().to_owned(),
+    ))
+}
+
+/// Where a call or a branch leads, if its text ends with that.
+fn target(text: &str) -> Option<u64> {
+    let (mnemonic, operands) = text.split_once(' ')?;
+    let leads = mnemonic.starts_with(['b', 'c', 'j', 't']);
+    let last = operands.rsplit(' ').next().filter(|_| leads)?;
+    u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
+}
+
+/// A text in one line that is not too long.
+fn shown(text: &str) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}..", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

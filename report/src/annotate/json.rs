@@ -1,0 +1,211 @@
+//! How does an annotation look to programs? A public interface: `schema/annotate.schema.json`.
+
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+
+use super::annotation::{
+    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, AnnotatedMethod, Annotation, Candidate,
+    Candidates, InlinedLine,
+};
+use crate::{
+    JSON_VERSION,
+    columns::{Object, Value},
+    weights::SampleWeight,
+};
+
+#[derive(Serialize)]
+struct JsonAnnotation<'a> {
+    version: u32,
+    session: Cow<'a, str>,
+    event: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    selected_by: &'a str,
+    samples: u64,
+    period_sum: u64,
+    percent_of: &'static str,
+    method: Object<'a>,
+    files: Vec<Object<'a>>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JsonCandidates<'a> {
+    version: u32,
+    name: &'a str,
+    candidates: Vec<Object<'a>>,
+    candidates_hidden: usize,
+}
+
+/// Writes an annotation as one JSON object and a newline.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
+    let (own, total) = (annotation.method.own, annotation.method.total);
+    let described = method(&annotation.method)
+        .with(percentages(annotation, own))
+        .with(totals(annotation, total))
+        .with([
+            ("approximate", nonzero(annotation.method.approximate)),
+            ("code", annotation.method.code.into()),
+            ("code_file", annotation.code_file.as_deref().into()),
+        ]);
+    let files = annotation.files.iter();
+    let document = JsonAnnotation {
+        version: JSON_VERSION,
+        session: annotation.session.to_string_lossy(),
+        event: &annotation.event,
+        selected_by: &annotation.selected_by,
+        samples: annotation.all.samples(),
+        period_sum: annotation.all.period(),
+        percent_of: annotation.percent_of.name(),
+        method: described,
+        files: files.map(|found| file(annotation, found)).collect(),
+        notes: &annotation.notes,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// Writes which methods a name may mean, as one JSON object and a newline.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_candidates_json(candidates: &Candidates, out: &mut dyn Write) -> io::Result<()> {
+    let rows = candidates.methods.iter().map(candidate).collect();
+    let document = JsonCandidates {
+        version: JSON_VERSION,
+        name: &candidates.name,
+        candidates: rows,
+        candidates_hidden: candidates.more,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn candidate(found: &Candidate) -> Object<'_> {
+    method(&found.method).with([
+        ("self", found.method.own.samples().into()),
+        ("total", found.method.total.samples().into()),
+        ("self_percent", Value::Percent(found.own_percent)),
+        ("total_percent", Value::Percent(found.total_percent)),
+    ])
+}
+
+/// How many samples; none if there are none.
+fn nonzero<'a>(weight: SampleWeight) -> Value<'a> {
+    Some(weight.samples()).filter(|samples| *samples > 0).into()
+}
+
+fn method(method: &AnnotatedMethod) -> Object<'_> {
+    let addresses = method.addresses.as_ref();
+    let whole = addresses.filter(|range| !range.is_empty());
+    let path = method.path.as_ref().map(|path| path.to_string_lossy());
+    let start = addresses.map(|range| range.start);
+    Object::of([
+        ("name", method.name.as_str().into()),
+        ("recorded", method.recorded.as_deref().into()),
+        ("layer", method.layer.name().into()),
+        ("image", method.image.as_str().into()),
+        ("path", path.into()),
+        ("start", start.map_or(Value::Absent, Value::hex)),
+        (
+            "end",
+            whole.map_or(Value::Absent, |range| Value::hex(range.end)),
+        ),
+    ])
+}
+
+/// What something took by itself.
+fn percentages<'a>(annotation: &Annotation, own: SampleWeight) -> [(&'static str, Value<'a>); 4] {
+    [
+        ("self", own.samples().into()),
+        ("self_period", own.period().into()),
+        ("self_percent", Value::Percent(annotation.of_all(own))),
+        ("method_percent", Value::Percent(annotation.of_method(own))),
+    ]
+}
+
+/// What something took with what it called.
+fn totals<'a>(annotation: &Annotation, total: SampleWeight) -> [(&'static str, Value<'a>); 3] {
+    [
+        ("total", total.samples().into()),
+        ("total_period", total.period().into()),
+        ("total_percent", Value::Percent(annotation.of_all(total))),
+    ]
+}
+
+fn file<'a>(annotation: &'a Annotation, file: &'a AnnotatedFile) -> Object<'a> {
+    let lines = file.lines.iter();
+    let lines: Vec<_> = lines.map(|found| line(annotation, found)).collect();
+    Object::of([
+        ("name", file.name.as_deref().into()),
+        ("found", file.found.as_deref().into()),
+        ("lines", Value::List(lines)),
+    ])
+}
+
+/// A list; none if nothing is in it.
+fn list(objects: Vec<Object<'_>>) -> Value<'_> {
+    match objects.is_empty() {
+        true => Value::Absent,
+        false => Value::List(objects),
+    }
+}
+
+fn line<'a>(annotation: &'a Annotation, line: &'a AnnotatedLine) -> Object<'a> {
+    let mut found = Object::of([
+        ("line", line.number.into()),
+        ("source", line.source.as_deref().into()),
+    ]);
+    if line.is_of_method {
+        let share = line.share;
+        found = found
+            .with(percentages(annotation, share.own))
+            .with(totals(annotation, share.total))
+            .with([("approximate", nonzero(line.approximate))]);
+    }
+    let inlines = line.inlined.iter();
+    let inlines = inlines.map(|found| inlined(annotation, found)).collect();
+    let instructions = line.instructions.iter();
+    let instructions = instructions
+        .map(|found| instruction(annotation, found))
+        .collect();
+    found.with([
+        ("inlined", list(inlines)),
+        ("instructions", list(instructions)),
+    ])
+}
+
+fn inlined<'a>(annotation: &'a Annotation, line: &'a InlinedLine) -> Object<'a> {
+    let place = line.line.as_ref();
+    Object::of([
+        ("function", line.function.as_str().into()),
+        ("file", place.map(|(file, _)| file.as_ref()).into()),
+        ("line", place.map(|(_, line)| *line).into()),
+        ("source", line.source.as_deref().into()),
+    ])
+    .with(percentages(annotation, line.own))
+}
+
+fn instruction<'a>(
+    annotation: &'a Annotation,
+    instruction: &'a AnnotatedInstruction,
+) -> Object<'a> {
+    let is_dex = annotation.method.code == Some("dex");
+    Object::of([
+        ("address", Value::hex(instruction.address)),
+        ("pc", is_dex.then_some(instruction.place).into()),
+        ("size", instruction.len.into()),
+        ("text", instruction.text.as_str().into()),
+    ])
+    .with(percentages(annotation, instruction.share.own))
+    .with(totals(annotation, instruction.share.total))
+    .with([("approximate", nonzero(instruction.approximate))])
+}

@@ -1,0 +1,346 @@
+//! How does an annotation look to people?
+
+use std::io::{self, Write};
+
+use varid_recording::terminal::one_line;
+
+use super::{
+    annotation::{Annotation, AnnotationText, Candidates},
+    text_rows::{Heat, Percentages, Row, inlined, number, place, rows},
+};
+use crate::weights::SampleWeight;
+
+/// From so many columns on instructions are beside the source.
+const SIDE_BY_SIDE: usize = 160;
+
+/// Writes the head, the lines with their instructions, and what is missing.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_annotation_text(
+    annotation: &Annotation,
+    text: AnnotationText,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    head(annotation, out)?;
+    let rows = rows(annotation);
+    let has_source = annotation.files.iter().any(|file| file.found.is_some());
+    let columns = text.width.unwrap_or(usize::MAX);
+    let widest = rows.iter().map(|row| match row {
+        Row::Line(line) => number(line).len(),
+        Row::Instruction(found) => place(annotation, found).len(),
+        Row::File(_) | Row::Gap | Row::Inlined(_) => 0,
+    });
+    let layout = Layout {
+        annotation,
+        colour: text.colour,
+        place: widest.max().unwrap_or(0).max(5),
+        columns,
+        indent: indent(&rows),
+    };
+    let beside = text.width.is_some_and(|width| width >= SIDE_BY_SIDE);
+    if beside && has_source && annotation.method.code.is_some() {
+        layout.write_side_by_side(&rows, out)?;
+    } else {
+        layout.write_stacked(&rows, out)?;
+    }
+    foot(annotation, out)
+}
+
+fn head(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
+    let method = &annotation.method;
+    let recorded = method.recorded.as_ref();
+    let recorded = recorded.map_or_else(String::new, |name| format!(", recorded as {name}"));
+    let title = format!(
+        "{} in {} ({}){recorded}",
+        method.name,
+        method.image,
+        method.layer.name()
+    );
+    writeln!(out, "{}", one_line(&title))?;
+    let selected = match annotation.selected_by.as_str() {
+        "" => String::new(),
+        options => format!(", by {options}"),
+    };
+    let percent = |weight| format!("{:.2} %", annotation.of_all(weight));
+    let shares = format!(
+        "{} of {} samples of {} are in it, {}; {} with what it called, {}{selected}",
+        method.own.samples(),
+        annotation.all.samples(),
+        annotation.event,
+        percent(method.own),
+        method.total.samples(),
+        percent(method.total),
+    );
+    writeln!(out, "{}", one_line(&shares))?;
+    if let (Some(kind), Some(file)) = (method.code, &annotation.code_file) {
+        let kind = match kind {
+            "dex" => "bytecode",
+            kind => kind,
+        };
+        writeln!(out, "{kind:<10}{}", one_line(file))?;
+    }
+    for file in &annotation.files {
+        let Some(name) = &file.name else { continue };
+        let place = file.found.as_deref().unwrap_or(name);
+        writeln!(out, "{:<10}{}", "source", one_line(place))?;
+    }
+    writeln!(out)
+}
+
+fn foot(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
+    let approximate = annotation.method.approximate.samples();
+    let mut notes = Vec::new();
+    if approximate > 0 {
+        notes.push(format!(
+            "{approximate} samples are at places with ~: compiled code was between calls and checks that are at known instructions"
+        ));
+    }
+    notes.extend(annotation.notes.iter().cloned());
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in notes {
+        writeln!(out, "note      {}", one_line(&note))?;
+    }
+    Ok(())
+}
+
+/// Columns of the text.
+struct Layout<'a> {
+    annotation: &'a Annotation,
+    colour: bool,
+    /// Columns of a line's number or an instruction's place.
+    place: usize,
+    /// All columns.
+    columns: usize,
+    /// Blanks that are left out of source lines.
+    indent: usize,
+}
+
+/// Blanks that are left out of source lines: a method's first line, which has no instructions, is a step further left than its others.
+fn indent(rows: &[Row]) -> usize {
+    const STEP: usize = 4;
+    let sources = rows.iter().filter_map(|row| match row {
+        Row::Line(line) if line.is_of_method => line.source.as_deref(),
+        _ => None,
+    });
+    let texts = sources.filter(|source| !source.is_empty());
+    let blanks = texts.map(|source| source.chars().take_while(|one| *one == ' ').count());
+    blanks.min().unwrap_or(0).saturating_sub(STEP)
+}
+
+/// A source line without so many of its blanks.
+fn unindented(source: &str, indent: usize) -> String {
+    let blanks = source.chars().take_while(|one| *one == ' ').count();
+    source.chars().skip(blanks.min(indent)).collect()
+}
+
+impl Layout<'_> {
+    fn write_stacked(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+        let title = match self
+            .annotation
+            .files
+            .iter()
+            .any(|file| file.found.is_some())
+        {
+            true => "source",
+            false => "",
+        };
+        self.write_line(&self.title(title), Heat::Cold, usize::MAX, out)?;
+        for row in rows {
+            let (text, heat) = self.left(row);
+            self.write_line(&text, heat, self.columns, out)?;
+        }
+        Ok(())
+    }
+
+    fn title(&self, title: &str) -> String {
+        let place = self.place;
+        let text = format!("  method %  self %  total %  {:>place$}  {title}", "line");
+        text.trim_end().to_owned()
+    }
+
+    /// A row where source and instructions are in one column.
+    fn left(&self, row: &Row) -> (String, Heat) {
+        let (own, total, place, text) = match row {
+            Row::File(file) => {
+                let name = file.name.as_deref().unwrap_or("(without a line)");
+                return (name.to_owned(), Heat::Cold);
+            }
+            Row::Gap => return ("  ...".to_owned(), Heat::Cold),
+            Row::Line(line) => {
+                let source = line.source.as_deref().unwrap_or_default();
+                let source = unindented(source, self.indent);
+                let share = line.share;
+                (share.own, share.total, number(line), source)
+            }
+            Row::Inlined(found) => (
+                found.own,
+                SampleWeight::default(),
+                String::new(),
+                inlined(found),
+            ),
+            Row::Instruction(found) => {
+                let place = place(self.annotation, found);
+                let share = found.share;
+                (share.own, share.total, place, format!("    {}", found.text))
+            }
+        };
+        let heat = match row {
+            // Its line has the same samples, and more.
+            Row::Instruction(_) | Row::Inlined(_) => Heat::of(self.annotation, own).min(Heat::Warm),
+            _ => Heat::of(self.annotation, own),
+        };
+        let mark = match (row, heat) {
+            (Row::Line(_), Heat::Hot) => ">",
+            _ => " ",
+        };
+        let percent = Percentages::of(self.annotation, own, total);
+        let width = self.place;
+        let text = format!(
+            "{mark} {:>8}  {:>6}  {:>7}  {place:>width$}  {text}",
+            percent.of_method, percent.own, percent.total
+        );
+        (text, heat)
+    }
+
+    /// Each line beside its instructions.
+    fn write_side_by_side(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+        let left_width = self.columns.saturating_sub(3) / 2;
+        let right_width = self.columns.saturating_sub(3).saturating_sub(left_width);
+        let title = self.title("source");
+        let place = self.place;
+        let kind = match self.annotation.method.code {
+            Some("dex") => "bytecode",
+            _ => "instruction",
+        };
+        writeln!(
+            out,
+            "{title:left_width$} | method %  total %  {:>place$}  {kind}",
+            "pc"
+        )?;
+        let mut left: Vec<&Row> = Vec::new();
+        let mut right: Vec<&Row> = Vec::new();
+        for row in rows {
+            match row {
+                Row::Instruction(_) => right.push(row),
+                // What was compiled into a line stands beneath it.
+                Row::Inlined(_) => left.push(row),
+                Row::File(_) | Row::Gap | Row::Line(_) => {
+                    self.write_pairs(&left, &right, (left_width, right_width), out)?;
+                    left.clear();
+                    right.clear();
+                    left.push(row);
+                }
+            }
+        }
+        self.write_pairs(&left, &right, (left_width, right_width), out)
+    }
+
+    fn write_pairs(
+        &self,
+        left: &[&Row],
+        right: &[&Row],
+        (left_width, right_width): (usize, usize),
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        for index in 0..left.len().max(right.len()) {
+            let (text, heat) = left
+                .get(index)
+                .map_or((String::new(), Heat::Cold), |row| self.left(row));
+            let padded = format!("{:left_width$}", cut(&text, left_width));
+            let mut line = self.painted(&padded, heat);
+            line.push_str(" |");
+            if let Some(Row::Instruction(found)) = right.get(index) {
+                let share = found.share;
+                let percent = Percentages::of(self.annotation, share.own, share.total);
+                let (place, width) = (place(self.annotation, found), self.place);
+                let text = format!(
+                    "{:>8}  {:>7}  {place:>width$}  {}",
+                    percent.of_method, percent.total, found.text
+                );
+                let heat = Heat::of(self.annotation, share.own);
+                line.push(' ');
+                line.push_str(&self.painted(&cut(&text, right_width), heat));
+            }
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+
+    fn write_line(
+        &self,
+        text: &str,
+        heat: Heat,
+        columns: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let text = cut(text.trim_end(), columns);
+        writeln!(out, "{}", self.painted(&text, heat))
+    }
+
+    /// A text in the colour of its heat.
+    fn painted(&self, text: &str, heat: Heat) -> String {
+        let text = one_line(text);
+        let colour = match heat {
+            _ if !self.colour => return text,
+            Heat::Cold => return text,
+            Heat::Warm => "\x1b[31m",
+            Heat::Hot => "\x1b[1;31m",
+        };
+        format!("{colour}{text}\x1b[0m")
+    }
+}
+
+/// A text in so many columns, without its end if it is longer.
+fn cut(text: &str, columns: usize) -> String {
+    const DOTS: &str = "..";
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept = columns.saturating_sub(DOTS.len());
+    let front: String = text.chars().take(kept).collect();
+    format!("{front}{DOTS}")
+}
+
+/// Writes which methods a name may mean, and how to choose.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Result<()> {
+    let count = candidates.methods.len().saturating_add(candidates.more);
+    let intro = format!(
+        "{count} functions with samples are meant by '{}':",
+        candidates.name
+    );
+    writeln!(out, "{}\n", one_line(&intro))?;
+    writeln!(
+        out,
+        " self %  total %  samples  layer      image                 address  function"
+    )?;
+    for found in &candidates.methods {
+        let method = &found.method;
+        let address = method.addresses.as_ref().map(|range| range.start);
+        let address = address.map_or_else(|| "inlined".to_owned(), |start| format!("{start:#x}"));
+        let line = format!(
+            "{:>7.2}  {:>7.2}  {:>7}  {:9}  {:20}  {address:>8}  {}",
+            found.own_percent,
+            found.total_percent,
+            method.own.samples(),
+            method.layer.name(),
+            method.image,
+            method.name
+        );
+        writeln!(out, "{}", one_line(&line))?;
+    }
+    if candidates.more > 0 {
+        writeln!(out, "({} more)", candidates.more)?;
+    }
+    writeln!(
+        out,
+        "\nChoose by the whole name, by the address, by --layer, --symbol REGEX or, of several images, by --image NAME"
+    )
+}

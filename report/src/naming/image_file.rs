@@ -1,0 +1,101 @@
+//! What is in the file of one image, function by function?
+
+use std::ops::Range;
+
+use varid_recording::Manifest;
+use varid_symbolizer::elf::{ElfSource, SymbolOrigin};
+
+use super::{
+    images::{self, ImageFile, NamedFunction},
+    recorded_files::RecordedFiles,
+    retrace::{self, Retracer},
+};
+use crate::{
+    error::Result,
+    frames::ProfileImage,
+    name_options::{Detail, NameOptions},
+};
+
+/// The file of an image, with its symbols and debug information.
+#[derive(Debug)]
+pub struct OpenImage<'p> {
+    image: &'p ProfileImage,
+    file: &'p ImageFile,
+    source: ElfSource,
+    retracer: Option<Retracer>,
+}
+
+impl<'p> OpenImage<'p> {
+    /// Opens the file of an image, as a profile with these options has it. The inner error says why there is none.
+    ///
+    /// # Errors
+    ///
+    /// A folder or file of `names` cannot be read.
+    pub fn new(
+        (names, manifest): (&NameOptions, &Manifest),
+        image: &'p ProfileImage,
+        file: &'p ImageFile,
+    ) -> Result<Result<Self, String>> {
+        let files = RecordedFiles::new(names, manifest)?;
+        let is_app =
+            file.kind != varid_recording::ImageKind::Elf && image.layer == varid_model::Layer::App;
+        let retracer = match &names.mapping {
+            Some(path) if is_app => Some(retrace::read(path)?.0),
+            _ => None,
+        };
+        let source = match file.in_session {
+            true => files.open_own(&file.path, &file.build_id),
+            false => files.open(&file.path, &file.build_id),
+        };
+        Ok(source.map(|source| Self {
+            image,
+            file,
+            source,
+            retracer,
+        }))
+    }
+
+    /// The path of the file on this machine.
+    pub fn path(&self) -> &str {
+        self.source.path()
+    }
+
+    /// The address of an offset of the file.
+    pub fn address(&self, offset: u64) -> Option<u64> {
+        self.source.symbols().vaddr(offset)
+    }
+
+    /// The addresses of the function at an address.
+    pub fn bounds(&self, address: u64) -> Option<Range<u64>> {
+        let symbol = self.source.symbols().lookup(address)?;
+        Some(symbol.start..symbol.end)
+    }
+
+    /// The name of the function that begins at an address.
+    pub fn name_at(&self, address: u64) -> Option<String> {
+        let symbol = self.source.symbols().lookup(address)?;
+        let begins = symbol.start == address && symbol.origin != SymbolOrigin::Unnamed;
+        begins.then(|| symbol.name().into_owned())
+    }
+
+    /// The functions at an address with their lines, innermost first, as a profile names them.
+    pub fn functions(&self, address: u64) -> Vec<NamedFunction> {
+        let detail = Detail {
+            inlined: true,
+            lines: true,
+        };
+        let (name, kind) = (&self.image.name, self.file.kind);
+        let recorded = images::functions(&self.source, name, kind, address, detail);
+        let Some(retracer) = &self.retracer else {
+            return recorded;
+        };
+        let found = recorded.into_iter().flat_map(|method| {
+            let start = method.start;
+            // Addresses of a dex file are offsets in it.
+            retracer.retrace(method, address.saturating_sub(start), || {
+                images::has_lines(&self.source, start)
+            })
+        });
+        found.collect()
+    }
+}

@@ -1,0 +1,250 @@
+//! Which bytes are a function's instructions, and of which instruction set are they?
+
+use std::ops::Range;
+use std::path::Path;
+
+use object::read::elf::Sym;
+use object::{Endianness, elf, pod};
+
+use super::package;
+use super::reader::{ElfReader, Section, c_string};
+use crate::{Result, hex};
+
+/// The most bytes of one function that are read: the loops of interpreters have some 100 KB.
+const MAX_CODE: u64 = 1 << 20;
+
+/// The most marks of one symbol table that are kept.
+const MAX_MARKS: usize = 1 << 20;
+
+/// An instruction set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstructionSet {
+    /// x86-64.
+    X64,
+    /// 32-bit x86.
+    X86,
+    /// ARM's 64-bit one.
+    A64,
+    /// ARM's 32-bit one with instructions of four bytes.
+    A32,
+    /// ARM's 32-bit one with instructions of two or four bytes: Thumb.
+    T32,
+}
+
+/// What a stretch of a function's bytes is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeKind {
+    /// Instructions.
+    Instructions(InstructionSet),
+    /// Constants among them.
+    Data,
+}
+
+/// A function's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineCode {
+    /// The address of the first byte.
+    pub start: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// What they are, each from an address on, by ascending address; the first begins at or before `start`.
+    pub kinds: Vec<(u64, CodeKind)>,
+}
+
+impl MachineCode {
+    /// Reads the bytes of an address range of the file at `path`, or of the library `entry` of an archive. Of ranges above 1 MB the begin is read.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read; [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file, has another build-id than `build_id` (empty: any
+    /// is right), has no instructions there, or they are of another machine than x86 and ARM.
+    pub fn read(
+        (path, entry): (&Path, Option<&str>),
+        build_id: &[u8],
+        range: Range<u64>,
+    ) -> Result<Self> {
+        let image = match entry {
+            Some(entry) => package::open_entry(path, entry)?,
+            None => ElfReader::open(path)?,
+        };
+        let found = image.build_id.as_deref().unwrap_or_default();
+        if !build_id.is_empty() && found != build_id {
+            let problem = format!("is {}, not {}", hex(found), hex(build_id));
+            return Err(image.wrong("build-id", problem));
+        }
+        let end = range.end.min(range.start.saturating_add(MAX_CODE));
+        let (offset, section) = place(&image, range.start)?;
+        let bytes = image.stretch(offset, end.saturating_sub(range.start))?;
+        Ok(Self {
+            start: range.start,
+            kinds: kinds(&image, section, range.start..end)?,
+            bytes: bytes.into_owned(),
+        })
+    }
+
+    /// What is at an address.
+    #[must_use]
+    pub fn kind_at(&self, address: u64) -> CodeKind {
+        let after = self.kinds.partition_point(|(start, _)| *start <= address);
+        let kind = self.kinds.get(after.saturating_sub(1));
+        kind.map_or(CodeKind::Data, |(_, kind)| *kind)
+    }
+
+    /// Where what is at an address ends, at the end of the bytes at the latest.
+    #[must_use]
+    pub fn kind_end(&self, address: u64) -> u64 {
+        let after = self.kinds.partition_point(|(start, _)| *start <= address);
+        let end = self.start.saturating_add(self.bytes.len() as u64);
+        let next = self.kinds.get(after);
+        next.map_or(end, |(start, _)| *start).min(end)
+    }
+}
+
+/// Where the byte at an address is in the file, and in which section, if there are sections.
+fn place<'i>(image: &'i ElfReader<'_>, address: u64) -> Result<(u64, Option<&'i Section>)> {
+    let executable = u64::from(elf::SHF_EXECINSTR);
+    let within = |start: u64, size: u64| address.checked_sub(start).filter(|&within| within < size);
+    let mut sections = image.sections.iter();
+    let section = sections.find(|section| {
+        section.flags & executable != 0 && within(section.address, section.size).is_some()
+    });
+    if let Some(section) = section {
+        if section.kind == elf::SHT_NOBITS {
+            let problem = "has debug information only, and no instructions";
+            return Err(image.wrong("text", problem));
+        }
+        let offset = section
+            .offset
+            .saturating_add(address.saturating_sub(section.address));
+        return Ok((offset, Some(section)));
+    }
+    let mut segments = image.segments.iter().filter(|segment| segment.executable);
+    let offset = segments.find_map(|segment| {
+        Some(
+            segment
+                .offset
+                .saturating_add(within(segment.address, segment.size)?),
+        )
+    });
+    let offset = offset
+        .ok_or_else(|| image.wrong("text", format!("has no instructions at {address:#x}")))?;
+    Ok((offset, None))
+}
+
+/// What the bytes of a range are.
+fn kinds(
+    image: &ElfReader<'_>,
+    section: Option<&Section>,
+    range: Range<u64>,
+) -> Result<Vec<(u64, CodeKind)>> {
+    let all = |set| vec![(range.start, CodeKind::Instructions(set))];
+    let default = match image.machine {
+        elf::EM_X86_64 => return Ok(all(InstructionSet::X64)),
+        elf::EM_386 => return Ok(all(InstructionSet::X86)),
+        elf::EM_AARCH64 => Some(InstructionSet::A64),
+        elf::EM_ARM => None,
+        other => {
+            let problem = format!("{other}: only the instructions of x86 and ARM are known");
+            return Err(image.wrong("machine", problem));
+        }
+    };
+    let mut marks = Vec::new();
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        read_marks(image, kind, &mut marks);
+    }
+    marks.sort_by_key(|mark| (mark.address, mark.rank));
+    // Before the first mark of the section nothing is known.
+    let from = section.map_or(range.start, |section| section.address);
+    let mut found: Vec<(u64, CodeKind)> = Vec::new();
+    for mark in marks {
+        if mark.address < from || mark.address >= range.end {
+            continue;
+        }
+        if mark.address <= range.start {
+            found.clear();
+        }
+        match found.last_mut() {
+            Some(last) if last.0 == mark.address => last.1 = mark.kind,
+            _ => found.push((mark.address, mark.kind)),
+        }
+    }
+    match (found.first(), default) {
+        (Some((start, _)), _) if *start <= range.start => {}
+        (_, Some(set)) => found.insert(0, (range.start, CodeKind::Instructions(set))),
+        (_, None) => {
+            let problem = "have no symbol that says whether they are ARM's or Thumb's";
+            return Err(image.wrong("instructions", problem));
+        }
+    }
+    Ok(found)
+}
+
+/// What begins at an address, as a symbol says.
+struct Mark {
+    address: u64,
+    /// Of several at an address the last counts.
+    rank: u8,
+    kind: CodeKind,
+}
+
+/// Reads the marks of a symbol table: mapping symbols (`$x`, `$a`, `$t`, `$d`), and in ARM's 32-bit files functions, the lowest bit
+/// of whose address says Thumb. A broken table has none.
+fn read_marks(image: &ElfReader<'_>, kind: u32, marks: &mut Vec<Mark>) {
+    let table = image.sections.iter().find(|section| section.kind == kind);
+    let Some(table) = table else { return };
+    let names = image.sections.get(table.link as usize);
+    let names = names.and_then(|names| image.bytes(names).ok());
+    let (Some(names), Ok(entries)) = (names, image.bytes(table)) else {
+        return;
+    };
+    match image.encoding().is_64 {
+        true => marks_of::<elf::Sym64<Endianness>>(image, &names, &entries, marks),
+        false => marks_of::<elf::Sym32<Endianness>>(image, &names, &entries, marks),
+    }
+}
+
+fn marks_of<S: Sym<Endian = Endianness>>(
+    image: &ElfReader<'_>,
+    names: &[u8],
+    entries: &[u8],
+    marks: &mut Vec<Mark>,
+) {
+    let endian = image.encoding().endian;
+    let is_arm = image.machine == elf::EM_ARM;
+    let count = entries.len().checked_div(size_of::<S>());
+    let entries = pod::slice_from_bytes::<S>(entries, count.unwrap_or_default());
+    for symbol in entries.map_or(&[][..], |(entries, _)| entries) {
+        let address: u64 = symbol.st_value(endian).into();
+        let name = names
+            .get(symbol.st_name(endian) as usize..)
+            .unwrap_or_default();
+        let name = c_string(name.get(..8).unwrap_or(name));
+        let (address, rank, kind) = match (symbol.st_type(), name) {
+            (elf::STT_NOTYPE, [b'$', mark, rest @ ..]) if matches!(rest, [] | [b'.', ..]) => {
+                let kind = match mark {
+                    b'x' => CodeKind::Instructions(InstructionSet::A64),
+                    b'a' => CodeKind::Instructions(InstructionSet::A32),
+                    b't' => CodeKind::Instructions(InstructionSet::T32),
+                    b'd' => CodeKind::Data,
+                    _ => continue,
+                };
+                (address, 1, kind)
+            }
+            (elf::STT_FUNC, _) if is_arm && symbol.st_shndx(endian) != elf::SHN_UNDEF => {
+                let set = match address & 1 {
+                    0 => InstructionSet::A32,
+                    _ => InstructionSet::T32,
+                };
+                (address & !1, 0, CodeKind::Instructions(set))
+            }
+            _ => continue,
+        };
+        if marks.len() >= MAX_MARKS {
+            return;
+        }
+        marks.push(Mark {
+            address,
+            rank,
+            kind,
+        });
+    }
+}
