@@ -114,12 +114,13 @@ lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh
 
 # QUICK=1 shows that all of it runs, and measures little.
-bench: test-deps build ## what a sample costs, and what a name costs, beside perf's and other tools'
-	cargo build --locked --release -p varid -p artvm -p varid-recording -p varid-symbolizer --examples
+bench: test-deps build ## what a sample, a name and a report of a million samples cost, beside perf's and other tools'
+	cargo build --locked --release -p varid -p artvm -p varid-recording -p varid-symbolizer -p varid-report --examples
 	scripts/bench.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
 	dvm-patch/bench/shadow_call.sh
 	dvm-patch/bench/remap.sh $(RELEASE)/varid $(RELEASE)/boot.dex $(TESTBED)/workloads/*.dex
 	scripts/bench_symbols.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
+	scripts/bench_reports.py $(RELEASE) $(TARGET)/bench $(if $(QUICK),quick)
 
 fuzz: test-deps ## each parser against hostile input for TIME=60 seconds
 	fuzz/run.sh $(TIME)
