@@ -103,7 +103,7 @@ pub use event::{EventDesc, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};
 pub use host::Host;
 pub use manifest::{
-    ConfigurationChange, ImageKind, Manifest, Membership, SampleCounts, SampleSource, SessionImage,
+    ConfigurationChange, ImageKind, ImportedFrom, Manifest, Membership, SampleCounts, SampleSource, SessionImage,
     SessionState, SessionTarget, Tactic, TargetKind,
 };
 pub use reader::{Records, SessionReader};

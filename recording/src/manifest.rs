@@ -77,6 +77,21 @@ pub struct Manifest {
     /// Which service a process counts for, from when on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
+    /// The recording of another profiler that the session is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedFrom>,
+}
+
+/// A recording that varid did not make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedFrom {
+    /// What the file was called (not UTF-8: lossy).
+    pub path: String,
+    /// Its format, as `varid import --format` names it.
+    pub format: String,
+    /// The program that wrote it; empty: not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub writer: String,
 }
 
 /// A configuration file that was read again.
@@ -140,6 +155,7 @@ impl Manifest {
             configuration: String::new(),
             changes: Vec::new(),
             memberships: Vec::new(),
+            imported: None,
         }
     }
 
@@ -208,6 +224,8 @@ pub enum SampleSource {
     Module,
     /// perf's ring buffer with user registers and a stack copy.
     Perf,
+    /// Another profiler, whose recording was imported.
+    Import,
 }
 
 impl SampleSource {
@@ -218,6 +236,7 @@ impl SampleSource {
             Self::Bpf => "bpf",
             Self::Module => "module",
             Self::Perf => "perf",
+            Self::Import => "import",
         }
     }
 }

@@ -3,6 +3,8 @@
 #[cfg(feature = "host")]
 mod export;
 #[cfg(feature = "host")]
+mod import;
+#[cfg(feature = "host")]
 mod report;
 #[cfg(feature = "host")]
 pub mod selection;
@@ -12,6 +14,8 @@ mod symbols;
 
 #[cfg(feature = "host")]
 pub use export::{ExportArgs, ExportFormatArg};
+#[cfg(feature = "host")]
+pub use import::ImportArgs;
 #[cfg(feature = "host")]
 pub use report::{FormatArg, ReportArgs};
 #[cfg(feature = "host")]
@@ -98,6 +102,9 @@ pub enum Verb {
     /// Write a session for another viewer: flame graph, pprof, Firefox Profiler and others.
     #[cfg(feature = "host")]
     Export(ExportArgs),
+    /// Make a session of another profiler's recording: perf.data of perf and simpleperf, 'perf script', folded stacks.
+    #[cfg(feature = "host")]
+    Import(ImportArgs),
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
     #[cfg(feature = "host")]
     Symbols(SymbolsArgs),

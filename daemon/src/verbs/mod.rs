@@ -6,6 +6,8 @@ mod doctor;
 mod events;
 #[cfg(feature = "host")]
 pub mod export;
+#[cfg(feature = "host")]
+pub mod import;
 pub mod launch;
 #[cfg(feature = "host")]
 mod pager;
@@ -37,6 +39,8 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
         Verb::Export(args) => export::run(args),
+        #[cfg(feature = "host")]
+        Verb::Import(args) => import::run(args),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
         Verb::Config(verb) => config::run(verb),

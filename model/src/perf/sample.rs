@@ -116,6 +116,12 @@ fn stack<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
 pub struct CallchainEntries<'a>(&'a [[u8; 8]]);
 
 impl<'a> CallchainEntries<'a> {
+    /// The entries of a callchain, in the order of the record.
+    #[must_use]
+    pub const fn new(entries: &'a [[u8; 8]]) -> Self {
+        Self(entries)
+    }
+
     /// Each address with its context, `PERF_CONTEXT_*`; `None`: it has none.
     pub fn addresses(self) -> impl Iterator<Item = (Option<u64>, Address)> + use<'a> {
         let mut context = None;

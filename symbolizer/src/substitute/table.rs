@@ -112,6 +112,28 @@ impl Substitute {
         length: u64,
         build_id: &[u8],
     ) -> Result<Self> {
+        Self::of_slots(slots, length, build_id, name::symbol)
+    }
+
+    /// The substitute of an ELF file of which `slots`, the functions by their offsets in the file, and nothing else is known. Names
+    /// that are mangled stay so, for its readers to demangle.
+    ///
+    /// # Errors
+    /// As of [`Substitute::remap`].
+    pub fn of_functions(
+        slots: impl IntoIterator<Item = Slot>,
+        length: u64,
+        build_id: &[u8],
+    ) -> Result<Self> {
+        Self::of_slots(slots, length, build_id, name::printable)
+    }
+
+    fn of_slots(
+        slots: impl IntoIterator<Item = Slot>,
+        length: u64,
+        build_id: &[u8],
+        symbol: fn(String) -> String,
+    ) -> Result<Self> {
         let refuse = |problem: String| Err(Error::Substitute { problem });
         if !(1..=64).contains(&build_id.len()) {
             return refuse(format!("a build-id of {} bytes", build_id.len()));
@@ -131,7 +153,7 @@ impl Substitute {
             if names > NAMES {
                 return refuse(format!("the names take more than {} MB", NAMES >> 20));
             }
-            slot.name = name::symbol(std::mem::take(&mut slot.name));
+            slot.name = symbol(std::mem::take(&mut slot.name));
         }
         Ok(Self {
             machine: TargetMachine::host(),

@@ -1,0 +1,76 @@
+//! `varid import`: a session of another profiler's recording.
+
+use crate::cli::ImportArgs;
+use crate::{output, sessions};
+use std::process::ExitCode;
+use varid_import::{ImportRequest, ImportSummary, Input, SourceFormat, import};
+use varid_model::Pid;
+use varid_session::request::TargetSpec;
+
+/// Imports the recording; the session becomes the last one.
+pub fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
+    let input = Input::open(&args.file)?;
+    let name = args.file.file_name().unwrap_or(args.file.as_os_str());
+    let name = match name.to_string_lossy() {
+        name if name == "-" => "import".to_owned(),
+        name => name.into_owned(),
+    };
+    let target = TargetSpec::Command(Pid::default(), name);
+    let (folder, is_new) = match args.output {
+        Some(folder) => (folder, false),
+        None => (sessions::create(&target)?, true),
+    };
+    let request = ImportRequest {
+        input,
+        format: args.format.map(SourceFormat::from),
+        output: folder.clone(),
+        without_names: args.without_names,
+        first_is_frame: args.first_is_frame,
+    };
+    let summary = match import(request) {
+        Ok(summary) => summary,
+        Err(error) => {
+            if is_new {
+                // Only an empty folder goes.
+                let _ = std::fs::remove_dir(&folder);
+            }
+            return Err(error.into());
+        }
+    };
+    sessions::list_elsewhere(&folder, &target)?;
+    sessions::set_last(&folder)?;
+    for line in lines(&summary) {
+        output::message(&format!("varid: {line}"));
+    }
+    output::text(&format!("{}\n", folder.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became of the recording, a line each.
+fn lines(summary: &ImportSummary) -> Vec<String> {
+    let samples = summary.samples;
+    let writer = summary.writer.as_deref();
+    let writer = writer.map_or_else(String::new, |writer| format!(" of {writer}"));
+    let mut lines = vec![format!(
+        "{samples} samples imported from {}{writer}, {} lost in the recording",
+        summary.format.name(),
+        summary.lost
+    )];
+    if summary.unwound > 0 {
+        lines.push(format!(
+            "{} stacks unwound from copies",
+            summary.unwound
+        ));
+    }
+    if summary.named_images > 0 {
+        lines.push(format!(
+            "{} files have the names that the recording carries",
+            summary.named_images
+        ));
+    }
+    for (reason, count) in &summary.excluded {
+        lines.push(format!("{count} samples not imported: {reason}"));
+    }
+    lines.extend(summary.notes.iter().cloned());
+    lines
+}

@@ -1,0 +1,248 @@
+//! Which frames does a copy of the stack have?
+//!
+//! perf's `--call-graph dwarf` records the user's registers and a copy of the stack, and unwinds when it reports. That needs the files
+//! that were mapped: they are taken where they are the recorded ones, by their build-ids.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    rc::Rc,
+    time::SystemTime,
+};
+
+use object::{Object, ReadCache};
+use varid_model::{Address, IntervalMap, IntervalValue, Machine, Marker, Reason, Regs};
+use varid_recording::{Host, remap::address_of};
+use varid_symbolizer::parse_elf;
+use varid_unwind::{CodeRule, Module, NativeStack, StackSlice, UnwindError, UnwindInfo};
+
+use crate::perfdata::{SourceMapping, SourceSample};
+
+/// Mappings of all processes together that are kept.
+const MAX_MAPPINGS: usize = 1 << 20;
+
+/// A place in a file.
+#[derive(Debug, Clone, Copy)]
+struct FilePlace {
+    file: usize,
+    offset: u64,
+}
+
+impl IntervalValue for FilePlace {
+    fn part(&self, offset: u64) -> Self {
+        Self {
+            offset: self.offset.wrapping_add(offset),
+            ..*self
+        }
+    }
+}
+
+/// A file that was mapped, read when it is first needed.
+#[derive(Debug)]
+struct MappedFile {
+    path: PathBuf,
+    build_id: Vec<u8>,
+    module: Option<Option<Module>>,
+}
+
+/// Unwinds the user's stacks of a recording.
+#[derive(Debug)]
+pub(crate) struct Unwinder {
+    machine: Option<Machine>,
+    /// Files without a build-id are the recorded ones if they are older than this.
+    trusted_before: Option<SystemTime>,
+    spaces: HashMap<u32, Rc<IntervalMap<FilePlace>>>,
+    entries: usize,
+    files: Files,
+    stack: NativeStack,
+    unwound: u64,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    ids: HashMap<(Vec<u8>, Vec<u8>), usize>,
+    all: Vec<MappedFile>,
+}
+
+impl Unwinder {
+    /// For a recording of this machine; `trusted_before`: when it ended, if it was made here.
+    pub(crate) fn new(host: &Host, trusted_before: Option<SystemTime>) -> Self {
+        let machine = match host.arch.as_str() {
+            "x86_64" => Some(Machine::X86_64),
+            "aarch64" | "arm64" => Some(Machine::Aarch64),
+            _ => None,
+        };
+        Self {
+            machine,
+            trusted_before,
+            spaces: HashMap::new(),
+            entries: 0,
+            files: Files::default(),
+            stack: NativeStack::default(),
+            unwound: 0,
+        }
+    }
+
+    /// How many stacks were unwound.
+    pub(crate) const fn unwound(&self) -> u64 {
+        self.unwound
+    }
+
+    /// A mapping appeared.
+    pub(crate) fn map(&mut self, mapping: &SourceMapping) {
+        if mapping.kernel || mapping.len == 0 || self.entries >= MAX_MAPPINGS {
+            return;
+        }
+        let key = (mapping.path.clone(), mapping.build_id.clone());
+        let files = &mut self.files;
+        let file = *files.ids.entry(key).or_insert_with(|| {
+            files.all.push(MappedFile {
+                path: PathBuf::from(String::from_utf8_lossy(&mapping.path).into_owned()),
+                build_id: mapping.build_id.clone(),
+                module: None,
+            });
+            files.all.len().saturating_sub(1)
+        });
+        let end = mapping.start.saturating_add(mapping.len);
+        let range = Address::new(mapping.start)..Address::new(end);
+        let place = FilePlace {
+            file,
+            offset: mapping.pgoff,
+        };
+        self.entries = self.entries.saturating_add(1);
+        Rc::make_mut(self.spaces.entry(mapping.pid).or_default()).insert(range, place);
+    }
+
+    /// A process was forked.
+    pub(crate) fn fork(&mut self, parent: u32, child: u32) {
+        if parent != child
+            && let Some(space) = self.spaces.get(&parent)
+        {
+            let space = Rc::clone(space);
+            self.spaces.insert(child, space);
+        }
+    }
+
+    /// Another program runs in a process.
+    pub(crate) fn clear(&mut self, pid: u32) {
+        self.spaces.remove(&pid);
+    }
+
+    /// Adds the frames of a sample's copy of the stack; where they end early, a marker says why. `leaf`: the instruction, if the user's
+    /// code executed.
+    pub(crate) fn unwind(
+        &mut self,
+        pid: u32,
+        sample: &SourceSample<'_>,
+        mask: u64,
+        leaf: Option<Address>,
+        user: &mut Vec<Address>,
+    ) {
+        user.clear();
+        let (Some((abi @ 1.., words)), Some(stack)) = (sample.registers, sample.stack) else {
+            user.extend(leaf);
+            return;
+        };
+        let missing = address_of(Marker::Reason(Reason::NoUnwindInfo));
+        let registers = self.machine.and_then(|machine| registers(machine, abi, words, mask));
+        let Some((registers, sp)) = registers.and_then(|regs| Some((regs, regs.sp()?))) else {
+            user.extend(leaf);
+            user.push(missing);
+            return;
+        };
+        let space = self.spaces.entry(pid).or_default();
+        let mut code = ProcessCode {
+            space,
+            files: &mut self.files.all,
+            trusted_before: self.trusted_before,
+        };
+        let stack = StackSlice::new(Address::new(sp), stack);
+        self.stack.unwind(&registers, stack, None, &mut code);
+        self.unwound = self.unwound.saturating_add(1);
+        let frames = self.stack.frames.iter();
+        user.extend(frames.map(|frame| frame.address.recorded()));
+        let reason = self.stack.stopped.as_ref().map(|why| match why {
+            UnwindError::NoStack => Reason::Truncated,
+            UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+            UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+        });
+        user.extend(reason.map(|reason| address_of(Marker::Reason(reason))));
+    }
+}
+
+/// A sample's registers, if all that are needed were recorded.
+fn registers(machine: Machine, abi: u64, words: &[[u8; 8]], mask: u64) -> Option<Regs> {
+    let mut needed = Vec::new();
+    for bit in 0..u64::BITS {
+        let is = |mask: u64| mask.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
+        if !is(machine.perf_mask()) {
+            continue;
+        }
+        let lower = mask & 1u64.checked_shl(bit)?.saturating_sub(1);
+        let word = words.get(usize::try_from(lower.count_ones()).ok()?);
+        needed.push(u64::from_le_bytes(*word.filter(|_| is(mask))?));
+    }
+    Some(Regs::from_perf(machine, abi, &needed))
+}
+
+/// The code that a process has mapped.
+struct ProcessCode<'a> {
+    space: &'a IntervalMap<FilePlace>,
+    files: &'a mut Vec<MappedFile>,
+    trusted_before: Option<SystemTime>,
+}
+
+impl ProcessCode<'_> {
+    /// The module at an address, and the address in its own numbers; none within: there is code without a file.
+    fn module(&mut self, pc: Address) -> Option<Option<(&mut Module, Address)>> {
+        let mapped = self.space.get(pc)?;
+        let into = pc.offset_from(mapped.start)?;
+        let offset = mapped.value.offset.wrapping_add(into);
+        let trusted_before = self.trusted_before;
+        let file = self.files.get_mut(mapped.value.file)?;
+        let (path, build_id) = (&file.path, &file.build_id);
+        let module = file
+            .module
+            .get_or_insert_with(|| open(path, build_id, trusted_before));
+        let Some(module) = module.as_mut() else {
+            return Some(None);
+        };
+        let address = module.address_of_offset(offset)?;
+        Some(Some((module, address)))
+    }
+}
+
+impl UnwindInfo for ProcessCode<'_> {
+    fn rule(&mut self, pc: Address) -> CodeRule {
+        match self.module(pc) {
+            None => CodeRule::NoCode,
+            Some(None) => CodeRule::Unknown,
+            Some(Some((module, address))) => module.rule(address),
+        }
+    }
+
+    fn function_start(&mut self, pc: Address) -> Option<Address> {
+        let (module, address) = self.module(pc)??;
+        let into = address.offset_from(module.function_start(address)?)?;
+        Some(Address::new(pc.get().checked_sub(into)?))
+    }
+}
+
+/// The unwind information of a file, if it is the recorded one.
+fn open(path: &Path, build_id: &[u8], trusted_before: Option<SystemTime>) -> Option<Module> {
+    let file = File::open(path).ok()?;
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if build_id.is_empty() {
+        let changed = u64::try_from(metadata.ctime()).unwrap_or_default();
+        let changed = SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(changed));
+        trusted_before.filter(|end| changed.is_some_and(|changed| changed <= *end))?;
+    }
+    let cache = ReadCache::new(&file);
+    let elf = parse_elf(&cache).ok()?;
+    if !build_id.is_empty() && elf.build_id().ok().flatten() != Some(build_id) {
+        return None;
+    }
+    Some(Module::new(&elf))
+}

@@ -1,0 +1,242 @@
+//! What do folded stacks say?
+//!
+//! A line is a stack, its frames from the outermost to the leaf with semicolons between them, and a number. Brendan Gregg's
+//! stackcollapse scripts write them, async-profiler, and `varid export -f folded`. `--annotate-*` of the former and `-a` of the latter
+//! mark frames: `_[k]` the kernel's, `_[j]` code made at run time, `_[i]` inlined.
+
+use std::io::{BufReader, Seek};
+
+use varid_model::{Layer, MonotonicNs, Rate};
+use varid_recording::{EventDesc, Host, SessionTarget, SessionWriter, TargetKind};
+
+use crate::{
+    error::{Error, Result},
+    format::SourceFormat,
+    layers,
+    request::{ImportRequest, Imported, Origin, Span},
+    summary::ImportSummary,
+    text::{Lines, NamedFrame, TextSample, TextSession},
+};
+
+/// The longest line that is read.
+const MAX_LINE: usize = 4 << 20;
+/// The process that all stacks are of; its threads follow.
+const PROCESS: u32 = 1;
+/// Most threads that have ids of their own.
+const MAX_THREADS: usize = 1 << 20;
+/// `PERF_TYPE_SOFTWARE`: the session's perf.data needs an event, and perf takes this one for a clock.
+const SOFTWARE: u32 = 1;
+
+/// A line's stack and its number; none: it is no folded stack.
+pub(crate) fn split(line: &str) -> Option<(&str, u64)> {
+    let (stack, count) = line.trim_end().rsplit_once([' ', '\t'])?;
+    // Some weights have a fraction.
+    let whole = count.split('.').next()?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !count.split('.').all(digits) || count.split('.').count() > 2 {
+        return None;
+    }
+    Some((stack, whole.parse().unwrap_or(u64::MAX)))
+}
+
+/// The function and the layer of a frame. `caller`: the layer of the frame that called it.
+pub(crate) fn frame(text: &str, caller: Layer) -> (&str, Layer) {
+    for (mark, layer) in [
+        ("_[k]", Layer::Kernel),
+        ("_[j]", Layer::App),
+        // async-profiler's: interpreted, compiled by C1.
+        ("_[0]", Layer::App),
+        ("_[1]", Layer::App),
+        ("_[i]", caller),
+    ] {
+        if let Some(name) = text.strip_suffix(mark) {
+            return (name, layer);
+        }
+    }
+    (text, Layer::Native)
+}
+
+/// What the image of a layer is called.
+const fn image(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Kernel => "[kernel]",
+        Layer::App | Layer::Framework => "[jit]",
+        Layer::Vm | Layer::Native => "[native]",
+    }
+}
+
+/// Imports folded stacks.
+pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
+    let input = request.input;
+    let path = &input.path;
+    let name = path.file_stem().unwrap_or(path.as_os_str());
+    let name = name.to_string_lossy().into_owned();
+    let origin = Origin {
+        input: &input,
+        format: SourceFormat::Folded,
+        writer: None,
+        target: SessionTarget {
+            kind: TargetKind::Command,
+            value: path.to_string_lossy().into_owned(),
+        },
+        host: Host::default(),
+        events: vec![EventDesc::new("samples", Rate::Period(1), SOFTWARE, 0)],
+    };
+    let Some(manifest) = origin.manifest() else {
+        return Err(Error::NoSamples {
+            path: input.path,
+            why: "there is no event".to_owned(),
+        });
+    };
+    let mut session = TextSession::new(SessionWriter::create(&request.output, manifest)?);
+    let mut file = input.file.try_clone().map_err(Error::io("read", path))?;
+    file.rewind().map_err(Error::io("read", path))?;
+    let mut lines = Lines::new(BufReader::with_capacity(1 << 16, file), MAX_LINE);
+    let mut threads = std::collections::HashMap::<String, u32>::new();
+    let (mut number, mut bad_line) = (0u64, None);
+    session.name((PROCESS, PROCESS), &name, MonotonicNs::ZERO)?;
+    while let Some((at, line, whole)) = lines.next().map_err(Error::io("read", path))? {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((stack, count)) = split(&line).filter(|_| whole) else {
+            bad_line.get_or_insert(at);
+            session.exclude(if whole { "malformed" } else { "too-long" });
+            continue;
+        };
+        if count == 0 {
+            session.exclude("of-no-weight");
+            continue;
+        }
+        let (thread, frames) = match request.first_is_frame {
+            true => (name.as_str(), Some(stack)),
+            false => match stack.split_once(';') {
+                Some((thread, frames)) => (thread, Some(frames)),
+                None => (stack, None),
+            },
+        };
+        let mut callees: Vec<NamedFrame<'_>> = Vec::new();
+        let mut caller = Layer::Native;
+        for text in frames.into_iter().flat_map(|frames| frames.split(';')) {
+            let (name, layer) = frame(text, caller);
+            caller = layer;
+            let image = image(layer);
+            callees.push(NamedFrame { name, image, layer });
+        }
+        if callees.is_empty() {
+            // A thread without frames: its own name is the only one there is.
+            let layer = Layer::Native;
+            callees.push(NamedFrame {
+                name: thread,
+                image: image(layer),
+                layer,
+            });
+        }
+        for frame in callees.iter().rev() {
+            session.push(&input, *frame);
+        }
+        let next = u32::try_from(threads.len()).unwrap_or(u32::MAX);
+        let tid = match (thread == name, threads.get(thread)) {
+            (true, _) => PROCESS,
+            (_, Some(tid)) => *tid,
+            (_, None) if threads.len() >= MAX_THREADS => PROCESS,
+            (_, None) => {
+                let tid = PROCESS.saturating_add(1).saturating_add(next);
+                threads.insert(thread.to_owned(), tid);
+                tid
+            }
+        };
+        let comm = match tid {
+            PROCESS => name.as_str(),
+            _ => thread,
+        };
+        session.sample(&TextSample {
+            event: 0,
+            time: number,
+            pid: PROCESS,
+            tid,
+            cpu: 0,
+            period: count,
+            comm,
+            ip: None,
+        })?;
+        number = number.saturating_add(1);
+    }
+    finish(session, input, bad_line)
+}
+
+fn finish(
+    mut session: TextSession,
+    input: crate::Input,
+    bad_line: Option<u64>,
+) -> Result<Imported> {
+    let named_images = session.write_images("")?;
+    let mut notes = vec![
+        "folded stacks have no times: a line is a sample that weighs its number, and samples follow one another by a nanosecond"
+            .to_owned(),
+    ];
+    notes.extend(bad_line.map(|line| {
+        format!("line {line} is no folded stack, which is FRAME;FRAME;FRAME NUMBER; it and others like it are counted as malformed")
+    }));
+    let summary = ImportSummary {
+        format: SourceFormat::Folded,
+        writer: None,
+        samples: session.writer.counts().samples,
+        excluded: session.excluded.clone(),
+        lost: 0,
+        unwound: 0,
+        named_images,
+        notes: notes.clone(),
+    };
+    let manifest = session.writer.manifest_mut();
+    manifest.notes = notes;
+    manifest.counts.filtered = session.excluded;
+    Span::default().write(manifest, input.modified);
+    Ok(((session.writer, summary), input.path))
+}
+
+/// The layer of a file that a text names.
+pub(crate) fn layer_of_image(image: &str) -> Layer {
+    let is_module = image.starts_with('[') && image.ends_with(']');
+    match image {
+        _ if image.starts_with("[kernel") || image.ends_with(".ko") => Layer::Kernel,
+        "[vdso]" | "[unknown]" | "[heap]" | "[stack]" | "[vsyscall]" => Layer::Native,
+        "[JIT]" | "[jit]" | "[JIT app cache]" => Layer::App,
+        "[JIT zygote cache]" | "[jit-zygote]" => Layer::Framework,
+        _ if image.contains("/perf-") && image.ends_with(".map") => Layer::App,
+        _ if image.contains("/jitted-") && image.ends_with(".so") => Layer::App,
+        _ if is_module => Layer::Kernel,
+        _ if [".dex", ".vdex", ".jar", ".apk"].iter().any(|end| image.ends_with(end)) => {
+            layers::of_managed(image)
+        }
+        _ => layers::of_native(image),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_frames_and_a_number() {
+        assert_eq!(split("a;b c;d 12"), Some(("a;b c;d", 12)));
+        assert_eq!(split("a 1.5\n"), Some(("a", 1)));
+        assert_eq!(split("a 99999999999999999999"), Some(("a", u64::MAX)));
+        for line in ["a;b", "a;b x", "12", "", "a 1.2.3", "a -1", "a .5"] {
+            assert_eq!(split(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn marks_tell_layers_and_are_no_part_of_the_name() {
+        for (text, caller, expected) in [
+            ("sys_read_[k]", Layer::Native, ("sys_read", Layer::Kernel)),
+            ("java/lang/Thread.run_[j]", Layer::Native, ("java/lang/Thread.run", Layer::App)),
+            ("inlined_[i]", Layer::App, ("inlined", Layer::App)),
+            ("main", Layer::App, ("main", Layer::Native)),
+            ("odd_[x]", Layer::App, ("odd_[x]", Layer::Native)),
+        ] {
+            assert_eq!(frame(text, caller), expected);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Which files name what a source names itself?
+
+use std::path::{Path, PathBuf};
+
+use sha1_smol::Sha1;
+use varid_model::Layer;
+use varid_recording::{ImageKind, SessionImage, SessionWriter};
+use varid_symbolizer::{
+    hex,
+    substitute::{Slot, Substitute, TargetMachine},
+};
+
+use crate::{error::Result, input::Input};
+
+/// The largest offset of a symbol: more than any library has, and a sparse file of it fits any file system.
+pub(crate) const MAX_OFFSET: u64 = 1 << 36;
+
+/// An image whose functions the source names.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedImage {
+    /// Its path, or the name to show.
+    pub(crate) path: String,
+    pub(crate) kind: ImageKind,
+    pub(crate) layer: Layer,
+    /// The original's build-id, if it is known.
+    pub(crate) build_id: Vec<u8>,
+    /// Its functions by their offsets.
+    pub(crate) slots: Vec<Slot>,
+}
+
+/// A file of the session that stands for an image.
+#[derive(Debug, Clone)]
+pub(crate) struct ImageFile {
+    /// As mappings have it.
+    pub(crate) path: PathBuf,
+    pub(crate) build_id: [u8; 20],
+    name: String,
+}
+
+/// The file of the image with this number. Its build-id names the session's file, not its content.
+pub(crate) fn file(writer: &SessionWriter, input: &Input, number: usize) -> ImageFile {
+    let name = format!("import-{number}.elf");
+    let path = writer.symbols().join(&name);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let identity = format!(
+        "varid import\0{}\0{}\0{:?}\0{number}",
+        input.path.display(),
+        input.len,
+        input.modified
+    );
+    ImageFile {
+        path,
+        build_id: Sha1::from(identity).digest().bytes(),
+        name,
+    }
+}
+
+/// Writes an image's file and adds it to the manifest.
+pub(crate) fn write(
+    writer: &mut SessionWriter,
+    file: &ImageFile,
+    mut image: NamedImage,
+    arch: &str,
+) -> Result<()> {
+    let slots = disjoint(std::mem::take(&mut image.slots));
+    let end = slots.last().map_or(0, |slot| slot.offset.saturating_add(slot.size));
+    let here = writer.symbols_here().join(&file.name);
+    let substitute = match image.kind {
+        ImageKind::Elf => Substitute::of_functions(slots, end, &file.build_id)?,
+        ImageKind::Dex | ImageKind::Remap => Substitute::remap(slots, end, &file.build_id)?,
+    };
+    substitute.for_machine(machine(arch)).write(Path::new(&here))?;
+    writer.manifest_mut().images.push(SessionImage {
+        path: image.path,
+        build_id: hex(&image.build_id),
+        kind: image.kind,
+        layer: image.layer,
+        substitute: Some(format!("symbols/{}", file.name)),
+        location: None,
+    });
+    Ok(())
+}
+
+/// The functions in order, each ending where the next one starts, if not before; one without a size reaches to the next.
+fn disjoint(mut slots: Vec<Slot>) -> Vec<Slot> {
+    slots.retain(|slot| slot.offset < MAX_OFFSET && !slot.name.is_empty());
+    slots.sort_by_key(|slot| slot.offset);
+    slots.dedup_by_key(|slot| slot.offset);
+    let starts: Vec<u64> = slots.iter().skip(1).map(|slot| slot.offset).collect();
+    let ends = starts.into_iter().map(Some).chain([None]);
+    for (slot, end) in slots.iter_mut().zip(ends) {
+        let room = end.map_or(MAX_OFFSET, |end| end.saturating_sub(slot.offset));
+        slot.size = match (slot.size, end) {
+            (0, None) => 1,
+            (0, Some(_)) => room,
+            (size, _) => size.min(room),
+        };
+    }
+    slots
+}
+
+/// The machine that readers of the files expect.
+fn machine(arch: &str) -> TargetMachine {
+    match arch {
+        "x86_64" => TargetMachine::X86_64,
+        "aarch64" | "arm64" => TargetMachine::Aarch64,
+        "riscv64" => TargetMachine::Riscv64,
+        arch if arch.starts_with("arm") => TargetMachine::Arm,
+        arch if arch.starts_with('i') && arch.ends_with("86") => TargetMachine::X86,
+        _ => TargetMachine::host(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_do_not_overlap_and_have_a_size() {
+        let slot = |offset, size, name: &str| Slot {
+            offset,
+            size,
+            name: name.to_owned(),
+        };
+        let slots = disjoint(vec![
+            slot(0x30, 0, "last"),
+            slot(0x10, 0x40, "long"),
+            slot(0x20, 0, "sizeless"),
+            slot(0x10, 4, "alias"),
+            slot(u64::MAX, 4, "nowhere"),
+            slot(0x28, 4, ""),
+        ]);
+        let found: Vec<_> = slots
+            .iter()
+            .map(|slot| (slot.offset, slot.size, slot.name.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [(0x10, 0x10, "long"), (0x20, 0x10, "sizeless"), (0x30, 1, "last")]
+        );
+    }
+}

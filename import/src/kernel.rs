@@ -1,0 +1,102 @@
+//! What do the kernel's addresses mean, which are others after every boot?
+
+use std::{fmt::Write as _, io::Write as _};
+
+use varid_model::{Address, FrameAddress, Ids};
+use varid_recording::{Host, SessionWriter, host};
+use varid_symbolizer::kernel::KernelSymbols;
+
+use crate::error::{Error, Result};
+
+/// Name of the kernel's symbols in a session.
+const KERNEL_SYM: &str = "kernel.sym";
+
+/// A function of the kernel or of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KernelFunction {
+    pub(crate) start: u64,
+    pub(crate) size: u64,
+    pub(crate) name: String,
+    /// Empty: the kernel itself.
+    pub(crate) module: String,
+}
+
+/// The kernel's functions that a session keeps.
+#[derive(Debug, Default)]
+pub(crate) struct KernelNames {
+    /// What the source says.
+    pub(crate) functions: Vec<KernelFunction>,
+    /// Where the kernel starts, and its build-id.
+    pub(crate) text: Option<(u64, Vec<u8>)>,
+    /// The addresses that were sampled.
+    addresses: Ids<u64>,
+}
+
+impl KernelNames {
+    /// A sample has these addresses, leaf first.
+    pub(crate) fn sampled(&mut self, addresses: &[Address]) {
+        let frames = addresses.iter().enumerate();
+        for (depth, address) in frames {
+            let frame = FrameAddress::in_callchain(depth, *address);
+            self.addresses.insert(frame.lookup().get());
+        }
+    }
+
+    /// Writes the names of the functions that were sampled. Those that the source does not name have the running kernel's, if it is the
+    /// recorded one. A note if there are none.
+    pub(crate) fn write(self, writer: &SessionWriter, recorded: &Host) -> Result<Option<String>> {
+        if self.addresses.is_empty() {
+            return Ok(None);
+        }
+        let mut text = String::from("# address\tsize\tname\tmodule\n").into_bytes();
+        if self.functions.is_empty() {
+            match running(recorded, self.text.as_ref()) {
+                Ok(symbols) => {
+                    let addresses: Vec<u64> = self.addresses.iter().copied().collect();
+                    text.clear();
+                    // Writing to memory does not fail.
+                    let _ = symbols.write(Some(&addresses), &mut text);
+                }
+                // Without a file the report says why there are no names.
+                Err(why) => return Ok(Some(why)),
+            }
+        } else {
+            let mut lines = String::new();
+            let mut functions = self.functions;
+            functions.sort_by_key(|function| function.start);
+            for function in functions {
+                let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
+                let (name, module) = (plain(&function.name), plain(&function.module));
+                let (start, size) = (function.start, function.size);
+                // Writing to a text does not fail.
+                let _ = writeln!(lines, "{start:x}\t{size:x}\t{name}\t{module}");
+            }
+            text.extend(lines.into_bytes());
+        }
+        let path = writer.symbols_here().join(KERNEL_SYM);
+        std::fs::File::create_new(&path)
+            .and_then(|mut file| file.write_all(&text))
+            .map_err(Error::io("write", writer.symbols().join(KERNEL_SYM)))?;
+        Ok(None)
+    }
+}
+
+/// The running kernel's symbols, if it is the recorded one at the same place.
+fn running(recorded: &Host, text: Option<&(u64, Vec<u8>)>) -> Result<KernelSymbols, String> {
+    let other = "the kernel's functions have no names: they were recorded on another kernel or another boot of it".to_owned();
+    if recorded.kernel != Host::this_machine().kernel {
+        return Err(other);
+    }
+    let symbols = KernelSymbols::running()
+        .map_err(|error| format!("the kernel's functions have no names: {error}"))?;
+    if let Some((start, build_id)) = text {
+        let same_build = build_id.is_empty() || *build_id == host::kernel_build_id();
+        let same_place = symbols
+            .lookup(*start)
+            .is_some_and(|symbol| symbol.start == *start);
+        if !(same_build && same_place) {
+            return Err(other);
+        }
+    }
+    Ok(symbols)
+}

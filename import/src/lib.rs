@@ -1,0 +1,63 @@
+//! Recordings of other profilers as sessions, which every view and export of varid reads.
+//!
+//! [`import`] reads a file of perf, of simpleperf, the text of `perf script` or folded stacks and writes a session folder.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is imported, and where to | [`import`], [`ImportRequest`] |
+//! | what became of it | [`ImportSummary`] |
+//! | which format does a file have | [`SourceFormat`] |
+//! | how is it read: from a file, a pipe, compressed | `input` |
+//! | what does perf.data say | `perfdata` |
+//! | what does simpleperf add to it | `simpleperf` |
+//! | how does perf.data become a session | `convert`, `chain` |
+//! | which frames does a copy of the stack have | `dwarf` |
+//! | what do the kernel's addresses mean | `kernel` |
+//! | what do `perf script` and folded stacks say | `perf_script`, `folded` |
+//! | how do names without addresses become a session | `text` |
+//! | which files name what the source names | `images` |
+//! | which layer is a file of | `layers` |
+//!
+//! Nothing in a source is trusted. What is held in memory is bounded by a multiple of the source, and for perf.data's records by
+//! [`perfdata::MAX_HELD`]; a source that is wrong is an error that says where, or, behind readable samples, a note of the session.
+//!
+//! # Non-goals
+//!
+//! Sessions are read by `varid-recording`. perf.data of big-endian machines, and traces of AUX areas (Intel PT, CoreSight), are
+//! not read.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        unreachable_pub,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod chain;
+mod convert;
+mod dwarf;
+mod error;
+mod folded;
+mod format;
+mod images;
+mod input;
+mod kernel;
+mod layers;
+mod perf_script;
+pub mod perfdata;
+mod request;
+mod simpleperf;
+mod source_names;
+mod summary;
+mod text;
+
+pub use error::{Error, Result};
+pub use format::SourceFormat;
+pub use input::Input;
+pub use request::{ImportRequest, import};
+pub use summary::ImportSummary;

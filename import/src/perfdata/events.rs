@@ -1,0 +1,211 @@
+//! Which events does a perf.data file have?
+
+use std::{fs::File, io::BufReader, ops::Range};
+
+use varid_model::Rate;
+use varid_model::perf::{
+    Fields, Malformed, PERF_COUNT_SW_DUMMY, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE,
+    PERF_TYPE_TRACEPOINT,
+};
+
+use super::{
+    Damage, Features, bytes,
+    header::{Header, SECTION, range},
+    layout::RecordLayout,
+};
+
+/// Most events of a file, as of a session.
+const MAX_EVENTS: usize = 1_000;
+/// Most ids of an event: one for each CPU and thread.
+const MAX_IDS: u64 = 1 << 20;
+/// The first published size of `struct perf_event_attr`.
+const ATTR_SIZE_V0: usize = 64;
+
+/// `PERF_RECORD_HEADER_ATTR`.
+pub(super) const HEADER_ATTR: u32 = 64;
+
+/// An event of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceEvent {
+    /// As perf names it.
+    pub name: String,
+    /// How often it is sampled.
+    pub rate: Rate,
+    /// `perf_event_attr.type`.
+    pub kind: u32,
+    /// `perf_event_attr.config`.
+    pub config: u64,
+    /// The ids that its samples have.
+    pub ids: Vec<u64>,
+    /// The fields of its records.
+    pub layout: RecordLayout,
+    /// `perf_event_attr.exclude_user`, `exclude_kernel`.
+    excludes: (bool, bool),
+}
+
+impl SourceEvent {
+    /// Whether it only carries records that are no samples.
+    #[must_use]
+    pub const fn is_dummy(&self) -> bool {
+        self.kind == PERF_TYPE_SOFTWARE && self.config == PERF_COUNT_SW_DUMMY as u64
+    }
+
+    /// Parses `struct perf_event_attr`.
+    fn of_attr(attr: &[u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(attr);
+        let kind = fields.u32()?;
+        let size = fields.u32()?;
+        // A later perf's attribute may be longer; simpleperf's of before had no size.
+        let size = match usize::try_from(size) {
+            Ok(size @ ATTR_SIZE_V0..) => size.min(attr.len()),
+            _ => attr.len(),
+        };
+        let config = fields.u64()?;
+        let period = fields.u64()?;
+        let sample_type = fields.u64()?;
+        let read_format = fields.u64()?;
+        let flags = fields.u64()?;
+        let later = |at: usize| {
+            let word = at
+                .checked_add(8)
+                .filter(|end| *end <= size)
+                .and_then(|end| attr.get(at..end)?.first_chunk::<8>());
+            word.map_or(0, |word| u64::from_le_bytes(*word))
+        };
+        let has = |bit: u32| flags.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
+        Ok(Self {
+            name: String::new(),
+            rate: if has(10) {
+                Rate::Frequency(period)
+            } else {
+                Rate::Period(period)
+            },
+            kind,
+            config,
+            ids: Vec::new(),
+            layout: RecordLayout::new(sample_type, read_format, later(80), later(72), has(18)),
+            excludes: (has(4), has(5)),
+        })
+    }
+
+    /// Parses a record that stands for an attribute of the header.
+    pub(super) fn of_record(body: &[u8], offset: u64) -> Result<Self, Damage> {
+        let size = body.get(4..8).and_then(|size| size.first_chunk::<4>());
+        let size = size.map_or(0, |size| u32::from_le_bytes(*size));
+        let size = usize::try_from(size).unwrap_or(usize::MAX).max(ATTR_SIZE_V0);
+        let damage = Damage {
+            offset,
+            reason: "an event's attribute is longer than its record",
+        };
+        let Some((attr, ids)) = body.split_at_checked(size) else {
+            return Err(damage);
+        };
+        let mut event = Self::of_attr(attr).map_err(|_| damage)?;
+        event.ids = words(ids);
+        Ok(event)
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// The events of the header's attributes, without their names.
+pub(super) fn read(
+    file: &mut BufReader<File>,
+    header: &Header,
+    len: u64,
+) -> Result<Vec<SourceEvent>, Damage> {
+    let Range { start, end } = header.attrs;
+    let damage = |offset, reason| Damage { offset, reason };
+    let attr_size = header.attr_size.checked_sub(SECTION);
+    let Some(attr_size) = attr_size.filter(|size| *size >= ATTR_SIZE_V0 as u64) else {
+        return Err(damage(16, "the events' attributes are too small"));
+    };
+    let count = end.saturating_sub(start).checked_div(header.attr_size);
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let Some(count) = count.filter(|count| *count <= MAX_EVENTS) else {
+        return Err(damage(32, "more than 1,000 events"));
+    };
+    let mut events = Vec::with_capacity(count);
+    for place in 0..count as u64 {
+        let at = start.saturating_add(place.saturating_mul(header.attr_size));
+        let attr = bytes(file, &(at..at.saturating_add(attr_size)))?;
+        let ids_at = at.saturating_add(attr_size);
+        let section = words(&bytes(file, &(ids_at..ids_at.saturating_add(SECTION)))?);
+        let mut event = SourceEvent::of_attr(&attr)
+            .map_err(|_| damage(at, "the file ends within an event's attribute"))?;
+        let [ids, size] = section[..] else {
+            return Err(damage(ids_at, "the file ends within an event's attribute"));
+        };
+        if size > MAX_IDS.saturating_mul(8) {
+            return Err(damage(ids_at, "an event has more than a million ids"));
+        }
+        let ids = range(ids, size, len)
+            .ok_or(damage(ids_at, "the ids of an event lie outside the file"))?;
+        event.ids = words(&bytes(file, &ids)?);
+        events.push(event);
+    }
+    Ok(events)
+}
+
+/// Gives each event without one a name: simpleperf's own, or perf's for its numbers.
+pub(super) fn complete(events: &mut [SourceEvent], features: &Features) {
+    for (place, event) in events.iter_mut().enumerate() {
+        if event.name.is_empty()
+            && let Some(name) = features.event_types().nth(place)
+        {
+            event.name = name.to_owned();
+        }
+        if event.name.is_empty() {
+            event.name = generic_name(event);
+        }
+    }
+}
+
+/// What perf calls an event.
+fn generic_name(event: &SourceEvent) -> String {
+    const HARDWARE: [&str; 10] = [
+        "cycles",
+        "instructions",
+        "cache-references",
+        "cache-misses",
+        "branches",
+        "branch-misses",
+        "bus-cycles",
+        "stalled-cycles-frontend",
+        "stalled-cycles-backend",
+        "ref-cycles",
+    ];
+    const SOFTWARE: [&str; 9] = [
+        "cpu-clock",
+        "task-clock",
+        "page-faults",
+        "context-switches",
+        "cpu-migrations",
+        "minor-faults",
+        "major-faults",
+        "alignment-faults",
+        "emulation-faults",
+    ];
+    let named = |names: &[&'static str]| {
+        let place = usize::try_from(event.config).ok()?;
+        names.get(place).copied()
+    };
+    let name = match event.kind {
+        PERF_TYPE_HARDWARE => named(&HARDWARE),
+        PERF_TYPE_SOFTWARE => named(&SOFTWARE),
+        _ => None,
+    };
+    let name = match (name, event.kind) {
+        (Some(name), _) => name.to_owned(),
+        (None, PERF_TYPE_TRACEPOINT) => format!("tracepoint-{}", event.config),
+        (None, kind) => format!("event-{kind}-{:#x}", event.config),
+    };
+    match event.excludes {
+        (false, true) => format!("{name}:u"),
+        (true, false) => format!("{name}:k"),
+        _ => name,
+    }
+}

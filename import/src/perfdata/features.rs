@@ -1,0 +1,199 @@
+//! What does a perf.data file say of its recording?
+
+use std::collections::HashMap;
+
+use varid_model::perf::{Fields, Malformed};
+
+use super::{Damage, SourceEvent};
+
+/// `enum` of `tools/perf/util/header.h`, and simpleperf's own behind it (`record_file.h`).
+mod bit {
+    pub(super) const BUILD_ID: u32 = 2;
+    pub(super) const HOSTNAME: u32 = 3;
+    pub(super) const OSRELEASE: u32 = 4;
+    pub(super) const ARCH: u32 = 6;
+    pub(super) const NRCPUS: u32 = 7;
+    pub(super) const CMDLINE: u32 = 11;
+    pub(super) const EVENT_DESC: u32 = 12;
+    pub(super) const FILE: u32 = 128;
+    pub(super) const META_INFO: u32 = 129;
+    pub(super) const FILE2: u32 = 132;
+}
+
+/// `PERF_RECORD_HEADER_BUILD_ID`.
+pub(super) const HEADER_BUILD_ID: u32 = 67;
+/// `PERF_RECORD_HEADER_FEATURE`.
+pub(super) const HEADER_FEATURE: u32 = 80;
+/// Bytes of a record's header.
+const RECORD_HEADER: usize = 8;
+/// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the byte behind the build-id is its size.
+const BUILD_ID_SIZE: u16 = 1 << 15;
+
+/// A feature: its bit, its bytes, and where they are in the file.
+pub(super) type Section = (u32, Vec<u8>, u64);
+
+/// Whether a feature is of interest.
+pub(super) const fn is_read(feature: u32) -> bool {
+    matches!(
+        feature,
+        bit::BUILD_ID
+            | bit::HOSTNAME
+            | bit::OSRELEASE
+            | bit::ARCH
+            | bit::NRCPUS
+            | bit::CMDLINE
+            | bit::EVENT_DESC
+            | bit::FILE
+            | bit::META_INFO
+            | bit::FILE2
+    )
+}
+
+/// What the file says of its recording. What it does not say is empty.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Features {
+    /// The machine's name.
+    pub host_name: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The machine, as uname(2) has it.
+    pub arch: String,
+    /// CPUs that were online.
+    pub cpus: u32,
+    /// The recorder's command line.
+    pub command: Vec<String>,
+    /// Build-ids by path.
+    pub build_ids: HashMap<String, Vec<u8>>,
+    /// What simpleperf says of its recording.
+    pub meta_info: HashMap<String, String>,
+    /// simpleperf's files with their symbols: the bytes, and whether they are of the first version.
+    pub files: Vec<(Vec<u8>, bool)>,
+}
+
+/// The feature that a record of a pipe holds.
+pub(super) fn of_record(body: Vec<u8>, offset: u64) -> Option<Section> {
+    let bit = u64::from_le_bytes(*body.first_chunk::<8>()?);
+    let rest = body.get(8..)?.to_vec();
+    Some((u32::try_from(bit).ok()?, rest, offset))
+}
+
+/// A record of a build-id as the feature has it: with a header, whose size says that it is the last one.
+pub(super) fn build_id_record(body: Vec<u8>, offset: u64) -> Section {
+    let size = body.len().saturating_add(RECORD_HEADER);
+    let mut record = HEADER_BUILD_ID.to_le_bytes().to_vec();
+    record.extend(0u16.to_le_bytes());
+    record.extend(u16::try_from(size).unwrap_or(u16::MAX).to_le_bytes());
+    record.extend(body);
+    (bit::BUILD_ID, record, offset)
+}
+
+impl Features {
+    /// Whether simpleperf wrote the file.
+    #[must_use]
+    pub fn is_simpleperf(&self) -> bool {
+        !self.meta_info.is_empty()
+    }
+
+    /// The names of simpleperf's events.
+    pub fn event_types(&self) -> impl Iterator<Item = &str> {
+        let types = self.meta_info.get("event_type_info");
+        let lines = types.map_or("", String::as_str).lines();
+        // A name may have commas of its own.
+        lines.filter_map(|line| Some(line.rsplitn(3, ',').nth(2).unwrap_or(line)))
+    }
+
+    /// Adds what a section says; events get the names that it has for them.
+    pub(super) fn add(
+        &mut self,
+        feature: u32,
+        bytes: Vec<u8>,
+        at: u64,
+        events: &mut [SourceEvent],
+    ) -> Result<(), Damage> {
+        let damage = |malformed: Malformed| Damage {
+            offset: at.saturating_add(malformed.at as u64),
+            reason: malformed.reason,
+        };
+        let mut fields = Fields::new(&bytes);
+        match feature {
+            bit::HOSTNAME => self.host_name = string(&mut fields).map_err(damage)?,
+            bit::OSRELEASE => self.kernel = string(&mut fields).map_err(damage)?,
+            bit::ARCH => self.arch = string(&mut fields).map_err(damage)?,
+            bit::NRCPUS => (_, self.cpus) = fields.pair().map_err(damage)?,
+            bit::CMDLINE => {
+                let count = fields.u32().map_err(damage)?;
+                for _ in 0..count {
+                    self.command.push(string(&mut fields).map_err(damage)?);
+                }
+            }
+            bit::EVENT_DESC => event_names(&mut fields, events).map_err(damage)?,
+            bit::BUILD_ID => self.add_build_ids(&mut fields).map_err(damage)?,
+            bit::META_INFO => {
+                let mut texts = bytes.split(|byte| *byte == 0);
+                while let (Some(key), Some(value)) = (texts.next(), texts.next()) {
+                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                    self.meta_info.insert(text(key), text(value));
+                }
+            }
+            bit::FILE => self.files.push((bytes, true)),
+            bit::FILE2 => self.files.push((bytes, false)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Records of a process, a build-id and a path.
+    fn add_build_ids(&mut self, fields: &mut Fields<'_>) -> Result<(), Malformed> {
+        while !fields.is_empty() {
+            let short = fields.malformed("a record smaller than its header");
+            fields.u32()?;
+            let word = fields.u32()?;
+            let [m0, m1, s0, s1] = word.to_le_bytes();
+            let misc = u16::from_le_bytes([m0, m1]);
+            let size = usize::from(u16::from_le_bytes([s0, s1]));
+            let body = fields.bytes(size.checked_sub(RECORD_HEADER).ok_or(short)?)?;
+            let mut body = Fields::new(body);
+            body.u32()?; // pid
+            let id: [u8; 20] = body.array()?;
+            let [size, _, _, _] = body.array()?;
+            let len = match misc & BUILD_ID_SIZE {
+                0 => id.len(),
+                _ => usize::from(size).min(id.len()),
+            };
+            let path = body.text().unwrap_or_default();
+            let path = String::from_utf8_lossy(path).into_owned();
+            let id = id.get(..len).unwrap_or_default().to_vec();
+            if id.iter().any(|byte| *byte != 0) {
+                self.build_ids.insert(path, id);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `struct perf_header_string`.
+fn string(fields: &mut Fields<'_>) -> Result<String, Malformed> {
+    let len = fields.u32()?;
+    let long = fields.malformed("a text that is longer than its section");
+    let text = fields.bytes(usize::try_from(len).map_err(|_| long)?)?;
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// The events' names, by their ids or, where they have none, by their order.
+fn event_names(fields: &mut Fields<'_>, events: &mut [SourceEvent]) -> Result<(), Malformed> {
+    let count = fields.u32()?;
+    let size = fields.u32()? as usize;
+    for place in 0..count as usize {
+        fields.bytes(size)?;
+        let ids = fields.u32()?;
+        let name = string(fields)?;
+        let ids = fields.words(ids.into())?;
+        let first = ids.first().map(|id| u64::from_le_bytes(*id));
+        let named = first.and_then(|id| events.iter().position(|event| event.ids.contains(&id)));
+        if let Some(event) = events.get_mut(named.unwrap_or(place)) {
+            event.name = name;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! Where is what in a perf.data file?
+
+use std::{
+    fs::File,
+    io::{BufReader, Read, Seek, SeekFrom},
+    ops::Range,
+};
+
+use super::{Damage, bytes};
+
+/// `struct perf_file_header`.
+const HEADER: u64 = 104;
+/// `struct perf_pipe_file_header`.
+const PIPE_HEADER: u64 = 16;
+/// `struct perf_file_section`.
+pub(super) const SECTION: u64 = 16;
+/// Bits of features in the header.
+const FEATURE_WORDS: usize = 4;
+
+/// The header of a perf.data file, every range of which lies within the file.
+#[derive(Debug)]
+pub(super) struct Header {
+    /// The file has records only, some of which say what a header would.
+    pub(super) is_pipe: bool,
+    /// The recorder did not get to write how many bytes of records there are.
+    pub(super) is_unfinished: bool,
+    /// The events' attributes.
+    pub(super) attrs: Range<u64>,
+    /// Bytes of each, with the section of its ids.
+    pub(super) attr_size: u64,
+    /// The records.
+    pub(super) records: Range<u64>,
+    /// Which features are behind the records.
+    features: [u64; FEATURE_WORDS],
+}
+
+impl Header {
+    pub(super) fn read(file: &mut BufReader<File>, len: u64) -> Result<Self, Damage> {
+        let damage = |offset, reason| Damage { offset, reason };
+        let mut head = Vec::new();
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.take(HEADER).read_to_end(&mut head))
+            .map_err(|_| damage(0, "it cannot be read"))?;
+        let (words, _) = head.as_chunks::<8>();
+        let word = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
+        match words.first() {
+            Some(b"PERFILE2") => {}
+            Some(b"2ELIFREP") => {
+                return Err(damage(
+                    0,
+                    "recorded on a big-endian machine, whose files are not read: 'perf script' there writes text that is",
+                ));
+            }
+            _ => return Err(damage(0, "not a perf.data file (no PERFILE2)")),
+        }
+        if word(1) == Some(PIPE_HEADER) {
+            return Ok(Self {
+                is_pipe: true,
+                is_unfinished: false,
+                attrs: 0..0,
+                attr_size: 0,
+                records: PIPE_HEADER..len,
+                features: [0; FEATURE_WORDS],
+            });
+        }
+        let short = damage(len, "the file ends within its header");
+        let (Some(attr_size), Some(attrs), Some(attrs_size)) = (word(2), word(3), word(4)) else {
+            return Err(short);
+        };
+        let (Some(data), Some(data_size)) = (word(5), word(6)) else {
+            return Err(short);
+        };
+        let mut features = [0; FEATURE_WORDS];
+        for (place, bits) in features.iter_mut().enumerate() {
+            *bits = word(place.saturating_add(9)).ok_or(damage(len, "the file ends within its header"))?;
+        }
+        let attrs = range(attrs, attrs_size, len)
+            .ok_or(damage(24, "the events' attributes lie outside the file"))?;
+        if data > len {
+            return Err(damage(40, "the records lie outside the file"));
+        }
+        // What a cut file has of them can be read; a recorder that was killed has left the size at 0.
+        let end = match data_size {
+            0 => len,
+            size => data.saturating_add(size).min(len),
+        };
+        Ok(Self {
+            is_pipe: false,
+            is_unfinished: data_size == 0 && len > data,
+            attrs,
+            attr_size,
+            records: data..end,
+            features: match data_size {
+                0 => [0; FEATURE_WORDS],
+                _ => features,
+            },
+        })
+    }
+}
+
+/// The range of so many bytes, if it lies within the file.
+pub(super) fn range(start: u64, size: u64, len: u64) -> Option<Range<u64>> {
+    let end = start.checked_add(size).filter(|end| *end <= len)?;
+    Some(start..end)
+}
+
+/// Each feature's bit and where it is. Nothing follows an error.
+pub(super) fn feature_sections(
+    file: &mut BufReader<File>,
+    header: &Header,
+    len: u64,
+) -> Vec<Result<(u32, Range<u64>), Damage>> {
+    let bits = (0u32..).zip(header.features).flat_map(|(place, word)| {
+        let first = place.saturating_mul(64);
+        (0..64u32)
+            .filter(move |bit| word.checked_shr(*bit).is_some_and(|rest| rest & 1 != 0))
+            .map(move |bit| first.saturating_add(bit))
+    });
+    let mut sections = Vec::new();
+    for (bit, place) in bits.zip(0u64..) {
+        let at = header.records.end.saturating_add(place.saturating_mul(SECTION));
+        let damage = |reason| Damage { offset: at, reason };
+        let section = range(at, SECTION, len)
+            .ok_or(damage("the file ends before the list of its features"))
+            .and_then(|range| bytes(file, &range))
+            .and_then(|bytes| {
+                let (words, _) = bytes.as_chunks::<8>();
+                let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+                let (start, size) = (words.next().unwrap_or(0), words.next().unwrap_or(0));
+                range(start, size, len).ok_or(damage("a feature lies outside the file"))
+            });
+        let failed = section.is_err();
+        sections.push(section.map(|range| (bit, range)));
+        if failed {
+            break;
+        }
+    }
+    sections
+}

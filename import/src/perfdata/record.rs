@@ -1,0 +1,159 @@
+//! What does a record say that is no sample?
+
+use varid_model::perf::{
+    Fields, Malformed, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
+    PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_CPUMODE_MASK,
+    PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MMAP2,
+    PERF_RECORD_THROTTLE,
+};
+
+use super::layout::RecordLayout;
+
+/// `PERF_RECORD_MMAP`.
+const MMAP: u32 = 1;
+/// `PERF_RECORD_MISC_MMAP_DATA`: the mapping is not executable.
+const MMAP_DATA: u16 = 1 << 13;
+/// Bytes of the largest build-id in a record of a mapping.
+const MAX_BUILD_ID: usize = 20;
+
+/// A mapping of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceMapping {
+    /// The process.
+    pub pid: u32,
+    /// The thread that mapped it.
+    pub tid: u32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Offset of `start` in the file.
+    pub pgoff: u64,
+    /// Protection and flags, as mmap(2) takes them, where the record has them.
+    pub access: Option<(u32, u32)>,
+    /// The kernel's own.
+    pub kernel: bool,
+    /// The file's path.
+    pub path: Vec<u8>,
+    /// Its build-id; empty: the record has none.
+    pub build_id: Vec<u8>,
+}
+
+/// A record that is no sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceRecord {
+    /// A process mapped a file or memory.
+    Mapping(SourceMapping),
+    /// A thread took a name.
+    Comm {
+        /// The process and the thread.
+        task: (u32, u32),
+        /// The name came with an exec.
+        exec: bool,
+        /// The name.
+        name: Vec<u8>,
+    },
+    /// A process or thread was created.
+    Fork {
+        /// The process and its thread.
+        task: (u32, u32),
+        /// Its parent.
+        parent: (u32, u32),
+    },
+    /// A process or thread ended.
+    Exit {
+        /// The process and its thread.
+        task: (u32, u32),
+        /// Its parent.
+        parent: (u32, u32),
+    },
+    /// There was no room for this many records.
+    Lost(u64),
+    /// The event was stopped for a while because it came too often.
+    Throttle,
+}
+
+impl SourceRecord {
+    /// Parses the body of a record of the kernel, and its time. None: a kind that says nothing of samples.
+    ///
+    /// # Errors
+    ///
+    /// The record is not what the kernel's ABI says.
+    pub fn parse(
+        layout: RecordLayout,
+        kind: u32,
+        misc: u16,
+        body: &[u8],
+    ) -> Result<Option<(Option<u64>, Self)>, Malformed> {
+        if !matches!(
+            kind,
+            MMAP | PERF_RECORD_MMAP2
+                | PERF_RECORD_COMM
+                | PERF_RECORD_FORK
+                | PERF_RECORD_EXIT
+                | PERF_RECORD_LOST
+                | PERF_RECORD_LOST_SAMPLES
+                | PERF_RECORD_THROTTLE
+        ) {
+            return Ok(None);
+        }
+        let (mut fields, id) = layout.split(body)?;
+        let mut time = id.time;
+        let record = match kind {
+            MMAP | PERF_RECORD_MMAP2 => Self::Mapping(mapping(kind, misc, &mut fields)?),
+            PERF_RECORD_COMM => Self::Comm {
+                task: fields.pair()?,
+                exec: misc & PERF_RECORD_MISC_COMM_EXEC != 0,
+                name: fields.text()?.to_vec(),
+            },
+            PERF_RECORD_FORK | PERF_RECORD_EXIT => {
+                let ((pid, ppid), (tid, ptid)) = (fields.pair()?, fields.pair()?);
+                let own = fields.u64()?;
+                time = time.or(Some(own));
+                let (task, parent) = ((pid, tid), (ppid, ptid));
+                match kind {
+                    PERF_RECORD_FORK => Self::Fork { task, parent },
+                    _ => Self::Exit { task, parent },
+                }
+            }
+            PERF_RECORD_LOST => {
+                fields.u64()?; // the event's id
+                Self::Lost(fields.u64()?)
+            }
+            PERF_RECORD_LOST_SAMPLES => Self::Lost(fields.u64()?),
+            _ => Self::Throttle,
+        };
+        Ok(Some((time, record)))
+    }
+}
+
+fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMapping, Malformed> {
+    let (pid, tid) = fields.pair()?;
+    let (start, len, pgoff) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let mut build_id = Vec::new();
+    let mut access = None;
+    if kind == PERF_RECORD_MMAP2 {
+        if misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
+            let long = fields.malformed("a build-id of more than 20 bytes");
+            let [len, _, _, _] = fields.array()?;
+            let id = fields.bytes(MAX_BUILD_ID)?;
+            build_id = id.get(..usize::from(len)).ok_or(long)?.to_vec();
+        } else {
+            fields.words(3)?; // device, inode, generation
+        }
+        access = Some(fields.pair()?);
+    } else if misc & MMAP_DATA != 0 {
+        access = Some((1, 2));
+    }
+    Ok(SourceMapping {
+        pid,
+        tid,
+        start,
+        len,
+        pgoff,
+        access,
+        kernel: misc & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL,
+        path: fields.text()?.to_vec(),
+        build_id,
+    })
+}

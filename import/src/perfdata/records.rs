@@ -1,0 +1,281 @@
+//! Which records follow one another in a perf.data file, compressed or not?
+
+use std::{
+    io::{Read, Seek, SeekFrom},
+    ops::Range,
+};
+
+use ruzstd::decoding::FrameDecoder;
+use varid_model::perf::Header;
+
+use super::Damage;
+
+/// Bytes of a record's header.
+const HEADER: usize = 8;
+/// `PERF_RECORD_AUXTRACE`: its data follows the record.
+const AUXTRACE: u32 = 71;
+/// `PERF_RECORD_COMPRESSED`, `PERF_RECORD_COMPRESSED2`.
+const COMPRESSED: u32 = 81;
+const COMPRESSED2: u32 = 83;
+/// What is decompressed at once: more than the largest record.
+const CHUNK: usize = 1 << 17;
+/// Most bytes that a zstd stream may make its reader keep; perf's are of 8 MB and less.
+const MAX_WINDOW: u64 = 32 << 20;
+
+/// A record, not parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawRecord {
+    /// `PERF_RECORD_*`.
+    pub kind: u32,
+    /// `PERF_RECORD_MISC_*`.
+    pub misc: u16,
+    /// What lies behind its header.
+    pub body: Vec<u8>,
+    /// Where it is in the file; of one that was compressed, where the record is that it was in.
+    pub offset: u64,
+}
+
+/// Reads the records of a range of a file, in the order of the file.
+///
+/// It holds one record, and 128 KB and a zstd window where records are compressed.
+pub struct RecordReader<R> {
+    file: R,
+    at: u64,
+    end: u64,
+    started: bool,
+    compressed: Option<Compressed>,
+}
+
+/// The compressed records so far.
+struct Compressed {
+    decoder: Box<FrameDecoder>,
+    /// What is not decompressed yet.
+    packed: Vec<u8>,
+    /// How much of that has been.
+    taken: usize,
+    /// What is, and is no whole record yet.
+    plain: Vec<u8>,
+    /// How much of that has been delivered.
+    delivered: usize,
+    /// Where the last of them is in the file.
+    offset: u64,
+    /// There are no more.
+    ended: bool,
+}
+
+impl<R: Read + Seek> RecordReader<R> {
+    /// Whether a record so far was compressed: such records come late, behind those that end their round.
+    pub const fn is_compressed(&self) -> bool {
+        self.compressed.is_some()
+    }
+
+    /// Reads what lies in this range, which must be within the file.
+    pub const fn new(file: R, range: Range<u64>) -> Self {
+        Self {
+            file,
+            at: range.start,
+            end: range.end,
+            started: false,
+            compressed: None,
+        }
+    }
+
+    /// The next record; none: there are no more.
+    ///
+    /// # Errors
+    ///
+    /// The data is not what it should be. Nothing can be read behind that.
+    #[allow(clippy::should_implement_trait)] // It may fail.
+    pub fn next(&mut self) -> Result<Option<RawRecord>, Damage> {
+        loop {
+            if let Some(compressed) = &mut self.compressed
+                && let Some(record) = compressed.next()?
+            {
+                return Ok(Some(record));
+            }
+            let Some(record) = self.stored()? else {
+                match &mut self.compressed {
+                    Some(compressed) if !compressed.ended => compressed.end(),
+                    _ => return Ok(None),
+                }
+                continue;
+            };
+            let packed = match record.kind {
+                COMPRESSED => &record.body[..],
+                COMPRESSED2 => {
+                    let size = record.body.first_chunk::<8>();
+                    let size = size.and_then(|size| usize::try_from(u64::from_le_bytes(*size)).ok());
+                    let content = record.body.get(8..).unwrap_or_default();
+                    size.and_then(|size| content.get(..size)).ok_or(Damage {
+                        offset: record.offset,
+                        reason: "a compressed record that is larger than it is",
+                    })?
+                }
+                _ => return Ok(Some(record)),
+            };
+            let compressed = self.compressed.get_or_insert_with(Compressed::new);
+            compressed.add(packed, record.offset);
+        }
+    }
+
+    /// The next record as the file has it.
+    fn stored(&mut self) -> Result<Option<RawRecord>, Damage> {
+        let offset = self.at;
+        let damage = |reason| Damage { offset, reason };
+        if !self.started {
+            self.started = true;
+            self.file
+                .seek(SeekFrom::Start(offset))
+                .map_err(|_| damage("it cannot be read"))?;
+        }
+        let left = self.end.saturating_sub(offset);
+        if left == 0 {
+            return Ok(None);
+        }
+        let mut header = [0; HEADER];
+        self.file
+            .read_exact(&mut header)
+            .map_err(|_| damage("the file ends within a record"))?;
+        let header = Header::from_bytes(header);
+        let size = usize::from(header.size);
+        if header.size as u64 > left {
+            return Err(damage("the file ends within a record"));
+        }
+        let len = size
+            .checked_sub(HEADER)
+            .ok_or(damage("a record smaller than its header"))?;
+        let mut body = vec![0; len];
+        self.file
+            .read_exact(&mut body)
+            .map_err(|_| damage("the file ends within a record"))?;
+        self.at = offset.saturating_add(size as u64);
+        if header.kind == AUXTRACE {
+            let size = body.first_chunk::<8>();
+            let size = size.map_or(0, |size| u64::from_le_bytes(*size));
+            self.at = self.at.saturating_add(size).min(self.end);
+            self.started = false;
+        }
+        Ok(Some(RawRecord {
+            kind: header.kind,
+            misc: header.misc,
+            body,
+            offset,
+        }))
+    }
+}
+
+impl Compressed {
+    fn new() -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(MAX_WINDOW);
+        Self {
+            decoder: Box::new(decoder),
+            packed: Vec::new(),
+            taken: 0,
+            plain: Vec::new(),
+            delivered: 0,
+            offset: 0,
+            ended: false,
+        }
+    }
+
+    /// perf does not end its stream, and the decoder keeps a window until that is done: here it is, by a last block of no bytes.
+    fn end(&mut self) {
+        const LAST_BLOCK: [u8; 3] = [1, 0, 0];
+        const CHECKSUM: [u8; 4] = [0; 4];
+        self.ended = true;
+        if !self.decoder.is_finished() {
+            self.add(&[&LAST_BLOCK[..], &CHECKSUM].concat(), self.offset);
+        }
+    }
+
+    /// More of the stream.
+    fn add(&mut self, packed: &[u8], offset: u64) {
+        self.packed.drain(..self.taken.min(self.packed.len()));
+        self.taken = 0;
+        self.packed.extend_from_slice(packed);
+        self.offset = offset;
+    }
+
+    /// The next record that is whole.
+    fn next(&mut self) -> Result<Option<RawRecord>, Damage> {
+        loop {
+            let rest = self.plain.get(self.delivered..).unwrap_or_default();
+            if let Some((header, rest)) = rest.split_first_chunk::<HEADER>() {
+                let header = Header::from_bytes(*header);
+                let len = usize::from(header.size).checked_sub(HEADER).ok_or(Damage {
+                    offset: self.offset,
+                    reason: "a record smaller than its header within compressed ones",
+                })?;
+                if let Some(body) = rest.get(..len) {
+                    let body = body.to_vec();
+                    self.delivered = self.delivered.saturating_add(header.size.into());
+                    return Ok(Some(RawRecord {
+                        kind: header.kind,
+                        misc: header.misc,
+                        body,
+                        offset: self.offset,
+                    }));
+                }
+            }
+            if !self.decompress()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Decompresses more. Whether there was anything.
+    fn decompress(&mut self) -> Result<bool, Damage> {
+        self.plain.drain(..self.delivered.min(self.plain.len()));
+        self.delivered = 0;
+        let source = self.packed.get(self.taken..).unwrap_or_default();
+        // A new frame may follow one that has ended.
+        if self.decoder.is_finished() && self.decoder.can_collect() == 0 {
+            // What ends an unfinished stream is no frame of its own.
+            if source.is_empty() || self.ended {
+                return Ok(false);
+            }
+            let mut rest = source;
+            let begun = self.decoder.reset(&mut rest);
+            begun.map_err(|_| self.wrong())?;
+            self.taken = self.packed.len().saturating_sub(rest.len());
+        }
+        // The decoder reads all blocks at once that it is given: one of them is 128 KB at most.
+        let source = self.packed.get(self.taken..).unwrap_or_default();
+        let block = match source {
+            [b0, b1, b2, rest @ ..] if self.decoder.can_collect() == 0 => {
+                let header = u32::from_le_bytes([*b0, *b1, *b2, 0]);
+                let is_last = header & 1 != 0;
+                let len = match header >> 1 & 3 {
+                    // One byte that is repeated.
+                    1 => 1,
+                    _ => usize::try_from(header >> 3).unwrap_or(usize::MAX),
+                };
+                let checksum = if is_last { 4 } else { 0 };
+                let end = len.saturating_add(3);
+                match rest.len() < len {
+                    true => return Ok(false),
+                    false => source.get(..end.saturating_add(checksum).min(source.len())),
+                }
+            }
+            _ => None,
+        };
+        let block = block.unwrap_or_default();
+        let mut target = vec![0; CHUNK];
+        let (read, written) = self
+            .decoder
+            .decode_from_to(block, &mut target)
+            .map_err(|_| self.wrong())?;
+        self.taken = self.taken.saturating_add(read);
+        let plain = target.get(..written).unwrap_or_default();
+        self.plain.extend_from_slice(plain);
+        Ok(read > 0 || written > 0)
+    }
+
+    fn wrong(&self) -> Damage {
+        Damage {
+            offset: self.offset,
+            reason: "a compressed record cannot be decompressed",
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What does a sample of any event say?
+//!
+//! Its fields in the order of linux/perf_event.h (`PERF_RECORD_SAMPLE`). `varid_model::perf::SampleFields` knows those of the events
+//! that varid opens; here all fields may be there that any recorder asks for.
+
+use varid_model::perf::{CallchainEntries, Fields, Malformed};
+
+use super::layout::{
+    FORMAT_ENABLED, FORMAT_GROUP, FORMAT_ID, FORMAT_LOST, FORMAT_RUNNING, RecordLayout,
+    SAMPLE_ADDR, SAMPLE_BRANCH_STACK, SAMPLE_CALLCHAIN, SAMPLE_CPU, SAMPLE_ID, SAMPLE_IDENTIFIER,
+    SAMPLE_IP, SAMPLE_PERIOD, SAMPLE_RAW, SAMPLE_READ, SAMPLE_REGS_USER, SAMPLE_STACK_USER,
+    SAMPLE_STREAM_ID, SAMPLE_TID, SAMPLE_TIME,
+};
+
+/// A sample's fields; none: the event has no such field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceSample<'a> {
+    /// The instruction.
+    pub ip: Option<u64>,
+    /// The process and the thread.
+    pub task: Option<(u32, u32)>,
+    /// When.
+    pub time: Option<u64>,
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// How much it stands for.
+    pub period: Option<u64>,
+    /// The callchain.
+    pub callchain: Option<CallchainEntries<'a>>,
+    /// The ABI of the user's registers, and these by the bits of the event's mask.
+    pub registers: Option<(u64, &'a [[u8; 8]])>,
+    /// What could be copied of the user's stack.
+    pub stack: Option<&'a [u8]>,
+}
+
+impl<'a> SourceSample<'a> {
+    /// Parses a sample's body.
+    ///
+    /// # Errors
+    ///
+    /// The sample is shorter than its fields.
+    pub fn parse(layout: RecordLayout, body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(body);
+        let mut sample = Self::default();
+        if layout.has(SAMPLE_IDENTIFIER) {
+            fields.u64()?;
+        }
+        if layout.has(SAMPLE_IP) {
+            sample.ip = Some(fields.u64()?);
+        }
+        if layout.has(SAMPLE_TID) {
+            sample.task = Some(fields.pair()?);
+        }
+        if layout.has(SAMPLE_TIME) {
+            sample.time = Some(fields.u64()?);
+        }
+        for field in [SAMPLE_ADDR, SAMPLE_ID, SAMPLE_STREAM_ID] {
+            if layout.has(field) {
+                fields.u64()?;
+            }
+        }
+        if layout.has(SAMPLE_CPU) {
+            let (cpu, _) = fields.pair()?;
+            sample.cpu = Some(cpu);
+        }
+        if layout.has(SAMPLE_PERIOD) {
+            sample.period = Some(fields.u64()?);
+        }
+        if layout.has(SAMPLE_READ) {
+            skip_values(layout.read_format, &mut fields)?;
+        }
+        if layout.has(SAMPLE_CALLCHAIN) {
+            let count = fields.u64()?;
+            sample.callchain = Some(CallchainEntries::new(fields.words(count)?));
+        }
+        if layout.has(SAMPLE_RAW) {
+            let len = fields.u32()?;
+            let short = fields.malformed("the record ends too early");
+            fields.bytes(usize::try_from(len).map_err(|_| short)?)?;
+        }
+        if layout.has(SAMPLE_BRANCH_STACK) {
+            let count = fields.u64()?;
+            if layout.has_branch_index {
+                fields.u64()?;
+            }
+            fields.words(count.saturating_mul(3))?;
+        }
+        if layout.has(SAMPLE_REGS_USER) {
+            let abi = fields.u64()?;
+            let count = match abi {
+                0 => 0,
+                _ => layout.registers.count_ones(),
+            };
+            sample.registers = Some((abi, fields.words(count.into())?));
+        }
+        if layout.has(SAMPLE_STACK_USER) {
+            let size = fields.u64()?;
+            let long = fields.malformed("a copy of the stack that is longer than its record");
+            let size = usize::try_from(size).map_err(|_| long)?;
+            let copy = fields.bytes(size)?;
+            let used = match size {
+                0 => 0,
+                _ => fields.u64()?,
+            };
+            let used = usize::try_from(used).ok().and_then(|used| copy.get(..used));
+            sample.stack = Some(used.ok_or(long)?);
+        }
+        Ok(sample)
+    }
+}
+
+/// `struct read_format`.
+fn skip_values(format: u64, fields: &mut Fields<'_>) -> Result<(), Malformed> {
+    let has = |bit: u64| u64::from(format & bit != 0);
+    let times = has(FORMAT_ENABLED).saturating_add(has(FORMAT_RUNNING));
+    let each = 1u64
+        .saturating_add(has(FORMAT_ID))
+        .saturating_add(has(FORMAT_LOST));
+    let count = match has(FORMAT_GROUP) {
+        0 => 1,
+        _ => fields.u64()?,
+    };
+    fields.words(count.saturating_mul(each).saturating_add(times))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varid_model::perf::PERF_CONTEXT_USER;
+
+    #[test]
+    fn all_fields_that_a_recorder_may_ask_for_are_passed_over() {
+        let layout = RecordLayout {
+            // All up to STACK_USER, and IDENTIFIER.
+            sample_type: (1 << 14) - 1 | 1 << 16,
+            read_format: FORMAT_GROUP | FORMAT_ID | FORMAT_LOST | FORMAT_ENABLED,
+            registers: 0b1011,
+            has_branch_index: true,
+            has_id: true,
+        };
+        let words = [
+            [77, 0x1000, 6 << 32 | 5, 99, 1, 77, 2, 3, 500].as_slice(),
+            // Two events and one time.
+            &[2, 8, 10, 11, 12, 20, 21, 22],
+            &[2, PERF_CONTEXT_USER, 0x1000],
+            // Four bytes of raw data.
+            &[0xabcd << 32 | 4],
+            // One branch.
+            &[1, 9, 1, 2, 3],
+            &[2, 100, 101, 103],
+            &[16, 1, 2, 8],
+        ]
+        .concat();
+        let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let sample = SourceSample::parse(layout, &body).unwrap();
+        assert_eq!(sample.ip, Some(0x1000));
+        assert_eq!(sample.task, Some((5, 6)));
+        assert_eq!((sample.time, sample.cpu), (Some(99), Some(3)));
+        assert_eq!(sample.period, Some(500));
+        assert_eq!(sample.callchain.unwrap().addresses().count(), 1);
+        let (abi, registers) = sample.registers.unwrap();
+        assert_eq!((abi, registers.len()), (2, 3));
+        assert_eq!(sample.stack.unwrap(), 1u64.to_le_bytes());
+        assert_eq!(layout.sample_key(&body), Ok((Some(77), Some(99))));
+        for len in 0..body.len() {
+            let cut = SourceSample::parse(layout, &body[..len]).unwrap_err();
+            assert!(cut.at <= len, "{cut}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! In which order were the records?
+//!
+//! perf writes rounds: a record of a round is not older than any of the round before the last. simpleperf, and perf's compressed
+//! files as they are read here, have none; there every 32 MB are a round.
+
+use std::mem::size_of;
+
+use super::RawRecord;
+
+/// Most bytes of records that are held until nothing older can follow.
+pub const MAX_HELD: usize = 64 << 20;
+
+/// Puts records in order of time.
+#[derive(Debug, Default)]
+pub struct RecordSorter {
+    /// Not in order.
+    waiting: Vec<(u64, RawRecord)>,
+    /// In the opposite order of time, so that the last one is the next.
+    ready: Vec<RawRecord>,
+    /// Bytes of what waits.
+    held: usize,
+    /// Bytes that came since the last round ended.
+    of_round: usize,
+    /// The latest time of the rounds before the current one, and of all.
+    previous_round: u64,
+    latest: u64,
+}
+
+impl RecordSorter {
+    /// Adds a record; one without a time follows those before it.
+    pub fn add(&mut self, time: Option<u64>, record: RawRecord) {
+        let time = time.unwrap_or(self.latest);
+        self.latest = self.latest.max(time);
+        let bytes = record.body.len().saturating_add(size_of::<(u64, RawRecord)>());
+        self.held = self.held.saturating_add(bytes);
+        self.of_round = self.of_round.saturating_add(bytes);
+        self.waiting.push((time, record));
+        if self.of_round >= MAX_HELD / 2 {
+            self.end_round();
+        }
+    }
+
+    /// A round has ended.
+    pub fn end_round(&mut self) {
+        self.release(self.previous_round);
+        self.previous_round = self.latest;
+        self.of_round = 0;
+    }
+
+    /// The records have ended.
+    pub fn end(&mut self) {
+        self.release(u64::MAX);
+    }
+
+    /// The next record in order.
+    pub fn next_ready(&mut self) -> Option<RawRecord> {
+        self.ready.pop()
+    }
+
+    /// Makes ready what waits and is not later; records of the same time stay in the order of the file.
+    fn release(&mut self, time: u64) {
+        let all = std::mem::take(&mut self.waiting);
+        let (mut ready, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(|(at, _)| *at <= time);
+        self.waiting = waiting;
+        ready.sort_by_key(|(at, _)| *at);
+        let before = std::mem::take(&mut self.ready);
+        self.ready = ready.into_iter().rev().map(|(_, record)| record).collect();
+        self.ready.extend(before);
+        self.held = self
+            .waiting
+            .iter()
+            .fold(0, |sum: usize, (_, record)| sum.saturating_add(record.body.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: u64, bytes: usize) -> RawRecord {
+        RawRecord {
+            kind: 9,
+            misc: 0,
+            body: vec![0; bytes],
+            offset: number,
+        }
+    }
+
+    fn taken(sorter: &mut RecordSorter) -> Vec<u64> {
+        std::iter::from_fn(|| sorter.next_ready())
+            .map(|record| record.offset)
+            .collect()
+    }
+
+    #[test]
+    fn a_record_waits_until_two_rounds_have_ended() {
+        let mut sorter = RecordSorter::default();
+        for time in [3, 1] {
+            sorter.add(Some(time), record(time, 8));
+        }
+        sorter.end_round();
+        assert!(taken(&mut sorter).is_empty());
+        for time in [2, 5] {
+            sorter.add(Some(time), record(time, 8));
+        }
+        sorter.end_round();
+        assert_eq!(taken(&mut sorter), [1, 2, 3]);
+        sorter.add(Some(4), record(4, 8));
+        sorter.add(None, record(6, 8));
+        sorter.end();
+        assert_eq!(taken(&mut sorter), [4, 5, 6]);
+    }
+
+    #[test]
+    fn without_rounds_no_more_is_held_than_the_limit() {
+        let mut sorter = RecordSorter::default();
+        let (mut count, mut last) = (0, 0);
+        for time in 0..3_000 {
+            sorter.add(Some(time), record(time, 60_000));
+            assert!(sorter.held <= MAX_HELD);
+            for time in taken(&mut sorter) {
+                assert!(time >= last);
+                (count, last) = (count + 1, time);
+            }
+        }
+        sorter.end();
+        assert_eq!(count + taken(&mut sorter).len(), 3_000);
+    }
+}

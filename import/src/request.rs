@@ -1,0 +1,141 @@
+//! What is imported, and where to?
+
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use varid_model::{MonotonicNs, Stack};
+use varid_recording::{
+    EventDesc, Host, ImportedFrom, Manifest, SampleSource, SessionEvents, SessionTarget,
+    SessionWriter, manifest::rfc3339, remove_session,
+};
+
+use crate::{
+    convert,
+    error::{Error, Result},
+    folded,
+    format::SourceFormat,
+    input::Input,
+    perf_script,
+    summary::ImportSummary,
+};
+
+/// Enough of a source to know its format by.
+const START: u64 = 64 << 10;
+
+/// What is imported, and how.
+#[derive(Debug)]
+pub struct ImportRequest {
+    /// The source.
+    pub input: Input,
+    /// Its format; none: it is found by the content.
+    pub format: Option<SourceFormat>,
+    /// The session's folder.
+    pub output: PathBuf,
+    /// Names that the source carries are not taken: files name its addresses, as in a session that varid recorded.
+    pub without_names: bool,
+    /// The first entry of a folded stack is a frame, not the thread's name.
+    pub first_is_frame: bool,
+}
+
+/// Writes the session of a source.
+///
+/// # Errors
+///
+/// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed.
+pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
+    let start = request.input.start(START)?;
+    let format = request.format.or_else(|| SourceFormat::detect(&start));
+    let Some(format) = format else {
+        let start = start.get(..start.len().min(40)).unwrap_or_default();
+        return Err(Error::UnknownFormat {
+            path: request.input.path,
+            start: String::from_utf8_lossy(start).into_owned(),
+        });
+    };
+    let output = request.output.clone();
+    let ((mut writer, summary), path) = match format {
+        SourceFormat::PerfData => convert::perf_data(request),
+        SourceFormat::PerfScript => perf_script::import(request),
+        SourceFormat::Folded => folded::import(request),
+    }?;
+    if writer.counts().samples == 0 {
+        drop(writer);
+        remove_session(&output)?;
+        let left_out: Vec<_> = summary
+            .excluded
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        return Err(Error::NoSamples {
+            path,
+            why: match left_out[..] {
+                [] => "it holds none".to_owned(),
+                _ => format!("those it holds are not imported: {}", left_out.join(", ")),
+            },
+        });
+    }
+    writer.finish()?;
+    Ok(summary)
+}
+
+/// A session that is written, what became of its source, and what that was called.
+pub(crate) type Imported = ((SessionWriter, ImportSummary), PathBuf);
+
+/// What a manifest says of a source, whatever its format.
+pub(crate) struct Origin<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) format: SourceFormat,
+    pub(crate) writer: Option<String>,
+    pub(crate) target: SessionTarget,
+    pub(crate) host: Host,
+    pub(crate) events: Vec<EventDesc>,
+}
+
+impl Origin<'_> {
+    /// The manifest of its session; none if there is no event.
+    pub(crate) fn manifest(self) -> Option<Manifest> {
+        let mut events = self.events.into_iter();
+        let events = SessionEvents {
+            first: events.next()?,
+            others: events.collect(),
+        };
+        let start = MonotonicNs::ZERO;
+        let mut manifest = Manifest::new(events, SampleSource::Import, self.target, start);
+        manifest.host = self.host;
+        manifest.stack = Stack::Full;
+        manifest.imported = Some(ImportedFrom {
+            path: self.input.path.to_string_lossy().into_owned(),
+            format: self.format.name().to_owned(),
+            writer: self.writer.unwrap_or_default(),
+        });
+        manifest.wall_start = rfc3339(self.input.modified);
+        Some(manifest)
+    }
+}
+
+/// When and how long a recording was, as far as its samples and its end tell.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Span {
+    first: Option<u64>,
+    last: u64,
+}
+
+impl Span {
+    /// A record was at this time.
+    pub(crate) fn add(&mut self, time: u64) {
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = self.last.max(time);
+    }
+
+    /// Writes it into a manifest. The recording ended at `end`, by the wall clock.
+    pub(crate) fn write(self, manifest: &mut Manifest, end: SystemTime) {
+        let start = self.first.unwrap_or(0);
+        let duration = self.last.saturating_sub(start);
+        manifest.start_time_ns = MonotonicNs::new(start);
+        manifest.duration_ns = duration;
+        let wall = end.checked_sub(Duration::from_nanos(duration));
+        manifest.wall_start = rfc3339(wall.unwrap_or(UNIX_EPOCH));
+    }
+}

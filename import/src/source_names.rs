@@ -1,0 +1,246 @@
+//! Which names does a recording of simpleperf carry, and what are they names of?
+//!
+//! Functions of files become the session's own files, whose addresses are offsets of the original; the kernel's go to `kernel.sym`.
+
+use std::collections::HashMap;
+
+use varid_model::Layer;
+use varid_recording::{ImageKind, SessionWriter};
+use varid_symbolizer::substitute::Slot;
+
+use crate::{
+    error::Result,
+    images::{self, ImageFile, MAX_OFFSET, NamedImage},
+    input::Input,
+    kernel::KernelFunction,
+    layers,
+    perfdata::Features,
+    simpleperf::{self, FileKind, JitCache, SourceFile},
+};
+
+/// What the files of a code cache are shown as.
+const JIT: &str = "[jit]";
+const JIT_ZYGOTE: &str = "[jit-zygote]";
+/// Between the parts of an image that stands for several files.
+const PART: u64 = 0x1000;
+
+/// Where the addresses of a mapping are in an image.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// At their offset in the file, so many bytes further on.
+    AtOffset(u64),
+    /// At their distance from the mapping's start.
+    AtDistance,
+}
+
+/// The names that a source carries.
+#[derive(Debug, Default)]
+pub(crate) struct SourceNames {
+    /// By the path in a mapping: which image, and where.
+    places: HashMap<String, (usize, Place)>,
+    images: Vec<NamedImage>,
+    files: Vec<ImageFile>,
+    kernel: Vec<KernelFunction>,
+    /// Modules that have not been seen in memory.
+    modules: HashMap<String, SourceFile>,
+    /// Which image the files of a code cache are, and where the next one goes.
+    caches: HashMap<&'static str, (usize, u64)>,
+}
+
+impl SourceNames {
+    /// The names that a file's features have.
+    pub(crate) fn new(features: &Features, notes: &mut Vec<String>) -> Self {
+        let mut names = Self::default();
+        let mut files = Vec::new();
+        for (section, first) in &features.files {
+            if let Err(malformed) = simpleperf::files(section, *first, &mut files) {
+                notes.push(format!(
+                    "simpleperf's symbols cannot be read as a whole: {} bytes behind their start: {}",
+                    malformed.at, malformed.reason
+                ));
+            }
+        }
+        let mut unused = 0u64;
+        for file in files {
+            if file.functions.is_empty() {
+                continue;
+            }
+            let build_id = features.build_ids.get(&file.path).cloned();
+            if !names.add(file, build_id.unwrap_or_default()) {
+                unused = unused.saturating_add(1);
+            }
+        }
+        if unused > 0 {
+            notes.push(format!(
+                "the symbols of {unused} files of the recording, which are neither ELF nor dex, are not used"
+            ));
+        }
+        names
+    }
+
+    /// How many files have names.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Adds a file. Whether it is of a kind whose addresses are known.
+    fn add(&mut self, file: SourceFile, build_id: Vec<u8>) -> bool {
+        match file.kind {
+            FileKind::Kernel => {
+                let functions = file.functions.into_iter().map(|function| {
+                    // Those of a module are `name [module]`.
+                    let split = function.name.strip_suffix(']');
+                    let (name, module) = split
+                        .and_then(|name| name.rsplit_once(" ["))
+                        .unwrap_or((&function.name, ""));
+                    KernelFunction {
+                        start: function.address,
+                        size: function.size.into(),
+                        name: name.to_owned(),
+                        module: module.to_owned(),
+                    }
+                });
+                self.kernel.extend(functions);
+                true
+            }
+            FileKind::KernelModule => {
+                self.modules.insert(file.path.clone(), file);
+                true
+            }
+            FileKind::Elf | FileKind::Dex => {
+                match JitCache::of_path(&file.path) {
+                    Some(cache) => self.add_to_cache(cache, file),
+                    None => self.add_image(file, build_id),
+                }
+                true
+            }
+            FileKind::Other => false,
+        }
+    }
+
+    fn add_image(&mut self, file: SourceFile, build_id: Vec<u8>) {
+        let is_dex = file.kind == FileKind::Dex;
+        let place = match file.min_place.is_some() || is_dex {
+            true => Place::AtOffset(0),
+            false => Place::AtDistance,
+        };
+        let (kind, layer) = match is_dex {
+            true => (ImageKind::Dex, layers::of_managed(&file.path)),
+            false => (ImageKind::Elf, layers::of_native(&file.path)),
+        };
+        let slots = slots(&file, 0);
+        self.places
+            .insert(file.path.clone(), (self.images.len(), place));
+        self.images.push(NamedImage {
+            path: file.path,
+            kind,
+            layer,
+            build_id,
+            slots,
+        });
+    }
+
+    /// Adds a file that holds code that was made at run time: one image has those of a cache.
+    fn add_to_cache(&mut self, cache: JitCache, mut file: SourceFile) {
+        let (name, layer) = match cache {
+            JitCache::App => (JIT, Layer::App),
+            JitCache::Zygote => (JIT_ZYGOTE, Layer::Framework),
+        };
+        let images = &mut self.images;
+        let (image, next) = self.caches.entry(name).or_insert_with(|| {
+            images.push(NamedImage {
+                path: name.to_owned(),
+                kind: ImageKind::Remap,
+                layer,
+                build_id: Vec::new(),
+                slots: Vec::new(),
+            });
+            (images.len().saturating_sub(1), 0)
+        });
+        for function in &mut file.functions {
+            function.name = simpleperf::method_name(&function.name).to_owned();
+        }
+        let slots = slots(&file, *next);
+        let end = slots
+            .iter()
+            .map(|slot| slot.offset.saturating_add(slot.size))
+            .max();
+        self.places
+            .insert(file.path, (*image, Place::AtOffset(*next)));
+        let end = end.unwrap_or(*next).min(MAX_OFFSET);
+        *next = end.saturating_add(PART).next_multiple_of(PART);
+        if let Some(image) = images.get_mut(*image) {
+            image.slots.extend(slots);
+        }
+    }
+
+    /// Writes the session's files.
+    pub(crate) fn write(
+        &mut self,
+        writer: &mut SessionWriter,
+        input: &Input,
+        arch: &str,
+    ) -> Result<()> {
+        for (number, image) in std::mem::take(&mut self.images).into_iter().enumerate() {
+            let file = images::file(writer, input, number);
+            images::write(writer, &file, image, arch)?;
+            self.files.push(file);
+        }
+        Ok(())
+    }
+
+    /// The session's file for a mapping of this path, and the mapping's offset in it.
+    pub(crate) fn place(&self, path: &str, pgoff: u64) -> Option<(&ImageFile, u64)> {
+        let (image, place) = self.places.get(path)?;
+        let pgoff = match place {
+            Place::AtOffset(more) => pgoff.saturating_add(*more),
+            Place::AtDistance => 0,
+        };
+        Some((self.files.get(*image)?, pgoff))
+    }
+
+    /// The kernel mapped a module, or itself.
+    pub(crate) fn map_kernel(&mut self, path: &str, start: u64) {
+        let Some(file) = self.modules.remove(path) else {
+            return;
+        };
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let name = name.strip_suffix(".ko").unwrap_or(name);
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        for function in file.functions {
+            let into = function.address.wrapping_sub(file.min_address);
+            let into = into.wrapping_add(file.min_place.unwrap_or(0));
+            self.kernel.push(KernelFunction {
+                start: start.wrapping_add(into),
+                size: function.size.into(),
+                name: function.name,
+                module: name.to_owned(),
+            });
+        }
+    }
+
+    /// The kernel's functions.
+    pub(crate) fn take_kernel(&mut self) -> Vec<KernelFunction> {
+        std::mem::take(&mut self.kernel)
+    }
+}
+
+/// A file's functions by their offsets, so many bytes further on.
+fn slots(file: &SourceFile, more: u64) -> Vec<Slot> {
+    let is_dex = file.kind == FileKind::Dex;
+    let offset = |address: u64| match is_dex {
+        true => Some(address),
+        false => address
+            .checked_sub(file.min_address)?
+            .checked_add(file.min_place.unwrap_or(0)),
+    };
+    let functions = file.functions.iter().filter_map(|function| {
+        let offset = offset(function.address)?.checked_add(more)?;
+        Some(Slot {
+            offset: Some(offset).filter(|offset| *offset < MAX_OFFSET)?,
+            size: function.size.into(),
+            name: function.name.clone(),
+        })
+    });
+    functions.collect()
+}
