@@ -355,7 +355,7 @@ impl Converter {
             }
         } else {
             self.unwinder.map(&mapping);
-            match self.names.place(&path, mapping.pgoff) {
+            match self.names.place(&path, mapping.start, mapping.pgoff) {
                 Some((file, pgoff)) => {
                     record.path.clone_from(&file.path);
                     record.build_id = file.build_id.to_vec();

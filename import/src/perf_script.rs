@@ -162,10 +162,11 @@ fn frame(line: &str) -> Option<(u64, &str, &str)> {
 /// What the first pass finds: which events there are, and what a header says.
 #[derive(Debug, Default)]
 struct Survey {
-    events: Vec<String>,
+    /// With the period that all of their samples have.
+    events: Vec<(String, Option<u64>)>,
     command: String,
     host: Host,
-    /// The event's first sample has no period.
+    /// The first line that says something.
     first_line: u64,
 }
 
@@ -185,9 +186,10 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
         command => command.to_owned(),
     };
     let arch = survey.host.arch.clone();
-    let desc = |name: &String| {
+    let desc = |(name, period): &(String, Option<u64>)| {
         let clock = name.contains("-clock");
-        EventDesc::new(name.clone(), Rate::Period(1), u32::from(clock), 0)
+        let rate = Rate::Period(period.unwrap_or(1));
+        EventDesc::new(name.clone(), rate, u32::from(clock), 0)
     };
     let origin = Origin {
         input: &input,
@@ -209,7 +211,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let writer = SessionWriter::create(&request.output, manifest)?;
     let mut parser = Parser {
         session: TextSession::new(writer),
-        events: survey.events,
+        events: survey.events.into_iter().map(|(name, _)| name).collect(),
         current: None,
         ip: None,
         inlined: Vec::new(),
@@ -233,7 +235,7 @@ fn lines(input: &Input) -> Result<Lines<BufReader<std::fs::File>>> {
 
 fn survey(input: &Input) -> Result<Survey> {
     let mut survey = Survey::default();
-    let mut known = std::collections::HashSet::new();
+    let mut known = std::collections::HashMap::<String, usize>::new();
     let mut lines = lines(input)?;
     while let Some((number, line, _)) = lines.next().map_err(Error::io("read", &input.path))? {
         if let Some(comment) = line.strip_prefix('#') {
@@ -256,11 +258,20 @@ fn survey(input: &Input) -> Result<Survey> {
         if survey.first_line == 0 && !line.trim().is_empty() {
             survey.first_line = number;
         }
-        if let Some(head) = Head::parse(&line)
-            && known.len() < MAX_EVENTS
-            && known.insert(head.event.to_owned())
-        {
-            survey.events.push(head.event.to_owned());
+        let Some(head) = Head::parse(&line) else {
+            continue;
+        };
+        match known.get(head.event) {
+            Some(place) => {
+                if let Some((_, period)) = survey.events.get_mut(*place) {
+                    *period = period.filter(|_| *period == head.period);
+                }
+            }
+            None if survey.events.len() < MAX_EVENTS => {
+                known.insert(head.event.to_owned(), survey.events.len());
+                survey.events.push((head.event.to_owned(), head.period));
+            }
+            None => {}
         }
     }
     Ok(survey)

@@ -27,11 +27,20 @@ const PART: u64 = 0x1000;
 /// Where the addresses of a mapping are in an image.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// At their offset in the file, so many bytes further on.
-    AtOffset(u64),
+    /// At their offset in the file.
+    AtOffset,
     /// At their distance from the mapping's start.
     AtDistance,
+    /// Symbols have addresses of the process: those from the first to the last are in the image from `at` on.
+    AtAddress {
+        first: u64,
+        end: u64,
+        at: u64,
+    },
 }
+
+/// A mapping's offset at which no image has a function.
+const NOWHERE: u64 = MAX_OFFSET * 2;
 
 /// The names that a source carries.
 #[derive(Debug, Default)]
@@ -107,13 +116,13 @@ impl SourceNames {
                 self.modules.insert(file.path.clone(), file);
                 true
             }
-            FileKind::Elf | FileKind::Dex => {
-                match JitCache::of_path(&file.path) {
-                    Some(cache) => self.add_to_cache(cache, file),
-                    None => self.add_image(file, build_id),
+            FileKind::Elf | FileKind::Dex => match JitCache::of_path(&file.path) {
+                Some(cache) => self.add_to_cache(cache, file),
+                None => {
+                    self.add_image(file, build_id);
+                    true
                 }
-                true
-            }
+            },
             FileKind::Other => false,
         }
     }
@@ -121,14 +130,14 @@ impl SourceNames {
     fn add_image(&mut self, file: SourceFile, build_id: Vec<u8>) {
         let is_dex = file.kind == FileKind::Dex;
         let place = match file.min_place.is_some() || is_dex {
-            true => Place::AtOffset(0),
+            true => Place::AtOffset,
             false => Place::AtDistance,
         };
         let (kind, layer) = match is_dex {
             true => (ImageKind::Dex, layers::of_managed(&file.path)),
             false => (ImageKind::Elf, layers::of_native(&file.path)),
         };
-        let slots = slots(&file, 0);
+        let slots = slots(&file);
         self.places
             .insert(file.path.clone(), (self.images.len(), place));
         self.images.push(NamedImage {
@@ -141,7 +150,9 @@ impl SourceNames {
     }
 
     /// Adds a file that holds code that was made at run time: one image has those of a cache.
-    fn add_to_cache(&mut self, cache: JitCache, mut file: SourceFile) {
+    ///
+    /// The symbols of such a file are at addresses of the process (`PROT_JIT_SYMFILE_MAP` in simpleperf's `thread_tree.cpp`).
+    fn add_to_cache(&mut self, cache: JitCache, mut file: SourceFile) -> bool {
         let (name, layer) = match cache {
             JitCache::App => (JIT, Layer::App),
             JitCache::Zygote => (JIT_ZYGOTE, Layer::Framework),
@@ -160,18 +171,33 @@ impl SourceNames {
         for function in &mut file.functions {
             function.name = simpleperf::method_name(&function.name).to_owned();
         }
-        let slots = slots(&file, *next);
-        let end = slots
-            .iter()
-            .map(|slot| slot.offset.saturating_add(slot.size))
-            .max();
-        self.places
-            .insert(file.path, (*image, Place::AtOffset(*next)));
-        let end = end.unwrap_or(*next).min(MAX_OFFSET);
-        *next = end.saturating_add(PART).next_multiple_of(PART);
+        let starts = file.functions.iter().map(|function| function.address);
+        let ends = file.functions.iter().map(|function| {
+            let size = u64::from(function.size.max(1));
+            function.address.saturating_add(size)
+        });
+        let (Some(first), Some(end)) = (starts.min(), ends.max()) else {
+            return false;
+        };
+        let at = *next;
+        let Some(behind) = at
+            .checked_add(end.saturating_sub(first))
+            .filter(|behind| *behind < MAX_OFFSET)
+        else {
+            return false;
+        };
+        *next = behind.saturating_add(PART).next_multiple_of(PART);
+        let place = Place::AtAddress { first, end, at };
+        self.places.insert(file.path, (*image, place));
+        let slots = file.functions.into_iter().map(|function| Slot {
+            offset: function.address.saturating_sub(first).saturating_add(at),
+            size: function.size.into(),
+            name: function.name,
+        });
         if let Some(image) = images.get_mut(*image) {
             image.slots.extend(slots);
         }
+        true
     }
 
     /// Writes the session's files.
@@ -190,11 +216,15 @@ impl SourceNames {
     }
 
     /// The session's file for a mapping of this path, and the mapping's offset in it.
-    pub(crate) fn place(&self, path: &str, pgoff: u64) -> Option<(&ImageFile, u64)> {
+    pub(crate) fn place(&self, path: &str, start: u64, pgoff: u64) -> Option<(&ImageFile, u64)> {
         let (image, place) = self.places.get(path)?;
         let pgoff = match place {
-            Place::AtOffset(more) => pgoff.saturating_add(*more),
+            Place::AtOffset => pgoff,
             Place::AtDistance => 0,
+            Place::AtAddress { first, end, at } => match start.checked_sub(*first) {
+                Some(into) if start < *end => at.saturating_add(into),
+                _ => NOWHERE,
+            },
         };
         Some((self.files.get(*image)?, pgoff))
     }
@@ -225,8 +255,8 @@ impl SourceNames {
     }
 }
 
-/// A file's functions by their offsets, so many bytes further on.
-fn slots(file: &SourceFile, more: u64) -> Vec<Slot> {
+/// A file's functions by their offsets.
+fn slots(file: &SourceFile) -> Vec<Slot> {
     let is_dex = file.kind == FileKind::Dex;
     let offset = |address: u64| match is_dex {
         true => Some(address),
@@ -235,7 +265,7 @@ fn slots(file: &SourceFile, more: u64) -> Vec<Slot> {
             .checked_add(file.min_place.unwrap_or(0)),
     };
     let functions = file.functions.iter().filter_map(|function| {
-        let offset = offset(function.address)?.checked_add(more)?;
+        let offset = offset(function.address)?;
         Some(Slot {
             offset: Some(offset).filter(|offset| *offset < MAX_OFFSET)?,
             size: function.size.into(),

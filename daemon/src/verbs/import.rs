@@ -64,7 +64,7 @@ fn lines(summary: &ImportSummary) -> Vec<String> {
     }
     if summary.named_images > 0 {
         lines.push(format!(
-            "{} files have the names that the recording carries",
+            "files with names that the recording carries: {}",
             summary.named_images
         ));
     }

@@ -1,0 +1,124 @@
+//! What do the tests of imports share?
+
+use std::{
+    io::{Seek, Write},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use tempfile::TempDir;
+use varid_import::{ImportRequest, ImportSummary, Input, SourceFormat, import};
+use varid_recording::SessionReader;
+use varid_report::{ExportFormat, Options, PercentOf, Profile, export};
+
+/// A session that was imported.
+pub struct Imported {
+    folder: TempDir,
+    pub summary: ImportSummary,
+}
+
+/// A frame as exports have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    pub symbol: String,
+    pub image: String,
+    pub layer: String,
+}
+
+/// A sample as exports have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    pub time: u64,
+    pub period: u64,
+    pub thread: String,
+    /// Leaf first.
+    pub frames: Vec<Frame>,
+}
+
+impl Sample {
+    pub fn symbols(&self) -> Vec<&str> {
+        self.frames.iter().map(|frame| frame.symbol.as_str()).collect()
+    }
+
+    pub fn layers(&self) -> Vec<&str> {
+        self.frames.iter().map(|frame| frame.layer.as_str()).collect()
+    }
+}
+
+/// The fixture with this name.
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// A source with these bytes.
+pub fn input(bytes: &[u8]) -> varid_import::Result<Input> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    Input::of_file("source".into(), file, SystemTime::now())
+}
+
+/// Imports a source into a folder of its own.
+pub fn import_with(
+    input: Input,
+    change: impl FnOnce(&mut ImportRequest),
+) -> varid_import::Result<Imported> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut request = ImportRequest {
+        input,
+        format: None,
+        output: folder.path().join("session"),
+        without_names: false,
+        first_is_frame: false,
+    };
+    change(&mut request);
+    let summary = import(request)?;
+    Ok(Imported { folder, summary })
+}
+
+/// The same of bytes, in the format that they have or in this one.
+pub fn import_bytes(bytes: &[u8], format: Option<SourceFormat>) -> varid_import::Result<Imported> {
+    import_with(input(bytes)?, |request| request.format = format)
+}
+
+impl Imported {
+    pub fn session(&self) -> SessionReader {
+        SessionReader::open(self.folder.path().join("session")).unwrap()
+    }
+
+    fn profile(&self) -> Profile {
+        let options = Options {
+            sample_table: true,
+            ..Options::default()
+        };
+        Profile::from_session(&self.session(), &options).unwrap()
+    }
+
+    /// The samples of an export, by time.
+    pub fn samples(&self) -> Vec<Sample> {
+        let text = self.export(ExportFormat::JsonLines);
+        let lines = text.lines().skip(1);
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
+        let sample = |line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let frame = |frame: &serde_json::Value| Frame {
+                symbol: text(&frame["symbol"]),
+                image: text(&frame["image"]),
+                layer: text(&frame["layer"]),
+            };
+            Sample {
+                time: line["time_ns"].as_u64().unwrap(),
+                period: line["period"].as_u64().unwrap(),
+                thread: text(&line["thread"]),
+                frames: line["frames"].as_array().unwrap().iter().map(frame).collect(),
+            }
+        };
+        lines.map(sample).collect()
+    }
+
+    pub fn export(&self, format: ExportFormat) -> String {
+        let mut out = Vec::new();
+        export(&self.profile(), (None, PercentOf::Period), format, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+}

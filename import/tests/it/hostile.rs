@@ -1,0 +1,104 @@
+//! Does a source that is wrong do no harm?
+
+use crate::common::{fixture, import_bytes};
+use varid_import::{Error, SourceFormat};
+
+fn recorded() -> Vec<u8> {
+    std::fs::read(fixture("simpleperf/perf.data")).unwrap()
+}
+
+/// A sequence of numbers, the same each time (xorshift).
+fn numbers() -> impl FnMut(usize) -> usize {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap()
+    }
+}
+
+#[test]
+fn a_changed_file_is_imported_or_refused_and_what_is_imported_is_read() {
+    let whole = recorded();
+    let mut next = numbers();
+    let (mut imported, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let mut bytes = whole.clone();
+        for _ in 0..=next(4) {
+            let at = next(bytes.len());
+            let value = [0, 1, 0x7f, 0x80, 0xff][next(5)];
+            bytes[at] = value;
+            // Words that are sizes and offsets.
+            if next(4) == 0 {
+                let at = at / 8 * 8;
+                bytes[at..at + 8].fill(value);
+            }
+        }
+        match import_bytes(&bytes, Some(SourceFormat::PerfData)) {
+            Ok(session) => {
+                imported += 1;
+                let read = session.session().records().unwrap().filter(Result::is_err);
+                assert_eq!(read.count(), 0);
+                session.samples();
+            }
+            Err(Error::Data { .. } | Error::NoSamples { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(imported > 0 && refused > 0, "{imported} imported, {refused} refused");
+}
+
+#[test]
+fn what_a_cut_file_still_has_is_imported_with_a_note() {
+    let whole = recorded();
+    let all = import_bytes(&whole, None).unwrap().summary.samples;
+    let cut = import_bytes(&whole[..whole.len() / 2], None).unwrap();
+    let (samples, notes) = (cut.summary.samples, &cut.summary.notes);
+    assert!(samples > 0 && samples < all, "{samples} of {all}");
+    assert!(notes.iter().any(|note| note.contains("offset 0x")), "{notes:?}");
+    for len in [0, 7, 8, 100, 104, 150] {
+        let error = import_bytes(&whole[..len], Some(SourceFormat::PerfData)).err().unwrap();
+        let known = matches!(error, Error::Data { .. } | Error::NoSamples { .. });
+        assert!(known, "{len} bytes: {error}");
+    }
+}
+
+#[test]
+fn a_size_that_a_file_claims_is_not_allocated() {
+    let whole = recorded();
+    // attr_size, the attributes' size, the records' size.
+    for at in [16, 32, 48] {
+        for value in [0, 1, u64::MAX, 1 << 60] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            match import_bytes(&bytes, None) {
+                Ok(session) => assert!(session.summary.samples > 0),
+                Err(error) => assert!(error.to_string().contains("offset 0x"), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_import_leaves_no_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("session");
+    let request = varid_import::ImportRequest {
+        input: crate::common::input(b"nonsense\n").unwrap(),
+        format: Some(SourceFormat::Folded),
+        output: output.clone(),
+        without_names: false,
+        first_is_frame: false,
+    };
+    let error = varid_import::import(request).err().unwrap();
+    assert!(matches!(error, Error::NoSamples { .. }), "{error}");
+    assert!(error.to_string().contains("1 malformed"), "{error}");
+    assert!(!output.exists());
+}
+
+#[test]
+fn files_of_big_endian_machines_are_refused_by_name() {
+    let error = import_bytes(b"2ELIFREP\0\0\0\0\0\0\0\x68", None).err().unwrap();
+    assert!(error.to_string().contains("big-endian"), "{error}");
+}
