@@ -36,7 +36,10 @@ impl Chain {
             true => PERF_CONTEXT_KERNEL,
             false => PERF_CONTEXT_USER,
         };
-        let addresses = sample.callchain.into_iter().flat_map(|chain| chain.addresses());
+        let addresses = sample
+            .callchain
+            .into_iter()
+            .flat_map(|chain| chain.addresses());
         for (context, address) in addresses {
             let frames = match context.unwrap_or(own) {
                 PERF_CONTEXT_KERNEL | CONTEXT_HV => &mut self.kernel,
@@ -54,7 +57,8 @@ impl Chain {
             };
             frames.push(frame);
         }
-        if self.kernel.is_empty() && self.user.is_empty()
+        if self.kernel.is_empty()
+            && self.user.is_empty()
             && let Some(ip) = sample.ip
         {
             let frames = match in_kernel {
@@ -83,10 +87,16 @@ mod tests {
         let addresses = |numbers: [u64; 2]| numbers.map(Address::new).to_vec();
         let mut chain = Chain::default();
         chain.fill(&sample, Callers::Returns, true);
-        assert_eq!((chain.kernel, chain.user), (addresses([10, 20]), addresses([30, 40])));
+        assert_eq!(
+            (chain.kernel, chain.user),
+            (addresses([10, 20]), addresses([30, 40]))
+        );
         let mut chain = Chain::default();
         chain.fill(&sample, Callers::Calls, true);
-        assert_eq!((chain.kernel, chain.user), (addresses([10, 21]), addresses([30, 41])));
+        assert_eq!(
+            (chain.kernel, chain.user),
+            (addresses([10, 21]), addresses([30, 41]))
+        );
     }
 
     #[test]
@@ -97,6 +107,9 @@ mod tests {
         };
         let mut chain = Chain::default();
         chain.fill(&sample, Callers::Returns, false);
-        assert_eq!((chain.kernel.len(), chain.user), (0, vec![Address::new(10)]));
+        assert_eq!(
+            (chain.kernel.len(), chain.user),
+            (0, vec![Address::new(10)])
+        );
     }
 }

@@ -31,7 +31,7 @@ use crate::{
     kernel::KernelNames,
     layers,
     perfdata::{
-        Damage, Features, PerfData, RawRecord, RecordReader, RecordSorter, SourceEvent,
+        Damage, EventIndex, Features, PerfData, RawRecord, RecordReader, RecordSorter, SourceEvent,
         SourceMapping, SourceRecord, SourceSample,
     },
     request::{ImportRequest, Imported, Origin, Span},
@@ -52,7 +52,10 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         offset: damage.offset,
         reason: damage.reason,
     };
-    let file = input.file.try_clone().map_err(Error::io("read", &input.path))?;
+    let file = input
+        .file
+        .try_clone()
+        .map_err(Error::io("read", &input.path))?;
     let mut file = BufReader::with_capacity(1 << 16, file);
     let source = PerfData::read(&mut file, input.len).map_err(damaged)?;
     let host = host(&source.features);
@@ -100,10 +103,21 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         let arch = &host.arch;
         converter.names.write(&mut converter.writer, &input, arch)?;
     }
+    for event in source
+        .events
+        .iter()
+        .filter(|event| event.rate == Rate::READ && !event.is_dummy())
+    {
+        converter.notes.push(format!(
+            "{} is counted with another event's samples; its counts are not imported",
+            event.name
+        ));
+    }
     let mut reader = RecordReader::new(file, source.records.clone());
     let mut sorter = RecordSorter::default();
     let events = Events {
         all: &source.events,
+        index: EventIndex::new(&source.events),
         places: &places,
         build_ids: &source.features.build_ids,
     };
@@ -123,7 +137,9 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
             Ok(None) => break,
             Err(damage) => {
                 let Damage { offset, reason } = damage;
-                let note = format!("the source is damaged: offset {offset:#x}: {reason}; what follows is left out");
+                let note = format!(
+                    "the source is damaged: offset {offset:#x}: {reason}; what follows is left out"
+                );
                 converter.notes.push(note);
                 break;
             }
@@ -142,6 +158,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
 /// The source's events, and where they are in the session.
 struct Events<'a> {
     all: &'a [SourceEvent],
+    index: EventIndex,
     /// None: it is never sampled.
     places: &'a [Option<usize>],
     build_ids: &'a HashMap<String, Vec<u8>>,
@@ -151,10 +168,10 @@ impl Events<'_> {
     /// The time of a record.
     fn time(&self, record: &RawRecord) -> Option<u64> {
         if record.kind == PERF_RECORD_SAMPLE {
-            let event = self.all.get(crate::perfdata::event_of(self.all, &record.body)?)?;
+            let event = self.all.get(self.index.event_of(&record.body)?)?;
             return event.layout.sample_key(&record.body).ok()?.1;
         }
-        let layout = self.all.first()?.layout;
+        let layout = self.index.layout();
         let parsed = SourceRecord::parse(layout, record.kind, record.misc, &record.body);
         parsed.ok().flatten()?.0
     }
@@ -184,10 +201,8 @@ impl Converter {
         if record.kind == PERF_RECORD_SAMPLE {
             return self.sample(events, record);
         }
-        let Some(first) = events.all.first() else {
-            return Ok(());
-        };
-        match SourceRecord::parse(first.layout, record.kind, record.misc, &record.body) {
+        let layout = events.index.layout();
+        match SourceRecord::parse(layout, record.kind, record.misc, &record.body) {
             Ok(Some((time, parsed))) => self.other(events, time.unwrap_or(self.latest), parsed),
             Ok(None) => Ok(()),
             Err(malformed) => {
@@ -198,7 +213,7 @@ impl Converter {
     }
 
     fn sample(&mut self, events: &Events<'_>, record: &RawRecord) -> Result<()> {
-        let Some(place) = crate::perfdata::event_of(events.all, &record.body) else {
+        let Some(place) = events.index.event_of(&record.body) else {
             self.exclude("of-no-event");
             return Ok(());
         };
@@ -254,7 +269,9 @@ impl Converter {
             tid: Tid::new(tid),
             cpu: sample.cpu.unwrap_or(0),
             period: Period::new(sample.period.unwrap_or(own_period)),
-            original_ip: sample.ip.map_or(leaf.copied().unwrap_or_default(), Address::new),
+            original_ip: sample
+                .ip
+                .map_or(leaf.copied().unwrap_or_default(), Address::new),
             mode: match in_kernel {
                 true => CpuMode::Kernel,
                 false => CpuMode::User,
@@ -341,7 +358,9 @@ impl Converter {
             len: mapping.len,
             pgoff: mapping.pgoff,
             kernel: mapping.kernel,
-            mode: mapping.access.map(|(prot, flags)| Mode::from_mmap(prot, flags)),
+            mode: mapping
+                .access
+                .map(|(prot, flags)| Mode::from_mmap(prot, flags)),
             path: PathBuf::from(OsStr::from_bytes(&mapping.path)),
             build_id: mapping.build_id.clone(),
         };
@@ -369,7 +388,7 @@ impl Converter {
 
     /// Notes that a file is of another layer than native code.
     fn layer(&mut self, path: &Path, shown: &str, build_id: &[u8]) {
-        let layer = layers::of_native(shown);
+        let layer = layers::of_image(shown);
         if layer != Layer::Native && !self.layered.contains_key(path) {
             let image = SessionImage {
                 path: shown.to_owned(),
@@ -414,13 +433,15 @@ impl Converter {
         let lost = recorder_lost(features);
         if lost > 0 {
             let time = MonotonicNs::new(self.latest);
-            self.writer.write(&SessionRecord::Lost { time, count: lost })?;
+            self.writer
+                .write(&SessionRecord::Lost { time, count: lost })?;
         }
         self.kernel.functions = self.names.take_kernel();
         let kernel_note = self.kernel.write(&self.writer, host)?;
         self.notes.extend(kernel_note);
         if self.late > 0 {
-            self.notes.push(format!("{} records were out of order of time", self.late));
+            self.notes
+                .push(format!("{} records were out of order of time", self.late));
         }
         if self.guest_frames > 0 {
             self.notes.push(format!(
@@ -431,7 +452,14 @@ impl Converter {
         let named_images = self.names.len();
         let summary = ImportSummary {
             format: SourceFormat::PerfData,
-            writer: Some(if features.is_simpleperf() { "simpleperf" } else { "perf" }.to_owned()),
+            writer: Some(
+                if features.is_simpleperf() {
+                    "simpleperf"
+                } else {
+                    "perf"
+                }
+                .to_owned(),
+            ),
             samples: self.writer.counts().samples,
             excluded: self.excluded.clone(),
             lost: self.writer.counts().lost,
@@ -460,7 +488,7 @@ fn session_events(all: &[SourceEvent]) -> (Vec<EventDesc>, Vec<Option<usize>>) {
     let mut events = Vec::new();
     let mut places = Vec::new();
     for event in all {
-        if event.is_dummy() {
+        if event.is_dummy() || event.rate == Rate::READ {
             places.push(None);
             continue;
         }
@@ -514,5 +542,6 @@ fn recorder_lost(features: &Features) -> u64 {
     let stat = features.meta_info.get("record_stat");
     let fields = stat.map_or("", String::as_str).split(',');
     let lost = fields.filter_map(|field| field.strip_prefix("userspace_lost_samples="));
-    lost.filter_map(|count| count.parse::<u64>().ok()).fold(0, u64::saturating_add)
+    lost.filter_map(|count| count.parse::<u64>().ok())
+        .fold(0, u64::saturating_add)
 }

@@ -146,7 +146,9 @@ impl Unwinder {
             return;
         };
         let missing = address_of(Marker::Reason(Reason::NoUnwindInfo));
-        let registers = self.machine.and_then(|machine| registers(machine, abi, words, mask));
+        let registers = self
+            .machine
+            .and_then(|machine| registers(machine, abi, words, mask));
         let Some((registers, sp)) = registers.and_then(|regs| Some((regs, regs.sp()?))) else {
             user.extend(leaf);
             user.push(missing);

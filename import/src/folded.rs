@@ -12,7 +12,6 @@ use varid_recording::{EventDesc, Host, SessionTarget, SessionWriter, TargetKind}
 use crate::{
     error::{Error, Result},
     format::SourceFormat,
-    layers,
     request::{ImportRequest, Imported, Origin, Span},
     summary::ImportSummary,
     text::{Lines, NamedFrame, TextSample, TextSession},
@@ -195,24 +194,6 @@ fn finish(
     Ok(((session.writer, summary), input.path))
 }
 
-/// The layer of a file that a text names.
-pub(crate) fn layer_of_image(image: &str) -> Layer {
-    let is_module = image.starts_with('[') && image.ends_with(']');
-    match image {
-        _ if image.starts_with("[kernel") || image.ends_with(".ko") => Layer::Kernel,
-        "[vdso]" | "[unknown]" | "[heap]" | "[stack]" | "[vsyscall]" => Layer::Native,
-        "[JIT]" | "[jit]" | "[JIT app cache]" => Layer::App,
-        "[JIT zygote cache]" | "[jit-zygote]" => Layer::Framework,
-        _ if image.contains("/perf-") && image.ends_with(".map") => Layer::App,
-        _ if image.contains("/jitted-") && image.ends_with(".so") => Layer::App,
-        _ if is_module => Layer::Kernel,
-        _ if [".dex", ".vdex", ".jar", ".apk"].iter().any(|end| image.ends_with(end)) => {
-            layers::of_managed(image)
-        }
-        _ => layers::of_native(image),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,7 +212,11 @@ mod tests {
     fn marks_tell_layers_and_are_no_part_of_the_name() {
         for (text, caller, expected) in [
             ("sys_read_[k]", Layer::Native, ("sys_read", Layer::Kernel)),
-            ("java/lang/Thread.run_[j]", Layer::Native, ("java/lang/Thread.run", Layer::App)),
+            (
+                "java/lang/Thread.run_[j]",
+                Layer::Native,
+                ("java/lang/Thread.run", Layer::App),
+            ),
             ("inlined_[i]", Layer::App, ("inlined", Layer::App)),
             ("main", Layer::App, ("main", Layer::Native)),
             ("odd_[x]", Layer::App, ("odd_[x]", Layer::Native)),

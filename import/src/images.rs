@@ -15,6 +15,9 @@ use crate::{error::Result, input::Input};
 /// The largest offset of a symbol: more than any library has, and a sparse file of it fits any file system.
 pub(crate) const MAX_OFFSET: u64 = 1 << 36;
 
+/// Most bytes of the names of an image's functions: substitutes take no more than 64 MB.
+pub(crate) const MAX_NAMES: usize = 48 << 20;
+
 /// An image whose functions the source names.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedImage {
@@ -63,13 +66,17 @@ pub(crate) fn write(
     arch: &str,
 ) -> Result<()> {
     let slots = disjoint(std::mem::take(&mut image.slots));
-    let end = slots.last().map_or(0, |slot| slot.offset.saturating_add(slot.size));
+    let end = slots
+        .last()
+        .map_or(0, |slot| slot.offset.saturating_add(slot.size));
     let here = writer.symbols_here().join(&file.name);
     let substitute = match image.kind {
         ImageKind::Elf => Substitute::of_functions(slots, end, &file.build_id)?,
         ImageKind::Dex | ImageKind::Remap => Substitute::remap(slots, end, &file.build_id)?,
     };
-    substitute.for_machine(machine(arch)).write(Path::new(&here))?;
+    substitute
+        .for_machine(machine(arch))
+        .write(Path::new(&here))?;
     writer.manifest_mut().images.push(SessionImage {
         path: image.path,
         build_id: hex(&image.build_id),
@@ -86,6 +93,11 @@ fn disjoint(mut slots: Vec<Slot>) -> Vec<Slot> {
     slots.retain(|slot| slot.offset < MAX_OFFSET && !slot.name.is_empty());
     slots.sort_by_key(|slot| slot.offset);
     slots.dedup_by_key(|slot| slot.offset);
+    let mut names = 0usize;
+    slots.retain(|slot| {
+        names = names.saturating_add(slot.name.len());
+        names <= MAX_NAMES
+    });
     let starts: Vec<u64> = slots.iter().skip(1).map(|slot| slot.offset).collect();
     let ends = starts.into_iter().map(Some).chain([None]);
     for (slot, end) in slots.iter_mut().zip(ends) {
@@ -136,7 +148,11 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            [(0x10, 0x10, "long"), (0x20, 0x10, "sizeless"), (0x30, 1, "last")]
+            [
+                (0x10, 0x10, "long"),
+                (0x20, 0x10, "sizeless"),
+                (0x30, 1, "last")
+            ]
         );
     }
 }

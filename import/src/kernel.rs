@@ -1,6 +1,6 @@
 //! What do the kernel's addresses mean, which are others after every boot?
 
-use std::{fmt::Write as _, io::Write as _};
+use std::{fmt::Write as _, io::Write as _, os::unix::fs::OpenOptionsExt};
 
 use varid_model::{Address, FrameAddress, Ids};
 use varid_recording::{Host, SessionWriter, host};
@@ -74,7 +74,12 @@ impl KernelNames {
             text.extend(lines.into_bytes());
         }
         let path = writer.symbols_here().join(KERNEL_SYM);
-        std::fs::File::create_new(&path)
+        let mut options = std::fs::OpenOptions::new();
+        options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
             .and_then(|mut file| file.write_all(&text))
             .map_err(Error::io("write", writer.symbols().join(KERNEL_SYM)))?;
         Ok(None)

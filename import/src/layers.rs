@@ -46,6 +46,36 @@ pub(crate) fn of_native(path: &str) -> Layer {
     if is_vm { Layer::Vm } else { Layer::Native }
 }
 
+/// The layer of a file that a process has mapped.
+pub(crate) fn of_image(path: &str) -> Layer {
+    // What perf makes of a jitdump, and what names code that was made at run time.
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_jit = name.starts_with("jitted-") && name.ends_with(".so")
+        || name.starts_with("perf-") && name.ends_with(".map");
+    let is_managed = [".dex", ".vdex", ".jar", ".apk"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    match (is_jit, is_managed) {
+        (true, _) => Layer::App,
+        (_, true) => of_managed(path),
+        _ => of_native(path),
+    }
+}
+
+/// The layer of a file, or of what is none, as `perf script` and simpleperf name it.
+pub(crate) fn of_named(image: &str) -> Layer {
+    let in_brackets = image.starts_with('[') && image.ends_with(']');
+    match image {
+        "[vdso]" | "[unknown]" | "[heap]" | "[stack]" | "[vsyscall]" => Layer::Native,
+        "[JIT]" | "[jit]" | "[JIT app cache]" => Layer::App,
+        "[JIT zygote cache]" | "[jit-zygote]" => Layer::Framework,
+        _ if image.starts_with("[kernel") || image.ends_with(".ko") => Layer::Kernel,
+        // A module, or a BPF program.
+        _ if in_brackets || image.starts_with("bpf_prog_") => Layer::Kernel,
+        _ => of_image(image),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,21 +86,51 @@ mod tests {
             ("/apex/com.android.art/lib64/libart.so", Layer::Vm),
             ("/system/lib/libdvm.so", Layer::Vm),
             ("/usr/lib/jvm/lib/server/libjvm.so", Layer::Vm),
-            ("/system/framework/arm64/boot-framework.oat", Layer::Framework),
+            (
+                "/system/framework/arm64/boot-framework.oat",
+                Layer::Framework,
+            ),
             ("/data/app/~~a/org.example/oat/arm64/base.odex", Layer::App),
             ("/data/app/~~a/org.example/lib/arm64/libx.so", Layer::Native),
-            ("/apex/com.android.runtime/lib64/bionic/libc.so", Layer::Native),
+            (
+                "/apex/com.android.runtime/lib64/bionic/libc.so",
+                Layer::Native,
+            ),
             ("/usr/bin/artist", Layer::Native),
         ] {
             assert_eq!(of_native(path), layer, "{path}");
         }
         for (path, layer) in [
             ("/system/framework/framework.jar", Layer::Framework),
-            ("/apex/com.android.art/javalib/core-oj.jar", Layer::Framework),
-            ("/data/dalvik-cache/arm64/system@framework@boot.jar", Layer::Framework),
+            (
+                "/apex/com.android.art/javalib/core-oj.jar",
+                Layer::Framework,
+            ),
+            (
+                "/data/dalvik-cache/arm64/system@framework@boot.jar",
+                Layer::Framework,
+            ),
             ("/data/app/~~a/org.example/base.apk", Layer::App),
         ] {
             assert_eq!(of_managed(path), layer, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_has_a_layer_by_its_name() {
+        for (image, layer) in [
+            ("[kernel.kallsyms]", Layer::Kernel),
+            ("[ext4]", Layer::Kernel),
+            ("/lib/modules/6.1/kernel/fs/ext4.ko", Layer::Kernel),
+            ("[vdso]", Layer::Native),
+            ("[JIT app cache]", Layer::App),
+            ("/tmp/perf-12.map", Layer::App),
+            ("/root/.debug/jit/x/jitted-12-3.so", Layer::App),
+            ("/data/app/base.apk", Layer::App),
+            ("libart.so", Layer::Vm),
+            ("//anon", Layer::Native),
+        ] {
+            assert_eq!(of_named(image), layer, "{image}");
         }
     }
 }

@@ -18,8 +18,8 @@ use varid_recording::{EventDesc, Host, SessionTarget, SessionWriter, TargetKind}
 use crate::{
     Input,
     error::{Error, Result},
-    folded::layer_of_image,
     format::SourceFormat,
+    layers,
     request::{ImportRequest, Imported, Origin, Span},
     summary::ImportSummary,
     text::{Lines, NamedFrame, TextSample, TextSession},
@@ -62,11 +62,14 @@ impl<'a> Head<'a> {
         let mut cpu = 0;
         // The CPU and, with -F flags or +iflags, more words in brackets or of letters and dots.
         loop {
-            if let Some(number) = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')) {
+            if let Some(number) = word
+                .strip_prefix('[')
+                .and_then(|word| word.strip_suffix(']'))
+            {
                 cpu = number.parse().ok()?;
             } else if ids(word).is_some() {
                 break;
-            } else if !word.bytes().all(|byte| b".dDNnUuHhSsLl".contains(&byte)) {
+            } else if !word.bytes().all(is_flag) {
                 return None;
             }
             (at, word) = before.next()?;
@@ -105,13 +108,20 @@ fn words(line: &str) -> Vec<(usize, &str)> {
         let Some((_, word)) = start.and_then(|start| rest.split_at_checked(start)) else {
             break;
         };
-        let end = word.find(|c: char| c.is_ascii_whitespace()).unwrap_or(word.len());
+        let end = word
+            .find(|c: char| c.is_ascii_whitespace())
+            .unwrap_or(word.len());
         let (word, behind) = word.split_at(end);
         let left = word.len().saturating_add(behind.len());
         words.push((line.len().saturating_sub(left), word));
         rest = behind;
     }
     words
+}
+
+/// A letter, digit or dot of `-F +flags`, such as `d..1.`.
+fn is_flag(byte: u8) -> bool {
+    b".#+dDnNuUhHsSlLbBp".contains(&byte) || byte.is_ascii_digit()
 }
 
 /// `pid`, `pid/tid`, or the only id that there is.
@@ -133,7 +143,10 @@ fn time(word: &str) -> Option<u64> {
         return None;
     }
     let missing = 9u32.checked_sub(u32::try_from(fraction.len()).ok()?)?;
-    let fraction = fraction.parse::<u64>().ok()?.checked_mul(10u64.checked_pow(missing)?)?;
+    let fraction = fraction
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(10u64.checked_pow(missing)?)?;
     let seconds = seconds.parse::<u64>().ok()?;
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
@@ -228,9 +241,15 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
 }
 
 fn lines(input: &Input) -> Result<Lines<BufReader<std::fs::File>>> {
-    let mut file = input.file.try_clone().map_err(Error::io("read", &input.path))?;
+    let mut file = input
+        .file
+        .try_clone()
+        .map_err(Error::io("read", &input.path))?;
     file.rewind().map_err(Error::io("read", &input.path))?;
-    Ok(Lines::new(BufReader::with_capacity(1 << 16, file), MAX_LINE))
+    Ok(Lines::new(
+        BufReader::with_capacity(1 << 16, file),
+        MAX_LINE,
+    ))
 }
 
 fn survey(input: &Input) -> Result<Survey> {
@@ -352,13 +371,20 @@ impl Parser {
             self.inlined.push(function.to_owned());
             return;
         }
-        let layer = layer_of_image(image);
+        let layer = layers::of_named(image);
         let image = match image {
             image if image.starts_with("[kernel.") => "[kernel]",
             image => image,
         };
         for name in std::mem::take(&mut self.inlined) {
-            self.session.push(input, NamedFrame { name: &name, image, layer });
+            self.session.push(
+                input,
+                NamedFrame {
+                    name: &name,
+                    image,
+                    layer,
+                },
+            );
         }
         let name = match function {
             "" | "[unknown]" => "[unknown]",
@@ -377,7 +403,14 @@ impl Parser {
         for name in inlined {
             let image = "[unknown]";
             let layer = Layer::Native;
-            self.session.push(input, NamedFrame { name: &name, image, layer });
+            self.session.push(
+                input,
+                NamedFrame {
+                    name: &name,
+                    image,
+                    layer,
+                },
+            );
         }
         let Some(event) = current.event else {
             self.session.exclude("of-no-event");
@@ -448,27 +481,54 @@ mod tests {
         };
         for (line, expected) in [
             ("prog    12     5.123456: cycles:u: ", head),
-            ("prog 12 [003] 5.123456:  250 cycles:u: ", Head { cpu: 3, period: Some(250), ..head }),
-            ("a b 7 12/13 [000] 5.123456789: sched:sched_switch: prev=1", Head {
-                comm: "a b 7",
-                tid: 13,
-                time: 5_123_456_789,
-                event: "sched:sched_switch",
-                rest: "prev=1",
-                ..head
-            }),
-            ("   swapper     0 [000] d..1. 5.123456: cycles:u:  ffff f ([k])", Head {
-                comm: "swapper",
-                pid: 0,
-                tid: 0,
-                rest: "ffff f ([k])",
-                ..head
-            }),
-            (":-1 -1 5.123456: cycles:u: ", Head { comm: ":-1", pid: u32::MAX, tid: u32::MAX, ..head }),
+            (
+                "prog 12 [003] 5.123456:  250 cycles:u: ",
+                Head {
+                    cpu: 3,
+                    period: Some(250),
+                    ..head
+                },
+            ),
+            (
+                "a b 7 12/13 [000] 5.123456789: sched:sched_switch: prev=1",
+                Head {
+                    comm: "a b 7",
+                    tid: 13,
+                    time: 5_123_456_789,
+                    event: "sched:sched_switch",
+                    rest: "prev=1",
+                    ..head
+                },
+            ),
+            (
+                "   swapper     0 [000] d..1. 5.123456: cycles:u:  ffff f ([k])",
+                Head {
+                    comm: "swapper",
+                    pid: 0,
+                    tid: 0,
+                    rest: "ffff f ([k])",
+                    ..head
+                },
+            ),
+            (
+                ":-1 -1 5.123456: cycles:u: ",
+                Head {
+                    comm: ":-1",
+                    pid: u32::MAX,
+                    tid: u32::MAX,
+                    ..head
+                },
+            ),
         ] {
             assert_eq!(Head::parse(line), Some(expected), "{line}");
         }
-        for line in ["", "\t 4005 main (/bin/a)", "prog 5.123456: cycles: ", "prog 12 5.1: x", "12 5.123456: cycles:"] {
+        for line in [
+            "",
+            "\t 4005 main (/bin/a)",
+            "prog 5.123456: cycles: ",
+            "prog 12 5.1: x",
+            "12 5.123456: cycles:",
+        ] {
             assert_eq!(Head::parse(line), None, "{line}");
         }
     }
@@ -477,9 +537,18 @@ mod tests {
     fn a_frame_has_an_address_a_function_and_a_file() {
         for (line, expected) in [
             ("\t 4005 main+0x1f (/bin/a)", (0x4005, "main", "/bin/a")),
-            (" 4005 std::f(int, (anonymous namespace)::g)+0x2 (/bin/a b)", (0x4005, "std::f(int, (anonymous namespace)::g)", "/bin/a b")),
-            ("4005 [unknown] (/bin/a (deleted))", (0x4005, "[unknown]", "/bin/a")),
-            ("ffffffff81000000 do_idle ([kernel.kallsyms])", (0xffff_ffff_8100_0000, "do_idle", "[kernel.kallsyms]")),
+            (
+                " 4005 std::f(int, (anonymous namespace)::g)+0x2 (/bin/a b)",
+                (0x4005, "std::f(int, (anonymous namespace)::g)", "/bin/a b"),
+            ),
+            (
+                "4005 [unknown] (/bin/a (deleted))",
+                (0x4005, "[unknown]", "/bin/a"),
+            ),
+            (
+                "ffffffff81000000 do_idle ([kernel.kallsyms])",
+                (0xffff_ffff_8100_0000, "do_idle", "[kernel.kallsyms]"),
+            ),
             ("4005 (/bin/a)", (0x4005, "", "/bin/a")),
             ("4005 f (inlined)", (0x4005, "f", "inlined")),
         ] {

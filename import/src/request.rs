@@ -70,9 +70,12 @@ pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
             .collect();
         return Err(Error::NoSamples {
             path,
-            why: match left_out[..] {
-                [] => "it holds none".to_owned(),
-                _ => format!("those it holds are not imported: {}", left_out.join(", ")),
+            why: match (&left_out[..], &summary.notes[..]) {
+                ([], []) => "it holds none".to_owned(),
+                ([], notes) => notes.join("; "),
+                (left_out, _) => {
+                    format!("those it holds are not imported: {}", left_out.join(", "))
+                }
             },
         });
     }

@@ -210,10 +210,16 @@ mod tests {
     #[test]
     fn a_compiled_method_has_the_name_of_the_interpreted_one() {
         for (name, expected) in [
-            ("void org.example.Main.run(int, java.lang.String[])", "org.example.Main.run"),
+            (
+                "void org.example.Main.run(int, java.lang.String[])",
+                "org.example.Main.run",
+            ),
             ("org.example.Main.run(int)", "org.example.Main.run"),
             ("org.example.Main.<init>", "org.example.Main.<init>"),
-            ("art::interpreter::Execute(art::Thread*)", "art::interpreter::Execute(art::Thread*)"),
+            (
+                "art::interpreter::Execute(art::Thread*)",
+                "art::interpreter::Execute(art::Thread*)",
+            ),
             ("_Z3fooi", "_Z3fooi"),
         ] {
             assert_eq!(method_name(name), expected);

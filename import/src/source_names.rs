@@ -21,8 +21,8 @@ use crate::{
 /// What the files of a code cache are shown as.
 const JIT: &str = "[jit]";
 const JIT_ZYGOTE: &str = "[jit-zygote]";
-/// Between the parts of an image that stands for several files.
-const PART: u64 = 0x1000;
+/// Between the parts of an image that stands for several files: a mapping may start so far before the first function.
+const MARGIN: u64 = 1 << 20;
 
 /// Where the addresses of a mapping are in an image.
 #[derive(Debug, Clone, Copy)]
@@ -32,11 +32,7 @@ enum Place {
     /// At their distance from the mapping's start.
     AtDistance,
     /// Symbols have addresses of the process: those from the first to the last are in the image from `at` on.
-    AtAddress {
-        first: u64,
-        end: u64,
-        at: u64,
-    },
+    AtAddress { first: u64, end: u64, at: u64 },
 }
 
 /// A mapping's offset at which no image has a function.
@@ -179,14 +175,14 @@ impl SourceNames {
         let (Some(first), Some(end)) = (starts.min(), ends.max()) else {
             return false;
         };
-        let at = *next;
+        let at = next.saturating_add(MARGIN);
         let Some(behind) = at
             .checked_add(end.saturating_sub(first))
             .filter(|behind| *behind < MAX_OFFSET)
         else {
             return false;
         };
-        *next = behind.saturating_add(PART).next_multiple_of(PART);
+        *next = behind;
         let place = Place::AtAddress { first, end, at };
         self.places.insert(file.path, (*image, place));
         let slots = file.functions.into_iter().map(|function| Slot {
@@ -221,10 +217,17 @@ impl SourceNames {
         let pgoff = match place {
             Place::AtOffset => pgoff,
             Place::AtDistance => 0,
-            Place::AtAddress { first, end, at } => match start.checked_sub(*first) {
-                Some(into) if start < *end => at.saturating_add(into),
-                _ => NOWHERE,
-            },
+            Place::AtAddress { first, end, at } if start < *end => {
+                // One that starts further before holds none of the functions.
+                let before = first.saturating_sub(MARGIN.min(*first));
+                match start.checked_sub(before) {
+                    Some(into) => at
+                        .saturating_sub(first.saturating_sub(before))
+                        .saturating_add(into),
+                    None => NOWHERE,
+                }
+            }
+            Place::AtAddress { .. } => NOWHERE,
         };
         Some((self.files.get(*image)?, pgoff))
     }

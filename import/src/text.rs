@@ -13,7 +13,7 @@ use varid_symbolizer::substitute::Slot;
 
 use crate::{
     error::Result,
-    images::{self, ImageFile, NamedImage},
+    images::{self, ImageFile, MAX_NAMES, NamedImage},
     input::Input,
 };
 
@@ -57,12 +57,27 @@ pub(crate) struct TextSample<'a> {
     pub(crate) ip: Option<u64>,
 }
 
+/// An image of the session.
+#[derive(Debug)]
+struct TextImage {
+    file: ImageFile,
+    named: NamedImage,
+    /// Bytes of its functions' names.
+    names: usize,
+}
+
+impl TextImage {
+    fn is_full(&self) -> bool {
+        self.names >= MAX_NAMES || self.named.slots.len() as u64 >= MAX_FUNCTIONS
+    }
+}
+
 /// Writes the session of a text.
 #[derive(Debug)]
 pub(crate) struct TextSession {
     pub(crate) writer: SessionWriter,
     pub(crate) excluded: BTreeMap<String, u64>,
-    images: Vec<(ImageFile, NamedImage)>,
+    images: Vec<TextImage>,
     by_name: HashMap<(Layer, String), usize>,
     functions: HashMap<(usize, String), Address>,
     /// Which image a process has mapped.
@@ -174,30 +189,37 @@ impl TextSession {
     pub(crate) fn write_images(&mut self, arch: &str) -> Result<usize> {
         let images = std::mem::take(&mut self.images);
         let count = images.len();
-        for (file, image) in images {
-            images::write(&mut self.writer, &file, image, arch)?;
+        for image in images {
+            images::write(&mut self.writer, &image.file, image.named, arch)?;
         }
         Ok(count)
     }
 
     fn image(&mut self, input: &Input, frame: NamedFrame<'_>) -> usize {
         let key = (frame.layer, short(frame.image));
-        if let Some(known) = self.by_name.get(&key) {
-            return *known;
-        }
         let number = self.images.len();
+        if let Some(known) = self.by_name.get(&key) {
+            let is_full = self.images.get(*known).is_some_and(TextImage::is_full);
+            if !is_full || number >= MAX_IMAGES {
+                return *known;
+            }
+        }
         let image = match number >= MAX_IMAGES {
             true => number.saturating_sub(1),
             false => {
                 let file = images::file(&self.writer, input, number);
-                let image = NamedImage {
+                let named = NamedImage {
                     path: key.1.clone(),
                     kind: ImageKind::Elf,
                     layer: frame.layer,
                     build_id: Vec::new(),
                     slots: Vec::new(),
                 };
-                self.images.push((file, image));
+                self.images.push(TextImage {
+                    file,
+                    named,
+                    names: 0,
+                });
                 number
             }
         };
@@ -211,25 +233,28 @@ impl TextSession {
         if let Some(known) = self.functions.get(&key) {
             return *known;
         }
-        let Some((_, named)) = self.images.get_mut(image) else {
+        let Some(of_image) = self.images.get_mut(image) else {
             return Address::new(base);
         };
-        let number = (named.slots.len() as u64).min(MAX_FUNCTIONS.saturating_sub(1));
+        let number = of_image.named.slots.len() as u64;
         let offset = FIRST.saturating_add(number.saturating_mul(SLOT));
-        if (named.slots.len() as u64) < MAX_FUNCTIONS {
-            named.slots.push(Slot {
-                offset,
-                size: SLOT,
-                name: key.1.clone(),
-            });
+        if of_image.is_full() {
+            // No function is there: the frame is shown by its image alone.
+            return Address::new(base.saturating_add(WINDOW).saturating_sub(SLOT));
         }
+        of_image.names = of_image.names.saturating_add(key.1.len());
+        of_image.named.slots.push(Slot {
+            offset,
+            size: SLOT,
+            name: key.1.clone(),
+        });
         let address = Address::new(base.saturating_add(offset));
         self.functions.insert(key, address);
         address
     }
 
     fn map(&mut self, image: usize, pid: Pid, time: MonotonicNs) -> Result<()> {
-        let Some((file, _)) = self.images.get(image) else {
+        let Some(TextImage { file, .. }) = self.images.get(image) else {
             return Ok(());
         };
         let mapping = MappingRecord {
@@ -277,7 +302,9 @@ impl<R: std::io::BufRead> Lines<R> {
     }
 
     /// The next line, and whether it is whole.
-    pub(crate) fn next(&mut self) -> std::io::Result<Option<(u64, std::borrow::Cow<'_, str>, bool)>> {
+    pub(crate) fn next(
+        &mut self,
+    ) -> std::io::Result<Option<(u64, std::borrow::Cow<'_, str>, bool)>> {
         self.line.clear();
         self.number = self.number.saturating_add(1);
         let (mut read, mut whole) = (false, true);
@@ -288,7 +315,9 @@ impl<R: std::io::BufRead> Lines<R> {
             }
             read = true;
             let end = buffer.iter().position(|byte| *byte == b'\n');
-            let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
+            let part = buffer
+                .get(..end.unwrap_or(buffer.len()))
+                .unwrap_or_default();
             let room = self.max.saturating_sub(self.line.len());
             whole &= part.len() <= room;
             self.line.extend(part.iter().take(room));
@@ -317,7 +346,15 @@ mod tests {
         while let Some((number, line, whole)) = lines.next().unwrap() {
             found.push((number, line.into_owned(), whole));
         }
-        let expected = [(1, "ab", true), (2, "01234", false), (3, "", true), (4, "end", true)];
-        assert_eq!(found, expected.map(|(n, line, whole)| (n, line.to_owned(), whole)));
+        let expected = [
+            (1, "ab", true),
+            (2, "01234", false),
+            (3, "", true),
+            (4, "end", true),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(n, line, whole)| (n, line.to_owned(), whole))
+        );
     }
 }

@@ -57,10 +57,7 @@ fn lines(summary: &ImportSummary) -> Vec<String> {
         summary.lost
     )];
     if summary.unwound > 0 {
-        lines.push(format!(
-            "{} stacks unwound from copies",
-            summary.unwound
-        ));
+        lines.push(format!("{} stacks unwound from copies", summary.unwound));
     }
     if summary.named_images > 0 {
         lines.push(format!(

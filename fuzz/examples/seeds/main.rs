@@ -81,6 +81,14 @@ fn main() -> Result {
     let session = session(&scratch.path().join("session"))?;
     save("session", "session", &session)?;
     save("report", "session", &session)?;
+    let simpleperf = include_bytes!("../../../import/tests/fixtures/simpleperf/perf.data");
+    save("import_perf_data", "simpleperf", simpleperf)?;
+    save("import_text", "script", SCRIPT.as_bytes())?;
+    save(
+        "import_text",
+        "folded",
+        b"main;run;work 3\nmain;run_[j];read_[k] 2\n",
+    )?;
     let art = builds::lookup(&ART)
         .ok_or("the build is known")?
         .layout(0, |_| Some((-8i64) as u64))?;
@@ -221,3 +229,14 @@ fn save_containers(save: &impl Fn(&str, &str, &[u8]) -> Result, dex: &[u8]) -> R
     save("container", "oat-039", &containers::oat("039", &files))?;
     Ok(())
 }
+
+/// What `perf script` prints of two samples.
+const SCRIPT: &str = "\
+# arch : x86_64
+prog 12/13 [002] 5.000001: 250000 cycles:u:
+\t55d0c01 inner+0x5 (/usr/bin/prog)
+\t55d0c21 inlined (inlined)
+\t55d0c41 main+0x25 (/usr/bin/prog (deleted))
+
+prog 12/13 [002] 5.000003: 250000 cpu-clock: ffffffff81000010 do_idle ([kernel.kallsyms])
+";

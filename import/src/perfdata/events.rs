@@ -92,7 +92,9 @@ impl SourceEvent {
     pub(super) fn of_record(body: &[u8], offset: u64) -> Result<Self, Damage> {
         let size = body.get(4..8).and_then(|size| size.first_chunk::<4>());
         let size = size.map_or(0, |size| u32::from_le_bytes(*size));
-        let size = usize::try_from(size).unwrap_or(usize::MAX).max(ATTR_SIZE_V0);
+        let size = usize::try_from(size)
+            .unwrap_or(usize::MAX)
+            .max(ATTR_SIZE_V0);
         let damage = Damage {
             offset,
             reason: "an event's attribute is longer than its record",

@@ -72,7 +72,8 @@ impl Header {
         };
         let mut features = [0; FEATURE_WORDS];
         for (place, bits) in features.iter_mut().enumerate() {
-            *bits = word(place.saturating_add(9)).ok_or(damage(len, "the file ends within its header"))?;
+            *bits = word(place.saturating_add(9))
+                .ok_or(damage(len, "the file ends within its header"))?;
         }
         let attrs = range(attrs, attrs_size, len)
             .ok_or(damage(24, "the events' attributes lie outside the file"))?;
@@ -118,7 +119,10 @@ pub(super) fn feature_sections(
     });
     let mut sections = Vec::new();
     for (bit, place) in bits.zip(0u64..) {
-        let at = header.records.end.saturating_add(place.saturating_mul(SECTION));
+        let at = header
+            .records
+            .end
+            .saturating_add(place.saturating_mul(SECTION));
         let damage = |reason| Damage { offset: at, reason };
         let section = range(at, SECTION, len)
             .ok_or(damage("the file ends before the list of its features"))

@@ -1,5 +1,7 @@
 //! Which fields do the records of an event have, and in which order?
 
+use std::collections::HashMap;
+
 use varid_model::perf::{Fields, Malformed};
 
 use super::events::SourceEvent;
@@ -125,16 +127,43 @@ impl RecordLayout {
     }
 }
 
-/// Which event a sample is of.
-pub(crate) fn event_of(events: &[SourceEvent], body: &[u8]) -> Option<usize> {
-    let [first, others @ ..] = events else {
-        return None;
-    };
-    if others.is_empty() {
-        return Some(0);
+/// Tells which event a sample is of.
+#[derive(Debug)]
+pub struct EventIndex {
+    /// perf gives all events of a file one place for their ids.
+    layout: RecordLayout,
+    by_id: HashMap<u64, usize>,
+    is_only: bool,
+}
+
+impl EventIndex {
+    /// For the events of a file.
+    #[must_use]
+    pub fn new(events: &[SourceEvent]) -> Self {
+        let ids = events
+            .iter()
+            .enumerate()
+            .flat_map(|(place, event)| event.ids.iter().map(move |id| (*id, place)));
+        Self {
+            layout: events.first().map(|event| event.layout).unwrap_or_default(),
+            by_id: ids.collect(),
+            is_only: events.len() == 1,
+        }
     }
-    // perf gives events of one file one place for their ids.
-    let (id, _) = first.layout.sample_key(body).ok()?;
-    let id = id?;
-    events.iter().position(|event| event.ids.contains(&id))
+
+    /// The place of the event that a sample with this body is of; none: it has none of the ids.
+    #[must_use]
+    pub fn event_of(&self, body: &[u8]) -> Option<usize> {
+        if self.is_only {
+            return Some(0);
+        }
+        let (id, _) = self.layout.sample_key(body).ok()?;
+        self.by_id.get(&id?).copied()
+    }
+
+    /// The fields of records that are no samples.
+    #[must_use]
+    pub const fn layout(&self) -> RecordLayout {
+        self.layout
+    }
 }

@@ -23,8 +23,7 @@ mod sorter;
 
 pub use events::SourceEvent;
 pub use features::Features;
-pub(crate) use layout::event_of;
-pub use layout::RecordLayout;
+pub use layout::{EventIndex, RecordLayout};
 pub use record::{SourceMapping, SourceRecord};
 pub use records::{RawRecord, RecordReader};
 pub use sample::SourceSample;

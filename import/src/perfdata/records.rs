@@ -104,7 +104,8 @@ impl<R: Read + Seek> RecordReader<R> {
                 COMPRESSED => &record.body[..],
                 COMPRESSED2 => {
                     let size = record.body.first_chunk::<8>();
-                    let size = size.and_then(|size| usize::try_from(u64::from_le_bytes(*size)).ok());
+                    let size =
+                        size.and_then(|size| usize::try_from(u64::from_le_bytes(*size)).ok());
                     let content = record.body.get(8..).unwrap_or_default();
                     size.and_then(|size| content.get(..size)).ok_or(Damage {
                         offset: record.offset,
@@ -152,8 +153,11 @@ impl<R: Read + Seek> RecordReader<R> {
         if header.kind == AUXTRACE {
             let size = body.first_chunk::<8>();
             let size = size.map_or(0, |size| u64::from_le_bytes(*size));
-            self.at = self.at.saturating_add(size).min(self.end);
+            self.at = self.at.saturating_add(size);
             self.started = false;
+            if self.at > self.end {
+                return Err(damage("the file ends within the data of an AUX area"));
+            }
         }
         Ok(Some(RawRecord {
             kind: header.kind,

@@ -31,7 +31,10 @@ impl RecordSorter {
     pub fn add(&mut self, time: Option<u64>, record: RawRecord) {
         let time = time.unwrap_or(self.latest);
         self.latest = self.latest.max(time);
-        let bytes = record.body.len().saturating_add(size_of::<(u64, RawRecord)>());
+        let bytes = record
+            .body
+            .len()
+            .saturating_add(size_of::<(u64, RawRecord)>());
         self.held = self.held.saturating_add(bytes);
         self.of_round = self.of_round.saturating_add(bytes);
         self.waiting.push((time, record));
@@ -60,16 +63,16 @@ impl RecordSorter {
     /// Makes ready what waits and is not later; records of the same time stay in the order of the file.
     fn release(&mut self, time: u64) {
         let all = std::mem::take(&mut self.waiting);
-        let (mut ready, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(|(at, _)| *at <= time);
+        let (mut ready, waiting): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(at, _)| *at <= time);
         self.waiting = waiting;
         ready.sort_by_key(|(at, _)| *at);
         let before = std::mem::take(&mut self.ready);
         self.ready = ready.into_iter().rev().map(|(_, record)| record).collect();
         self.ready.extend(before);
-        self.held = self
-            .waiting
-            .iter()
-            .fold(0, |sum: usize, (_, record)| sum.saturating_add(record.body.len()));
+        self.held = self.waiting.iter().fold(0, |sum: usize, (_, record)| {
+            sum.saturating_add(record.body.len())
+        });
     }
 }
 

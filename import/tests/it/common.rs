@@ -37,17 +37,25 @@ pub struct Sample {
 
 impl Sample {
     pub fn symbols(&self) -> Vec<&str> {
-        self.frames.iter().map(|frame| frame.symbol.as_str()).collect()
+        self.frames
+            .iter()
+            .map(|frame| frame.symbol.as_str())
+            .collect()
     }
 
     pub fn layers(&self) -> Vec<&str> {
-        self.frames.iter().map(|frame| frame.layer.as_str()).collect()
+        self.frames
+            .iter()
+            .map(|frame| frame.layer.as_str())
+            .collect()
     }
 }
 
 /// The fixture with this name.
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
 }
 
 /// A source with these bytes.
@@ -110,7 +118,12 @@ impl Imported {
                 time: line["time_ns"].as_u64().unwrap(),
                 period: line["period"].as_u64().unwrap(),
                 thread: text(&line["thread"]),
-                frames: line["frames"].as_array().unwrap().iter().map(frame).collect(),
+                frames: line["frames"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(frame)
+                    .collect(),
             }
         };
         lines.map(sample).collect()

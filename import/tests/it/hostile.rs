@@ -46,7 +46,10 @@ fn a_changed_file_is_imported_or_refused_and_what_is_imported_is_read() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(imported > 0 && refused > 0, "{imported} imported, {refused} refused");
+    assert!(
+        imported > 0 && refused > 0,
+        "{imported} imported, {refused} refused"
+    );
 }
 
 #[test]
@@ -56,9 +59,14 @@ fn what_a_cut_file_still_has_is_imported_with_a_note() {
     let cut = import_bytes(&whole[..whole.len() / 2], None).unwrap();
     let (samples, notes) = (cut.summary.samples, &cut.summary.notes);
     assert!(samples > 0 && samples < all, "{samples} of {all}");
-    assert!(notes.iter().any(|note| note.contains("offset 0x")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("offset 0x")),
+        "{notes:?}"
+    );
     for len in [0, 7, 8, 100, 104, 150] {
-        let error = import_bytes(&whole[..len], Some(SourceFormat::PerfData)).err().unwrap();
+        let error = import_bytes(&whole[..len], Some(SourceFormat::PerfData))
+            .err()
+            .unwrap();
         let known = matches!(error, Error::Data { .. } | Error::NoSamples { .. });
         assert!(known, "{len} bytes: {error}");
     }
@@ -99,6 +107,8 @@ fn a_failed_import_leaves_no_session() {
 
 #[test]
 fn files_of_big_endian_machines_are_refused_by_name() {
-    let error = import_bytes(b"2ELIFREP\0\0\0\0\0\0\0\x68", None).err().unwrap();
+    let error = import_bytes(b"2ELIFREP\0\0\0\0\0\0\0\x68", None)
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("big-endian"), "{error}");
 }

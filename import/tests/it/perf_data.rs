@@ -30,7 +30,9 @@ fn by_crate(path: &Path) -> Vec<Found> {
                 sample.timestamp.unwrap(),
                 sample.pid.unwrap().cast_unsigned(),
                 sample.tid.unwrap().cast_unsigned(),
-                chain.filter(|address| *address < PERF_CONTEXT_MAX).collect(),
+                chain
+                    .filter(|address| *address < PERF_CONTEXT_MAX)
+                    .collect(),
             ));
         }
     }
@@ -43,10 +45,12 @@ fn samples_are_those_that_the_linux_perf_data_crate_reads() {
     let imported = import_bytes(&std::fs::read(&path).unwrap(), None).unwrap();
     let expected = by_crate(&path);
     let records = imported.session().records().unwrap();
-    let samples = records.map(Result::unwrap).filter_map(|record| match record {
-        SessionRecord::Sample(sample) => Some(sample),
-        _ => None,
-    });
+    let samples = records
+        .map(Result::unwrap)
+        .filter_map(|record| match record {
+            SessionRecord::Sample(sample) => Some(sample),
+            _ => None,
+        });
     let found: Vec<Found> = samples
         .map(|sample| {
             // simpleperf's callers lie within their calls, a session's behind them.

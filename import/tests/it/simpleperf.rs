@@ -25,7 +25,9 @@ fn every_sample_has_the_stack_that_simpleperf_reports() {
         });
         assert_eq!(sample.symbols(), symbols.collect::<Vec<_>>(), "at {time}");
     }
-    let leaves = samples.iter().filter(|sample| sample.symbols()[0] == "inner");
+    let leaves = samples
+        .iter()
+        .filter(|sample| sample.symbols()[0] == "inner");
     assert!(leaves.count() > 20, "the fixture has its hottest function");
 }
 
@@ -35,7 +37,10 @@ fn a_session_says_what_it_was_made_of() {
     let manifest = session.manifest();
     assert_eq!(manifest.source, SampleSource::Import);
     let imported = manifest.imported.as_ref().unwrap();
-    assert_eq!((imported.format.as_str(), imported.writer.as_str()), ("perf-data", "simpleperf"));
+    assert_eq!(
+        (imported.format.as_str(), imported.writer.as_str()),
+        ("perf-data", "simpleperf")
+    );
     assert_eq!(manifest.events.first.name, "cpu-clock");
     assert_eq!(manifest.host.arch, "x86_64");
     // simpleperf writes down when its recording ended.
@@ -61,15 +66,48 @@ fn app() -> SimpleperfFile {
         ("app_package_name", "org.example.app"),
         ("event_type_info", "cpu-cycles,0,0"),
         ("simpleperf_version", "1.build.1"),
-        ("record_stat", "sample_record_count=2,userspace_lost_samples=3"),
+        (
+            "record_stat",
+            "sample_record_count=2,userspace_lost_samples=3",
+        ),
     ]);
     let symbol = |vaddr, len, name| Symbol { vaddr, len, name };
     file.comm(7, "org.example.app");
-    file.map(7, 0x7000_0000, 0x1_0000, 0x2000, "/data/app/org.example.app/base.vdex");
-    file.map(7, 0x7100_0000, 0x1_0000, 0, "/system/framework/framework.jar");
-    file.map(7, 0x7200_0000, 0x1_0000, 0x1000, "/data/app/org.example.app/lib/arm64/libx.so");
-    file.map(7, 0x7300_0000, 0x100, 0x3c78, "perf.data_jit_app_cache:15480-17544");
-    file.map(7, 0x7400_0000, 0x1_0000, 0, "/apex/com.android.art/lib64/libart.so");
+    file.map(
+        7,
+        0x7000_0000,
+        0x1_0000,
+        0x2000,
+        "/data/app/org.example.app/base.vdex",
+    );
+    file.map(
+        7,
+        0x7100_0000,
+        0x1_0000,
+        0,
+        "/system/framework/framework.jar",
+    );
+    file.map(
+        7,
+        0x7200_0000,
+        0x1_0000,
+        0x1000,
+        "/data/app/org.example.app/lib/arm64/libx.so",
+    );
+    file.map(
+        7,
+        0x7300_0000,
+        0x100,
+        0x3c78,
+        "perf.data_jit_app_cache:15480-17544",
+    );
+    file.map(
+        7,
+        0x7400_0000,
+        0x1_0000,
+        0,
+        "/apex/com.android.art/lib64/libart.so",
+    );
     file.map_kernel(0xffff_ff80_0000_0000, 0x1000_0000, "[kernel.kallsyms]");
     file.files = vec![
         SourceFile {
@@ -99,7 +137,11 @@ fn app() -> SimpleperfFile {
             min_vaddr: 0,
             place: 0,
             // At addresses of the process.
-            symbols: vec![symbol(0x7300_0010, 0x40, "void org.example.app.Main.run(int)")],
+            symbols: vec![symbol(
+                0x7300_0010,
+                0x40,
+                "void org.example.app.Main.run(int)",
+            )],
         },
         SourceFile {
             path: "/apex/com.android.art/lib64/libart.so",
@@ -117,7 +159,13 @@ fn app() -> SimpleperfFile {
         },
     ];
     // The callers' addresses lie within their calls, and here are the first of their functions.
-    let user = [0x7200_0100, 0x7000_0100, 0x7300_0010, 0x7400_0040, 0x7100_0100];
+    let user = [
+        0x7200_0100,
+        0x7000_0100,
+        0x7300_0010,
+        0x7400_0040,
+        0x7100_0100,
+    ];
     file.sample(7, 10, &[], &user);
     file.sample(7, 20, &[0xffff_ff80_0000_1004], &user);
     file
@@ -145,8 +193,21 @@ fn methods_are_of_the_app_or_the_framework_however_they_ran() {
     assert_eq!(second.symbols()[0], "do_futex");
     assert_eq!(second.symbols()[1..], symbols);
     assert_eq!(second.layers()[0], "kernel");
-    let images: Vec<_> = first.frames.iter().map(|frame| frame.image.as_str()).collect();
-    assert_eq!(images, ["libx.so", "base.vdex", "[jit]", "libart.so", "framework.jar"]);
+    let images: Vec<_> = first
+        .frames
+        .iter()
+        .map(|frame| frame.image.as_str())
+        .collect();
+    assert_eq!(
+        images,
+        [
+            "libx.so",
+            "base.vdex",
+            "[jit]",
+            "libart.so",
+            "framework.jar"
+        ]
+    );
 }
 
 #[test]
@@ -160,7 +221,10 @@ fn what_simpleperf_has_lost_is_carried_over() {
         (manifest.target.kind, manifest.target.value.as_str()),
         (TargetKind::App, "org.example.app")
     );
-    let dex = manifest.images.iter().filter(|image| image.kind == ImageKind::Dex);
+    let dex = manifest
+        .images
+        .iter()
+        .filter(|image| image.kind == ImageKind::Dex);
     assert_eq!(dex.count(), 2);
 }
 

@@ -75,7 +75,9 @@ impl SimpleperfFile {
         let texts = meta_info.iter().flat_map(|(key, value)| [key, value]);
         Self {
             records: Vec::new(),
-            meta_info: texts.flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect(),
+            meta_info: texts
+                .flat_map(|text| [text.as_bytes(), b"\0"].concat())
+                .collect(),
             files: Vec::new(),
         }
     }

@@ -30,15 +30,32 @@ fn a_perf_script_has_its_samples_frames_and_events() {
     assert_eq!(imported.summary.format, SourceFormat::PerfScript);
     let session = imported.session();
     let manifest = session.manifest();
-    let names: Vec<_> = manifest.events.iter().map(|event| event.name.as_str()).collect();
+    let names: Vec<_> = manifest
+        .events
+        .iter()
+        .map(|event| event.name.as_str())
+        .collect();
     assert_eq!(names, ["cpu-clock:u", "cycles:u"]);
     assert_eq!(manifest.target.value, "/usr/bin/perf record -g ./prog");
-    assert_eq!((manifest.counts.samples, manifest.host.arch.as_str()), (3, "x86_64"));
+    assert_eq!(
+        (manifest.counts.samples, manifest.host.arch.as_str()),
+        (3, "x86_64")
+    );
     let samples = imported.samples();
-    assert_eq!(samples[0].symbols(), ["inner", "inlined", "main", "[unknown]"]);
-    let images: Vec<_> = samples[0].frames.iter().map(|frame| frame.image.as_str()).collect();
+    assert_eq!(
+        samples[0].symbols(),
+        ["inner", "inlined", "main", "[unknown]"]
+    );
+    let images: Vec<_> = samples[0]
+        .frames
+        .iter()
+        .map(|frame| frame.image.as_str())
+        .collect();
     assert_eq!(images, ["prog", "prog", "prog", "libc.so.6"]);
-    assert_eq!((samples[0].thread.as_str(), samples[0].period), ("prog", 250_000));
+    assert_eq!(
+        (samples[0].thread.as_str(), samples[0].period),
+        ("prog", 250_000)
+    );
     assert_eq!(samples[1].layers(), ["kernel", "kernel", "app"]);
     assert_eq!(samples[1].frames[1].image, "[ext4]");
     assert_eq!(samples[1].time - samples[0].time, 1_000);
@@ -51,7 +68,8 @@ fn what_is_no_sample_is_counted() {
     let excluded: Vec<_> = imported.summary.excluded.iter().collect();
     assert_eq!(excluded, [(&"without-frame".to_owned(), &1)]);
     let line = text.lines().count();
-    let notes = &imported.session().manifest().notes;
+    let session = imported.session();
+    let notes = &session.manifest().notes;
     assert!(notes[0].contains(&format!("line {line} ")), "{notes:?}");
 }
 
@@ -69,8 +87,14 @@ fn folded_stacks_have_threads_weights_and_layers() {
     let samples = imported.samples();
     assert_eq!(samples[0].symbols(), ["work", "run"]);
     assert_eq!((samples[0].thread.as_str(), samples[0].period), ("main", 3));
-    assert_eq!(samples[1].layers(), ["kernel", "kernel", "native", "native"]);
-    assert_eq!(samples[2].symbols(), ["inlined", "org/example/Main.run", "JavaMain"]);
+    assert_eq!(
+        samples[1].layers(),
+        ["kernel", "kernel", "native", "native"]
+    );
+    assert_eq!(
+        samples[2].symbols(),
+        ["inlined", "org/example/Main.run", "JavaMain"]
+    );
     assert_eq!(samples[2].layers(), ["app", "app", "native"]);
     assert_eq!(samples[3].symbols(), ["idle"]);
 }
@@ -100,8 +124,17 @@ fn lines_that_are_no_stacks_and_weigh_nothing_are_counted() {
     let imported = import_bytes(b"a;b 3\nnonsense\na;b 0\n", Some(SourceFormat::Folded)).unwrap();
     let excluded: Vec<_> = imported.summary.excluded.into_iter().collect();
     let expected = [("malformed", 1), ("of-no-weight", 1)];
-    assert_eq!(excluded, expected.map(|(reason, count)| (reason.to_owned(), count)));
-    assert!(imported.summary.notes.iter().any(|note| note.contains("line 2 ")));
+    assert_eq!(
+        excluded,
+        expected.map(|(reason, count)| (reason.to_owned(), count))
+    );
+    assert!(
+        imported
+            .summary
+            .notes
+            .iter()
+            .any(|note| note.contains("line 2 "))
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod elsewhere;
 mod events;
 mod exports;
 mod held_up;
+mod import;
 mod jit;
 mod killed;
 mod layouts;

@@ -1,0 +1,46 @@
+//! Is what is imported a session that says so?
+
+use std::io::{Seek, Write};
+use std::time::SystemTime;
+
+use varid_import::{Error, ImportRequest, Input, SourceFormat, import};
+use varid_recording::{SessionReader, SessionRecord};
+
+thread_local! {
+    static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("a folder for the session");
+}
+
+/// Imports a source and reads the session: its samples are those that were imported.
+pub fn imported(bytes: &[u8], format: SourceFormat) {
+    FOLDER.with(|folder| {
+        let output = folder.path().join("session");
+        let mut file = tempfile::tempfile().expect("a file for the source");
+        file.write_all(bytes).expect("room for the source");
+        file.rewind()
+            .expect("a file that can be read from its start");
+        let Ok(input) = Input::of_file("source".into(), file, SystemTime::UNIX_EPOCH) else {
+            return;
+        };
+        let request = ImportRequest {
+            input,
+            format: Some(format),
+            output: output.clone(),
+            without_names: false,
+            first_is_frame: false,
+        };
+        match import(request) {
+            Ok(summary) => {
+                let session = SessionReader::open(&output).expect("a session");
+                let records = session.records().expect("records");
+                let samples = records
+                    .map(|record| record.expect("a whole record"))
+                    .filter(|record| matches!(record, SessionRecord::Sample(_)));
+                assert_eq!(samples.count() as u64, summary.samples);
+            }
+            Err(Error::Io { .. } | Error::Recording(_) | Error::Symbols(_)) => {
+                panic!("a source makes no difference to what can be written")
+            }
+            Err(_) => {}
+        }
+    });
+}

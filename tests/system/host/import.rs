@@ -1,0 +1,205 @@
+//! Does `varid import` make sessions that say what perf says of its own recordings?
+//!
+//! The oracle is perf: it reads the recording and the session alike.
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use varid_tests::{PERF_REPORT, printed, report_by_symbol, skip_without_root, testbed};
+
+/// A program with a chain of calls, compiled with these options.
+fn program(folder: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/fixtures/simpleperf/work.c");
+    let program = folder.join(name);
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-g", "-fno-optimize-sibling-calls"])
+        .args(options);
+    printed(compiler.arg("-o").arg(&program).arg(source))?;
+    Ok(program)
+}
+
+/// perf's recording of a program, with these options.
+fn perf_record(program: &Path, options: &[&str]) -> Result<PathBuf> {
+    let file = program.with_extension("data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", "cpu-clock", "-F", "1999"]);
+    printed(
+        perf.args(options)
+            .arg("-o")
+            .arg(&file)
+            .arg(program)
+            .arg("2000"),
+    )?;
+    Ok(file)
+}
+
+/// `varid import`, with these options.
+fn import(source: &Path, session: &Path, options: &[&str]) -> Result<PathBuf> {
+    let mut varid = testbed()?.varid();
+    varid.arg("import").arg(source).arg("-o").arg(session);
+    printed(varid.args(options))?;
+    Ok(session.to_owned())
+}
+
+/// Each symbol's samples as leaf, by perf.
+fn symbols_by_perf(file: &Path) -> Result<BTreeMap<String, u64>> {
+    let mut found = BTreeMap::new();
+    let mut perf = Command::new("perf");
+    for line in printed(perf.args(PERF_REPORT).arg(file))?.lines() {
+        let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, samples, symbol, ..] = fields[..] else {
+            continue;
+        };
+        // [.] and [k] say where it ran.
+        let Some(symbol) = symbol.strip_prefix("[.] ").or(symbol.strip_prefix("[k] ")) else {
+            continue;
+        };
+        *found.entry(symbol.trim().to_owned()).or_default() += samples.parse::<u64>()?;
+    }
+    Ok(found)
+}
+
+/// The same by `varid report`.
+fn symbols_by_varid(session: &Path) -> Result<BTreeMap<String, u64>> {
+    let report = report_by_symbol(session)?;
+    let mut found = BTreeMap::new();
+    for row in report["rows"].as_array().context("no rows")? {
+        let (symbol, samples) = (row["symbol"].as_str(), row["self"].as_u64());
+        let (symbol, samples) = symbol.zip(samples).context("no symbol with samples")?;
+        if samples > 0 {
+            *found.entry(symbol.to_owned()).or_default() += samples;
+        }
+    }
+    Ok(found)
+}
+
+/// Every sample with its addresses, as `perf script` prints it.
+fn samples_by_perf(file: &Path) -> Result<String> {
+    let mut perf = Command::new("perf");
+    perf.args([
+        "script",
+        "--no-inline",
+        "-F",
+        "comm,pid,tid,time,period,ip",
+        "-i",
+    ]);
+    printed(perf.arg(file))
+}
+
+#[test]
+fn symbols_and_callchains_of_frame_pointers_are_perf_s() -> Result<()> {
+    if skip_without_root("import") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = program(folder.path(), "work", &["-O1", "-fno-omit-frame-pointer"])?;
+    for (name, options) in [("plain", &["-g"][..]), ("compressed", &["-g", "-z"])] {
+        let file = perf_record(&program, options)?;
+        let session = import(&file, &folder.path().join(name), &[])?;
+        let (perf, varid) = (symbols_by_perf(&file)?, symbols_by_varid(&session)?);
+        ensure!(
+            perf == varid,
+            "{name}: perf has\n{perf:?}\nvarid has\n{varid:?}"
+        );
+        let inner = perf.get("inner").copied().unwrap_or(0);
+        ensure!(inner > 50, "{inner} samples in the hottest function");
+        let (ours, theirs) = (
+            samples_by_perf(&session.join("perf.data"))?,
+            samples_by_perf(&file)?,
+        );
+        ensure!(
+            ours == theirs,
+            "{name}: perf script prints of the recording\n{theirs}\nof the session\n{ours}"
+        );
+        println!(
+            "import, {name}: {} symbols, {} lines of samples and addresses",
+            perf.len(),
+            ours.lines().count()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn stacks_that_are_unwound_from_copies_are_perf_s() -> Result<()> {
+    if skip_without_root("import") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = program(folder.path(), "work", &["-O2"])?;
+    let file = perf_record(&program, &["--call-graph", "dwarf"])?;
+    let session = import(&file, &folder.path().join("session"), &[])?;
+    let (perf, varid) = (symbols_by_perf(&file)?, symbols_by_varid(&session)?);
+    ensure!(perf == varid, "perf has\n{perf:?}\nvarid has\n{varid:?}");
+    // Stacks of the program's own functions; perf's unwinder stops elsewhere at the program's start and in the kernel's entries.
+    let of_program = |file: &Path| -> Result<Vec<String>> {
+        let mut perf = Command::new("perf");
+        perf.args(["script", "--no-inline", "-F", "ip,sym", "-i"]);
+        let text = printed(perf.arg(file))?;
+        let stacks = text.split("\n\n").map(|stack| {
+            let names = stack
+                .lines()
+                .filter_map(|line| line.split_whitespace().nth(1));
+            let names = names.take_while(|name| !name.starts_with("__libc_start"));
+            names.collect::<Vec<_>>().join(";")
+        });
+        Ok(stacks.filter(|stack| !stack.is_empty()).collect())
+    };
+    let (ours, theirs) = (of_program(&session.join("perf.data"))?, of_program(&file)?);
+    ensure!(
+        ours.len() == theirs.len(),
+        "{} and {} samples",
+        ours.len(),
+        theirs.len()
+    );
+    let different = ours
+        .iter()
+        .zip(&theirs)
+        .filter(|(ours, theirs)| ours != theirs);
+    let different: Vec<_> = different.collect();
+    println!(
+        "import: {} stacks unwound, {} other than perf's: {different:?}",
+        ours.len(),
+        different.len()
+    );
+    // A sample in a prologue's first instructions may differ.
+    ensure!(different.len() * 100 <= ours.len(), "{different:?}");
+    let deep = ours
+        .iter()
+        .filter(|stack| *stack == "inner;middle;outer;main")
+        .count();
+    ensure!(deep > 50, "{deep} whole stacks");
+    Ok(())
+}
+
+#[test]
+fn a_perf_script_has_perf_s_symbols() -> Result<()> {
+    if skip_without_root("import") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = program(folder.path(), "work", &["-O1", "-fno-omit-frame-pointer"])?;
+    let file = perf_record(&program, &["-g"])?;
+    let perf = symbols_by_perf(&file)?;
+    let text = folder.path().join("script");
+    std::fs::write(
+        &text,
+        printed(Command::new("perf").args(["script", "-i"]).arg(&file))?,
+    )?;
+    let session = import(&text, &folder.path().join("session"), &[])?;
+    let varid = symbols_by_varid(&session)?;
+    ensure!(
+        perf == varid,
+        "perf has\n{perf:?}\nvarid has of the text\n{varid:?}"
+    );
+    // perf finds the names in the session, too: the kernel's as functions of a file.
+    let again = symbols_by_perf(&session.join("perf.data"))?;
+    ensure!(
+        perf == again,
+        "perf has\n{perf:?}\nof the session\n{again:?}"
+    );
+    Ok(())
+}
