@@ -11,6 +11,7 @@ use varid_recording::{EventDesc, Host, SessionTarget, SessionWriter, TargetKind}
 
 use crate::{
     error::{Error, Result},
+    folded_line::{frame, image, split},
     format::SourceFormat,
     request::{ImportRequest, Imported, Origin, Span},
     summary::ImportSummary,
@@ -25,44 +26,6 @@ const PROCESS: u32 = 1;
 const MAX_THREADS: usize = 1 << 20;
 /// `PERF_TYPE_SOFTWARE`: the session's perf.data needs an event, and perf takes this one for a clock.
 const SOFTWARE: u32 = 1;
-
-/// A line's stack and its number; none: it is no folded stack.
-pub(crate) fn split(line: &str) -> Option<(&str, u64)> {
-    let (stack, count) = line.trim_end().rsplit_once([' ', '\t'])?;
-    // Some weights have a fraction.
-    let whole = count.split('.').next()?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !count.split('.').all(digits) || count.split('.').count() > 2 {
-        return None;
-    }
-    Some((stack, whole.parse().unwrap_or(u64::MAX)))
-}
-
-/// The function and the layer of a frame. `caller`: the layer of the frame that called it.
-pub(crate) fn frame(text: &str, caller: Layer) -> (&str, Layer) {
-    for (mark, layer) in [
-        ("_[k]", Layer::Kernel),
-        ("_[j]", Layer::App),
-        // async-profiler's: interpreted, compiled by C1.
-        ("_[0]", Layer::App),
-        ("_[1]", Layer::App),
-        ("_[i]", caller),
-    ] {
-        if let Some(name) = text.strip_suffix(mark) {
-            return (name, layer);
-        }
-    }
-    (text, Layer::Native)
-}
-
-/// What the image of a layer is called.
-const fn image(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Kernel => "[kernel]",
-        Layer::App | Layer::Framework => "[jit]",
-        Layer::Vm | Layer::Native => "[native]",
-    }
-}
 
 /// Imports folded stacks.
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
@@ -192,36 +155,4 @@ fn finish(
     manifest.counts.filtered = session.excluded;
     Span::default().write(manifest, input.modified);
     Ok(((session.writer, summary), input.path))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_frames_and_a_number() {
-        assert_eq!(split("a;b c;d 12"), Some(("a;b c;d", 12)));
-        assert_eq!(split("a 1.5\n"), Some(("a", 1)));
-        assert_eq!(split("a 99999999999999999999"), Some(("a", u64::MAX)));
-        for line in ["a;b", "a;b x", "12", "", "a 1.2.3", "a -1", "a .5"] {
-            assert_eq!(split(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn marks_tell_layers_and_are_no_part_of_the_name() {
-        for (text, caller, expected) in [
-            ("sys_read_[k]", Layer::Native, ("sys_read", Layer::Kernel)),
-            (
-                "java/lang/Thread.run_[j]",
-                Layer::Native,
-                ("java/lang/Thread.run", Layer::App),
-            ),
-            ("inlined_[i]", Layer::App, ("inlined", Layer::App)),
-            ("main", Layer::App, ("main", Layer::Native)),
-            ("odd_[x]", Layer::App, ("odd_[x]", Layer::Native)),
-        ] {
-            assert_eq!(frame(text, caller), expected);
-        }
-    }
 }

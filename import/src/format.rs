@@ -1,6 +1,6 @@
 //! Which format does a source have?
 
-use crate::{folded, perf_script};
+use crate::{folded_line, script_line};
 
 /// A format that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,10 @@ impl SourceFormat {
             .lines()
             .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
         for line in lines.take(16) {
-            if perf_script::is_head(line) {
+            if script_line::is_head(line) {
                 return Some(Self::PerfScript);
             }
-            if folded::split(line).is_some() {
+            if folded_line::split(line).is_some() {
                 return Some(Self::Folded);
             }
         }

@@ -10,10 +10,13 @@
 //! | how is it read: from a file, a pipe, compressed | `input` |
 //! | what does perf.data say | `perfdata` |
 //! | what does simpleperf add to it | `simpleperf` |
-//! | how does perf.data become a session | `convert`, `chain` |
+//! | how does perf.data become a session | `convert`, `converter`, `chain` |
+//! | what does it say of its recording | `source_facts` |
+//! | which names does it carry | `source_names` |
 //! | which frames does a copy of the stack have | `dwarf` |
 //! | what do the kernel's addresses mean | `kernel` |
-//! | what do `perf script` and folded stacks say | `perf_script`, `folded` |
+//! | what do lines of `perf script` and folded stacks say | `script_line`, `folded_line` |
+//! | how do they become a session | `perf_script`, `folded` |
 //! | how do names without addresses become a session | `text` |
 //! | which files name what the source names | `images` |
 //! | which layer is a file of | `layers` |
@@ -40,24 +43,30 @@
 
 mod chain;
 mod convert;
+mod converter;
 mod dwarf;
 mod error;
 mod folded;
+mod folded_line;
 mod format;
 mod images;
+mod import;
 mod input;
 mod kernel;
 mod layers;
 mod perf_script;
 pub mod perfdata;
 mod request;
+mod script_line;
 mod simpleperf;
+mod source_facts;
 mod source_names;
 mod summary;
 mod text;
 
 pub use error::{Error, Result};
 pub use format::SourceFormat;
+pub use import::import;
 pub use input::Input;
-pub use request::{ImportRequest, import};
+pub use request::ImportRequest;
 pub use summary::ImportSummary;

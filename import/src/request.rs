@@ -8,21 +8,10 @@ use std::{
 use varid_model::{MonotonicNs, Stack};
 use varid_recording::{
     EventDesc, Host, ImportedFrom, Manifest, SampleSource, SessionEvents, SessionTarget,
-    SessionWriter, manifest::rfc3339, remove_session,
+    SessionWriter, manifest::rfc3339,
 };
 
-use crate::{
-    convert,
-    error::{Error, Result},
-    folded,
-    format::SourceFormat,
-    input::Input,
-    perf_script,
-    summary::ImportSummary,
-};
-
-/// Enough of a source to know its format by.
-const START: u64 = 64 << 10;
+use crate::{format::SourceFormat, input::Input, summary::ImportSummary};
 
 /// What is imported, and how.
 #[derive(Debug)]
@@ -37,50 +26,6 @@ pub struct ImportRequest {
     pub without_names: bool,
     /// The first entry of a folded stack is a frame, not the thread's name.
     pub first_is_frame: bool,
-}
-
-/// Writes the session of a source.
-///
-/// # Errors
-///
-/// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed.
-pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
-    let start = request.input.start(START)?;
-    let format = request.format.or_else(|| SourceFormat::detect(&start));
-    let Some(format) = format else {
-        let start = start.get(..start.len().min(40)).unwrap_or_default();
-        return Err(Error::UnknownFormat {
-            path: request.input.path,
-            start: String::from_utf8_lossy(start).into_owned(),
-        });
-    };
-    let output = request.output.clone();
-    let ((mut writer, summary), path) = match format {
-        SourceFormat::PerfData => convert::perf_data(request),
-        SourceFormat::PerfScript => perf_script::import(request),
-        SourceFormat::Folded => folded::import(request),
-    }?;
-    if writer.counts().samples == 0 {
-        drop(writer);
-        remove_session(&output)?;
-        let left_out: Vec<_> = summary
-            .excluded
-            .iter()
-            .map(|(reason, count)| format!("{count} {reason}"))
-            .collect();
-        return Err(Error::NoSamples {
-            path,
-            why: match (&left_out[..], &summary.notes[..]) {
-                ([], []) => "it holds none".to_owned(),
-                ([], notes) => notes.join("; "),
-                (left_out, _) => {
-                    format!("those it holds are not imported: {}", left_out.join(", "))
-                }
-            },
-        });
-    }
-    writer.finish()?;
-    Ok(summary)
 }
 
 /// A session that is written, what became of its source, and what that was called.

@@ -272,7 +272,11 @@ fn slots(file: &SourceFile) -> Vec<Slot> {
         Some(Slot {
             offset: Some(offset).filter(|offset| *offset < MAX_OFFSET)?,
             size: function.size.into(),
-            name: function.name.clone(),
+            // Bionic's linker has its copies of other libraries' functions under names of their own.
+            name: match function.name.strip_prefix("__dl_") {
+                Some(name) => name.to_owned(),
+                None => function.name.clone(),
+            },
         })
     });
     functions.collect()

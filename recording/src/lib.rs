@@ -64,8 +64,8 @@
 //!
 //! # Non-goals
 //!
-//! Only recordings that varid wrote are read: one layout of attributes and samples. For any
-//! other perf.data use the `linux-perf-data` crate. That crate reads what is written here
+//! Only recordings that varid wrote are read: one layout of attributes and samples. `varid-import`
+//! makes sessions of any other perf.data. The `linux-perf-data` crate reads what is written here
 //! (a test holds it to that); it is not used for reading because it allocates what a file
 //! claims and reports errors without offsets, and a recording is not trusted.
 #![forbid(unsafe_code)]

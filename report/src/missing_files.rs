@@ -110,7 +110,10 @@ fn missing_file(
     // Memory that is no file ([heap], //anon) has no names to miss, the remap range no lines.
     let path = image.path.as_os_str().as_encoded_bytes();
     let is_file = image.in_session || path.starts_with(b"/") && !path.starts_with(b"//");
-    if !is_file || image.kind == ImageKind::Remap && part != MissingPart::File {
+    // Nor has what the session keeps of an ELF file (the vDSO's copy, an imported recording's symbols) more than it holds.
+    let is_complete =
+        image.kind == ImageKind::Remap || image.kind == ImageKind::Elf && image.in_session;
+    if !is_file || is_complete && part != MissingPart::File {
         return None;
     }
     let build_id = hex(&image.build_id);

@@ -9,8 +9,8 @@ use varid_model::perf::{
 };
 
 use super::{
-    Damage, Features, bytes,
-    header::{Header, SECTION, range},
+    damage::Damage,
+    header::{Header, SECTION, bytes, range},
     layout::RecordLayout,
 };
 
@@ -152,16 +152,12 @@ pub(super) fn read(
     Ok(events)
 }
 
-/// Gives each event without one a name: simpleperf's own, or perf's for its numbers.
-pub(super) fn complete(events: &mut [SourceEvent], features: &Features) {
-    for (place, event) in events.iter_mut().enumerate() {
-        if event.name.is_empty()
-            && let Some(name) = features.event_types().nth(place)
-        {
-            event.name = name.to_owned();
-        }
+/// Gives each event without one a name: that in its place of simpleperf's, or perf's for its numbers.
+pub(super) fn complete<'a>(events: &mut [SourceEvent], names: impl Iterator<Item = &'a str>) {
+    let names = names.map(Some).chain(std::iter::repeat(None));
+    for (event, name) in events.iter_mut().zip(names) {
         if event.name.is_empty() {
-            event.name = generic_name(event);
+            event.name = name.map_or_else(|| generic_name(event), str::to_owned);
         }
     }
 }

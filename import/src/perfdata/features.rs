@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use varid_model::perf::{Fields, Malformed};
 
-use super::{Damage, SourceEvent};
+use super::{damage::Damage, events::SourceEvent};
 
 /// `enum` of `tools/perf/util/header.h`, and simpleperf's own behind it (`record_file.h`).
 mod bit {

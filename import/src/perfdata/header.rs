@@ -6,7 +6,7 @@ use std::{
     ops::Range,
 };
 
-use super::{Damage, bytes};
+use super::damage::Damage;
 
 /// `struct perf_file_header`.
 const HEADER: u64 = 104;
@@ -140,4 +140,17 @@ pub(super) fn feature_sections(
         }
     }
     sections
+}
+
+/// The bytes of a range that lies within the file.
+pub(super) fn bytes(file: &mut BufReader<File>, range: &Range<u64>) -> Result<Vec<u8>, Damage> {
+    let mut bytes = Vec::new();
+    let size = range.end.saturating_sub(range.start);
+    file.seek(SeekFrom::Start(range.start))
+        .and_then(|_| file.take(size).read_to_end(&mut bytes))
+        .map_err(|_| Damage {
+            offset: range.start,
+            reason: "it cannot be read",
+        })?;
+    Ok(bytes)
 }

@@ -1,10 +1,6 @@
 //! Which fields do the records of an event have, and in which order?
 
-use std::collections::HashMap;
-
 use varid_model::perf::{Fields, Malformed};
-
-use super::events::SourceEvent;
 
 pub(super) const SAMPLE_IP: u64 = 1 << 0;
 pub(super) const SAMPLE_TID: u64 = 1 << 1;
@@ -124,46 +120,5 @@ impl RecordLayout {
             false => None,
         };
         Ok((own, RecordId { time }))
-    }
-}
-
-/// Tells which event a sample is of.
-#[derive(Debug)]
-pub struct EventIndex {
-    /// perf gives all events of a file one place for their ids.
-    layout: RecordLayout,
-    by_id: HashMap<u64, usize>,
-    is_only: bool,
-}
-
-impl EventIndex {
-    /// For the events of a file.
-    #[must_use]
-    pub fn new(events: &[SourceEvent]) -> Self {
-        let ids = events
-            .iter()
-            .enumerate()
-            .flat_map(|(place, event)| event.ids.iter().map(move |id| (*id, place)));
-        Self {
-            layout: events.first().map(|event| event.layout).unwrap_or_default(),
-            by_id: ids.collect(),
-            is_only: events.len() == 1,
-        }
-    }
-
-    /// The place of the event that a sample with this body is of; none: it has none of the ids.
-    #[must_use]
-    pub fn event_of(&self, body: &[u8]) -> Option<usize> {
-        if self.is_only {
-            return Some(0);
-        }
-        let (id, _) = self.layout.sample_key(body).ok()?;
-        self.by_id.get(&id?).copied()
-    }
-
-    /// The fields of records that are no samples.
-    #[must_use]
-    pub const fn layout(&self) -> RecordLayout {
-        self.layout
     }
 }

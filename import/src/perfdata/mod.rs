@@ -5,13 +5,17 @@
 //! | question | file |
 //! |---|---|
 //! | where is what in the file | `header` |
+//! | what is wrong with it | `damage` |
 //! | which events does it have, with which fields | `events`, `layout` |
+//! | which event is a sample of | `event_index` |
 //! | what does it say of its recording | `features` |
 //! | which records follow one another, compressed or not | `records` |
 //! | in which order were they | `sorter` |
 //! | what does a record say | `record` |
 //! | what does a sample say | `sample` |
 
+mod damage;
+mod event_index;
 mod events;
 mod features;
 mod header;
@@ -21,30 +25,19 @@ mod records;
 mod sample;
 mod sorter;
 
+pub use damage::Damage;
+pub use event_index::EventIndex;
 pub use events::SourceEvent;
 pub use features::Features;
-pub use layout::{EventIndex, RecordLayout};
+pub use layout::RecordLayout;
 pub use record::{SourceMapping, SourceRecord};
 pub use records::{RawRecord, RecordReader};
 pub use sample::SourceSample;
 pub use sorter::{MAX_HELD, RecordSorter};
 
-use std::{
-    fs::File,
-    io::{BufReader, Read, Seek, SeekFrom},
-    ops::Range,
-};
+use std::{fs::File, io::BufReader, ops::Range};
 
-use header::Header;
-
-/// What is wrong with the file, and where.
-#[derive(Debug)]
-pub struct Damage {
-    /// Bytes from the start of the file; of a compressed record's content, where that record is.
-    pub offset: u64,
-    /// What is wrong.
-    pub reason: &'static str,
-}
+use header::{Header, bytes};
 
 /// The head of a perf.data file: all but its records.
 #[derive(Debug)]
@@ -125,7 +118,7 @@ impl PerfData {
                 ));
             }
         }
-        events::complete(&mut events, &found);
+        events::complete(&mut events, found.event_types());
         Ok(Self {
             events,
             features: found,
@@ -133,17 +126,4 @@ impl PerfData {
             notes,
         })
     }
-}
-
-/// The bytes of a range that lies within the file.
-fn bytes(file: &mut BufReader<File>, range: &Range<u64>) -> Result<Vec<u8>, Damage> {
-    let mut bytes = Vec::new();
-    let size = range.end.saturating_sub(range.start);
-    file.seek(SeekFrom::Start(range.start))
-        .and_then(|_| file.take(size).read_to_end(&mut bytes))
-        .map_err(|_| Damage {
-            offset: range.start,
-            reason: "it cannot be read",
-        })?;
-    Ok(bytes)
 }

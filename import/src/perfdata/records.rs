@@ -8,7 +8,7 @@ use std::{
 use ruzstd::decoding::FrameDecoder;
 use varid_model::perf::Header;
 
-use super::Damage;
+use super::damage::Damage;
 
 /// Bytes of a record's header.
 const HEADER: usize = 8;

@@ -5,7 +5,7 @@
 
 use std::mem::size_of;
 
-use super::RawRecord;
+use super::records::RawRecord;
 
 /// Most bytes of records that are held until nothing older can follow.
 pub const MAX_HELD: usize = 64 << 20;

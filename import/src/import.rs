@@ -1,0 +1,66 @@
+//! How does a source become a session, whatever its format?
+
+use varid_recording::{SESSION_JSON, remove_session};
+
+use crate::{
+    convert,
+    error::{Error, Result},
+    folded,
+    format::SourceFormat,
+    perf_script,
+    request::ImportRequest,
+    summary::ImportSummary,
+};
+
+/// Enough of a source to know its format by.
+const START: u64 = 64 << 10;
+
+/// Writes the session of a source.
+///
+/// # Errors
+///
+/// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed.
+pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
+    let start = request.input.start(START)?;
+    let format = request.format.or_else(|| SourceFormat::detect(&start));
+    let Some(format) = format else {
+        let start = start.get(..start.len().min(40)).unwrap_or_default();
+        return Err(Error::UnknownFormat {
+            path: request.input.path,
+            start: String::from_utf8_lossy(start).into_owned(),
+        });
+    };
+    let output = request.output.clone();
+    let is_new = !output.join(SESSION_JSON).exists();
+    let imported = match format {
+        SourceFormat::PerfData => convert::perf_data(request),
+        SourceFormat::PerfScript => perf_script::import(request),
+        SourceFormat::Folded => folded::import(request),
+    };
+    if imported.is_err() && is_new {
+        // It may not have been begun.
+        let _ = remove_session(&output);
+    }
+    let ((mut writer, summary), path) = imported?;
+    if writer.counts().samples == 0 {
+        drop(writer);
+        remove_session(&output)?;
+        let left_out: Vec<_> = summary
+            .excluded
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        return Err(Error::NoSamples {
+            path,
+            why: match (&left_out[..], &summary.notes[..]) {
+                ([], []) => "it holds none".to_owned(),
+                ([], notes) => notes.join("; "),
+                (left_out, _) => {
+                    format!("those it holds are not imported: {}", left_out.join(", "))
+                }
+            },
+        });
+    }
+    writer.finish()?;
+    Ok(summary)
+}
