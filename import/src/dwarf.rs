@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     rc::Rc,
@@ -14,7 +13,7 @@ use std::{
 
 use object::{Object, ReadCache};
 use varid_model::{Address, IntervalMap, IntervalValue, Machine, Marker, Reason, Regs};
-use varid_recording::{Host, remap::address_of};
+use varid_recording::{Host, open_regular, remap::address_of};
 use varid_symbolizer::parse_elf;
 use varid_unwind::{CodeRule, Module, NativeStack, StackSlice, UnwindError, UnwindInfo};
 
@@ -111,8 +110,14 @@ impl Unwinder {
             file,
             offset: mapping.pgoff,
         };
-        self.entries = self.entries.saturating_add(1);
-        Rc::make_mut(self.spaces.entry(mapping.pid).or_default()).insert(range, place);
+        let space = self.spaces.entry(mapping.pid).or_default();
+        // A child's map is a copy from its first own mapping on.
+        let copied = match Rc::get_mut(space) {
+            Some(_) => 0,
+            None => space.iter().count(),
+        };
+        self.entries = self.entries.saturating_add(copied).saturating_add(1);
+        Rc::make_mut(space).insert(range, place);
     }
 
     /// A process was forked.
@@ -234,8 +239,8 @@ impl UnwindInfo for ProcessCode<'_> {
 
 /// The unwind information of a file, if it is the recorded one.
 fn open(path: &Path, build_id: &[u8], trusted_before: Option<SystemTime>) -> Option<Module> {
-    let file = File::open(path).ok()?;
-    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let file = open_regular(path).ok()?;
+    let metadata = file.metadata().ok()?;
     if build_id.is_empty() {
         let changed = u64::try_from(metadata.ctime()).unwrap_or_default();
         let changed = SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(changed));

@@ -52,7 +52,8 @@ pub(crate) fn of_image(path: &str) -> Layer {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_jit = name.starts_with("jitted-") && name.ends_with(".so")
         || name.starts_with("perf-") && name.ends_with(".map");
-    let is_managed = [".dex", ".vdex", ".jar", ".apk"]
+    // What executes in an .apk is a native library.
+    let is_managed = [".dex", ".vdex", ".jar"]
         .iter()
         .any(|end| name.ends_with(end));
     match (is_jit, is_managed) {
@@ -126,7 +127,8 @@ mod tests {
             ("[JIT app cache]", Layer::App),
             ("/tmp/perf-12.map", Layer::App),
             ("/root/.debug/jit/x/jitted-12-3.so", Layer::App),
-            ("/data/app/base.apk", Layer::App),
+            ("/data/app/base.apk", Layer::Native),
+            ("/data/app/base.vdex", Layer::App),
             ("libart.so", Layer::Vm),
             ("//anon", Layer::Native),
         ] {

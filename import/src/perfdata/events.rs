@@ -16,7 +16,7 @@ use super::{
 
 /// Most events of a file, as of a session.
 const MAX_EVENTS: usize = 1_000;
-/// Most ids of an event: one for each CPU and thread.
+/// Most ids of all events: an event has one for each CPU and thread.
 const MAX_IDS: u64 = 1 << 20;
 /// The first published size of `struct perf_event_attr`.
 const ATTR_SIZE_V0: usize = 64;
@@ -131,6 +131,7 @@ pub(super) fn read(
         return Err(damage(32, "more than 1,000 events"));
     };
     let mut events = Vec::with_capacity(count);
+    let mut room = MAX_IDS.saturating_mul(8);
     for place in 0..count as u64 {
         let at = start.saturating_add(place.saturating_mul(header.attr_size));
         let attr = bytes(file, &(at..at.saturating_add(attr_size)))?;
@@ -141,9 +142,9 @@ pub(super) fn read(
         let [ids, size] = section[..] else {
             return Err(damage(ids_at, "the file ends within an event's attribute"));
         };
-        if size > MAX_IDS.saturating_mul(8) {
-            return Err(damage(ids_at, "an event has more than a million ids"));
-        }
+        room = room
+            .checked_sub(size)
+            .ok_or(damage(ids_at, "the events have more than a million ids"))?;
         let ids = range(ids, size, len)
             .ok_or(damage(ids_at, "the ids of an event lie outside the file"))?;
         event.ids = words(&bytes(file, &ids)?);

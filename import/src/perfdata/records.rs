@@ -17,6 +17,8 @@ const AUXTRACE: u32 = 71;
 /// `PERF_RECORD_COMPRESSED`, `PERF_RECORD_COMPRESSED2`.
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
+/// Bytes of a zstd block's header.
+const BLOCK_HEADER: usize = 3;
 /// What is decompressed at once: more than the largest record.
 const CHUNK: usize = 1 << 17;
 /// Most bytes that a zstd stream may make its reader keep; perf's are of 8 MB and less.
@@ -246,6 +248,9 @@ impl Compressed {
         }
         // The decoder reads all blocks at once that it is given: one of them is 128 KB at most.
         let source = self.packed.get(self.taken..).unwrap_or_default();
+        if source.len() < BLOCK_HEADER && self.decoder.can_collect() == 0 {
+            return Ok(false);
+        }
         let block = match source {
             [b0, b1, b2, rest @ ..] if self.decoder.can_collect() == 0 => {
                 let header = u32::from_le_bytes([*b0, *b1, *b2, 0]);
@@ -256,7 +261,7 @@ impl Compressed {
                     _ => usize::try_from(header >> 3).unwrap_or(usize::MAX),
                 };
                 let checksum = if is_last { 4 } else { 0 };
-                let end = len.saturating_add(3);
+                let end = len.saturating_add(BLOCK_HEADER);
                 match rest.len() < len {
                     true => return Ok(false),
                     false => source.get(..end.saturating_add(checksum).min(source.len())),
@@ -281,5 +286,107 @@ impl Compressed {
             offset: self.offset,
             reason: "a compressed record cannot be decompressed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    use std::io::Cursor;
+
+    fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+        let size = u16::try_from(body.len() + HEADER).unwrap();
+        let header = [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes()];
+        [&header.concat(), body].concat()
+    }
+
+    /// What is read of a file, and whether that ends in damage.
+    fn read(file: Vec<u8>) -> (Vec<(u32, Vec<u8>)>, Option<Damage>) {
+        let len = file.len() as u64;
+        let mut reader = RecordReader::new(Cursor::new(file), 0..len);
+        let mut records = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(Some(record)) => records.push((record.kind, record.body)),
+                Ok(None) => return (records, None),
+                Err(damage) => return (records, Some(damage)),
+            }
+        }
+    }
+
+    fn bodies() -> Vec<(u32, Vec<u8>)> {
+        let body = |number: u8| vec![number; usize::from(number) * 200 + 8];
+        (1..200).map(|number| (9, body(number))).collect()
+    }
+
+    #[test]
+    fn compressed_records_are_those_that_were_compressed_wherever_the_stream_is_cut() {
+        let plain: Vec<u8> = bodies()
+            .iter()
+            .flat_map(|(kind, body)| record(*kind, body))
+            .collect();
+        for level in [CompressionLevel::Uncompressed, CompressionLevel::Fastest] {
+            let packed = compress_to_vec(&plain[..], level);
+            for piece in [100, 5_000, 60_000] {
+                let pieces = packed.chunks(piece).map(|piece| record(COMPRESSED, piece));
+                let (records, damage) = read(pieces.collect::<Vec<_>>().concat());
+                assert!(damage.is_none());
+                assert_eq!(records, bodies());
+            }
+            // The second form says how many of its bytes are filled.
+            let pieces = packed.chunks(60_000).map(|piece| {
+                let size = piece.len() as u64;
+                record(COMPRESSED2, &[&size.to_le_bytes(), piece, &[0; 5]].concat())
+            });
+            assert_eq!(read(pieces.collect::<Vec<_>>().concat()).0, bodies());
+        }
+    }
+
+    #[test]
+    fn a_stream_without_its_end_has_all_that_it_holds() {
+        let plain: Vec<u8> = bodies()
+            .iter()
+            .flat_map(|(kind, body)| record(*kind, body))
+            .collect();
+        let packed = compress_to_vec(&plain[..], CompressionLevel::Fastest);
+        let half = packed.get(..packed.len() / 2).unwrap();
+        let (records, _) = read(
+            half.chunks(60_000)
+                .flat_map(|piece| record(COMPRESSED, piece))
+                .collect(),
+        );
+        assert_eq!(records, bodies()[..records.len()]);
+        assert!(records.len() > 20, "{}", records.len());
+    }
+
+    #[test]
+    fn what_is_no_stream_ends_the_records() {
+        let magic = [0x28, 0xb5, 0x2f, 0xfd];
+        for packed in [
+            &[][..],
+            &[0],
+            &magic,
+            &[1; 300],
+            &[&magic[..], &[0xff; 200]].concat(),
+        ] {
+            let file = [record(9, &[7; 8]), record(COMPRESSED, packed)].concat();
+            let (records, _) = read(file);
+            assert_eq!(records, [(9, vec![7; 8])]);
+        }
+        let damage = read(record(COMPRESSED2, &[0xff; 16])).1.unwrap();
+        assert_eq!(damage.offset, 0);
+    }
+
+    #[test]
+    fn the_data_of_an_aux_area_is_passed_over() {
+        let aux = [
+            &record(AUXTRACE, &[&5u64.to_le_bytes()[..], &[0; 40]].concat())[..],
+            &[1; 5],
+        ]
+        .concat();
+        let (records, damage) = read([aux, record(9, &[7; 8])].concat());
+        assert!(damage.is_none());
+        assert_eq!(records.last(), Some(&(9, vec![7; 8])));
     }
 }
