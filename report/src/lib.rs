@@ -51,6 +51,7 @@
 //! | which one sentence do the numbers bear | `finding` |
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
+//! | what differs between sessions, and is that chance | `diff` |
 //! | how does a profile get into other viewers | `export` |
 //!
 //! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
@@ -78,6 +79,7 @@
 mod call_counts;
 mod call_tree;
 mod columns;
+mod diff;
 mod error;
 mod export;
 mod finding;
@@ -103,6 +105,7 @@ mod views;
 mod weights;
 
 pub use columns::OutputFormat;
+pub use diff::{Diff, DiffView, Quantity, Side, Total, TotalChange};
 pub use error::{Error, Result};
 pub use export::{ExportFormat, export};
 pub use frames::{
@@ -126,5 +129,5 @@ pub use weights::{
     CallWeight, EventId, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
 };
 
-/// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`.
+/// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`. That of [`Diff::render`] is `schema/diff.schema.json`.
 pub const JSON_VERSION: u32 = 1;

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod common;
+mod diff;
 mod elsewhere;
 mod exports;
 mod lines;

@@ -6,7 +6,7 @@ mod dim;
 mod events;
 mod filters;
 mod finding;
-mod schema;
+pub mod schema;
 mod services;
 mod tree;
 
