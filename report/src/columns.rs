@@ -137,10 +137,12 @@ impl Serialize for Value<'_> {
 
 /// A probability with two digits that count.
 pub fn probability_text(probability: f64) -> String {
-    if probability >= 0.001 {
-        return format!("{probability:.3}");
+    match probability {
+        probability if probability >= 0.001 => format!("{probability:.3}"),
+        // It is smaller than the smallest number.
+        0.0 => "<1e-300".to_owned(),
+        probability => format!("{probability:.0e}"),
     }
-    format!("{probability:.0e}")
 }
 
 /// Six decimals tell all there is to tell of a percentage.
