@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo fresh fresh-base art-compiler test-programs test test-long board-image board-products board board-cost paper board-module-soak module cross dist lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo fresh fresh-base art-compiler test-programs test test-long board-image board-products board board-cost paper board-module-soak module cross dist install lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -109,6 +109,13 @@ cross: test-deps ## varid for a device, static, and its agent: ARCH=arm64, armhf
 dist: test-deps ## archives for amd64, arm64 and armhf, with checksums, unpacked and tried
 	scripts/dist.sh $(TARGET)/dist
 	tests/dist.sh $(TARGET)/dist
+
+# The program that is there: 'make install' as root builds nothing. DESTDIR stands before PREFIX.
+PREFIX ?= /usr/local
+
+install: ## install varid, its manual and completions below PREFIX=/usr/local, after make build
+	@[ -x $(RELEASE)/varid ] || { echo "make install: there is no $(RELEASE)/varid: make build comes first" >&2; exit 1; }
+	DESTDIR="$(DESTDIR)" scripts/install.sh $(RELEASE)/varid $(PREFIX)
 
 lint: test-deps ## format, clippy, shellcheck, licences, SPDX lines, links
 	scripts/lint.sh

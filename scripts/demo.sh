@@ -1,6 +1,6 @@
 #!/bin/bash
 # What does varid show of a dex app that plain perf does not? Runs SciMark and Linpack in ART and prints both profiles, then the same app
-# interpreted and compiled, side by side.
+# interpreted and compiled, compared.
 # usage: demo.sh RELEASE-FOLDER WORKLOADS-FOLDER OUTPUT-FOLDER
 # ART's compiler, on x86-64 only, is built when it is not there: one or two minutes. VARID_DEMO_COMPILED=if-built does not build it.
 set -euo pipefail
@@ -68,7 +68,7 @@ echo "\$ perf record -e $event -F $rate -- ${app[*]}"
 perf record -q -e "$event" -F "$rate" -o "$plain" -- "${app[@]}" || fail "perf record failed (exit status $?)"
 of_perf -i "$plain" --no-children --sort dso,symbol
 
-title "the same app interpreted and compiled: side by side"
+title "varid diff: the same app interpreted and compiled"
 # More rounds than above, of which compiled code leaves few samples.
 rounds=300
 without() { # WHY: there is no compiled half
@@ -98,8 +98,8 @@ for how in interpreted compiled; do
     app_in "$how"
     echo "\$ varid record -q -F $rate -o $out/$how -- ${app[*]}"
     "$release/varid" record -q -F "$rate" -o "$out/$how" -- "${app[@]}" || fail "the app or its recording failed (exit status $?)"
-    "$release/varid" report -i "$out/$how" --by symbol --format json >"$out/$how.json"
 done
-echo
-"$here/side_by_side.py" interpreted "$out/interpreted.json" compiled "$out/compiled.json" 16
-grep -q org.example.math.LU.factor "$out/compiled.json" || fail "the report of the compiled app does not name its methods"
+echo "\$ varid diff $out/interpreted $out/compiled -n 16"
+"$release/varid" diff "$out/interpreted" "$out/compiled" -n 16
+"$release/varid" report -i "$out/compiled" --by symbol >"$out/compiled.txt"
+grep -q org.example.math.LU.factor "$out/compiled.txt" || fail "the report of the compiled app does not name its methods"

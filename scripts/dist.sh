@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is given to users? Makes an archive for each processor, and their checksums: dist.sh OUTDIR
 # OUTDIR/varid-VERSION-linux-ARCH.tar.gz for amd64, arm64 and armhf, OUTDIR/SHA256SUMS. In each: varid, static, the agent for
-# ART, the module's sources, android/, documentation and licences; for a host (amd64) also device/ARCH/varid, which varid --adb pushes.
+# ART, the module's sources, android/, documentation, manual, completions and licences; for a host (amd64) also device/ARCH/varid, which varid --adb pushes.
 # The same sources and compilers give the same archives.
 set -euo pipefail
 
@@ -20,9 +20,14 @@ for arch in arm64 armhf; do
     scripts/cross.sh --board "$arch" "$stage/board/$arch"
 done
 for arch in amd64 arm64 armhf; do
+    scripts/cross.sh "$arch" "$stage/varid-$version-linux-$arch"
+done
+# The manual and completions are alike for all processors; the varid for this one writes them.
+SOURCE_DATE_EPOCH=$when scripts/manual.sh "$stage/varid-$version-linux-$(dpkg --print-architecture)/varid" "$stage/manual"
+for arch in amd64 arm64 armhf; do
     name=varid-$version-linux-$arch
     to=$stage/$name
-    scripts/cross.sh "$arch" "$to"
+    cp -R "$stage/manual/share" "$to/"
     cp LICENSE-* README.md CHANGELOG.md "$stage/NOTICES" "$to/"
     cp -R docs "$to/"
     kmod-shim/module/sources.sh "$to/module"

@@ -38,7 +38,8 @@ browser_script() { # of HTML reports: its parts are one module
     local folder=report/src/export/html parts
     mapfile -t parts < <(sed -n 's/^ *include_str!("\(.*\.js\)"),$/\1/p' "$folder/mod.rs")
     [ "${#parts[@]}" -gt 0 ] || return 1
-    (cd "$folder" && cat "${parts[@]}") | node --input-type=module --check
+    (cd "$folder" && cat "${parts[@]}") | node --input-type=module --check &&
+        node --input-type=module --check <report/src/diff/html/flame.js
 }
 
 # Nothing is linked here, so its sources need not be compiled.

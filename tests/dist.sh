@@ -52,7 +52,8 @@ while read -r arch machine device metapackage kernel tools; do
     at=$work/$name
     for file in README.md CHANGELOG.md NOTICES LICENSE-MIT LICENSE-APACHE LICENSE-GPL-2.0 docs/README.md module/Kbuild module/dkms.conf \
         module/include/walker.h android/varid.rc android/Android.bp android/Android.mk android/sepolicy/varid.te \
-        android/boards/generic-armv8.events; do
+        android/boards/generic-armv8.events share/man/man1/varid.1 share/man/man1/varid-report.1 \
+        share/bash-completion/completions/varid share/zsh/site-functions/_varid share/fish/vendor_completions.d/varid.fish; do
         holds "$name has $file" test -s "$at/$file"
     done
     if kdir=$(headers "$arch" "$metapackage"); then

@@ -33,6 +33,10 @@ pub enum Value<'p> {
     Percent(f64),
     /// As a percentage.
     Ratio(f64),
+    /// A difference, with its sign in text.
+    Change(f64),
+    /// Of a test, for programs.
+    Probability(f64),
     /// A name in a tree, with what connects it to the lines above: that is never cut. For text only.
     Branch {
         stem: String,
@@ -60,6 +64,8 @@ impl Value<'_> {
             Self::Count(number) => number.to_string().into(),
             Self::Signed(number) => number.to_string().into(),
             Self::Percent(percent) | Self::Ratio(percent) => format!("{percent:.decimals$}").into(),
+            Self::Change(change) => format!("{change:+.decimals$}").into(),
+            Self::Probability(probability) => format!("{probability:e}").into(),
             Self::Branch { stem, name } => format!("{stem}{name}").into(),
             Self::True => "true".into(),
         }
@@ -117,14 +123,25 @@ impl Serialize for Value<'_> {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(number) => serializer.serialize_u64(*number),
             Self::Signed(number) => serializer.serialize_i64(*number),
-            Self::Percent(percent) | Self::Ratio(percent) => {
+            Self::Percent(percent) | Self::Ratio(percent) | Self::Change(percent) => {
                 serializer.serialize_f64(rounded(*percent))
             }
+            Self::Probability(probability) => serializer.serialize_f64(*probability),
             Self::Branch { name, .. } => serializer.serialize_str(name),
             Self::True => serializer.serialize_bool(true),
             Self::Object(object) => object.serialize(serializer),
             Self::List(objects) => objects.serialize(serializer),
         }
+    }
+}
+
+/// A probability with two digits that count.
+pub fn probability_text(probability: f64) -> String {
+    match probability {
+        probability if probability >= 0.001 => format!("{probability:.3}"),
+        // It is smaller than the smallest number.
+        0.0 => "<1e-300".to_owned(),
+        probability => format!("{probability:.0e}"),
     }
 }
 

@@ -58,7 +58,38 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A session of a comparison has no samples that count.
+    #[error("no sample of {} counts{}: there is nothing to compare", session.display(), selection_of(selection))]
+    NothingCounts {
+        /// The session's folder.
+        session: PathBuf,
+        /// Which samples count, as on the command line; empty: all.
+        selection: String,
+    },
+    /// Sessions of a comparison have different events.
+    #[error("{} has the event {found}, and others have {expected}: they count different things; --event names an event that all have", session.display())]
+    OtherEvent {
+        /// The session's folder.
+        session: PathBuf,
+        /// Its event.
+        found: String,
+        /// The event of the sessions before it.
+        expected: String,
+    },
+    /// A comparison has no session on one of its sides.
+    #[error("a comparison needs a session on each side")]
+    NoSessions,
+    /// Sums of periods do not say how much slower one session is than another.
+    #[error("only shares of these sessions can be compared: {0}")]
+    NotAbsolute(String),
     /// The report cannot be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),
+}
+
+fn selection_of(selection: &str) -> String {
+    match selection {
+        "" => String::new(),
+        selection => format!(" by {selection}"),
+    }
 }

@@ -51,6 +51,7 @@
 //! | which one sentence do the numbers bear | `finding` |
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
+//! | what differs between sessions, and is that chance | `diff` |
 //! | how does a profile get into other viewers | `export` |
 //! | how are numbers hashed | `fast_hash` |
 //! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
@@ -82,6 +83,7 @@ mod call_counts;
 mod call_tree;
 mod callchains;
 mod columns;
+mod diff;
 mod error;
 mod export;
 mod fast_hash;
@@ -115,6 +117,7 @@ pub use annotate::{
     write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
 };
 pub use columns::OutputFormat;
+pub use diff::{Diff, DiffView, Quantity, Side, Total, TotalChange};
 pub use error::{Error, Result};
 pub use export::{ExportFormat, export};
 pub use frames::{
@@ -139,5 +142,5 @@ pub use weights::{
     CallWeight, EventId, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
 };
 
-/// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`.
+/// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`. That of [`Diff::render`] is `schema/diff.schema.json`.
 pub const JSON_VERSION: u32 = 1;

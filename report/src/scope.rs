@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     frames::{FrameId, ProfileImage, ProfileSymbol, SymbolId},
     profile::{EventSummary, Profile},
-    shares::StackWeights,
+    shares::{Share, StackWeights},
     stack_filter::has_name,
     stacks::StackId,
     view::View,
@@ -86,6 +86,20 @@ impl<'p> Scope<'p> {
             }
         }
         Some(elsewhere)
+    }
+
+    /// What the view's layer and symbols took together, by themselves and with what they called; all of it, if the view is of all.
+    pub fn selected_share(&self) -> Share {
+        if self.selected.is_empty() {
+            let (own, total) = (self.all, self.all);
+            return Share { own, total };
+        }
+        let is_selected = |frame| {
+            let place = usize::try_from(self.symbol_of(frame)?.0).ok()?;
+            self.selected.get(place)?.then_some(())
+        };
+        let shares = self.weights.by_frame(is_selected);
+        shares.get(&()).copied().unwrap_or_default()
     }
 
     /// The weights of the stacks whose leaf is of the view's layer and symbols.

@@ -42,6 +42,13 @@ impl TimeSpan {
     pub fn contains(&self, since_start: Duration) -> bool {
         since_start >= self.start && self.end.is_none_or(|end| since_start < end)
     }
+
+    /// How much of a recording that took so long it is.
+    #[must_use]
+    pub fn length_in(&self, recording: Duration) -> Duration {
+        let end = self.end.map_or(recording, |end| end.min(recording));
+        end.saturating_sub(self.start)
+    }
 }
 
 impl fmt::Display for TimeSpan {

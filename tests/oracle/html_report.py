@@ -2,6 +2,7 @@
 """What does the block of data in an HTML report say?
 
 usage: html_report.py FILE          prints all of it as JSON
+       html_report.py --policy FILE    says nothing if a page of another kind, as 'varid diff --html' writes it, keeps to the same policy
        html_report.py --hostile FILE OUTPUT     the same report with names that would break a page out of its script
 
 Reads the format that docs/guide-html-report.md describes. Exit status 1 if the page could make a request, could run another script than its
@@ -130,8 +131,10 @@ def main():
     if sys.argv[1] == "--hostile":
         Path(sys.argv[3]).write_text(hostile(Path(sys.argv[2]).read_text()))
         return
-    page = Path(sys.argv[1]).read_text()
+    page = Path(sys.argv[-1]).read_text()
     check_policy(page)
+    if sys.argv[1] == "--policy":
+        return
     header, columns = unpacked(page)
     layers = [header["layers"][layer] for layer in columns["symbol.layer"]]
     images = [header["images"][image][0] for image in columns["symbol.image"]]

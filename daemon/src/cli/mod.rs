@@ -3,9 +3,13 @@
 #[cfg(feature = "host")]
 mod annotate;
 #[cfg(feature = "host")]
+mod diff;
+#[cfg(feature = "host")]
 mod export;
 #[cfg(feature = "host")]
 mod import;
+#[cfg(feature = "host")]
+mod manual;
 #[cfg(feature = "host")]
 mod report;
 #[cfg(feature = "host")]
@@ -17,9 +21,13 @@ mod symbols;
 #[cfg(feature = "host")]
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
+pub use diff::DiffArgs;
+#[cfg(feature = "host")]
 pub use export::{ExportArgs, ExportFormatArg};
 #[cfg(feature = "host")]
 pub use import::ImportArgs;
+#[cfg(feature = "host")]
+pub use manual::{HelpArgs, ShellArg};
 #[cfg(feature = "host")]
 pub use report::{FormatArg, ReportArgs};
 #[cfg(feature = "host")]
@@ -35,6 +43,7 @@ use std::path::PathBuf;
 /// One profile from the app's methods through the VM and native libraries to the kernel.
 #[derive(Debug, Parser)]
 #[command(name = "varid", version, propagate_version = true, after_long_help = PLACES)]
+#[cfg_attr(feature = "host", command(disable_help_subcommand = true))]
 pub struct Cli {
     /// Say more of what is going on; twice: everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -73,7 +82,8 @@ Places:
 Exit codes:
   0, 1 for a failure with a one-line reason, 2 for bad usage. 'varid record COMMAND' ends with the
   command's own code, 128 + N if signal N ended it, 127 if there is no such command, 126 if it cannot be
-  executed, 125 for a failure of varid itself; 0 if a signal or --duration ended the recording.";
+  executed, 125 for a failure of varid itself; 0 if a signal or --duration ended the recording.
+  'varid diff --fail-if-slower' ends with 3 if B is slower than A by more than it allows.";
 
 /// What varid can be asked for.
 #[derive(Debug, Subcommand)]
@@ -106,6 +116,9 @@ pub enum Verb {
     /// Print the source lines and instructions of a method with their samples.
     #[cfg(feature = "host")]
     Annotate(Box<AnnotateArgs>),
+    /// Compare sessions: which code took more or less, and whether that is more than chance.
+    #[cfg(feature = "host")]
+    Diff(Box<DiffArgs>),
     /// Write a session for another viewer: flame graph, pprof, Firefox Profiler and others.
     #[cfg(feature = "host")]
     Export(ExportArgs),
@@ -118,7 +131,7 @@ pub enum Verb {
     /// Try which events this machine counts and samples.
     Events(FormatArgs),
     /// Check a configuration file, or show what a session would be asked for.
-    #[command(subcommand)]
+    #[command(subcommand, disable_help_subcommand = true)]
     Config(ConfigVerb),
     /// Tell what this machine offers, what varid will use and why, and what would help.
     Doctor(FormatArgs),
@@ -128,6 +141,23 @@ pub enum Verb {
         #[arg(long, hide = true)]
         background: bool,
     },
+    /// Print what makes a shell complete varid's command line.
+    #[cfg(feature = "host")]
+    Completions {
+        /// Which shell.
+        #[arg(value_enum)]
+        shell: ShellArg,
+    },
+    /// Write the manual's pages.
+    #[cfg(feature = "host")]
+    #[command(hide = true)]
+    ManPages {
+        /// Into this folder.
+        folder: PathBuf,
+    },
+    /// Print the help of a verb, or a guide.
+    #[cfg(feature = "host")]
+    Help(HelpArgs),
     /// Wait for a byte on a socket, then become a command.
     #[command(hide = true)]
     Launch {

@@ -4,10 +4,14 @@
 mod annotate;
 mod config;
 mod daemon;
+#[cfg(feature = "host")]
+mod diff;
 mod doctor;
 mod events;
 #[cfg(feature = "host")]
 pub mod export;
+#[cfg(feature = "host")]
+mod help;
 #[cfg(feature = "host")]
 pub mod import;
 pub mod launch;
@@ -42,11 +46,19 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "host")]
         Verb::Annotate(args) => annotate::run(*args),
         #[cfg(feature = "host")]
+        Verb::Diff(args) => diff::run(*args),
+        #[cfg(feature = "host")]
         Verb::Export(args) => export::run(args),
         #[cfg(feature = "host")]
         Verb::Import(args) => import::run(args),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
+        #[cfg(feature = "host")]
+        Verb::Completions { shell } => help::completions(shell),
+        #[cfg(feature = "host")]
+        Verb::ManPages { folder } => help::man_pages(&folder),
+        #[cfg(feature = "host")]
+        Verb::Help(args) => help::run(&args),
         Verb::Config(verb) => config::run(verb),
         Verb::Events(format) => events::run(format),
         Verb::Doctor(format) => doctor::run(format),

@@ -28,6 +28,8 @@ mod walk;
 
 use std::io::Write;
 
+pub(crate) use html::write_head;
+pub(crate) use markup::escape;
 use walk::Walk;
 
 use crate::{error::Result, profile::Profile, view::PercentOf, weights::EventId};

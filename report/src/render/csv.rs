@@ -8,7 +8,7 @@ use std::{
 use varid_recording::terminal::one_line;
 
 use crate::{
-    columns::{OutputFormat, SheetLine, SheetRole},
+    columns::{OutputFormat, Sheet, SheetLine, SheetRole},
     scope::Scope,
     views,
 };
@@ -17,11 +17,17 @@ use crate::{
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let sheets = views::sheets(scope, OutputFormat::Csv);
     for sheet in sheets.iter().filter(|sheet| sheet.role == SheetRole::Rows) {
-        record(sheet.header.iter().map(|name| name.as_ref().into()), out)?;
-        for line in &sheet.lines {
-            if let SheetLine::Cells(cells) = line {
-                record(cells.iter().map(|value| value.cell(6)), out)?;
-            }
+        write_sheet(sheet, out)?;
+    }
+    Ok(())
+}
+
+/// Writes a table behind a header.
+pub fn write_sheet(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
+    record(sheet.header.iter().map(|name| name.as_ref().into()), out)?;
+    for line in &sheet.lines {
+        if let SheetLine::Cells(cells) = line {
+            record(cells.iter().map(|value| value.cell(6)), out)?;
         }
     }
     Ok(())
@@ -36,7 +42,7 @@ fn record<'f>(fields: impl Iterator<Item = Cow<'f, str>>, out: &mut dyn Write) -
 /// A field in one line that no spreadsheet takes for a formula: an apostrophe is before what would be one.
 fn quoted(field: &str) -> String {
     let mut text = one_line(field);
-    if text.starts_with(['=', '+', '-', '@']) && text.parse::<i64>().is_err() {
+    if text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err() {
         text.insert(0, '\'');
     }
     if text.contains([',', '"']) {

@@ -1,8 +1,8 @@
 //! How is a view written?
 
-mod csv;
+pub(crate) mod csv;
 mod json;
-mod text;
+pub(crate) mod text;
 
 use std::io::Write;
 

@@ -4,7 +4,7 @@ mod callgraph;
 mod events;
 mod groups;
 mod ratios;
-mod rows;
+pub mod rows;
 mod sampled_frames;
 mod side_by_side;
 mod tree;

@@ -95,7 +95,7 @@ fn a_page_has_the_samples_with_their_frames_and_threads() {
 }
 
 /// What browsers, shells, spreadsheets, viewers and parsers take for more than a name.
-const HOSTILE: [&str; 9] = [
+pub const HOSTILE: [&str; 9] = [
     "<script>alert(1)</script>",
     "]]></script><script>alert(2)</script>",
     "a\"b'c\\\"d\\",
@@ -108,7 +108,7 @@ const HOSTILE: [&str; 9] = [
 ];
 
 /// Each hostile name is that of a method, which calls the next one, and of a thread.
-fn hostile() -> Fixture {
+pub fn hostile() -> Fixture {
     let mut fixture = Fixture::new();
     let slots = HOSTILE.iter().zip(1..);
     let slots = slots.map(|(name, place)| slot(place * 0x100, name));

@@ -3,6 +3,7 @@
 
 mod annotate;
 mod common;
+mod diff;
 mod elsewhere;
 mod exports;
 mod lines;

@@ -12,7 +12,7 @@ mod columns;
 mod data;
 mod tree;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use base64::{Engine, engine::general_purpose::STANDARD, write::EncoderWriter};
 use flate2::{Compression, write::GzEncoder};
@@ -40,24 +40,12 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-/// Writes the page. The policy in it allows this script and this style only, and no request; all that was recorded is in base64.
+/// Writes the page; all that was recorded is in base64.
 pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
-    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
-    let (script, style) = (hash(SCRIPT), hash(STYLE));
+    write_head((STYLE, SCRIPT), out)?;
     write!(
         out,
-        r#"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="varid">
-<title>varid</title>
-<style>{STYLE}</style>
-</head>
-<body>
+        r#"<body>
 {BODY}
 <script type="application/octet-stream" id="data">"#
     )?;
@@ -72,4 +60,25 @@ pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
         "</script>\n<script type=\"module\">{SCRIPT}</script>\n</body>\n</html>\n"
     )?;
     Ok(())
+}
+
+/// Writes what comes before the body of a page. The policy in it allows this style and this script only, and no request.
+pub(crate) fn write_head((style, script): (&str, &str), out: &mut dyn Write) -> io::Result<()> {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let (script, of_style) = (hash(script), hash(style));
+    write!(
+        out,
+        r#"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{of_style}'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="varid">
+<title>varid</title>
+<style>{style}</style>
+</head>
+"#
+    )
 }

@@ -2,7 +2,7 @@
 
 mod foot;
 mod head;
-mod layout;
+pub mod layout;
 
 use std::io::{self, Write};
 

@@ -69,6 +69,7 @@ pub fn valid(
                     "object" => value.is_object(),
                     "array" => value.is_array(),
                     "string" => value.is_string(),
+                    "boolean" => value.is_boolean(),
                     "number" => value.is_number(),
                     "integer" => value.is_u64() || value.is_i64(),
                     _ => false,

@@ -1,0 +1,148 @@
+//! `varid diff`: what differs between sessions.
+
+use super::pager;
+use crate::cli::{self, DiffArgs, FormatArg, selection};
+use crate::{output, sessions};
+use anyhow::Context;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use varid_model::Layer;
+use varid_recording::SessionReader;
+use varid_report::{
+    Diff, DiffView, GroupBy, Options, OutputFormat, PercentOf, Profile, Quantity, ReportTable,
+    RowOrder, Side, TextLimits, TotalChange, View,
+};
+
+/// On a terminal, rows below so many percent on both sides are one line.
+const FOLD_BELOW: f64 = 0.5;
+
+/// The exit code where B is slower than was allowed.
+const SLOWER: u8 = 3;
+
+/// Prints the comparison.
+pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
+    let Some((a, b)) = args.sides() else {
+        cli::bad_usage(
+            "two sessions are compared, 'varid diff A B', or several: 'varid diff A A2 --against B B2'",
+        );
+    };
+    let sides = [(Side::A, a.to_vec()), (Side::B, b.to_vec())];
+    let table = args.table();
+    let format = match args.format {
+        FormatArg::Text => OutputFormat::Text,
+        FormatArg::Json => OutputFormat::Json,
+        FormatArg::Csv => OutputFormat::Csv,
+    };
+    let terminal = (format == OutputFormat::Text && args.html.is_none())
+        .then(pager::columns)
+        .flatten();
+    let mut diff = Diff::new(DiffView {
+        view: View {
+            table,
+            layer: args.samples.layer.map(Layer::from),
+            symbol: args.samples.symbol.clone(),
+            order: if args.total {
+                RowOrder::Total
+            } else {
+                RowOrder::Own
+            },
+            limit: args.limit,
+            min_percent: args.min_percent,
+            percent_of: if args.by_samples {
+                PercentOf::Samples
+            } else {
+                PercentOf::Period
+            },
+            text: terminal.map_or_else(TextLimits::default, |columns| TextLimits {
+                width: (!args.wide).then_some(columns),
+                fold_below: if args.all_rows || args.min_percent > 0.0 {
+                    0.0
+                } else {
+                    FOLD_BELOW
+                },
+                missing: None,
+            }),
+            ..View::default()
+        },
+        quantity: if args.absolute {
+            Quantity::Absolute
+        } else {
+            Quantity::Share
+        },
+        level: args.level,
+        flame_graph: args.html.is_some(),
+    });
+    let lines = table == ReportTable::By(GroupBy::Line);
+    let flame_graph = args.html.is_some();
+    let options = selection::options(
+        args.event,
+        args.samples,
+        args.names,
+        (lines || flame_graph, lines),
+    );
+    add(&mut diff, &sides, options)?;
+    // What is to be judged can be judged, or nothing is printed as if it had been.
+    let slower = args
+        .fail_if_slower
+        .map(|bound| is_slower(&diff, bound, args.level))
+        .transpose()?;
+    match &args.html {
+        Some(path) => {
+            let shown = path.display();
+            let file = File::create(path).with_context(|| format!("cannot create {shown}"))?;
+            let mut file = BufWriter::new(file);
+            diff.write_html(&mut file)
+                .with_context(|| format!("cannot write {shown}"))?;
+            file.flush()
+                .with_context(|| format!("cannot write {shown}"))?;
+        }
+        None => {
+            let mut text = Vec::new();
+            diff.render(format, &mut text)?;
+            match terminal {
+                Some(_) => pager::show(&text)?,
+                None => output::bytes(&text)?,
+            }
+        }
+    }
+    Ok(slower.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Adds the sessions, one after the other: a profile is dropped before the next one is read.
+fn add(
+    diff: &mut Diff,
+    sides: &[(Side, Vec<PathBuf>)],
+    mut options: Options,
+) -> anyhow::Result<()> {
+    for (side, folders) in sides {
+        for folder in folders {
+            let folder = sessions::named(folder);
+            let session = SessionReader::open(&folder)?;
+            // The other sessions are asked for the first one's event.
+            if options.event.is_none() {
+                options.event = Some(session.manifest().events.first.name.clone());
+            }
+            let profile = Profile::from_session(&session, &options)
+                .with_context(|| folder.display().to_string())?;
+            diff.add(*side, &profile)?;
+        }
+    }
+    Ok(())
+}
+
+/// The exit code, and a sentence that says why.
+fn is_slower(diff: &Diff, bound: f64, level: f64) -> anyhow::Result<ExitCode> {
+    let change: TotalChange = diff.total().context("--fail-if-slower")?;
+    let is_slower = change.is_slower(bound, level);
+    let verdict = if is_slower { "slower" } else { "not slower" };
+    output::message(&format!(
+        "varid: B is {verdict} by more than {bound} % and more than chance (a p of at most {level:?}): {change}"
+    ));
+    Ok(if is_slower {
+        ExitCode::from(SLOWER)
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,131 @@
+//! `varid help`, `varid completions`, `varid man-pages`: what the command line says of itself, and the guides.
+
+mod guides;
+mod plain;
+
+use super::pager;
+use crate::cli::{Cli, HelpArgs, ShellArg};
+use crate::output;
+use anyhow::Context;
+use clap::{Command, CommandFactory};
+use guides::GUIDES;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use varid_recording::manifest::rfc3339;
+
+/// Lines of guides are no longer, however wide the terminal is.
+const LONGEST: usize = 100;
+/// Of lines that go elsewhere than to a terminal.
+const USUAL: usize = 80;
+
+/// Prints the help of a verb, a guide, or what there is.
+pub fn run(args: &HelpArgs) -> anyhow::Result<ExitCode> {
+    let columns = pager::columns();
+    let text = match args.topic.as_slice() {
+        [] => format!("{}\n{}", Cli::command().render_long_help(), list()),
+        topic => match (command(topic), guide(topic)) {
+            (Some(mut command), _) => command.render_long_help().to_string(),
+            (None, Some(text)) => plain::rendered(text, columns.unwrap_or(USUAL).min(LONGEST)),
+            (None, None) => anyhow::bail!(
+                "there is neither a verb nor a guide '{}': 'varid help' lists both",
+                topic.join(" ")
+            ),
+        },
+    };
+    match columns {
+        Some(_) => pager::show(text.as_bytes())?,
+        None => output::bytes(text.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command of a verb, with its whole name.
+fn command(topic: &[String]) -> Option<Command> {
+    let mut command = Cli::command();
+    command.build();
+    let mut found = &command;
+    for word in topic {
+        let mut verbs = found.get_subcommands();
+        found = verbs.find(|verb| verb.get_name() == word && !verb.is_hide_set())?;
+    }
+    Some(found.clone())
+}
+
+fn guide(topic: &[String]) -> Option<&'static str> {
+    let name = topic.join("-");
+    let name = name.strip_prefix("guide-").unwrap_or(&name);
+    let mut guides = GUIDES.iter();
+    let (_, text) = guides.find(|(known, _)| *known == name)?;
+    Some(text)
+}
+
+fn list() -> String {
+    let widest = GUIDES.iter().map(|(name, _)| name.len()).max();
+    let width = widest.unwrap_or_default();
+    let line = |(name, text): &(&str, &str)| format!("  {name:width$}  {}\n", plain::title(text));
+    let lines: String = GUIDES.iter().map(line).collect();
+    format!("Guides, by 'varid help GUIDE':\n{lines}")
+}
+
+/// Prints a shell's script.
+pub fn completions(shell: ShellArg) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        clap_complete::Shell::from(shell),
+        &mut Cli::command(),
+        "varid",
+        &mut script,
+    );
+    output::bytes(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for the program and one for each verb into a folder.
+pub fn man_pages(folder: &Path) -> anyhow::Result<ExitCode> {
+    let shown = folder.display();
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {shown}"))?;
+    let mut command = Cli::command();
+    command.build();
+    page(&command, &date()?, folder).with_context(|| format!("cannot write into {shown}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Today, or the day that builds which are to be alike have.
+fn date() -> anyhow::Result<String> {
+    let time = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(seconds) => {
+            let seconds = seconds.parse().context("SOURCE_DATE_EPOCH")?;
+            let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+            time.context("SOURCE_DATE_EPOCH is too large")?
+        }
+        Err(_) => SystemTime::now(),
+    };
+    let date = rfc3339(time);
+    let day = date.split('T').next();
+    Ok(day.unwrap_or_default().to_owned())
+}
+
+/// Writes the page of a command, and those of its verbs.
+fn page(command: &Command, date: &str, folder: &Path) -> std::io::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        page(verb, date, folder)?;
+    }
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let man = clap_mangen::Man::new(command.clone())
+        .date(date)
+        .source(concat!("varid ", env!("CARGO_PKG_VERSION")))
+        .manual("varid");
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    fs::write(
+        folder.join(format!("{name}.1")),
+        without_double_breaks(&String::from_utf8_lossy(&text)),
+    )
+}
+
+/// A page without the line breaks around an empty line, which breaks the line by itself.
+fn without_double_breaks(page: &str) -> String {
+    page.replace("\n.br\n\n.br\n", "\n.sp\n")
+}

@@ -1,0 +1,240 @@
+//! Which rows differ, and how surely?
+
+use std::{cmp::Ordering, collections::BTreeSet};
+
+use super::{
+    DiffView, Quantity,
+    session::{RowKey, SessionShares},
+    statistics::{false_discovery_rates, two_means, two_proportions},
+    tables,
+    total::{Per, TotalChange, mean, total_change},
+};
+use crate::{
+    error::{Error, Result},
+    view::GroupBy,
+    weights::SampleWeight,
+};
+
+/// Rows with fewer samples on both sides together are not tested: whatever becomes of so few could be chance.
+pub const LEAST_SAMPLES: u64 = 10;
+
+/// A comparison, ready to be written.
+#[derive(Debug)]
+pub struct Comparison<'d> {
+    pub view: &'d DiffView,
+    /// A and B.
+    pub sides: [&'d [SessionShares]; 2],
+    /// What absolute values are of, or why there are none.
+    pub per: std::result::Result<Per, String>,
+    /// What all took, or why that cannot be compared.
+    pub total: std::result::Result<TotalChange, String>,
+    pub tables: Vec<DiffTable>,
+}
+
+/// A table of rows, those that are significant first, then those that differ most.
+#[derive(Debug)]
+pub struct DiffTable {
+    pub by: GroupBy,
+    /// The rows that were tested.
+    pub tested: usize,
+    pub rows: Vec<DiffRow>,
+    /// Rows below the view's limits.
+    pub hidden: usize,
+}
+
+/// A row.
+#[derive(Debug)]
+pub struct DiffRow {
+    pub key: RowKey,
+    pub a: SideValue,
+    pub b: SideValue,
+    /// None: it has too few samples.
+    pub test: Option<TestResult>,
+}
+
+/// How surely a row differs.
+#[derive(Debug, Clone, Copy)]
+pub struct TestResult {
+    pub probability: f64,
+    /// The smallest false discovery rate of the table at which it is significant.
+    pub rate: f64,
+    pub is_significant: bool,
+}
+
+/// What a row took on a side: the mean of its sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct SideValue {
+    /// Of all sessions.
+    pub samples: u64,
+    pub percent: f64,
+    /// Milliseconds or millions of events.
+    pub absolute: Option<f64>,
+}
+
+impl DiffRow {
+    pub fn is_significant(&self) -> bool {
+        self.test.is_some_and(|test| test.is_significant)
+    }
+
+    /// The values that are compared.
+    pub fn values(&self, quantity: Quantity) -> (f64, f64) {
+        let value = |side: &SideValue| match quantity {
+            Quantity::Share => side.percent,
+            Quantity::Absolute => side.absolute.unwrap_or_default(),
+        };
+        (value(&self.a), value(&self.b))
+    }
+
+    pub fn change(&self, quantity: Quantity) -> f64 {
+        let (a, b) = self.values(quantity);
+        b - a
+    }
+}
+
+impl<'d> Comparison<'d> {
+    /// # Errors
+    ///
+    /// The view is of absolute values, which the sessions do not have.
+    pub fn new(view: &'d DiffView, sides: [&'d [SessionShares]; 2]) -> Result<Self> {
+        let [a, b] = sides;
+        let per = Per::of(a.iter().chain(b));
+        if let (Quantity::Absolute, Err(reason)) = (view.quantity, &per) {
+            return Err(Error::NotAbsolute(reason.clone()));
+        }
+        let total = per.clone().map(|per| total_change(sides, per));
+        let mut comparison = Self {
+            view,
+            sides,
+            per,
+            total,
+            tables: Vec::new(),
+        };
+        let tables = tables(&view.view).into_iter().enumerate();
+        comparison.tables = tables
+            .map(|(place, by)| comparison.table(place, by))
+            .collect();
+        Ok(comparison)
+    }
+
+    /// Whether what varies from session to session is part of the tests.
+    pub fn is_by_session(&self) -> bool {
+        self.sides.iter().any(|side| side.len() > 1)
+    }
+
+    fn table(&self, place: usize, by: GroupBy) -> DiffTable {
+        let sessions = self.sides.iter().copied().flatten();
+        let keys = sessions.filter_map(|session| session.tables.get(place));
+        let keys: BTreeSet<&RowKey> = keys.flat_map(|table| table.keys()).collect();
+        let mut rows: Vec<DiffRow> = keys.into_iter().map(|key| self.row(place, key)).collect();
+        self.correct(&mut rows);
+        let tested = rows.iter().filter(|row| row.test.is_some()).count();
+        let quantity = self.view.quantity;
+        // Those that are alike stay in the order of their names.
+        rows.sort_by(|one, other| {
+            let change = |row: &DiffRow| row.change(quantity).abs();
+            let by_change = change(other).total_cmp(&change(one));
+            let significant_first = other.is_significant().cmp(&one.is_significant());
+            match by {
+                GroupBy::Layer => Ordering::Equal,
+                _ => significant_first.then(by_change),
+            }
+        });
+        let found = rows.len();
+        let limits = &self.view.view;
+        rows.retain(|row| row.a.percent.max(row.b.percent) >= limits.min_percent);
+        if by != GroupBy::Layer || tables(limits).len() == 1 {
+            rows.truncate(limits.limit.unwrap_or(usize::MAX));
+        }
+        DiffTable {
+            by,
+            tested,
+            hidden: found.saturating_sub(rows.len()),
+            rows,
+        }
+    }
+
+    /// A row whose false discovery rate is not known yet.
+    fn row(&self, place: usize, key: &RowKey) -> DiffRow {
+        let [a, b] = self.sides.map(|sessions| {
+            let weights = sessions.iter().map(|session| session.weight(place, key));
+            weights.collect::<Vec<_>>()
+        });
+        let [of_a, of_b] = self.sides;
+        let value = |sessions: &[SessionShares], weights: &[SampleWeight]| SideValue {
+            samples: samples(weights),
+            percent: mean(&self.values(sessions, weights, Quantity::Share)),
+            absolute: (self.per.is_ok())
+                .then(|| mean(&self.values(sessions, weights, Quantity::Absolute))),
+        };
+        let all = samples(&a).saturating_add(samples(&b));
+        let test = (all >= LEAST_SAMPLES).then(|| TestResult {
+            probability: self.probability(&a, &b),
+            rate: 1.0,
+            is_significant: false,
+        });
+        DiffRow {
+            key: key.clone(),
+            a: value(of_a, &a),
+            b: value(of_b, &b),
+            test,
+        }
+    }
+
+    /// What sessions took.
+    fn values(
+        &self,
+        sessions: &[SessionShares],
+        weights: &[SampleWeight],
+        quantity: Quantity,
+    ) -> Vec<f64> {
+        let of = self.view.view.percent_of;
+        let value = |(session, weight): (&SessionShares, &SampleWeight)| match (quantity, &self.per)
+        {
+            (Quantity::Absolute, Ok(per)) => per.value(session, weight.period()),
+            _ => session.percent(*weight, of),
+        };
+        sessions.iter().zip(weights).map(value).collect()
+    }
+
+    /// How likely a difference as large as this is by chance. By session it must be unlikely by sample, too: the same few samples in each session of
+    /// a side do not vary.
+    fn probability(&self, a: &[SampleWeight], b: &[SampleWeight]) -> f64 {
+        let [of_a, of_b] = self.sides;
+        let (x, y) = (samples(a), samples(b));
+        let by_sample = match (self.view.quantity, &self.per) {
+            (Quantity::Absolute, Ok(per)) => per.by_sample((x, of_a), (y, of_b)),
+            _ => {
+                let all = |sessions: &[SessionShares]| {
+                    let samples = sessions.iter().map(|session| session.all.samples());
+                    samples.fold(0, u64::saturating_add)
+                };
+                two_proportions((x, all(of_a)), (y, all(of_b)))
+            }
+        };
+        let quantity = self.view.quantity;
+        let by_session = two_means(
+            &self.values(of_a, a, quantity),
+            &self.values(of_b, b, quantity),
+        );
+        by_session.map_or(by_sample, |by_session| by_session.max(by_sample))
+    }
+
+    /// Fills in the false discovery rates of a table's rows.
+    fn correct(&self, rows: &mut [DiffRow]) {
+        let mut tests: Vec<_> = rows
+            .iter_mut()
+            .filter_map(|row| row.test.as_mut())
+            .collect();
+        let probabilities: Vec<f64> = tests.iter().map(|test| test.probability).collect();
+        let rates = false_discovery_rates(&probabilities);
+        for (test, rate) in tests.iter_mut().zip(rates) {
+            test.rate = rate;
+            test.is_significant = rate <= self.view.level;
+        }
+    }
+}
+
+fn samples(weights: &[SampleWeight]) -> u64 {
+    let samples = weights.iter().map(|weight| weight.samples());
+    samples.fold(0, u64::saturating_add)
+}

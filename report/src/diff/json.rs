@@ -1,0 +1,153 @@
+//! How does a comparison look to programs? A public interface: `schema/diff.schema.json`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{
+    Quantity, Side,
+    comparison::{Comparison, DiffTable},
+    session::SessionShares,
+    table, text,
+    total::Total,
+};
+use crate::{
+    JSON_VERSION,
+    columns::{Object, OutputFormat, rounded},
+    view::{GroupBy, RowOrder},
+};
+
+#[derive(Serialize)]
+struct Document<'c> {
+    version: u32,
+    a: Vec<Session<'c>>,
+    b: Vec<Session<'c>>,
+    event: &'c str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    selected_by: &'c str,
+    compared: &'static str,
+    by_leaf: bool,
+    percent_of: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    absolute: Option<Absolute>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_absolute: Option<&'c str>,
+    tested_by: &'static str,
+    level: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<Vec<Object<'static>>>,
+    by: &'static str,
+    rows_tested: usize,
+    rows: Vec<Object<'static>>,
+    rows_hidden: usize,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Session<'c> {
+    session: String,
+    target: &'c str,
+    start: &'c str,
+    duration_ns: u64,
+    samples: u64,
+    period_sum: u64,
+    unattributed: u64,
+    lost: u64,
+    throttled: u64,
+}
+
+/// What all samples took that count and that the layer and symbols choose.
+#[derive(Serialize)]
+struct Absolute {
+    unit: &'static str,
+    per: &'static str,
+    a: f64,
+    b: f64,
+    a_samples: u64,
+    b_samples: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change_percent: Option<f64>,
+    p: f64,
+}
+
+/// Writes the comparison as one JSON object and a newline.
+pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    let sessions = |side: Side| {
+        let sessions = comparison.sides.get(side.index()).copied();
+        let sessions = sessions.unwrap_or_default().iter();
+        sessions.map(session).collect::<Vec<_>>()
+    };
+    let mut all = comparison.sides.iter().copied().flatten();
+    let (event, selected_by) = all
+        .next()
+        .map_or(("", ""), |session| (&session.event, &session.selection));
+    let objects =
+        |table: &DiffTable| table::sheet(comparison, table, OutputFormat::Json).into_objects();
+    let (first, last) = (comparison.tables.first(), comparison.tables.last());
+    let layers = first.filter(|_| comparison.tables.len() > 1);
+    let view = &comparison.view.view;
+    let document = Document {
+        version: JSON_VERSION,
+        a: sessions(Side::A),
+        b: sessions(Side::B),
+        event,
+        selected_by,
+        compared: match comparison.view.quantity {
+            Quantity::Share => "shares",
+            Quantity::Absolute => "absolute",
+        },
+        by_leaf: view.order != RowOrder::Total,
+        percent_of: view.percent_of.name(),
+        absolute: absolute(comparison),
+        not_absolute: comparison.per.as_ref().err().map(String::as_str),
+        tested_by: if comparison.is_by_session() {
+            "session"
+        } else {
+            "sample"
+        },
+        level: comparison.view.level,
+        layers: layers.map(objects),
+        by: last.map_or(GroupBy::Symbol, |table| table.by).name(),
+        rows_tested: last.map_or(0, |table| table.tested),
+        rows_hidden: last.map_or(0, |table| table.hidden),
+        rows: last.map(objects).unwrap_or_default(),
+        notes: text::notes(comparison),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn session(session: &SessionShares) -> Session<'_> {
+    Session {
+        session: session.folder.to_string_lossy().into_owned(),
+        target: &session.target,
+        start: &session.start,
+        duration_ns: u64::try_from(session.duration.as_nanos()).unwrap_or(u64::MAX),
+        samples: session.all.samples(),
+        period_sum: session.all.period(),
+        unattributed: session.unattributed,
+        lost: session.lost,
+        throttled: session.throttled,
+    }
+}
+
+fn absolute(comparison: &Comparison) -> Option<Absolute> {
+    let (total, per) = (
+        comparison.total.as_ref().ok()?,
+        comparison.per.as_ref().ok()?,
+    );
+    let value = |total: Total| rounded(total.value);
+    Some(Absolute {
+        unit: match table::unit(comparison) {
+            "ms" => "milliseconds",
+            _ => "millions",
+        },
+        per: per.name(),
+        a: value(total.a),
+        b: value(total.b),
+        a_samples: total.a.samples,
+        b_samples: total.b.samples,
+        change_percent: total.percent().map(rounded),
+        p: total.probability,
+    })
+}

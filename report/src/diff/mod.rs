@@ -1,0 +1,177 @@
+//! What differs between the sessions of two sides, and is that more than chance?
+//!
+//! | question | file |
+//! |---|---|
+//! | what did each row take in one session | `session` |
+//! | which rows differ, and how surely | `comparison` |
+//! | is one side slower as a whole | `total` |
+//! | how likely is a difference by chance | `statistics` |
+//! | which calling contexts differ | `tree` |
+//! | which columns does the table have | `table` |
+//! | how does it look | `text`, `json`, `html` |
+
+mod comparison;
+mod html;
+mod json;
+mod session;
+mod statistics;
+mod table;
+mod text;
+mod total;
+mod tree;
+
+use std::io::Write;
+
+pub use total::{Total, TotalChange};
+
+use crate::{
+    columns::OutputFormat,
+    error::{Error, Result},
+    profile::Profile,
+    render::csv,
+    view::{GroupBy, View},
+};
+use comparison::Comparison;
+use session::SessionShares;
+use tree::DiffTree;
+
+/// Which of the two things that are compared a session belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What was.
+    A,
+    /// What is now.
+    B,
+}
+
+impl Side {
+    const fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::B => 1,
+        }
+    }
+}
+
+/// What of the sessions is compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Quantity {
+    /// A row's part of its session.
+    #[default]
+    Share,
+    /// What a row took: time, or events.
+    Absolute,
+}
+
+/// What a comparison shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiffView {
+    /// Its table is [`ReportTable::Overview`](crate::ReportTable::Overview) for layers, then symbols, or one
+    /// [`ReportTable::By`](crate::ReportTable::By); its order says whether rows are compared by themselves or with what they called. Its event is not looked
+    /// at: profiles have one.
+    pub view: View,
+    /// What is compared.
+    pub quantity: Quantity,
+    /// Rows are significant at this false discovery rate, the total at this rate of false alarms.
+    pub level: f64,
+    /// Whether [`Diff::write_html`] is to have a flame graph.
+    pub flame_graph: bool,
+}
+
+/// A comparison of sessions.
+#[derive(Debug, Clone)]
+pub struct Diff {
+    view: DiffView,
+    /// By [`Side`].
+    sides: [Vec<SessionShares>; 2],
+    tree: DiffTree,
+}
+
+impl Diff {
+    /// Without sessions.
+    #[must_use]
+    pub fn new(view: DiffView) -> Self {
+        Self {
+            view,
+            sides: <[Vec<_>; 2]>::default(),
+            tree: DiffTree::default(),
+        }
+    }
+
+    /// Adds the first event of a session.
+    ///
+    /// # Errors
+    ///
+    /// It has no samples that count, or another event than the sessions before.
+    pub fn add(&mut self, side: Side, profile: &Profile) -> Result<()> {
+        let session = SessionShares::new(profile, &self.view)?;
+        let before = self.sides.iter().flatten().next();
+        if let Some(expected) = before.filter(|before| before.event != session.event) {
+            return Err(Error::OtherEvent {
+                session: session.folder,
+                found: session.event,
+                expected: expected.event.clone(),
+            });
+        }
+        if self.view.flame_graph {
+            self.tree.add(side, profile, self.view.view.percent_of)?;
+        }
+        if let Some(sessions) = self.sides.get_mut(side.index()) {
+            sessions.push(session);
+        }
+        Ok(())
+    }
+
+    /// How much more or less time, or events, all samples that count took.
+    ///
+    /// # Errors
+    ///
+    /// A side has no session; the sums of the sessions cannot be compared.
+    pub fn total(&self) -> Result<TotalChange> {
+        self.comparison()?.total.map_err(Error::NotAbsolute)
+    }
+
+    /// Writes the comparison.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`; a side has no session; absolute values are to be compared and cannot.
+    pub fn render(&self, format: OutputFormat, out: &mut dyn Write) -> Result<()> {
+        let comparison = self.comparison()?;
+        match format {
+            OutputFormat::Text => text::write(&comparison, out)?,
+            OutputFormat::Json => json::write(&comparison, out)?,
+            OutputFormat::Csv => {
+                if let Some(table) = comparison.tables.last() {
+                    csv::write_sheet(&table::sheet(&comparison, table, format), out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the comparison as a page for a browser.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Diff::render`].
+    pub fn write_html(&self, out: &mut dyn Write) -> Result<()> {
+        html::write(&self.comparison()?, &self.tree, out)
+    }
+
+    fn comparison(&self) -> Result<Comparison<'_>> {
+        let [a, b] = &self.sides;
+        if a.is_empty() || b.is_empty() {
+            return Err(Error::NoSessions);
+        }
+        Comparison::new(&self.view, [a, b])
+    }
+}
+
+/// The tables of a view.
+fn tables(view: &View) -> Vec<GroupBy> {
+    match view.table {
+        crate::ReportTable::By(by) | crate::ReportTable::SideBySide(by) => vec![by],
+        _ => vec![GroupBy::Layer, GroupBy::Symbol],
+    }
+}

@@ -1,0 +1,201 @@
+//! What did each row take in one session?
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use varid_model::Layer;
+use varid_recording::{Manifest, SessionState, TargetKind};
+
+use super::{DiffView, tables};
+use crate::{
+    error::{Error, Result},
+    profile::Profile,
+    scope::{Scope, Unit, percent},
+    shares::Share,
+    view::{PercentOf, RowOrder},
+    views::rows::{self, Row},
+    weights::SampleWeight,
+};
+
+/// What is the same row in another session: names, and no addresses, processes or build-ids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowKey {
+    pub layer: Option<Layer>,
+    pub image: Option<String>,
+    pub symbol: Option<String>,
+    /// The file with its folders.
+    pub line: Option<(String, u32)>,
+    pub process: Option<String>,
+    pub thread: Option<String>,
+    pub service: Option<String>,
+}
+
+impl RowKey {
+    fn of(row: &Row) -> Self {
+        let symbol = row.symbol().is_some().then(|| row.symbol_name());
+        Self {
+            layer: row.layer(),
+            image: row.image().map(|name| file_name(name).to_owned()),
+            symbol: symbol.map(Into::into),
+            line: row.line().map(|line| (line.file.to_string(), line.line)),
+            // A process without a name is called by its number.
+            process: row.process().map(|name| name.into_owned()),
+            thread: row.thread().map(str::to_owned),
+            service: row.service().map(str::to_owned),
+        }
+    }
+}
+
+/// An image's name without folders: an app's archive is in another folder after each installation. Files inside of an archive keep theirs.
+pub fn file_name(image: &str) -> &str {
+    let archive = image.split('!').next().unwrap_or(image);
+    let folder = archive
+        .rfind('/')
+        .map_or(0, |slash| slash.saturating_add(1));
+    match image.get(folder..) {
+        Some(name) if !name.is_empty() => name,
+        _ => image,
+    }
+}
+
+/// A session of a comparison.
+#[derive(Debug, Clone)]
+pub struct SessionShares {
+    pub folder: PathBuf,
+    pub target: String,
+    pub machine: String,
+    pub start: String,
+    pub event: String,
+    pub unit: &'static str,
+    pub selection: String,
+    /// The part of the recording that counts.
+    pub duration: Duration,
+    /// Whether it is a command from its start to its end.
+    pub is_command: bool,
+    /// Why sums of its periods say little; none: they are good.
+    pub not_absolute: Option<String>,
+    pub unattributed: u64,
+    pub lost: u64,
+    pub throttled: u64,
+    /// What all samples weigh.
+    pub all: SampleWeight,
+    /// What those weigh that the view's layer and symbols choose.
+    pub selected: SampleWeight,
+    /// By the place of the table.
+    pub tables: Vec<BTreeMap<RowKey, SampleWeight>>,
+}
+
+impl SessionShares {
+    pub fn new(profile: &Profile, diff: &DiffView) -> Result<Self> {
+        let view = &diff.view;
+        let scope = Scope::of_event(profile, view, profile.event(None)?);
+        let recording = &profile.recording;
+        let manifest = &recording.manifest;
+        if scope.value(scope.all) == 0 {
+            return Err(Error::NothingCounts {
+                session: recording.session.clone(),
+                selection: profile.options.describe(),
+            });
+        }
+        let taken = |share: Share| match view.order {
+            RowOrder::Total => share.total,
+            RowOrder::Own | RowOrder::Name => share.own,
+        };
+        let selected = scope.selected_share();
+        let table = |by| {
+            let mut table: BTreeMap<RowKey, SampleWeight> = BTreeMap::new();
+            for row in rows::selected(&scope, by, view) {
+                let weight = taken(row.share);
+                if !weight.is_zero() {
+                    // Threads and processes of one name are one row, and so are functions of one name.
+                    table.entry(RowKey::of(&row)).or_default().add(weight);
+                }
+            }
+            table
+        };
+        let time = profile.options.time;
+        Ok(Self {
+            folder: recording.session.clone(),
+            target: manifest.target.value.clone(),
+            machine: format!("{} {}", manifest.host.machine, manifest.host.kernel),
+            start: manifest.wall_start.clone(),
+            event: scope.description.name.clone(),
+            unit: Unit::of(scope.description).name(),
+            selection: profile.options.describe(),
+            duration: time.map_or(recording.duration, |span| {
+                span.length_in(recording.duration)
+            }),
+            is_command: manifest.target.kind == TargetKind::Command,
+            not_absolute: not_absolute(&scope, manifest),
+            unattributed: scope.event.unattributed_samples(),
+            lost: recording.lost,
+            throttled: manifest.counts.throttled,
+            all: scope.all,
+            selected: taken(selected),
+            tables: tables(view).into_iter().map(table).collect(),
+        })
+    }
+
+    /// What a row took in a table.
+    pub fn weight(&self, table: usize, key: &RowKey) -> SampleWeight {
+        let table = self.tables.get(table);
+        let weight = table.and_then(|table| table.get(key));
+        weight.copied().unwrap_or_default()
+    }
+
+    /// How many percent of the session a weight is.
+    pub fn percent(&self, weight: SampleWeight, of: PercentOf) -> f64 {
+        percent(of.value(weight), of.value(self.all))
+    }
+}
+
+/// Why sums of a session's periods say little.
+fn not_absolute(scope: &Scope, manifest: &Manifest) -> Option<String> {
+    /// Percent of the records.
+    const MOST_LOST: f64 = 1.0;
+    let recording = &scope.profile.recording;
+    let folder = recording.session.display();
+    let lost = percent(
+        recording.lost,
+        scope.event.recorded.saturating_add(recording.lost),
+    );
+    if manifest.state != SessionState::Complete {
+        return Some(format!("{folder} has no end"));
+    }
+    if lost > MOST_LOST {
+        return Some(format!("{folder} has lost {lost:.1} % of its records"));
+    }
+    if manifest.counts.throttled > 0 {
+        return Some(format!("the kernel throttled the events of {folder}"));
+    }
+    if scope.description.multiplexed().is_some() {
+        return Some(format!(
+            "the event of {folder} had no counter for some of the time"
+        ));
+    }
+    if scope.all.period() == 0 {
+        return Some(format!("the samples of {folder} have no periods"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn an_image_is_called_by_its_file() {
+        for (image, name) in [
+            ("libc.so.6", "libc.so.6"),
+            ("/data/app/~~x==/org.example-1/base.apk", "base.apk"),
+            ("/data/app/x/base.apk!classes2.dex", "base.apk!classes2.dex"),
+            (
+                "base.apk!lib/arm64/libfoo.so",
+                "base.apk!lib/arm64/libfoo.so",
+            ),
+            ("folder/", "folder/"),
+            ("", ""),
+        ] {
+            assert_eq!(file_name(image), name);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! How does a comparison look to people?
+
+use std::io::{self, Write};
+
+use varid_recording::terminal::one_line;
+
+use super::{
+    Quantity, Side,
+    comparison::{Comparison, DiffTable, LEAST_SAMPLES},
+    session::SessionShares,
+    table,
+};
+use crate::{
+    columns::OutputFormat,
+    render::text::layout,
+    view::{PercentOf, RowOrder},
+};
+
+/// Writes what is compared, and the tables.
+pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    for fact in facts(comparison) {
+        writeln!(out, "{}", one_line(&fact))?;
+    }
+    for table in &comparison.tables {
+        writeln!(out)?;
+        write_table(comparison, table, out)?;
+    }
+    Ok(())
+}
+
+fn write_table(comparison: &Comparison, table: &DiffTable, out: &mut dyn Write) -> io::Result<()> {
+    if table.rows.is_empty() {
+        return writeln!(out, "(no rows by {})", table.by.name());
+    }
+    let mut text = Vec::new();
+    layout::write(
+        &table::sheet(comparison, table, OutputFormat::Text),
+        &mut text,
+    )?;
+    // The next table's empty line is its own.
+    text.pop();
+    out.write_all(&text)
+}
+
+/// What is compared, how surely, and what to know of the sessions. A line that begins with spaces goes on with the one above.
+pub fn facts(comparison: &Comparison) -> Vec<String> {
+    let [a, b] = comparison.sides;
+    let mut facts = Vec::new();
+    for (name, sessions) in [(Side::A, a), (Side::B, b)] {
+        facts.extend(side(name, sessions));
+    }
+    facts.push(compared(comparison));
+    facts.push(total(comparison));
+    facts.extend(significance(comparison));
+    facts.extend(notes(comparison));
+    facts
+}
+
+fn side(side: Side, sessions: &[SessionShares]) -> Vec<String> {
+    let name = match side {
+        Side::A => "A",
+        Side::B => "B",
+    };
+    let sum = |of: fn(&SessionShares) -> u64| {
+        let values = sessions.iter().map(of);
+        values.fold(0, u64::saturating_add)
+    };
+    let samples = sum(|session| session.all.samples());
+    let unattributed = sum(|session| session.unattributed);
+    let lost = sum(|session| session.lost);
+    let count = match sessions.len() {
+        1 => "1 session".to_owned(),
+        count => format!("{count} sessions"),
+    };
+    let mut targets: Vec<_> = sessions.iter().map(|session| &session.target).collect();
+    targets.dedup();
+    let target = match targets.as_slice() {
+        [target] if !target.is_empty() => format!(", of {target}"),
+        _ => String::new(),
+    };
+    let first = format!(
+        "{name}: {count}, {samples} samples, {unattributed} unattributed, {lost} lost{target}"
+    );
+    let folder = |session: &SessionShares| format!("   {}", session.folder.display());
+    let folders = sessions.iter().map(folder);
+    std::iter::once(first).chain(folders).collect()
+}
+
+fn compared(comparison: &Comparison) -> String {
+    let Some(session) = comparison.sides.iter().copied().flatten().next() else {
+        return String::new();
+    };
+    let (event, unit) = (&session.event, session.unit);
+    let leaf = match comparison.view.view.order {
+        RowOrder::Total => "anywhere in the stack",
+        RowOrder::Own | RowOrder::Name => "leaf",
+    };
+    let selected = match session.selection.as_str() {
+        "" => String::new(),
+        selection => format!(", of samples that {selection} leaves"),
+    };
+    let what = match (comparison.view.quantity, &comparison.per) {
+        (Quantity::Absolute, Ok(per)) => {
+            let unit = match unit {
+                "ns" => "milliseconds",
+                _ => "millions",
+            };
+            format!("{unit} of {event} a {}", per.name())
+        }
+        _ => match comparison.view.view.percent_of {
+            PercentOf::Period => format!("percent of a session's {event} ({unit})"),
+            PercentOf::Samples => format!("percent of a session's samples of {event}"),
+        },
+    };
+    format!("Rows: {what}, by {leaf}{selected}; -: no sample")
+}
+
+fn total(comparison: &Comparison) -> String {
+    match (&comparison.total, &comparison.per) {
+        (Ok(total), Ok(per)) => {
+            let (per, unit) = (per.name(), table::unit(comparison));
+            let (a, b) = (total.a.value, total.b.value);
+            format!("In all, a {per}: A {a:.2} {unit}, B {b:.2} {unit}, {total}")
+        }
+        (Err(reason), _) | (_, Err(reason)) => {
+            format!("In all: only shares can be compared: {reason}")
+        }
+    }
+}
+
+fn significance(comparison: &Comparison) -> Vec<String> {
+    let by_sample = match comparison.view.quantity {
+        Quantity::Share => "Fisher's exact test of two proportions",
+        Quantity::Absolute => "the binomial test of two rates",
+    };
+    let [a, b] = comparison.sides;
+    let level = level_text(comparison.view.level);
+    let mut lines = if comparison.is_by_session() {
+        let by_session = match a.len().min(b.len()) {
+            1 => "Student's t-test, with the spread of the side that has several,",
+            _ => "Welch's t-test",
+        };
+        vec![
+            format!("Tested by session: {by_session}"),
+            format!("   and by sample: {by_sample}; the larger p counts"),
+        ]
+    } else {
+        vec![
+            format!("Tested by sample: {by_sample}"),
+            "   What varies from run to run is not in it: unchanged code can be marked.".to_owned(),
+            "   Several sessions a side are tested by session: diff A A2 A3 --against B B2 B3"
+                .to_owned(),
+        ]
+    };
+    let tested = comparison.tables.iter();
+    let tested = tested.map(|table| format!("{} by {}", table.tested, table.by.name()));
+    let tested = tested.collect::<Vec<_>>().join(", ");
+    lines.push(format!(
+        "   q: false discovery rate (Benjamini-Hochberg); *: at most {level}"
+    ));
+    lines.push(format!(
+        "   Rows with {LEAST_SAMPLES} samples or more are tested: {tested}"
+    ));
+    lines
+}
+
+fn level_text(level: f64) -> String {
+    match level < 0.001 {
+        true => format!("{level:e}"),
+        false => level.to_string(),
+    }
+}
+
+/// What to know of the sessions before their difference is believed.
+pub fn notes(comparison: &Comparison) -> Vec<String> {
+    let sessions = || comparison.sides.iter().copied().flatten();
+    let mut notes = Vec::new();
+    let mut machines: Vec<&str> = sessions().map(|session| session.machine.as_str()).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    if machines.len() > 1 {
+        notes.push(format!(
+            "Note: recorded on different machines or kernels: {}",
+            machines.join(", ")
+        ));
+    }
+    for session in sessions().filter(|session| session.throttled > 0) {
+        let (folder, throttled) = (session.folder.display(), session.throttled);
+        notes.push(format!("Note: {folder} was throttled {throttled} times"));
+    }
+    notes
+}

@@ -1,0 +1,162 @@
+//! Is one side slower than the other as a whole?
+
+use std::fmt;
+
+use super::{
+    session::SessionShares,
+    statistics::{real, two_means, two_rates},
+};
+use crate::columns::probability_text;
+
+/// What all samples that count took on a side, the mean of its sessions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Total {
+    /// Samples of all its sessions.
+    pub samples: u64,
+    /// Milliseconds or millions of events.
+    pub value: f64,
+}
+
+/// How the two totals differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TotalChange {
+    /// What was.
+    pub a: Total,
+    /// What is now.
+    pub b: Total,
+    /// How likely a difference as large as this is, if there is none.
+    pub probability: f64,
+}
+
+impl TotalChange {
+    /// How many percent more B took than A; none if A took nothing.
+    #[must_use]
+    pub fn percent(&self) -> Option<f64> {
+        relative(self.a.value, self.b.value)
+    }
+
+    /// Whether B took more, by more than so many percent, and not by chance.
+    #[must_use]
+    pub fn is_slower(&self, percent: f64, level: f64) -> bool {
+        let more = match self.percent() {
+            Some(change) => change > percent,
+            None => self.b.value > 0.0,
+        };
+        more && self.probability <= level
+    }
+}
+
+/// As `+5.21 % (p 0.004)`.
+impl fmt::Display for TotalChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p = probability_text(self.probability);
+        match self.percent() {
+            Some(change) => write!(f, "{change:+.2} % (p {p})"),
+            None => write!(f, "new (p {p})"),
+        }
+    }
+}
+
+/// How many percent more `b` is than `a`.
+pub fn relative(a: f64, b: f64) -> Option<f64> {
+    (a > 0.0).then(|| (b - a) * 100.0 / a)
+}
+
+/// What sums of periods are taken of, so that sessions can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// A command from its start to its end.
+    Run,
+    /// A second of the recording.
+    Second,
+}
+
+impl Per {
+    /// What the sums of these sessions can be taken of, or why they say little.
+    pub fn of<'s>(
+        sessions: impl Iterator<Item = &'s SessionShares> + Clone,
+    ) -> Result<Self, String> {
+        let mut reasons = sessions
+            .clone()
+            .filter_map(|session| session.not_absolute.as_ref());
+        if let Some(reason) = reasons.next() {
+            return Err(reason.clone());
+        }
+        if sessions.clone().all(|session| session.is_command) {
+            return Ok(Self::Run);
+        }
+        let mut empty = sessions.filter(|session| session.duration.is_zero());
+        match empty.next() {
+            Some(session) => Err(format!("{} has no duration", session.folder.display())),
+            None => Ok(Self::Second),
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Second => "second",
+        }
+    }
+
+    /// So many of them a session is.
+    fn count(self, session: &SessionShares) -> f64 {
+        match self {
+            Self::Run => 1.0,
+            Self::Second => session.duration.as_secs_f64(),
+        }
+    }
+
+    /// A sum of periods of a session, of one of these: in milliseconds or millions of events.
+    pub fn value(self, session: &SessionShares, period: u64) -> f64 {
+        real(period) / 1e6 / self.count(session)
+    }
+
+    /// How likely numbers of samples are, if all sessions took the same: a sample stands for its session's mean period.
+    pub fn by_sample(
+        self,
+        (x, a): (u64, &[SessionShares]),
+        (y, b): (u64, &[SessionShares]),
+    ) -> f64 {
+        let exposure = |sessions: &[SessionShares]| {
+            let of_session = |session: &SessionShares| {
+                self.count(session) * real(session.all.samples()) / real(session.all.period())
+            };
+            sessions.iter().map(of_session).sum::<f64>()
+        };
+        two_rates((x, exposure(a)), (y, exposure(b)))
+    }
+}
+
+/// The totals of two sides.
+pub fn total_change([a, b]: [&[SessionShares]; 2], per: Per) -> TotalChange {
+    let values = |sessions: &[SessionShares]| -> Vec<f64> {
+        let value = |session| per.value(session, session.selected.period());
+        sessions.iter().map(value).collect()
+    };
+    let samples = |sessions: &[SessionShares]| {
+        let samples = sessions.iter().map(|session| session.selected.samples());
+        samples.fold(0, u64::saturating_add)
+    };
+    let (of_a, of_b) = (values(a), values(b));
+    let (x, y) = (samples(a), samples(b));
+    let by_sample = per.by_sample((x, a), (y, b));
+    let by_session = two_means(&of_a, &of_b);
+    let total = |samples, values: &[f64]| Total {
+        samples,
+        value: mean(values),
+    };
+    TotalChange {
+        a: total(x, &of_a),
+        b: total(y, &of_b),
+        probability: by_session.map_or(by_sample, |by_session| by_session.max(by_sample)),
+    }
+}
+
+/// The mean of values, 0 of none.
+pub fn mean(values: &[f64]) -> f64 {
+    match values.len() {
+        0 => 0.0,
+        len => values.iter().sum::<f64>() / real(u64::try_from(len).unwrap_or(u64::MAX)),
+    }
+}

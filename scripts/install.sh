@@ -1,0 +1,10 @@
+#!/bin/sh
+# What is installed, and where? varid, its manual and its completions, below a prefix.
+# usage: install.sh VARID PREFIX      DESTDIR, if set, stands before the prefix
+set -eu
+
+[ $# -eq 2 ] || { echo "usage: install.sh VARID PREFIX" >&2; exit 2; }
+prefix=${DESTDIR:-}$2
+install -D -m 755 "$1" "$prefix/bin/varid"
+"$(dirname "$0")/manual.sh" "$1" "$prefix"
+echo "install: $prefix/bin/varid, its manual and completions in $prefix/share"

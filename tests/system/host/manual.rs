@@ -1,0 +1,153 @@
+//! Are the manual and the completions what man and shells take, and do the guides come from `varid help`?
+
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use varid_tests::{printed, skipped, testbed};
+
+/// Whether a program is not there; says so.
+fn skip_without(program: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !found {
+        skipped("manual", &format!("{program} is not installed"));
+    }
+    !found
+}
+
+#[test]
+fn manual_pages_are_what_man_and_its_index_take() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    printed(testbed()?.varid().arg("man-pages").arg(folder.path()))?;
+    let mut pages: Vec<_> = fs::read_dir(folder.path())?
+        .map(|page| Ok(page?.path()))
+        .collect::<Result<_>>()?;
+    pages.sort();
+    for page in ["varid.1", "varid-diff.1", "varid-config-check.1"] {
+        ensure!(
+            pages.contains(&folder.path().join(page)),
+            "{page} is not in {pages:?}"
+        );
+    }
+    ensure!(
+        !pages.contains(&folder.path().join("varid-launch.1")),
+        "{pages:?}"
+    );
+    for page in &pages {
+        if !skip_without("mandoc") {
+            // Style and the system's own pages are not judged; what cannot be read as it was meant is.
+            printed(
+                Command::new("mandoc")
+                    .args(["-T", "lint", "-W", "warning"])
+                    .arg(page),
+            )?;
+        }
+        if !skip_without("man") {
+            let mut man = Command::new("man");
+            man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"])
+                .arg(page);
+            let output = man.env("MANROFFSEQ", "").output()?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(
+                output.status.success() && said.is_empty(),
+                "{page:?}: {said}"
+            );
+        }
+        if !skip_without("lexgrog") {
+            let name = page.file_stem().context("no name")?.to_string_lossy();
+            let entry = printed(Command::new("lexgrog").arg(page))?;
+            ensure!(entry.contains(&format!("\"{name} - ")), "{entry}");
+        }
+    }
+    Ok(())
+}
+
+/// A verb's begin that means one verb.
+const BEGIN: &str = "rep";
+
+fn script(shell: &str, path: &Path) -> Result<()> {
+    let script = printed(testbed()?.varid().args(["completions", shell]))?;
+    Ok(fs::write(path, script)?)
+}
+
+#[test]
+fn bash_completes_a_verb_and_its_options() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("varid");
+    script("bash", &path)?;
+    let complete = |words: &str| {
+        let last = words.split(' ').count() - 1;
+        let line = format!(
+            ". {}; COMP_WORDS=({words}); COMP_CWORD={last}; _varid varid \"${{COMP_WORDS[-1]}}\" varid; echo \"${{COMPREPLY[@]}}\"",
+            path.display()
+        );
+        printed(Command::new("bash").args(["--norc", "-c", &line]))
+    };
+    ensure!(complete(&format!("varid {BEGIN}"))? == "report\n");
+    ensure!(complete("varid diff --agai")? == "--against\n");
+    Ok(())
+}
+
+#[test]
+fn fish_completes_a_verb_and_its_options() -> Result<()> {
+    if skip_without("fish") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("varid.fish");
+    script("fish", &path)?;
+    let complete = |line: &str| {
+        let line = format!("source {}; complete -C '{line}'", path.display());
+        printed(Command::new("fish").args(["--no-config", "-c", &line]))
+    };
+    let verbs = complete(&format!("varid {BEGIN}"))?;
+    ensure!(
+        verbs.starts_with("report\t") && verbs.lines().count() == 1,
+        "{verbs}"
+    );
+    let options = complete("varid diff --agai")?;
+    ensure!(options.starts_with("--against\t"), "{options}");
+    Ok(())
+}
+
+#[test]
+fn zsh_completes_a_verb() -> Result<()> {
+    if skip_without("zsh") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    script("zsh", &folder.path().join("_varid"))?;
+    let oracle = concat!(env!("CARGO_MANIFEST_DIR"), "/oracle/zsh_completes.py");
+    let mut python = Command::new("python3");
+    let begun = format!("varid {BEGIN}");
+    python
+        .args(["-B", oracle])
+        .arg(folder.path())
+        .args([&begun, "varid report "]);
+    printed(&mut python).map(drop)
+}
+
+#[test]
+fn help_prints_verbs_and_guides() -> Result<()> {
+    let help = |topic: &[&str]| printed(testbed()?.varid().arg("help").args(topic));
+    let list = help(&[])?;
+    for word in ["Commands:", "diff", "Guides", "comparing"] {
+        ensure!(list.contains(word), "no {word}: {list}");
+    }
+    ensure!(help(&["config", "check"])?.contains("Usage: varid config check"));
+    let guide = help(&["comparing"])?;
+    ensure!(
+        guide.starts_with("Compare sessions\n=====") && guide.contains("--fail-if-slower"),
+        "{guide}"
+    );
+    let output = testbed()?.varid().args(["help", "nothing"]).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.code() == Some(1) && said.contains("'varid help' lists"),
+        "{said}"
+    );
+    Ok(())
+}
