@@ -107,7 +107,7 @@ fn inlined_methods_come_from_the_outermost_to_the_innermost() {
     let map = info.stack_map_at(0xea).unwrap();
     assert_eq!(map.dex_pc, Some(CodeUnits::new(3)));
     let inlined = |index, dex_pc| InlinedMethod {
-        method: InlinedId::Index(index),
+        method: InlinedId::Index(InlinedDexFile::Outer, index),
         dex_pc: Some(CodeUnits::new(dex_pc)),
     };
     // The second call in twice, and the access in element.

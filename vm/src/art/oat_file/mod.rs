@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use varid_model::Machine;
 
 /// Dex files that are read: real files have fewer than a hundred.
-const MAX_DEX_FILES: u32 = 1024;
+pub(crate) const MAX_DEX_FILES: u32 = 1024;
 
 /// What keeps an oat file from being read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
