@@ -110,6 +110,16 @@ impl ElfImage {
     /// Its bytes from one dynamic symbol to the end of another, as they are loaded; None: it does not have both, or no memory for so
     /// much.
     pub fn between_symbols(&self, first: &str, last: &str) -> Option<LoadedBytes> {
+        self.between_symbols_up_to(first, last, u64::MAX)
+    }
+
+    /// The same of at most so many bytes from the first symbol on.
+    pub fn between_symbols_up_to(
+        &self,
+        first: &str,
+        last: &str,
+        at_most: u64,
+    ) -> Option<LoadedBytes> {
         let file = ReadCache::new(self.file()?);
         let elf = varid_symbolizer::parse_elf(&file).ok()?;
         let symbol = |name: &str| {
@@ -119,7 +129,8 @@ impl ElfImage {
         let (first, last) = (symbol(first)?, symbol(last)?);
         let address = first.address();
         let end = last.address().checked_add(last.size())?;
-        let size = end.checked_sub(address)?;
+        let size = end.checked_sub(address)?.min(at_most);
+        let end = address.checked_add(size)?;
         let memory = Claim::new(size, 0)
             .inspect_err(|reason| tracing::warn!("{}: {reason}", self.path.display()))
             .ok()?;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Which code does ART's compiler write ahead of time? This runs dex2oat, which build.sh has put into RELEASE-FOLDER beside boot.dex.
+# Which code does ART's compiler write ahead of time? This runs dex2oat, which build.sh has put into RELEASE-FOLDER beside boot.dex. ART 14's
+# is in RELEASE-FOLDER/art14, which is given instead (tests/art14/compiler.sh): it runs under the dynamic linker there.
 # usage: compile.sh RELEASE-FOLDER image DIR [DEX...] [-- OPTION...]
 #            boot.dex and DEX become a boot image, DIR/x86_64/boot.art with code and vdex: for artvm --image DIR --dex DEX...
 #        compile.sh RELEASE-FOLDER app IMAGE-DIR DIR DEX [-- OPTION...]
@@ -51,10 +52,17 @@ is_new() { # NAME FILE...: whether NAME is not yet made of just these files, wit
     [ "$key" != "$(cat "$made" 2>/dev/null)" ]
 }
 
+linker=$release/ld-linux-x86-64.so.2
+
 dex2oat() { # OPTION...
+    if [ -x "$linker" ]; then
+        set -- "$linker" --library-path "$release" "$release/dex2oat" "$@"
+    else
+        set -- "$release/dex2oat" "$@"
+    fi
     # Its log: errors only, unless the caller wants more.
-    ANDROID_LOG_TAGS=${ANDROID_LOG_TAGS:-*:e} "$release/dex2oat" --android-root="$image" --instruction-set="$set" -j1 \
-        --force-determinism --runtime-arg -Xms64m --runtime-arg -Xmx64m "$@"
+    ANDROID_LOG_TAGS=${ANDROID_LOG_TAGS:-*:e} "$@" --android-root="$image" --instruction-set="$set" -j1 \
+        --force-determinism --runtime-arg -Xms64m --runtime-arg -Xmx64m
     echo "$key" >"$made"
 }
 

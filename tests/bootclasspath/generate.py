@@ -87,16 +87,16 @@ def demanded_method(cls, kind, name, signature, note):
             lines.append("    .end annotation")
     if "native" not in flags and "abstract" not in flags:
         arguments = registers(signature, "static" in flags)
-        lines += [f"    {line}" for line in body(cls, name, signature, arguments)]
+        lines += [f"    {line}" for line in body(cls, name, signature, arguments, "throws" in note)]
     lines.append(".end method")
     return "\n".join(lines)
 
 
-def body(cls, name, signature, arguments):
-    """The instructions of a demanded method that the overlay does not have."""
+def body(cls, name, signature, arguments, throws):
+    """The instructions of a demanded method that the overlay does not have; throws: whatever it is, it throws."""
     if PADDING.match(name):
         return [".locals 0", "return-void"]
-    if name == "<clinit>":
+    if name == "<clinit>" and not throws:
         return [".locals 0", "return-void"]
     if name == "<init>" and is_throwable(cls.name):
         # A throwable passes its arguments on; Throwable itself is in the overlay.

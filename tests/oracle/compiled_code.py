@@ -20,7 +20,7 @@ SEGMENT = re.compile(r"^ +LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) ")
 TEXT = re.compile(r"^ +LOAD +0x([0-9a-f]+) .* R E ", re.MULTILINE)
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +(.*))?$")
 CONSTANT = re.compile(r"^\$(-?0x[0-9a-f]+),%rsp$")
-SHARED = " [DEDUPED]"
+SHARED = "[DEDUPED]"
 # What code for arm64 branches to for a read barrier, and calls entry points of the VM by: it has no frame, and no method.
 THUNK = re.compile(r"^(?:BakerReadBarrier|EntrypointCall|MethodCall)Thunk\w*$")
 # What the log's records begin with: event, size, time; and a method's: process, thread, 0, address, size, number.
@@ -47,9 +47,9 @@ class Code:
 
     def __init__(self, start, content, names, rows=None):
         self.start, self.content, self.known_rows = start, content, rows
-        # Of equal code the compiler names one method.
-        self.is_shared = any(name.endswith(SHARED) for name in names)
-        self.names = {name.removesuffix(SHARED) for name in names}
+        # Of equal code ART 11's compiler names one method, ART 14's what all have in common.
+        self.is_shared = any(SHARED in name for name in names)
+        self.names = {name.replace(SHARED, "").strip() for name in names}
 
     @property
     def rows(self):

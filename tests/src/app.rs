@@ -76,7 +76,7 @@ impl App {
 
     /// The oat files that the app maps when it is executed so, as the compiler writes them with symbols and unwind information.
     pub fn oat_files_with_symbols(&self, code: Code) -> Result<Vec<PathBuf>> {
-        code.with_symbols(self.testbed, &self.dex())
+        code.with_symbols(self.release, self.testbed, &self.dex())
     }
 
     /// In another release of ART.

@@ -2,7 +2,7 @@
 
 use crate::release::Release;
 use crate::testbed::{Testbed, run};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -54,31 +54,31 @@ impl Code {
     ) -> Result<(Vec<String>, PathBuf)> {
         if self != Self::Interpreted {
             let target = testbed.release.parent().unwrap_or(Path::new("target"));
-            let build = match (release, self) {
-                (Release::Art11, _) => "art11/build.sh",
-                (Release::Art14, Self::Jit) => "art14/compiler.sh",
-                (Release::Art14, _) => bail!("no compiler writes code of ART 14 ahead of time"),
+            let build = match release {
+                Release::Art11 => "art11/build.sh",
+                Release::Art14 => "art14/compiler.sh",
             };
             run(Command::new(script(build))
                 .arg(&testbed.release)
                 .env("CARGO_TARGET_DIR", target))?;
         }
-        let art11 = match compiler {
-            [] => testbed.art11.clone(),
-            _ => testbed.art11.join("with").join(compiler.concat()),
+        let usual = Compiler::of(release, testbed);
+        let special = match compiler {
+            [] => usual.clone(),
+            _ => usual.below(&Path::new("with").join(compiler.concat())),
         };
-        self.write(testbed, &art11, dex, compiler)?;
-        if art11 != testbed.art11 {
+        self.write(&special, &usual, dex, compiler)?;
+        if special.folder != usual.folder {
             // The image whose code an app's calls.
-            self.write(testbed, &testbed.art11, dex, &[])?;
+            self.write(&usual, &usual, dex, &[])?;
         }
-        let mapped = self.oat_files(&art11, dex).pop();
-        let arguments = self.arguments(testbed, &art11, dex)?;
+        let mapped = self.oat_files(&special.folder, dex).pop();
+        let arguments = self.arguments(&usual.folder, &special.folder, dex)?;
         Ok((arguments, mapped.unwrap_or_else(|| dex.to_owned())))
     }
 
-    /// artvm's options where the app's code is below a folder.
-    fn arguments(self, testbed: &Testbed, art11: &Path, dex: &Path) -> Result<Vec<String>> {
+    /// artvm's options where the app's code is below a folder, and the image whose code it calls below `usual`.
+    fn arguments(self, usual: &Path, folder: &Path, dex: &Path) -> Result<Vec<String>> {
         let text = |path: &Path| path.display().to_string();
         let name = dex.file_name().context("no dex file")?;
         Ok(match self {
@@ -86,48 +86,55 @@ impl Code {
             Self::Jit => vec!["--jit".to_owned(), "--dex".to_owned(), text(dex)],
             Self::Image => vec![
                 "--image".to_owned(),
-                text(&image_with(art11, dex)),
+                text(&image_with(folder, dex)),
                 "--dex".to_owned(),
                 text(dex),
             ],
             Self::Odex(format) => vec![
                 "--image".to_owned(),
-                text(&testbed.art11.join("boot")),
+                text(&usual.join("boot")),
                 "--app-dex".to_owned(),
-                text(&art11.join(format.folder()).join(name)),
+                text(&folder.join(format.folder()).join(name)),
             ],
             Self::Mixed => {
-                let mut arguments = Self::MIXED_ODEX.arguments(testbed, art11, dex)?;
+                let mut arguments = Self::MIXED_ODEX.arguments(usual, folder, dex)?;
                 arguments.insert(0, "--jit".to_owned());
                 arguments
             }
         })
     }
 
-    /// Has the compiler write the code of an app below a folder, if it writes any ahead of time.
-    fn write(self, testbed: &Testbed, art11: &Path, dex: &Path, options: &[&str]) -> Result<()> {
+    /// Has a compiler write the code of an app, if it writes any ahead of time. `usual`: what writes the image whose code an app's calls.
+    fn write(
+        self,
+        compiler: &Compiler,
+        usual: &Compiler,
+        dex: &Path,
+        options: &[&str],
+    ) -> Result<()> {
+        let folder = &compiler.folder;
         match self {
             Self::Interpreted | Self::Jit => Ok(()),
-            Self::Image => compile(testbed, "image", &[&image_with(art11, dex), dex], options),
+            Self::Image => compiler.compile("image", &[&image_with(folder, dex), dex], options),
             Self::Odex(format) => {
-                compile(testbed, "image", &[&art11.join("boot")], options)?;
+                compiler.compile("image", &[&folder.join("boot")], options)?;
                 // The image whose code this one calls, whatever it was compiled with.
-                let image = testbed.art11.join("boot");
-                let folder = art11.join(format.folder());
+                let image = usual.folder.join("boot");
+                let odex = folder.join(format.folder());
                 let options = [&[format.level()], options].concat();
-                compile(testbed, "app", &[&image, &folder, dex], &options)
+                compiler.compile("app", &[&image, &odex, dex], &options)
             }
-            Self::Mixed => Self::MIXED_ODEX.write(testbed, art11, dex, options),
+            Self::Mixed => Self::MIXED_ODEX.write(compiler, usual, dex, options),
         }
     }
 
     /// The oat files that an app's process maps, below a folder of what the compiler writes, and of these the one that has the app's code.
-    fn oat_files(self, art11: &Path, dex: &Path) -> Vec<PathBuf> {
+    fn oat_files(self, folder: &Path, dex: &Path) -> Vec<PathBuf> {
         let name = dex.file_stem().unwrap_or_default().to_string_lossy();
         match self {
             Self::Interpreted | Self::Jit => Vec::new(),
             Self::Image => {
-                let image = image_with(art11, dex).join("x86_64");
+                let image = image_with(folder, dex).join("x86_64");
                 vec![
                     image.join("boot.oat"),
                     image.join(format!("boot-{name}.oat")),
@@ -136,25 +143,31 @@ impl Code {
             Self::Odex(format) => {
                 let odex = format!("oat/x86_64/{name}.odex");
                 vec![
-                    art11.join("boot/x86_64/boot.oat"),
-                    art11.join(format.folder()).join(odex),
+                    folder.join("boot/x86_64/boot.oat"),
+                    folder.join(format.folder()).join(odex),
                 ]
             }
-            Self::Mixed => Self::MIXED_ODEX.oat_files(art11, dex),
+            Self::Mixed => Self::MIXED_ODEX.oat_files(folder, dex),
         }
     }
 
     /// The oat files that the process maps as the compiler writes them with symbols and unwind information: the code is the same.
-    pub(crate) fn with_symbols(self, testbed: &Testbed, dex: &Path) -> Result<Vec<PathBuf>> {
-        let art11 = testbed.art11.join("symbols");
-        self.write(testbed, &art11, dex, &["--generate-debug-info"])?;
-        Ok(self.oat_files(&art11, dex))
+    pub(crate) fn with_symbols(
+        self,
+        release: Release,
+        testbed: &Testbed,
+        dex: &Path,
+    ) -> Result<Vec<PathBuf>> {
+        let usual = Compiler::of(release, testbed);
+        let symbols = usual.below(Path::new("symbols"));
+        self.write(&symbols, &usual, dex, &["--generate-debug-info"])?;
+        Ok(self.oat_files(&symbols.folder, dex))
     }
 }
 
 /// The folder of a boot image in which an app is a part of the boot class path.
-fn image_with(art11: &Path, dex: &Path) -> PathBuf {
-    art11
+fn image_with(folder: &Path, dex: &Path) -> PathBuf {
+    folder
         .join("image")
         .join(dex.file_name().unwrap_or_default())
 }
@@ -180,12 +193,44 @@ fn script(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Runs ART's compiler.
-fn compile(testbed: &Testbed, kind: &str, arguments: &[&Path], options: &[&str]) -> Result<()> {
-    let mut script = Command::new(script("art11/compile.sh"));
-    script.arg(&testbed.release).arg(kind).args(arguments);
-    if !options.is_empty() {
-        script.arg("--").args(options);
+/// The compiler of a release that writes code ahead of time.
+#[derive(Debug, Clone)]
+struct Compiler {
+    /// The folder with `dex2oat` and `boot.dex`.
+    release: PathBuf,
+    /// The folder of what it writes.
+    folder: PathBuf,
+}
+
+impl Compiler {
+    fn of(release: Release, testbed: &Testbed) -> Self {
+        match release {
+            Release::Art11 => Self {
+                release: testbed.release.clone(),
+                folder: testbed.art11.clone(),
+            },
+            Release::Art14 => Self {
+                release: testbed.release.join("art14"),
+                folder: testbed.art14.clone(),
+            },
+        }
     }
-    run(&mut script)
+
+    /// The same, which writes into a folder below.
+    fn below(&self, name: &Path) -> Self {
+        Self {
+            folder: self.folder.join(name),
+            ..self.clone()
+        }
+    }
+
+    /// Runs it.
+    fn compile(&self, kind: &str, arguments: &[&Path], options: &[&str]) -> Result<()> {
+        let mut script = Command::new(script("art11/compile.sh"));
+        script.arg(&self.release).arg(kind).args(arguments);
+        if !options.is_empty() {
+            script.arg("--").args(options);
+        }
+        run(&mut script)
+    }
 }

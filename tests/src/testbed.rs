@@ -21,6 +21,8 @@ pub struct Testbed {
     pub stackvm: PathBuf,
     /// The folder of what ART 11's compiler writes.
     pub art11: PathBuf,
+    /// The folder of what ART 14's compiler writes.
+    pub art14: PathBuf,
     /// Where varid keeps what outlives a session.
     pub home: PathBuf,
 }
@@ -88,6 +90,7 @@ fn build() -> Result<Testbed> {
         areavm: folder.join("areavm"),
         stackvm: folder.join("stackvm"),
         art11: folder.join("art11"),
+        art14: folder.join("art14"),
         home: folder.join("home"),
     })
 }

@@ -157,6 +157,8 @@ fn main() -> Result {
     save("control", "page", &control())?;
     let oat = include_bytes!("../../../vm/tests/fixtures/art11/code.oat");
     save("oat_file", "code", oat)?;
+    let oat_14 = include_bytes!("../../../vm/tests/fixtures/art14/code.oat");
+    save("oat_file", "code_14", oat_14)?;
     // Of outer, with inlined methods, and of twice, which has a table of another method.
     for (name, offset) in [("inlined", 0x3c7u32), ("shared", 0x3f2)] {
         let place = (offset << 2).to_le_bytes();

@@ -106,6 +106,25 @@ fn every_version_of_vdex_is_walked() {
     }
 }
 
+/// Of the compiler of ART 14: vm/tests/fixtures/art14/make.sh.
+#[test]
+fn what_art_14_has_compiled_an_app_into_has_the_app_s_dex_file() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vm/tests/fixtures");
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let (dex, vdex) = (read("art11/code.dex"), read("art14/code.vdex"));
+    let found = usable(dex_files("code.vdex", &vdex).unwrap());
+    let [entry] = &found[..] else {
+        panic!("{} dex files", found.len());
+    };
+    assert_eq!(entry.name, "classes.dex");
+    assert_eq!(entry.offset, Some(find(&vdex, &dex, 0)));
+    assert!(entry.bytes == dex.as_slice());
+    // The .odex has the functions that were compiled, and none of the bytecode.
+    let odex = read("art14/code.odex");
+    let error = dex_files("code.odex", &odex).unwrap_err().to_string();
+    assert!(error.contains("(version 230)"), "{error}");
+}
+
 /// Two compact dex files, whose data lies behind both: each is handed out with all of it.
 #[test]
 fn compact_dex_files_come_with_the_data_that_they_share() {

@@ -1,7 +1,8 @@
 //! How does a release of ART note down what it has compiled?
 //!
-//! Sources: runtime/oat_quick_method_header.h, runtime/stack_map.h and runtime/jit/jit_code_cache.h of each release.
+//! Sources: runtime/oat_quick_method_header.h, runtime/stack_map.h, runtime/jit/jit_code_cache.h and runtime/oat.h of each release.
 
+use crate::art_layout::{OAT_VERSION, OAT_VERSION_14};
 use varid_tunnel::abi::{
     CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED, Rule, SIZED_COUNTS,
 };
@@ -21,6 +22,15 @@ impl CodeFormat {
         match rule.kind {
             RULE_SIZED => Some(Self::Android11),
             RULE_CODE_INFO => Some(Self::Android14),
+            _ => None,
+        }
+    }
+
+    /// That of an oat file of a version; None: no release that is known writes it.
+    pub(super) fn of_oat_file(version: [u8; 4]) -> Option<Self> {
+        match version.strip_suffix(b"\0")? {
+            version if version == OAT_VERSION => Some(Self::Android11),
+            version if version == OAT_VERSION_14 => Some(Self::Android14),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! How is compiled code found?
 //!
 //! Only for the versions of ART whose compiled code is understood, on the machines on which that is: ahead-of-time code of ART 11 on x86-64 and
-//! arm64, the JIT's of ART 11 and 14 on x86-64.
+//! arm64, and of ART 14 on x86-64, the JIT's of both on x86-64.
 
 use super::error::LayoutError;
 use super::library::Library;
@@ -12,8 +12,8 @@ use varid_tunnel::abi::{CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED
 
 /// The version of oat files, of Android 11, whose tables are read.
 pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
-/// That of Android 14, of which the JIT's code is read.
-const OAT_VERSION_14: &[u8; 3] = b"230";
+/// That of Android 14.
+pub(crate) const OAT_VERSION_14: &[u8; 3] = b"230";
 
 /// Where the JIT's code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,7 +35,7 @@ mod thread_list;
 mod trace;
 
 pub use error::LayoutError;
-pub(crate) use jit_code::OAT_VERSION;
+pub(crate) use jit_code::{OAT_VERSION, OAT_VERSION_14};
 pub(crate) use known::read_once;
 pub(crate) use process::Look;
 pub use process::{Check, Checks};

@@ -162,6 +162,48 @@ fn an_app_s_code_is_in_the_odex_beside_its_dex_file() -> Result {
 
 #[test]
 #[ignore = "builds ART's compiler first: make test-long runs it"]
+fn art_14_runs_code_of_a_boot_image_and_of_an_odex() -> Result {
+    let target = beside()?.parent().ok_or("artvm's folder has no parent")?;
+    succeed(
+        Command::new(sources("../art14/compiler.sh"))
+            .arg(beside()?)
+            .env("CARGO_TARGET_DIR", target),
+    )?;
+    let release = beside()?.join("art14");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("artvm-code-14");
+    std::fs::create_dir_all(&folder)?;
+    let folder = folder.canonicalize()?;
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (boot, with_app) = (path("boot"), path("image"));
+    let dex = dex(app()?)?;
+    let compile = |arguments: &[&str]| {
+        succeed(
+            Command::new(sources("compile.sh"))
+                .arg(&release)
+                .args(arguments),
+        )
+    };
+    compile(&["image", &with_app, dex])?;
+    assert_eq!(
+        code(&["--art", "14", "--image", &with_app, "--dex", dex])?,
+        format!("{with_app}/x86_64/boot-app.oat")
+    );
+    compile(&["image", &boot])?;
+    for level in ["fast", "none"] {
+        let odex = path(level);
+        let option = format!("--compact-dex-level={level}");
+        compile(&["app", &boot, &odex, dex, "--", &option])?;
+        let app = format!("{odex}/app.dex");
+        assert_eq!(
+            code(&["--art", "14", "--image", &boot, "--app-dex", &app])?,
+            format!("{odex}/oat/x86_64/app.odex")
+        );
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "builds ART's compiler first: make test-long runs it"]
 fn code_that_art_does_not_take_is_refused() -> Result {
     let app = app()?;
     let image = image("refused", &[&app.dex])?;

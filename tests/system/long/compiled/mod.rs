@@ -1,4 +1,4 @@
-//! Is every sample in compiled code of ART 11, and of ART 14's JIT, attributed to the methods that ran, inlined ones included?
+//! Is every sample in compiled code of ART 11 and 14 attributed to the methods that ran, inlined ones included?
 
 mod jit_log;
 mod profile;
@@ -249,6 +249,24 @@ fn every_sample_in_compiled_code_of_the_jit_is_what_its_log_says() -> Result<()>
 #[test]
 fn every_sample_in_compiled_code_of_art_14s_jit_is_what_its_log_says() -> Result<()> {
     check(Release::Art14, Code::Jit, Stack::Full)
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_art_14s_boot_image_is_what_its_symbols_say() -> Result<()> {
+    check(Release::Art14, Code::Image, Stack::Full)
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_an_app_of_art_14_is_what_its_symbols_say() -> Result<()> {
+    for format in [DexFormat::Plain, DexFormat::Compact] {
+        check(Release::Art14, Code::Odex(format), Stack::Full)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_sample_in_compiled_code_of_an_app_and_the_jit_of_art_14_is_what_both_say() -> Result<()> {
+    check(Release::Art14, Code::Mixed, Stack::Full)
 }
 
 #[test]

@@ -63,8 +63,79 @@ pub(crate) struct CodeInfo<'a> {
     pc_unit: u32,
     stack_maps: BitTable<'a, 8>,
     inline_infos: BitTable<'a, 6>,
-    /// Index of each inlined method that is named so. ART 14 names the dex file, too, in code of an oat file.
+    /// Index of each inlined method that is named so.
     method_infos: MethodInfos<'a>,
+}
+
+/// What comes first in a CodeInfo.
+struct Header {
+    code_size: Option<u32>,
+    packed_frame_size: u32,
+    #[cfg(test)]
+    core_spill_mask: u32,
+    #[cfg(test)]
+    fp_spill_mask: u32,
+    #[cfg(test)]
+    dex_registers: u32,
+    /// A bit for each table that is there, another for each that is elsewhere.
+    tables: u32,
+}
+
+impl Header {
+    fn read(format: CodeFormat, reader: &mut BitReader<'_>) -> Result<Self, CodeInfoError> {
+        #[cfg_attr(not(test), allow(unused_variables))]
+        let (code_size, [flags, packed_frame_size, core, fp, dex_registers, tables]) = match format
+        {
+            CodeFormat::Android11 => (None, reader.header()?),
+            CodeFormat::Android14 => {
+                let [
+                    flags,
+                    code_size,
+                    frame_size,
+                    core,
+                    fp,
+                    dex_registers,
+                    tables,
+                ] = reader.header()?;
+                let rest = [flags, frame_size, core, fp, dex_registers, tables];
+                (Some(code_size), rest)
+            }
+        };
+        let broken = |problem| CodeInfoError::Broken {
+            position: reader.position(),
+            problem,
+        };
+        if flags & !format.flags() != 0 {
+            return Err(broken("flags that its release of ART does not know"));
+        }
+        if code_size.is_some_and(|size| size == 0 || size > MAX_SIZE) {
+            return Err(broken("no code, or more than a code cache has"));
+        }
+        Ok(Self {
+            code_size,
+            packed_frame_size,
+            #[cfg(test)]
+            core_spill_mask: core,
+            #[cfg(test)]
+            fp_spill_mask: fp,
+            #[cfg(test)]
+            dex_registers,
+            tables,
+        })
+    }
+}
+
+/// Bytes of the code whose CodeInfo starts at an offset of a buffer; None: the header before the code says it.
+///
+/// # Errors
+/// [`CodeInfoError`]
+pub(super) fn code_size(
+    format: CodeFormat,
+    buffer: &[u8],
+    offset: u32,
+) -> Result<Option<u32>, CodeInfoError> {
+    let mut reader = BitReader::new(buffer, u64::from(offset) << 3);
+    Ok(Header::read(format, &mut reader)?.code_size)
 }
 
 /// What inlined methods are named by.
@@ -77,14 +148,21 @@ enum MethodInfos<'a> {
 }
 
 impl MethodInfos<'_> {
-    /// The index in a row, if it is one in the dex file of the method that it is inlined into.
-    fn index(&self, row: u32) -> Option<u32> {
+    /// The index in a row, and in which dex file it is one.
+    fn index(&self, row: u32) -> Option<(InlinedDexFile, u32)> {
+        /// The kind of a dex file that is the boot class path's.
+        const BOOT_CLASS_PATH: u32 = 0;
         match self {
-            Self::Index(table) => table.get(row, 0),
-            Self::WithDexFile(table) => match (table.get(row, 1), table.get(row, 2)) {
-                (None, None) => table.get(row, 0),
-                _ => None,
-            },
+            Self::Index(table) => Some((InlinedDexFile::Outer, table.get(row, 0)?)),
+            Self::WithDexFile(table) => {
+                let dex_file = match (table.get(row, 1), table.get(row, 2)) {
+                    (None, None) => InlinedDexFile::Outer,
+                    (None, Some(number)) => InlinedDexFile::OatFile(number),
+                    (Some(BOOT_CLASS_PATH), Some(number)) => InlinedDexFile::BootClassPath(number),
+                    (Some(_), _) => return None,
+                };
+                Some((dex_file, table.get(row, 0)?))
+            }
         }
     }
 }
@@ -131,11 +209,23 @@ pub(crate) struct InlinedMethod {
 pub(crate) enum InlinedId {
     /// Address of its ArtMethod, in code that was compiled in the process.
     Pointer(u64),
-    /// Index in the dex file of the method that it is inlined into, in code of an oat file: dex2oat notes down calls of no method
-    /// that it has inlined from another dex file, with one exception.
-    Index(u32),
-    /// The exception: String.charAt, by its index in the dex file that defines java.lang.String. It has no instruction.
+    /// Index in a dex file, in code of an oat file.
+    Index(InlinedDexFile, u32),
+    /// String.charAt, by its index in the dex file that defines java.lang.String. It has no instruction.
     CharAt(u32),
+}
+
+/// The dex file that an inlined method is in.
+///
+/// ART 11's dex2oat notes down calls of no method that it has inlined from another dex file but String.charAt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InlinedDexFile {
+    /// That of the method whose code it is.
+    Outer,
+    /// By its number in the oat file.
+    OatFile(u32),
+    /// By its number in the boot class path.
+    BootClassPath(u32),
 }
 
 impl<'a> CodeInfo<'a> {
@@ -163,35 +253,14 @@ impl<'a> CodeInfo<'a> {
         offset: u32,
     ) -> Result<Self, CodeInfoError> {
         let mut reader = BitReader::new(buffer, u64::from(offset) << 3);
-        #[cfg_attr(not(test), allow(unused_variables))]
-        let (code_size, [flags, packed_frame_size, core, fp, dex_registers, tables]) = match format
-        {
-            CodeFormat::Android11 => (None, reader.header()?),
-            CodeFormat::Android14 => {
-                let [
-                    flags,
-                    code_size,
-                    frame_size,
-                    core,
-                    fp,
-                    dex_registers,
-                    tables,
-                ] = reader.header()?;
-                let rest = [flags, frame_size, core, fp, dex_registers, tables];
-                (Some(code_size), rest)
-            }
-        };
+        let header = Header::read(format, &mut reader)?;
         let broken = |problem| CodeInfoError::Broken {
             position: reader.position(),
             problem,
         };
-        if flags & !format.flags() != 0 {
-            return Err(broken("flags that its release of ART does not know"));
-        }
-        if code_size.is_some_and(|size| size == 0 || size > MAX_SIZE) {
-            return Err(broken("no code, or more than a code cache has"));
-        }
-        let frame_size = packed_frame_size
+        let tables = header.tables;
+        let frame_size = header
+            .packed_frame_size
             .checked_mul(STACK_ALIGNMENT)
             .ok_or(broken("a frame of more than 4 GB"))?;
         let stack_maps = table(&mut reader, tables, 0)?.of_numbers()?;
@@ -207,14 +276,14 @@ impl<'a> CodeInfo<'a> {
             }
         };
         Ok(Self {
-            code_size,
+            code_size: header.code_size,
             frame_size,
             #[cfg(test)]
-            core_spill_mask: core,
+            core_spill_mask: header.core_spill_mask,
             #[cfg(test)]
-            fp_spill_mask: fp,
+            fp_spill_mask: header.fp_spill_mask,
             #[cfg(test)]
-            dex_registers,
+            dex_registers: header.dex_registers,
             size: reader.position().div_ceil(8),
             pc_unit: match machine {
                 Machine::X86_64 | Machine::X86 => 1,
@@ -283,9 +352,9 @@ impl<'a> CodeInfo<'a> {
                 InlinedId::Pointer(u64::from(high) << 32 | u64::from(low))
             }
             (None, Some(name)) => {
-                let index = self.method_infos.index(name)?;
+                let (dex_file, index) = self.method_infos.index(name)?;
                 match dex_pc {
-                    Some(_) => InlinedId::Index(index),
+                    Some(_) => InlinedId::Index(dex_file, index),
                     None => InlinedId::CharAt(index),
                 }
             }

@@ -107,7 +107,7 @@ fn inlined_methods_come_from_the_outermost_to_the_innermost() {
     let map = info.stack_map_at(0xea).unwrap();
     assert_eq!(map.dex_pc, Some(CodeUnits::new(3)));
     let inlined = |index, dex_pc| InlinedMethod {
-        method: InlinedId::Index(index),
+        method: InlinedId::Index(InlinedDexFile::Outer, index),
         dex_pc: Some(CodeUnits::new(dex_pc)),
     };
     // The second call in twice, and the access in element.
@@ -231,4 +231,44 @@ fn art_14_notes_down_the_size_of_the_code() {
         let broken = matches!(refused, Err(CodeInfoError::Broken { .. }));
         assert!(broken, "{refused:?}");
     }
+}
+
+#[test]
+fn art_14_names_the_dex_file_of_an_inlined_method() {
+    // A header of stack maps, inlined methods and their names; a map at pc 4 with inlined methods from row 0 on.
+    let mut numbers = vec![(0, 4), (9, 4), (2, 4), (0, 4), (0, 4), (3, 4), (13, 4)];
+    numbers.push((0b1_1001, 16));
+    numbers.extend([(1, 4), (0, 4), (3, 4), (1, 4), (0, 4), (0, 4), (1, 4), (0, 4)]);
+    numbers.push((0, 4));
+    numbers.extend([(5, 3), (1, 1), (1, 1)]);
+    // Each has the column of whether it is the last, of its instruction and of its name.
+    let count = 4;
+    numbers.extend([(count, 4), (1, 4), (4, 4), (3, 4), (0, 4), (0, 4), (0, 4)]);
+    for row in 0..count {
+        let has_more = u32::from(row + 1 < count);
+        numbers.extend([(has_more, 1), (row + 1, 4), (row + 1, 3)]);
+    }
+    // Index, kind and number of the dex file.
+    numbers.extend([(4, 4), (4, 4), (2, 4), (3, 4)]);
+    for (index, kind, number) in [(7, 0, 0), (8, 0, 3), (9, 1, 2), (10, 2, 1)] {
+        numbers.extend([(index, 4), (kind, 2), (number, 3)]);
+    }
+    let bytes = bits(&numbers);
+    let info = CodeInfo::parse(CodeFormat::Android14, Machine::X86_64, &bytes).unwrap();
+    let mut map = info.stack_map_at(4).unwrap();
+    // The last one is of a kind that ART does not know.
+    assert!(info.inlined(&map).is_err());
+    let inlined = |row| info.inlined_method(row).map(|inlined| inlined.method);
+    let known = |dex_file, index| Some(InlinedId::Index(dex_file, index));
+    assert_eq!(
+        [0, 1, 2, 3].map(inlined),
+        [
+            known(InlinedDexFile::Outer, 6),
+            known(InlinedDexFile::OatFile(2), 7),
+            known(InlinedDexFile::BootClassPath(1), 8),
+            None
+        ]
+    );
+    map.inline_info = Some(count);
+    assert!(info.inlined(&map).is_err());
 }

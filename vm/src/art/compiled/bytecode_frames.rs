@@ -41,7 +41,7 @@ pub(super) fn frames_of(
         let Some(dex_pc) = inlined.dex_pc else {
             continue;
         };
-        let method = inlined_method(inlined.method, &outer, process);
+        let method = inlined_method(code, inlined.method, &outer, process);
         frames.push(at(
             instruction(&method, dex_pc).ok_or(Reason::UnknownMethod)?
         ));
@@ -115,13 +115,20 @@ fn is_among(method: &Method, methods: &[DexMethod]) -> bool {
 }
 
 /// A method that is inlined in another one's code.
-fn inlined_method(id: InlinedId, outer: &Method, process: &mut dyn Methods) -> Method {
+fn inlined_method(
+    code: &CompiledMethod,
+    id: InlinedId,
+    outer: &Method,
+    process: &mut dyn Methods,
+) -> Method {
     match (id, outer) {
         (InlinedId::Pointer(pointer), _) => process.method(pointer),
-        (InlinedId::Index(index), Method::Known { image, .. }) => {
-            method_of(&process.process().space, image, index)
+        (InlinedId::Index(dex_file, index), Method::Known { image, .. }) => {
+            let space = &process.process().space;
+            let image = code.inlined_from(dex_file, image, space);
+            image.map_or(Method::Unknown, |image| method_of(space, &image, index))
         }
-        (InlinedId::Index(_) | InlinedId::CharAt(_), _) => Method::Unknown,
+        (InlinedId::Index(..) | InlinedId::CharAt(_), _) => Method::Unknown,
     }
 }
 

@@ -198,7 +198,12 @@ mod tests {
         let oat = crate::art::oat_file::OatFile::parse(OAT).unwrap();
         let header =
             MethodHeader::parse(CodeFormat::Android11, *OAT[0x1178..].first_chunk().unwrap());
-        let info = InfoBytes::Oat(OAT.into(), 0x1180 - header.unwrap().code_info_distance);
+        let info = InfoBytes::Oat {
+            format: CodeFormat::Android11,
+            bytes: OAT.into(),
+            offset: 0x1180 - header.unwrap().code_info_distance,
+            dex_files: Rc::default(),
+        };
         assert!(oat.executable_offset <= 0x1180);
         let bytes = &OAT[0x1180..][..0xf7];
         Rc::new(CompiledMethod::new(start, bytes, Owner::Pointer(method), info).unwrap())

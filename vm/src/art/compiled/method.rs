@@ -2,13 +2,14 @@
 
 use super::frame_rows::FrameRows;
 use crate::art::code_format::CodeFormat;
-use crate::art::code_info::{CodeInfo, CodeInfoError, InlinedMethod};
+use super::oat_dex_files::OatDexFiles;
+use crate::art::code_info::{CodeInfo, CodeInfoError, InlinedDexFile, InlinedMethod};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Machine};
-use varid_process::CodeImage;
+use varid_process::{AddressSpace, CodeImage};
 use varid_unwind::CodeRule;
 
 /// Which method the code is of.
@@ -42,8 +43,14 @@ impl PartialEq for DexMethod {
 pub(super) enum InfoBytes {
     /// Its own, in a format.
     Own(CodeFormat, Vec<u8>),
-    /// At an offset in an oat file, where others have bytes in common with it.
-    Oat(Rc<[u8]>, u32),
+    /// In a format, at an offset in an oat file, where others have bytes in common with it.
+    Oat {
+        format: CodeFormat,
+        bytes: Rc<[u8]>,
+        offset: u32,
+        /// What the methods are from that it names.
+        dex_files: Rc<OatDexFiles>,
+    },
 }
 
 /// A method's compiled code.
@@ -74,10 +81,12 @@ impl InfoBytes {
     fn parse(&self) -> Result<CodeInfo<'_>, CodeInfoError> {
         match self {
             Self::Own(format, bytes) => CodeInfo::parse(*format, Machine::NATIVE, bytes),
-            // Oat files of other releases are not read.
-            Self::Oat(bytes, offset) => {
-                CodeInfo::parse_at(CodeFormat::Android11, Machine::NATIVE, bytes, *offset)
-            }
+            Self::Oat {
+                format,
+                bytes,
+                offset,
+                ..
+            } => CodeInfo::parse_at(*format, Machine::NATIVE, bytes, *offset),
         }
     }
 }
@@ -103,7 +112,7 @@ impl CompiledMethod {
         Ok(Self {
             bytes: match &info {
                 InfoBytes::Own(..) => code.to_vec(),
-                InfoBytes::Oat(..) => Vec::new(),
+                InfoBytes::Oat { .. } => Vec::new(),
             },
             code: start..start.saturating_add(code.len() as u64),
             owner,
@@ -117,10 +126,23 @@ impl CompiledMethod {
     pub(super) fn size(&self) -> usize {
         let info = match &self.info {
             InfoBytes::Own(_, bytes) => bytes.len(),
-            InfoBytes::Oat(..) => 0,
+            InfoBytes::Oat { .. } => 0,
         };
         let bytes = self.bytes.len().saturating_add(info);
         bytes.saturating_add(self.rows.size())
+    }
+
+    /// The dex file that a method is in that is inlined here; `outer`: that of the method whose code it is.
+    pub(super) fn inlined_from(
+        &self,
+        dex_file: InlinedDexFile,
+        outer: &Rc<CodeImage>,
+        space: &AddressSpace,
+    ) -> Option<Rc<CodeImage>> {
+        match &self.info {
+            InfoBytes::Own(..) => None,
+            InfoBytes::Oat { dex_files, .. } => dex_files.inlined(dex_file, outer, space),
+        }
     }
 
     fn offset(&self, address: Address) -> u32 {

@@ -11,6 +11,7 @@ mod jit_maps;
 mod known_code;
 mod method;
 mod oat_code;
+mod oat_dex_files;
 
 use crate::art::code_format::CodeFormat;
 use crate::kind::{FrameMethods, Methods};

@@ -2,6 +2,7 @@
 
 use super::{OatData, OatError, OatFile};
 use crate::art::code_format::CodeFormat;
+use crate::art::code_info::code_size;
 use crate::art::method_header::MethodHeader;
 use std::ops::Range;
 use varid_model::Machine;
@@ -104,7 +105,7 @@ impl OatFile<'_> {
         let mut next = dex_file.map_or(0, |dex_file| dex_file.class_offsets);
         for methods in classes {
             let class = self.data.next_u32("class offset", &mut next)?;
-            read_class(self.data, class, &methods, |code, index| {
+            read_class(self.data, self.format, class, &methods, |code, index| {
                 let method = CompiledMethod {
                     dex_file: number,
                     index,
@@ -153,31 +154,47 @@ impl OatFile<'_> {
             return None;
         }
         let header = self.data.array("method header", header).ok()?;
-        let header = MethodHeader::parse(CodeFormat::Android11, header).ok()?;
-        let size = header.code_size?;
+        let header = MethodHeader::parse(self.format, header).ok()?;
+        let code_info = start.checked_sub(header.code_info_distance)?;
+        let size = match header.code_size {
+            Some(size) => size,
+            None => code_size(self.format, self.data.0, code_info).ok()??,
+        };
         self.data.bytes("code", start, size).ok()?;
         Some(CompiledCode {
             start,
             size,
-            code_info: start.checked_sub(header.code_info_distance)?,
+            code_info,
             methods,
         })
     }
 }
 
 /// Reads a class: its status, its type, which of its methods are compiled, and where the code of each of these is.
+///
+/// ART 11 writes how many bytes a bitmap has that says which are compiled, ART 14 how many methods there are, also where all are compiled:
+/// the bitmap is of whole words.
 fn read_class(
     data: OatData<'_>,
+    format: CodeFormat,
     offset: u32,
     methods: &[u32],
     mut visit: impl FnMut(u32, u32),
 ) -> Result<(), OatError> {
     let kind = data.u16("class type", offset.saturating_add(2))?;
     let mut next = offset.saturating_add(4);
+    let bitmap_size = match (kind, format) {
+        (0 | 1, CodeFormat::Android14) => {
+            let methods = data.next_u32("num_methods", &mut next)?;
+            methods.div_ceil(32).saturating_mul(4)
+        }
+        (1, CodeFormat::Android11) => data.next_u32("method_bitmap_size", &mut next)?,
+        _ => 0,
+    };
     let bitmap: Option<&[u8]> = match kind {
         0 => None,
         1 => {
-            let size = data.next_u32("method_bitmap_size", &mut next)?;
+            let size = bitmap_size;
             let bitmap = data.bytes("method_bitmap", next, size)?;
             next = next.saturating_add(size);
             Some(bitmap)

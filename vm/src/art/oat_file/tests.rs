@@ -1,4 +1,4 @@
-//! The fixture is of ART's compiler: tests/fixtures/art11/make.sh.
+//! The fixtures are of ART's compilers: tests/fixtures/art11/make.sh, tests/fixtures/art14/make.sh.
 
 use super::methods::CompiledMethod;
 use super::*;
@@ -6,6 +6,9 @@ use varid_symbolizer::dex::DexFile;
 
 const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
 const DEX: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.dex");
+
+/// The same methods as ART 14 compiles them.
+const OAT_14: &[u8] = include_bytes!("../../../tests/fixtures/art14/code.oat");
 
 /// The compiled methods of a file made from [`DEX`].
 fn compiled(oat: &[u8]) -> Result<CompiledMethods, OatError> {
@@ -19,6 +22,17 @@ fn with(offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut oat = OAT.to_vec();
     oat[offset..][..bytes.len()].copy_from_slice(bytes);
     oat
+}
+
+/// The file of ART 14 with other bytes at some offset.
+fn with_14(offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut oat = OAT_14.to_vec();
+    oat[offset..][..bytes.len()].copy_from_slice(bytes);
+    oat
+}
+
+fn word_14(offset: usize) -> usize {
+    u32::from_le_bytes(*OAT_14[offset..].first_chunk().unwrap()) as usize
 }
 
 fn names(methods: &[CompiledMethod]) -> Vec<String> {
@@ -203,4 +217,74 @@ fn a_list_of_too_many_dex_files_is_cut() {
     oat.resize(at + 2 * MAX_DEX_FILES as usize * 36, 0);
     let dex_files = OatFile::parse(&oat).unwrap().dex_files.len();
     assert_eq!(dex_files, MAX_DEX_FILES as usize);
+}
+
+#[test]
+fn a_file_of_art_14_has_the_same_methods() {
+    let oat = OatFile::parse(OAT_14).unwrap();
+    assert_eq!(oat.machine, Machine::X86_64);
+    assert_eq!(oat.executable_offset, 0x1000);
+    let [dex_file] = &oat.dex_files[..] else {
+        panic!("{:?}", oat.dex_files);
+    };
+    assert_eq!(dex_file.location, "/tmp/art14-fixture/app/code.dex");
+    assert_eq!(dex_file.checksum.to_le_bytes(), DEX[8..12]);
+    let boot: Vec<_> = oat.boot_class_path().collect();
+    assert_eq!(boot, ["/tmp/art14-fixture/release/boot.dex"]);
+    let found = compiled(OAT_14).unwrap();
+    assert_eq!((found.refused, &found.unreadable[..]), (0, &[][..]));
+    let registers = |(code, methods)| {
+        let info = oat.code_info(code).unwrap();
+        assert_eq!(info.code_size, Some(code.size));
+        (names(methods).join(" "), info.dex_registers)
+    };
+    let mut of_14: Vec<_> = found.iter().map(registers).collect();
+    of_14.sort();
+    let of_11 = [
+        ("<init>", 1),
+        ("catching", 3),
+        ("charAt", 3),
+        ("difference", 5),
+        ("element", 3),
+        ("first second", 3),
+        ("outer", 4),
+        ("twice", 4),
+    ];
+    assert_eq!(of_14, of_11.map(|(name, number)| (name.to_owned(), number)));
+    for (code, _) in found.iter() {
+        assert_eq!(found.at(code.start).unwrap().0, code);
+        assert_eq!(found.at(code.start + code.size - 1).unwrap().0, code);
+        assert!(found.at(code.start - 1).is_none());
+    }
+}
+
+#[test]
+fn a_class_of_art_14_has_the_number_of_its_methods() {
+    let dex_files = word_14(24);
+    let location = word_14(dex_files);
+    // Behind the location are a checksum and where the dex file is.
+    let class_offsets = word_14(dex_files + 4 + location + 8);
+    let class = word_14(class_offsets);
+    let kind = OAT_14[class + 2];
+    assert_eq!(kind, 1, "some are compiled");
+    let broken = compiled(&with_14(class + 4, &u32::MAX.to_le_bytes())).unwrap();
+    let at = |offset: usize| u32::try_from(offset).unwrap();
+    let expected = OatError::CutShort {
+        field: "method_bitmap",
+        offset: at(class + 8),
+    };
+    assert_eq!(broken.unreadable, [(0, expected)]);
+    // Without a method's code nothing says how much it is.
+    let before = compiled(OAT_14).unwrap();
+    let (first, _) = before.iter().next().unwrap();
+    let cut = &OAT_14[..first.start as usize + 1];
+    let cut = compiled(cut).unwrap();
+    assert_eq!(cut.iter().count(), usize::from(first.size == 1));
+}
+
+#[test]
+fn a_store_without_an_end_names_nothing() {
+    let oat = with_14(64, &u32::MAX.to_le_bytes());
+    let oat = OatFile::parse(&oat).unwrap();
+    assert_eq!(oat.boot_class_path().count(), 0);
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::art::compiled::method::{DexMethod, InfoBytes};
+use crate::art::code_format::CodeFormat;
 use crate::art::oat_file::OatFile;
 use crate::{ManagedProcess, VmKinds};
 use std::path::Path;
@@ -52,7 +53,12 @@ fn code(start: u32, image: &Rc<CodeImage>, owner: Option<Owner>) -> CompiledMeth
     });
     let owner = owner.unwrap_or_else(|| Owner::Dex(sharing.collect()));
     let bytes = &OAT[start as usize..][..found.size as usize];
-    let info = InfoBytes::Oat(OAT.into(), found.code_info);
+    let info = InfoBytes::Oat {
+        format: CodeFormat::Android11,
+        bytes: OAT.into(),
+        offset: found.code_info,
+        dex_files: Rc::default(),
+    };
     CompiledMethod::new(BASE + u64::from(start), bytes, owner, info).unwrap()
 }
 
