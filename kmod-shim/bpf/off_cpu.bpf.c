@@ -13,8 +13,10 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MAX_THREADS 65536
 #define WINDOW_SHIFT 27     // nanoseconds of a window: 0.13 s
-#define THREAD_LIMIT 128    // captured waits of a thread in a window: some 1,000 a second
-#define CPU_LIMIT 512       // and on a CPU
+#define THREAD_LIMIT 256    // captured waits of a thread in a window: some 2,000 a second
+#define CPU_LIMIT 1024      // and on a CPU
+#define RARE 32             // switches of a thread in a window, up to which the CPU's limit is
+#define CPU_LIMIT_RARE 8192 // this one: else those that switch often would cost others their stacks
 #define MAX_STRIDE_SHIFT 12
 #define TASK_DEAD 0x80
 
@@ -67,22 +69,22 @@ static __always_inline __u32 stride_of(__u32 count, __u32 limit)
 static __always_inline __u32 choose(struct varid_wait *wait, __u64 now)
 {
 	__u64 window = now >> WINDOW_SHIFT;
-	__u32 zero = 0, stride, random = bpf_get_prandom_u32();
+	__u32 zero = 0, stride, limit, random = bpf_get_prandom_u32();
 	struct budget *budget = bpf_map_lookup_elem(&budgets, &zero);
 
 	if (!budget)
 		return 0;
-	wait->switches = faded(wait->switches, wait->window, window) + 1;
+	wait->switches = faded(wait->switches, wait->window, window) + (wait->woken ? 0 : 1);
 	wait->window = window;
-	stride = stride_of(wait->switches, THREAD_LIMIT);
+	// The scheduler preempts a thread at its ticks: that is seldom enough, and such waits may be long.
+	stride = wait->woken ? 1 : stride_of(wait->switches, THREAD_LIMIT);
 	if (random & (stride - 1))
 		return 0;
 	budget->captured = faded(budget->captured, budget->window, window) + 1;
 	budget->window = window;
 	random /= stride;
-	if (random & (stride_of(budget->captured, CPU_LIMIT) - 1))
-		return 0;
-	return stride * stride_of(budget->captured, CPU_LIMIT);
+	limit = stride_of(budget->captured, wait->switches <= RARE ? CPU_LIMIT_RARE : CPU_LIMIT);
+	return random & (limit - 1) ? 0 : stride * limit;
 }
 
 static __always_inline long output_end(struct varid_wait_end *end)

@@ -37,6 +37,8 @@ pub mod flags {
     pub const NO_WALK: u32 = 256;
     /// A 32-bit process of a 64-bit kernel: the registers are its own machine's.
     pub const COMPAT: u32 = 512;
+    /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
+    pub const LEAF_ONLY: u32 = 1 << 31;
 }
 
 /// Flags of a [`crate::ManagedFrame`].
