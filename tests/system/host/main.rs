@@ -20,6 +20,7 @@ mod killed;
 mod layouts;
 mod lines;
 mod native;
+mod off_cpu;
 mod overrun;
 mod ownership;
 mod paper;

@@ -1,5 +1,6 @@
-/* Threads that wait in known functions, and what the scheduler says of each: a line THREAD TID FUNCTION ELAPSED RAN DELAYED, in
- * nanoseconds, of which the last two are the first fields of /proc/self/task/TID/schedstat.
+/* Threads that wait in known functions, and what the scheduler says of each: a line THREAD TID FUNCTION AT ELAPSED RAN DELAYED SLICES:
+ * at that moment it had lived so long, of which it had run and had been delayed as long as /proc/self/task/TID/schedstat said, in so
+ * many turns. Nanoseconds.
  * usage: waits MILLISECONDS [ROLE...]; all roles without any */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -100,22 +101,34 @@ struct thread {
 	long long created;
 };
 
+static void read_schedstat(long long *ran, long long *delayed, long long *slices)
+{
+	char path[64], text[128] = { 0 };
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
+	file = open(path, O_RDONLY);
+	if (file < 0 || read(file, text, sizeof(text) - 1) <= 0 || sscanf(text, "%lld %lld %lld", ran, delayed, slices) != 3)
+		exit(3);
+	close(file);
+}
+
 static void *run(void *argument)
 {
 	struct thread *thread = argument;
-	long long elapsed, ran, delayed;
-	char path[64], text[128] = { 0 };
-	int tid = syscall(SYS_gettid), file;
+	long long at, again, ran = 0, delayed = 0, slices = 0;
 
 	while (now() < end && thread->role->wait())
 		;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
-	file = open(path, O_RDONLY);
-	elapsed = now() - thread->created;
-	if (file < 0 || read(file, text, sizeof(text) - 1) <= 0 || sscanf(text, "%lld %lld", &ran, &delayed) != 2)
-		exit(3);
-	close(file);
-	printf("THREAD %d %s %lld %lld %lld\n", tid, thread->role->name, elapsed, ran, delayed);
+	/* What is said and when belong together if nothing has come between. */
+	do {
+		again = delayed;
+		read_schedstat(&ran, &delayed, &slices);
+		at = now();
+		read_schedstat(&ran, &delayed, &slices);
+	} while (delayed != again);
+	printf("THREAD %ld %s %lld %lld %lld %lld %lld\n", syscall(SYS_gettid), thread->role->name, at, at - thread->created, ran,
+	       delayed, slices);
 	return NULL;
 }
 
