@@ -32,7 +32,7 @@ fn bpf() {
         other => panic!("the shim knows x86_64, aarch64 and arm, not {other:?}"),
     };
     println!("cargo::rustc-cfg=has_bpf_program");
-    for object in ["varid", "off_cpu"] {
+    for object in ["varid", "off_cpu", "tracepoint"] {
         compile(object, arch);
     }
 }

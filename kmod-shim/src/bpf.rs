@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
 mod off_cpu;
+mod tracepoint;
 mod walker;
 
 pub use off_cpu::{OffCpuShim, Wait, WaitKind};
@@ -30,6 +31,8 @@ static OVERFLOW_OBJECT: Option<&[u8]> = None;
 enum Hook {
     /// At an event's overflow. `keep_all`: the kernel's own sample of each comes, of strangers, too.
     Overflow { keep_all: bool },
+    /// At a tracepoint. A sample stands for so many hits.
+    Tracepoint { period: u64 },
     /// When the scheduler switches threads. A thread has a sample of so many nanoseconds of waits.
     Switch { period: u64 },
 }
@@ -38,6 +41,7 @@ impl Hook {
     fn object(self) -> Option<&'static [u8]> {
         match self {
             Self::Overflow { .. } => OVERFLOW_OBJECT,
+            Self::Tracepoint { .. } => tracepoint::OBJECT,
             Self::Switch { .. } => off_cpu::OBJECT,
         }
     }
@@ -82,6 +86,16 @@ pub enum BpfError {
         path: &'static str,
         /// Why.
         source: io::Error,
+    },
+    /// A program cannot be attached to a tracepoint.
+    #[error(
+        "the kernel has no raw tracepoint '{name}': {source}. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit"
+    )]
+    Tracepoint {
+        /// The name without its system.
+        name: String,
+        /// Why.
+        source: ProgramError,
     },
     /// The map of targets is full.
     #[error("the BPF shim has no room for another process: record fewer at once")]
@@ -198,7 +212,7 @@ impl Shim {
         let online = online_cpus().map_err(unknown)?.len();
         let (keep_all, period) = match hook {
             Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
-            Hook::Switch { period } => (0, period),
+            Hook::Tracepoint { period } | Hook::Switch { period } => (0, period),
         };
         let object = hook.object().ok_or(BpfError::NoProgram)?;
         let mut bytes = shared_ring(ring_pages, online, page_size());
@@ -214,6 +228,7 @@ impl Shim {
                 .override_global("varid_wake_bytes", &wake_bytes, true)
                 .override_global("varid_keep_all", &keep_all, false)
                 .override_global("varid_wait_period", &period, false)
+                .override_global("varid_hits", &period, false)
                 .override_global("varid_tail_calls", &u32::from(tail_calls), true)
                 .load(object);
             match loaded {

@@ -31,6 +31,7 @@ fn has_bpf_loop() -> bool {
 }
 
 const OVERFLOW: Hook = Hook::Overflow { keep_all: false };
+const HIT: Hook = Hook::Tracepoint { period: 1 };
 const SWITCH: Hook = Hook::Switch { period: 1 };
 
 fn loads(variants: &'static [Variant], hook: Hook) {
@@ -59,6 +60,7 @@ fn the_verifier_takes_the_variant_with_bpf_loop() {
     } else if can_load() {
         loads(&VARIANTS[..1], OVERFLOW);
         loads(&off_cpu::VARIANTS[..1], SWITCH);
+        loads(&tracepoint::VARIANTS[..1], HIT);
     }
 }
 
@@ -67,6 +69,7 @@ fn the_verifier_takes_the_variant_without_bpf_loop() {
     if can_load() {
         loads(&VARIANTS[1..], OVERFLOW);
         loads(&off_cpu::VARIANTS[1..], SWITCH);
+        loads(&tracepoint::VARIANTS[1..], HIT);
     }
 }
 

@@ -49,8 +49,10 @@ pub struct Event {
     pub modifiers: Modifiers,
     /// How often it is sampled.
     pub rate: Rate,
-    /// Of time that the scheduler's switches tell; None: perf_event_open(2) counts all of it.
+    /// Of time that the scheduler's switches tell; None: it is no time, or perf_event_open(2) counts all of it.
     pub time: Option<TimeEvent>,
+    /// Of a tracepoint: its name without its system.
+    pub tracepoint: Option<String>,
 }
 
 /// How an event is encoded for a type of PMU.
@@ -80,6 +82,7 @@ impl Event {
             modifiers: Modifiers::default(),
             rate,
             time: None,
+            tracepoint: None,
         }
     }
 
@@ -103,7 +106,12 @@ impl Event {
 
     /// Whether perf_event_open(2) opens it.
     pub fn is_opened(&self) -> bool {
-        !matches!(self.time, Some(TimeEvent::Wait(_)))
+        !matches!(self.time, Some(TimeEvent::Wait(_))) && self.tracepoint.is_none()
+    }
+
+    /// Whether only programs of the BPF shim tell when it happens.
+    pub fn needs_bpf(&self) -> bool {
+        self.time.is_some() || self.tracepoint.is_some()
     }
 
     /// Whether a PMU counts it, and not the kernel in software.

@@ -43,9 +43,9 @@ impl Resolved {
             .map(|text| self.event(text, rate, pmus))
             .collect::<Result<Vec<_>, _>>()?;
         if text.braces
-            && let Some(event) = events.iter().find(|event| event.time.is_some())
+            && let Some(event) = events.iter().find(|event| event.needs_bpf())
         {
-            let reason = "the time of threads is no member of a group: write it without braces";
+            let reason = "the time of threads and tracepoints are no members of a group: write them without braces";
             return Err(bad_terms(&event.name, reason.to_owned()));
         }
         let reads = events.len() > 1 && events.iter().any(|event| event.modifiers.read_group);
@@ -58,9 +58,13 @@ impl Resolved {
     }
 
     fn event(&mut self, text: &EventText, rate: Rate, pmus: &[Pmu]) -> Result<Event, SamplerError> {
-        let (EventSpec::Name(name) | EventSpec::Pmu { pmu: name, .. }) = &text.spec;
-        if let Some(time) = TimeEvent::named(name) {
-            return of_time(text, time, rate);
+        match &text.spec {
+            EventSpec::Tracepoint { name } => return Ok(of_tracepoint(&text.text, name, rate)),
+            EventSpec::Name(name) | EventSpec::Pmu { pmu: name, .. } => {
+                if let Some(time) = TimeEvent::named(name) {
+                    return of_time(text, time, rate);
+                }
+            }
         }
         let mut event = match &text.spec {
             EventSpec::Name(name) => Event {
@@ -69,7 +73,9 @@ impl Resolved {
                 modifiers: Modifiers::default(),
                 rate,
                 time: None,
+                tracepoint: None,
             },
+            EventSpec::Tracepoint { name } => of_tracepoint(&text.text, name, rate),
             EventSpec::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
         };
         let shown: String = text
@@ -198,6 +204,7 @@ fn by_terms(
         modifiers: Modifiers::default(),
         rate,
         time: None,
+        tracepoint: None,
     };
     let fields = own_terms(&mut event.name, &mut event.rate, terms).map_err(failed)?;
     event.encodings = named
@@ -229,6 +236,26 @@ fn own_terms(name: &mut String, rate: &mut Rate, terms: &[Term]) -> Result<Vec<T
         }
     }
     Ok(others)
+}
+
+/// A tracepoint: `sched:sched_switch`. Each hit has a sample unless a period is asked for, as with perf.
+fn of_tracepoint(text: &str, name: &str, rate: Rate) -> Event {
+    let rate = match rate {
+        Rate::Frequency(_) => Rate::Period(1),
+        Rate::Period(period) => Rate::Period(period.max(1)),
+    };
+    Event {
+        tracepoint: Some(name.to_owned()),
+        // perf's readers want a tracepoint's format with samples of its type: the name says what it is.
+        ..Event::generic(
+            text,
+            (
+                perf::PERF_TYPE_SOFTWARE,
+                u64::from(perf::PERF_COUNT_SW_DUMMY),
+            ),
+            rate,
+        )
+    }
 }
 
 /// An event of time: `off-cpu`, `off-cpu/period=100000/`.
@@ -447,13 +474,24 @@ mod tests {
         assert!(wall.is_opened() && wall.is_timer());
         assert_eq!(wall.rate, Rate::Frequency(997));
         for (text, what) in [
-            ("{cycles,off-cpu}", "no member of a group"),
+            ("{cycles,off-cpu}", "no members of a group"),
             ("off-cpu:u", "no modifiers"),
             ("wall/event=1/", "no 'event'"),
         ] {
             let error = refused(text, &[]);
             assert!(error.contains(what), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn each_hit_of_a_tracepoint_has_a_sample_unless_a_period_is_asked_for() {
+        let event = &events("sched:sched_switch", &[])[0];
+        assert_eq!(event.name, "sched:sched_switch");
+        assert_eq!(event.tracepoint.as_deref(), Some("sched_switch"));
+        assert!(event.rate == Rate::Period(1) && !event.is_opened());
+        let periodic = resolve(["irq:irq_handler_entry"], Rate::Period(7), &[]).unwrap();
+        assert_eq!(periodic.groups[0].events[0].rate, Rate::Period(7));
+        assert!(refused("{cycles,sched:sched_switch}", &[]).contains("no members of a group"));
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl TimeEvent {
             modifiers: Modifiers::default(),
             rate,
             time: Some(self),
+            tracepoint: None,
         }
     }
 }

@@ -4,8 +4,10 @@
 //! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
 
 use super::off_cpu::OffCpu;
+use super::trace_callers::TraceCallers;
 use super::{map_ring, open_own, raw_shape, side_band};
-use crate::decode::{Origin, SampleKind, SamplePool, Stamped};
+use crate::decode::{Origin, RingEvent, SampleKind, SamplePool, Stamped};
+use crate::event::thread_time_period;
 use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
 use crate::open::base_attr;
@@ -20,6 +22,10 @@ use varid_shim::{Shim, Target, Walker};
 pub struct Bpf {
     /// One for each event that has samples, by its index: a record does not say its event, but comes from the event's shim.
     shims: Vec<(usize, Shim)>,
+    /// The events of tracepoints, by their indices, and their names.
+    tracepoints: Vec<(usize, String)>,
+    /// What calls their shims.
+    callers: TraceCallers,
     /// Records the time that threads do not run, if an event is of it.
     off_cpu: Option<OffCpu>,
     /// What the kernel's identifiers of events mean.
@@ -35,6 +41,8 @@ impl Bpf {
     pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
         Ok(Self {
             shims: vec![(0, shim)],
+            tracepoints: Vec::new(),
+            callers: TraceCallers::default(),
             off_cpu: None,
             origins: ById::default(),
             ring_pages,
@@ -49,7 +57,20 @@ impl Bpf {
         if let Some(off_cpu) = &self.off_cpu {
             self.watch(off_cpu.descriptor())?;
         }
-        for one in indexed_events(&options.groups).filter(|one| one.event.is_opened()) {
+        for one in indexed_events(&options.groups) {
+            if let Some(name) = &one.event.tracepoint {
+                let pages = self.ring_pages.max(1);
+                let shim = Shim::load_for_tracepoint(pages, thread_time_period(one.event.rate))?;
+                self.watch(shim.descriptor())?;
+                if self.tracepoints.is_empty() {
+                    self.callers = TraceCallers::running();
+                }
+                self.tracepoints.push((one.index, name.clone()));
+                self.shims.push((one.index, shim));
+            }
+            if !one.event.is_opened() {
+                continue;
+            }
             let reads = one.group.reads;
             let shim = match spare.take() {
                 // Members are read with the samples of other processes, too. Without these, what other processes have counted would
@@ -73,12 +94,26 @@ impl Bpf {
 
     /// Starts what no event of perf's runs.
     pub fn enable(&mut self) -> Result<(), SamplerError> {
+        for (shim, name) in self.at_tracepoints() {
+            shim.attach_to_tracepoint(name)?;
+        }
         self.off_cpu.as_mut().map_or(Ok(()), OffCpu::enable)
     }
 
     /// Ends it.
     pub fn disable(&mut self) -> Result<(), SamplerError> {
+        for (shim, _) in self.at_tracepoints() {
+            shim.detach_from_tracepoint()?;
+        }
         self.off_cpu.as_mut().map_or(Ok(()), OffCpu::disable)
+    }
+
+    /// The shims of tracepoints, with their names.
+    fn at_tracepoints(&self) -> impl Iterator<Item = (&Shim, &str)> {
+        self.tracepoints.iter().filter_map(|(index, name)| {
+            let shim = self.shims.iter().find(|(of, _)| of == index);
+            shim.map(|(_, shim)| (shim, name.as_str()))
+        })
     }
 
     /// Takes what no record will complete.
@@ -154,7 +189,18 @@ impl Bpf {
             .filling
             .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
         for (index, shim) in &mut self.shims {
-            shim.drain(|bytes| pending.push(spare.sample(*index, bytes)));
+            let at_tracepoint = self.tracepoints.iter().any(|(of, _)| of == index);
+            shim.drain(|bytes| {
+                let mut stamped = spare.sample(*index, bytes);
+                if let RingEvent::Sample(sampled) = &mut stamped.event
+                    && at_tracepoint
+                {
+                    let record = &mut sampled.record;
+                    self.callers.remove_from(&mut record.kernel);
+                    record.ip = record.kernel.first().copied().unwrap_or(record.ip);
+                }
+                pending.push(stamped);
+            });
         }
         if let Some(off_cpu) = &mut self.off_cpu {
             off_cpu.drain(pending, spare);

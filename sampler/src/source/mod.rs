@@ -5,6 +5,7 @@ mod choose;
 mod module;
 mod off_cpu;
 mod stack_copy;
+mod trace_callers;
 
 pub use choose::{ShimKind, choose};
 
@@ -74,7 +75,7 @@ impl Source {
             Source::Bpf(bpf) => bpf.prepare(options),
             Source::Module(_) | Source::StackCopy(_) => {
                 let mut events = options.groups.iter().flat_map(|group| &group.events);
-                match events.find(|event| event.time.is_some()) {
+                match events.find(|event| event.needs_bpf()) {
                     Some(event) => Err(SamplerError::NeedsBpf {
                         event: event.name.clone(),
                     }),

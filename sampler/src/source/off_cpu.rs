@@ -3,12 +3,12 @@
 //! The shim writes a record where a thread leaves its CPU, and what the sample stands for when the thread runs again. Of a thread only the
 //! last record is of interest.
 
+use super::trace_callers::TraceCallers;
 use crate::decode::{RingEvent, SamplePool, Sampled, Stamped};
 use crate::event::thread_time_period;
 use crate::groups::indexed_events;
 use crate::{SamplerError, SamplerOptions, monotonic_ns};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -37,8 +37,8 @@ struct Waits {
     records: ById<Tid, Box<Sampled>>,
     /// Bytes of their stacks.
     stacks: usize,
-    /// The kernel's function that switches threads; above it in a callchain are the shim and what has called it.
-    scheduler: Option<Range<u64>>,
+    /// What has called the shim.
+    callers: TraceCallers,
     /// Nanoseconds that have no sample: of threads that ended before a wait of theirs was captured.
     without_sample: u64,
 }
@@ -60,7 +60,7 @@ impl OffCpu {
             shim: OffCpuShim::load(options.ring_pages, period)?,
             waits: Waits {
                 events: found.map(|one| one.map(|one| one.index)),
-                scheduler: kernel_function("__schedule"),
+                callers: TraceCallers::running(),
                 ..Waits::default()
             },
             seen: HashSet::new(),
@@ -206,7 +206,7 @@ impl Waits {
         let (event, period) = parts.next()?;
         let mut sampled = match captured {
             Some(captured) => captured,
-            None if wait.ip.get() != 0 && !wait.captured => leaf_of(wait),
+            None if wait.ip.get() != 0 => leaf_of(wait),
             None => {
                 let rest = parts.fold(period, |sum, (_, ns)| sum.saturating_add(ns));
                 self.without_sample = self.without_sample.saturating_add(rest);
@@ -214,13 +214,7 @@ impl Waits {
             }
         };
         let record = &mut sampled.record;
-        let in_scheduler = |address: &Address| {
-            let scheduler = self.scheduler.as_ref();
-            scheduler.is_some_and(|function| function.contains(&address.get()))
-        };
-        if let Some(leaf) = record.kernel.iter().position(in_scheduler) {
-            record.kernel.drain(..leaf);
-        }
+        self.callers.remove_from(&mut record.kernel);
         (record.time, record.cpu) = (wait.time, wait.cpu);
         record.period = Period::new(period);
         if let Some(leaf) = record.kernel.first() {
@@ -268,22 +262,6 @@ fn blocked_threads(pid: Pid) -> HashMap<Tid, Address> {
     threads.collect()
 }
 
-/// Where a function of the running kernel is; None: it has none of this name, or hides the address.
-fn kernel_function(name: &str) -> Option<Range<u64>> {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").ok()?;
-    function_in(&symbols, name)
-}
-
-/// The same in the text of kallsyms: from a symbol to the next one.
-fn function_in(symbols: &str, name: &str) -> Option<Range<u64>> {
-    let address = |line: &str| u64::from_str_radix(line.split(' ').next()?, 16).ok();
-    let named = |line: &&str| line.split(' ').nth(2) == Some(name);
-    let start = symbols.lines().find(named).and_then(address)?;
-    let addresses = symbols.lines().filter_map(address);
-    let end = addresses.filter(|address| *address > start).min()?;
-    Some(start..end).filter(|_| start != 0)
-}
-
 /// The instruction behind a system call, of `/proc/PID/syscall`: the last word.
 fn left_at(call: &str) -> Option<Address> {
     let pc = call.trim().rsplit(' ').next()?.strip_prefix("0x")?;
@@ -295,12 +273,12 @@ mod tests {
     use super::*;
     use varid_model::MonotonicNs;
 
-    const KALLSYMS: &str = "ffff20 t other\nffff00 T __schedule\nffff10 t behind\t[module]\n";
+    const KALLSYMS: &str = "ffff00 T bpf_trace_run4\nffff10 t __schedule\n";
 
     fn waits(events: [Option<usize>; 2]) -> Waits {
         Waits {
             events,
-            scheduler: function_in(KALLSYMS, "__schedule"),
+            callers: TraceCallers::in_symbols(KALLSYMS),
             ..Waits::default()
         }
     }
@@ -309,7 +287,7 @@ mod tests {
         let mut sampled = Box::<Sampled>::default();
         sampled.record.tid = Tid::new(tid);
         sampled.record.ip = Address::new(ip);
-        sampled.record.kernel = [1, 0xffff04, 9].map(Address::new).to_vec();
+        sampled.record.kernel = [1, 0xffff04, 0xffff14].map(Address::new).to_vec();
         Stamped {
             time: MonotonicNs::new(1),
             event: RingEvent::Sample(sampled),
@@ -346,8 +324,8 @@ mod tests {
         assert_eq!(found.record.period, Period::new(30));
         assert_eq!((found.record.time.get(), found.record.cpu), (100, 3));
         // The shim's own frames are not the thread's.
-        assert_eq!(found.record.kernel, [0xffff04, 9].map(Address::new));
-        assert_eq!(found.record.ip, Address::new(0xffff04));
+        assert_eq!(found.record.kernel, [Address::new(0xffff14)]);
+        assert_eq!(found.record.ip, Address::new(0xffff14));
         let runnable = sample(waits.end(&wait(8, true, [0, 12])));
         assert_eq!((runnable.event, runnable.read.len()), (5, 0));
     }
@@ -373,7 +351,11 @@ mod tests {
         assert!(found.record.has(flags::LEAF_ONLY));
         // The record of an earlier wait is left for a later one.
         assert_eq!(waits.records.len(), 1);
-        assert!(waits.end(&wait(9, true, [30, 0])).is_none());
+        let nowhere = Wait {
+            ip: Address::new(0),
+            ..wait(9, true, [30, 0])
+        };
+        assert!(waits.end(&nowhere).is_none());
         assert_eq!(waits.without_sample, 30);
     }
 

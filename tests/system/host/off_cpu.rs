@@ -224,6 +224,43 @@ fn processes_that_end_while_their_threads_wait_cost_no_record() -> Result<()> {
 }
 
 #[test]
+fn a_tracepoint_has_a_sample_of_each_time_that_a_thread_comes_by() -> Result<()> {
+    if skip_without_root("tracepoints") {
+        return Ok(());
+    }
+    let waits = Waits::new()?;
+    let session = waits.record(&["-e", "sched:sched_switch"], &["1000", "sleeps_long"])?;
+    let samples = samples(&session)?;
+    let printed = std::fs::read_to_string(waits.path("printed"))?;
+    let words: Vec<_> = printed.split_whitespace().collect();
+    let [_, tid, .., turns] = words[..] else {
+        anyhow::bail!("{printed}")
+    };
+    let (tid, turns): (u32, usize) = (tid.parse()?, turns.parse()?);
+    let of_thread = samples
+        .iter()
+        .filter(|(of, event, period)| *of == tid && event == "sched:sched_switch" && *period == 1);
+    // Its last turn ends after it has said how many there were, and a few may follow.
+    let count = of_thread.count();
+    ensure!(
+        (turns - 1..turns + 10).contains(&count),
+        "{count} samples of {turns} turns"
+    );
+    let output = testbed()?
+        .varid()
+        .args(["record", "-e", "sched:no_such_tracepoint", "-o"])
+        .arg(waits.path("none"))
+        .args(["--", "true"])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        !output.status.success() && said.contains("no raw tracepoint 'no_such_tracepoint'"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_session_loads_what_waits_need_only_if_it_has_their_events() -> Result<()> {
     if skip_without_root("programs") {
         return Ok(());
